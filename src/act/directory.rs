@@ -1,0 +1,80 @@
+//! A path below a directory, opened step by step without following a symbolic link.
+//!
+//! A link on the way could lead a marker out of the manifests directory. A marker hides its name in
+//! every directory (k3s `pkg/deploy/controller.go`), so one whose way leads over a link lies in the
+//! manifests directory itself. That one may be a link: operators put it on another disk.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat};
+use nix::sys::stat::Mode;
+
+/// The directory in which a path's last part lies, open.
+pub(super) struct Place {
+    fd: OwnedFd,
+    name: String,
+}
+
+impl Place {
+    /// Opens the directory of `path` (relative, with `/`) below `base`. `None` when it is not there.
+    pub(super) fn find(base: &Path, path: &str) -> io::Result<Option<Self>> {
+        let mut parts: Vec<&str> = path.split('/').collect();
+        let plain = |part: &&str| !matches!(*part, "" | "." | "..");
+        if !parts.iter().all(plain) {
+            return Err(io::Error::other(format!(
+                "`{path}` is not a plain path below the manifests directory"
+            )));
+        }
+        let name = parts.pop().unwrap_or_default().to_owned();
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let Some(top) = there(open(base, flags, Mode::empty()))? else {
+            return Ok(None);
+        };
+        let mut below: Option<OwnedFd> = None;
+        for part in parts {
+            let at = below.as_ref().unwrap_or(&top);
+            below = match openat(at, part, flags | OFlag::O_NOFOLLOW, Mode::empty()) {
+                Ok(next) => Some(next),
+                Err(Errno::ENOENT) => return Ok(None),
+                // A link; or a file, below which there is nothing that a marker could hide.
+                Err(Errno::ELOOP | Errno::ENOTDIR) => return Ok(Some(Self { fd: top, name })),
+                Err(error) => return Err(error.into()),
+            };
+        }
+        Ok(Some(Self {
+            fd: below.unwrap_or(top),
+            name,
+        }))
+    }
+
+    /// The open directory.
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// The last part of the path.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The open directory as a path, whatever happens to its name meanwhile.
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
+    }
+
+    /// Puts the directory's entries on disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        Ok(nix::unistd::fsync(&self.fd)?)
+    }
+}
+
+fn there(opened: nix::Result<OwnedFd>) -> io::Result<Option<OwnedFd>> {
+    match opened {
+        Ok(fd) => Ok(Some(fd)),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

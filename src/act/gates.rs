@@ -1,0 +1,156 @@
+//! Windrow's drop-in in RKE2's configuration, and what is remembered of feature gates. All of it is
+//! written whole or not at all; nobody but root may read it.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::files::{Durability, make_private, replace};
+use crate::layout::Layout;
+
+/// Nothing that is written here is larger.
+const LARGEST: u64 = 4 << 20;
+
+/// The drop-in's text; `None` when it is not there.
+///
+/// # Errors
+///
+/// Those of the file system, but for its absence.
+pub fn read_drop_in(layout: &Layout) -> io::Result<Option<String>> {
+    read(&layout.gates_drop_in())
+}
+
+/// Makes the drop-in what it should be, or absent. True when that changed anything. Its directory is
+/// made when something has to go into it.
+///
+/// # Errors
+///
+/// Those of the file system; the old file is then still there.
+pub fn put_drop_in(layout: &Layout, content: Option<&str>) -> io::Result<bool> {
+    let path = layout.gates_drop_in();
+    let directory = layout.rke2_config_dir();
+    if read(&path).is_ok_and(|there| there.as_deref() == content) {
+        return Ok(false);
+    }
+    match content {
+        Some(content) => {
+            fs::create_dir_all(&directory)?;
+            replace(&path, content.as_bytes(), 0o600, Durability::Durable)?;
+        }
+        None => {
+            fs::remove_file(&path)?;
+            fs::File::open(&directory)?.sync_all()?;
+        }
+    }
+    Ok(true)
+}
+
+/// One of the documents that are remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// What was in force when kube-apiserver was last seen to work with it.
+    KnownGood,
+}
+
+impl Memory {
+    /// Where it lies.
+    pub fn path(self, layout: &Layout) -> PathBuf {
+        layout.gates_dir().join(match self {
+            Memory::KnownGood => "last-known-good/gates.json",
+        })
+    }
+
+    /// Reads it; `None` when it is not there.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when it cannot be read or is not what it should be.
+    pub fn recall<T: DeserializeOwned>(self, layout: &Layout) -> Result<Option<T>, String> {
+        let path = self.path(layout);
+        let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        match read(&path) {
+            Ok(None) => Ok(None),
+            Ok(Some(text)) => serde_json::from_str(&text)
+                .map(Some)
+                .map_err(|error| told(&error)),
+            Err(error) => Err(told(&error)),
+        }
+    }
+
+    /// Writes it, so that it outlives a power cut.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system; the old one is then still there.
+    pub fn keep(self, layout: &Layout, value: &impl Serialize) -> io::Result<()> {
+        let path = self.path(layout);
+        if let Some(directory) = path.parent() {
+            make_private(directory)?;
+        }
+        let mut content = serde_json::to_vec_pretty(value)?;
+        content.push(b'\n');
+        replace(&path, &content, 0o600, Durability::Durable)
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut text = String::new();
+    file.take(LARGEST).read_to_string(&mut text)?;
+    Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::rke2::config::is_read;
+
+    #[test]
+    fn the_drop_in_is_written_for_root_alone_and_gone_when_nothing_is_to_be_set() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        assert!(!put_drop_in(&layout, None).unwrap());
+        assert!(
+            !layout.rke2_config_dir().exists(),
+            "nothing is made for nothing"
+        );
+        assert!(put_drop_in(&layout, Some("a: 1\n")).unwrap());
+        assert!(!put_drop_in(&layout, Some("a: 1\n")).unwrap());
+        let mode = fs::metadata(layout.gates_drop_in()).unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600);
+        let names: Vec<String> = fs::read_dir(layout.rke2_config_dir())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(names, [crate::gates::DROP_IN]);
+        assert!(is_read(&names[0]));
+        assert!(put_drop_in(&layout, None).unwrap());
+        assert_eq!(read_drop_in(&layout).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_remembered_is_recalled_and_what_is_broken_is_said() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let memory = Memory::KnownGood;
+        assert_eq!(memory.recall::<Vec<u8>>(&layout), Ok(None));
+        memory.keep(&layout, &[1, 2]).unwrap();
+        assert_eq!(memory.recall(&layout), Ok(Some(vec![1, 2])));
+        fs::write(memory.path(&layout), "{").unwrap();
+        assert!(
+            memory
+                .recall::<Vec<u8>>(&layout)
+                .unwrap_err()
+                .contains("gates.json")
+        );
+    }
+}

@@ -1,0 +1,233 @@
+//! Carries decisions out, tells once what fails, and tries again.
+//!
+//! An action that fails does not stop those after it. Above all a marker is lifted although the
+//! ledger cannot be written: a full disk must not keep a node from coming up; the price is that the
+//! file may be held once more after a restart.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::ledger::save_ledger;
+use super::markers::{MarkerOutcome, Markers};
+use crate::decide::{Action, Event, Ledger};
+use crate::reasons::Code;
+
+/// First pause after a failure; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What became of a batch of actions.
+#[derive(Debug, Default, PartialEq)]
+pub struct Carried {
+    /// Carried out; the engine is told.
+    pub done: Vec<Action>,
+    /// What failed for the first time, to be told.
+    pub events: Vec<Event>,
+    /// The directory is not as it was thought to be: look again.
+    pub surprised: bool,
+    /// Try again then.
+    pub retry: Option<Instant>,
+}
+
+/// The hands of the daemon.
+#[derive(Debug)]
+pub struct Hands {
+    markers: Markers,
+    ledger_path: PathBuf,
+    /// A ledger that could not be written yet.
+    unsaved: Option<Ledger>,
+    /// What is failing and was told: what, why, and the marker that it is about.
+    failing: BTreeMap<String, Failure>,
+    pause: Duration,
+    /// What failed is not tried before then.
+    again: Option<Instant>,
+}
+
+/// Something that could not be done.
+#[derive(Debug, Clone, PartialEq)]
+struct Failure {
+    why: String,
+    marker: Option<String>,
+}
+
+impl Hands {
+    /// Hands for one manifests directory and one ledger.
+    pub fn new(manifests: PathBuf, ledger: PathBuf) -> Self {
+        Self {
+            markers: Markers::new(manifests),
+            ledger_path: ledger,
+            unsaved: None,
+            failing: BTreeMap::new(),
+            pause: FIRST_PAUSE,
+            again: None,
+        }
+    }
+
+    /// Carries actions out, in their order. A ledger that could not be written before is tried
+    /// again, even when there is nothing else to do; what failed waits for its pause to be over.
+    pub fn carry_out(&mut self, actions: Vec<Action>, now: Instant) -> Carried {
+        let mut carried = Carried::default();
+        let mut failures = BTreeMap::new();
+        let waits = self.again.is_some_and(|again| now < again);
+        let saves = |action: &Action| matches!(action, Action::SaveLedger(_));
+        let left = self.unsaved.take().filter(|_| !actions.iter().any(saves));
+        let mut tried = false;
+        for action in actions.into_iter().chain(left.map(Action::SaveLedger)) {
+            let what = self.what(&action);
+            let known = self.failing.get(&what).filter(|_| waits).cloned();
+            let failure = match known {
+                Some(known) => Some(known),
+                None => match self.one(&action) {
+                    Ok(true) => {
+                        carried.surprised = true;
+                        None
+                    }
+                    Ok(false) => {
+                        carried.done.push(action.clone());
+                        None
+                    }
+                    Err(why) => {
+                        tried = true;
+                        Some(Failure {
+                            why,
+                            marker: marker_of(&action),
+                        })
+                    }
+                },
+            };
+            if let Some(failure) = failure {
+                if let Action::SaveLedger(ledger) = action {
+                    self.unsaved = Some(ledger);
+                }
+                failures.insert(what, failure);
+            }
+        }
+        for (what, failure) in &failures {
+            if self.failing.get(what) != Some(failure) {
+                carried.events.push(Event {
+                    code: Code::ActionFailed,
+                    file: None,
+                    message: Code::ActionFailed.say(&[("what", what), ("error", &failure.why)]),
+                });
+            }
+        }
+        if failures.is_empty() {
+            self.pause = FIRST_PAUSE;
+            self.again = None;
+        } else if tried {
+            self.again = Some(now + self.pause);
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        }
+        carried.retry = self.again;
+        self.failing = failures;
+        carried
+    }
+
+    /// Carries one action out at once, outside the order of a decision. When it fails the next
+    /// decision asks for it again, and tells.
+    pub fn at_once(&self, action: &Action) -> bool {
+        matches!(self.one(action), Ok(false))
+    }
+
+    /// Could the marker of this file not be created?
+    pub fn lacks_marker(&self, file: &str) -> bool {
+        let path = crate::decide::marker_path(file);
+        self.failing
+            .values()
+            .any(|failure| failure.marker.as_ref() == Some(&path))
+    }
+
+    /// Is something left that failed?
+    pub fn behind(&self) -> bool {
+        !self.failing.is_empty()
+    }
+
+    /// Carries one action out; true when the directory was not as it was thought to be.
+    fn one(&self, action: &Action) -> Result<bool, String> {
+        let outcome = match action {
+            Action::Hold { path, mark } => self.markers.create(path, mark),
+            Action::Lift { path } => self.markers.remove(path),
+            Action::SaveLedger(ledger) => {
+                return save_ledger(&self.ledger_path, ledger)
+                    .map(|()| false)
+                    .map_err(|error| error.to_string());
+            }
+        };
+        match outcome {
+            Ok(MarkerOutcome::Foreign | MarkerOutcome::NoDirectory) => Ok(true),
+            Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => Ok(false),
+            Err(error) => Err(error.why()),
+        }
+    }
+
+    fn what(&self, action: &Action) -> String {
+        match action {
+            Action::Hold { path, .. } => {
+                format!("create the marker {}", self.markers.path(path).display())
+            }
+            Action::Lift { path } => {
+                format!("remove the marker {}", self.markers.path(path).display())
+            }
+            Action::SaveLedger(_) => format!("write the ledger {}", self.ledger_path.display()),
+        }
+    }
+}
+
+fn marker_of(action: &Action) -> Option<String> {
+    match action {
+        Action::Hold { path, .. } => Some(path.clone()),
+        Action::Lift { .. } | Action::SaveLedger(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::markers::tests::mark;
+    use super::*;
+
+    #[test]
+    fn a_marker_is_lifted_though_the_ledger_cannot_be_written_and_the_ledger_follows_later() {
+        let root = tempfile::tempdir().unwrap();
+        let manifests = root.path().join("manifests");
+        fs::create_dir(&manifests).unwrap();
+        // A file stands where the ledger's directory should be: true for root as well.
+        let state = root.path().join("state");
+        fs::write(&state, "").unwrap();
+        let mut hands = Hands::new(manifests.clone(), state.join("ledger.json"));
+        let hold = Action::Hold {
+            path: "a.yaml.skip".to_owned(),
+            mark: mark("a.yaml"),
+        };
+        let lift = Action::Lift {
+            path: "a.yaml.skip".to_owned(),
+        };
+        let start = Instant::now();
+        assert_eq!(hands.carry_out(vec![hold.clone()], start).done, [hold]);
+        let save = Action::SaveLedger(Ledger::default());
+        let carried = hands.carry_out(vec![save.clone(), lift.clone()], start);
+        assert_eq!(carried.done, [lift]);
+        assert!(!manifests.join("a.yaml.skip").exists());
+        assert_eq!(carried.events.len(), 1);
+        assert_eq!(carried.events[0].code, Code::ActionFailed);
+        assert!(carried.events[0].message.contains("ledger.json"));
+
+        let retry = carried.retry.unwrap();
+        let again = hands.carry_out(Vec::new(), retry);
+        assert!(again.events.is_empty(), "told once");
+        let later = again.retry.unwrap();
+        assert!(later - retry > retry - start, "the pause grows");
+
+        fs::remove_file(&state).unwrap();
+        let early = hands.carry_out(Vec::new(), retry);
+        assert!(early.done.is_empty(), "not before its time");
+        assert_eq!(early.retry, Some(later));
+        let mended = hands.carry_out(Vec::new(), later);
+        assert_eq!(mended.done, [save]);
+        assert_eq!(mended.retry, None);
+        assert!(state.join("ledger.json").exists());
+    }
+}

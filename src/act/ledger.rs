@@ -1,0 +1,163 @@
+//! The ledger on disk: written whole, read with distrust.
+
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::{fs, num::NonZeroU32};
+
+use nix::fcntl::OFlag;
+
+use crate::decide::Ledger;
+use crate::files::{Durability, make_private, replace};
+
+/// A ledger of a hundred thousand files is smaller.
+const LARGEST: u64 = 64 << 20;
+/// So many unreadable ledgers are kept; the last place is used again.
+const KEPT: u32 = 9;
+
+/// What was found of an earlier run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerRead {
+    /// The ledger, or an empty one.
+    pub ledger: Ledger,
+    /// Why the one on disk could not be used, and where it was put, in a line. What markers and
+    /// Addons say fills the new one.
+    pub rebuilt: Option<String>,
+}
+
+/// Reads the ledger. One that cannot be used is set aside as `ledger.json.corrupt-<n>`; no ledger
+/// at all is a first start.
+pub fn read_ledger(path: &Path) -> LedgerRead {
+    let unusable = match read(path) {
+        Ok(Some(ledger)) => {
+            return LedgerRead {
+                ledger,
+                rebuilt: None,
+            };
+        }
+        Ok(None) => None,
+        Err(why) => Some(match set_aside(path) {
+            Ok(aside) => format!("{why}; the old one is {}", aside.display()),
+            Err(error) => format!("{why}; it could not be set aside either: {error}"),
+        }),
+    };
+    LedgerRead {
+        ledger: Ledger::default(),
+        rebuilt: unusable,
+    }
+}
+
+/// Writes the ledger.
+///
+/// # Errors
+///
+/// Those of the file system; the old ledger is then still there.
+pub fn save_ledger(path: &Path, ledger: &Ledger) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        make_private(directory)?;
+    }
+    let mut content = serde_json::to_vec_pretty(ledger)?;
+    content.push(b'\n');
+    replace(path, &content, 0o600, Durability::Durable)
+}
+
+fn read(path: &Path) -> Result<Option<Ledger>, String> {
+    let opened = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
+        .open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let mut content = Vec::new();
+    file.take(LARGEST)
+        .read_to_end(&mut content)
+        .map_err(|error| error.to_string())?;
+    let ledger: Ledger =
+        serde_json::from_slice(&content).map_err(|error| format!("{}: {error}", path.display()))?;
+    if ledger.version != Ledger::VERSION {
+        return Err(format!(
+            "{} has format version {}, this program writes {}",
+            path.display(),
+            ledger.version,
+            Ledger::VERSION
+        ));
+    }
+    Ok(Some(ledger))
+}
+
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let name = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".corrupt-{number}"));
+        PathBuf::from(name)
+    };
+    let free = (NonZeroU32::MIN.get()..KEPT)
+        .map(name)
+        .find(|aside| fs::symlink_metadata(aside).is_err())
+        .unwrap_or_else(|| name(KEPT));
+    fs::rename(path, &free)?;
+    Ok(free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_is_read_as_it_was_saved() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state/ledger.json");
+        assert_eq!(read_ledger(&path).rebuilt, None);
+        save_ledger(&path, &Ledger::default()).unwrap();
+        assert_eq!(
+            read_ledger(&path),
+            LedgerRead {
+                ledger: Ledger::default(),
+                rebuilt: None
+            }
+        );
+    }
+
+    #[test]
+    fn a_ledger_that_cannot_be_used_is_set_aside_and_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ledger.json");
+        let broken = [
+            "{\"version\": 1, \"fil",
+            "",
+            "{\"version\":99,\"files\":{}}",
+            "[]",
+        ];
+        for (number, content) in (1..).zip(broken) {
+            fs::write(&path, content).unwrap();
+            let read = read_ledger(&path);
+            assert_eq!(read.ledger, Ledger::default());
+            let aside = directory
+                .path()
+                .join(format!("ledger.json.corrupt-{number}"));
+            assert!(
+                read.rebuilt.unwrap().contains(&aside.display().to_string()),
+                "{content}"
+            );
+            assert_eq!(fs::read_to_string(aside).unwrap(), content);
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn many_unusable_ledgers_do_not_fill_the_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ledger.json");
+        for _ in 0..20 {
+            fs::write(&path, "x").unwrap();
+            assert!(read_ledger(&path).rebuilt.is_some());
+        }
+        assert_eq!(
+            fs::read_dir(directory.path()).unwrap().count(),
+            KEPT as usize
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! One daemon per node: two would take each other's markers for somebody else's doing.
+//!
+//! The lock is the kernel's (flock), not the file's existence: it ends with the process, however that
+//! ends, and the file stays.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+
+/// A lock that was taken. It is given back when this is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    _file: Flock<File>,
+}
+
+impl Lock {
+    /// Takes the lock; `None` when another process has it.
+    ///
+    /// # Errors
+    ///
+    /// When there can be no lock at this path.
+    pub fn take(path: &Path) -> io::Result<Option<Self>> {
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            // Whoever can open it can lock it, and keep the daemon from starting.
+            .mode(0o600)
+            .open(path)?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(file) => Ok(Some(Self { _file: file })),
+            Err((_, Errno::EWOULDBLOCK)) => Ok(None),
+            Err((_, error)) => Err(error.into()),
+        }
+    }
+}

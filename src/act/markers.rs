@@ -1,0 +1,320 @@
+//! `.skip` markers: created whole or not at all, removed only while they are ours.
+//!
+//! RKE2 looks at a marker's name alone (k3s `pkg/deploy/controller.go`), Windrow at its content: a
+//! marker that does not say `"by": "windrow"` is somebody else's (Harvester makes them during
+//! upgrades) and stays as it is. The check and the removal are two steps; who replaces our marker
+//! with one of his own between them, within microseconds, loses it.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat};
+use nix::sys::stat::{Mode, SFlag, fstatat};
+use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
+use thiserror::Error;
+
+use super::directory::Place;
+use crate::decide::Mark;
+use crate::files::temporary_in;
+
+/// No marker of ours is larger; what is, is not ours.
+const LARGEST: u64 = 64 << 10;
+
+/// The markers of one manifests directory.
+#[derive(Debug, Clone)]
+pub struct Markers {
+    directory: PathBuf,
+}
+
+/// What became of a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkerOutcome {
+    /// Created, replaced or removed, as asked.
+    Changed,
+    /// It was so already.
+    Unchanged,
+    /// The directory of the file is not there (any more): there is nothing to hold.
+    NoDirectory,
+    /// There is a marker that Windrow did not make; it is left alone.
+    Foreign,
+}
+
+/// A marker that could not be created or removed.
+#[derive(Debug, Error)]
+#[error("{what} {}: {source}", path.display())]
+pub struct MarkerError {
+    what: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl MarkerError {
+    /// Why, without what and where.
+    pub(super) fn why(&self) -> String {
+        self.source.to_string()
+    }
+}
+
+enum There {
+    Nothing,
+    Ours(Mark),
+    Foreign,
+}
+
+impl Markers {
+    /// The markers below a manifests directory. It need not exist.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+        }
+    }
+
+    /// Where a marker lies.
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.directory.join(path)
+    }
+
+    /// Creates the marker at `path` (below the directory), or brings ours up to date.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system, with the path.
+    pub fn create(&self, path: &str, mark: &Mark) -> Result<MarkerOutcome, MarkerError> {
+        self.in_place(path, "create the marker", |place| match look(place)? {
+            There::Foreign => Ok(MarkerOutcome::Foreign),
+            There::Ours(known) if known == *mark => Ok(MarkerOutcome::Unchanged),
+            There::Ours(_) => write(place, mark, true),
+            There::Nothing => write(place, mark, false),
+        })
+    }
+
+    /// Removes the marker at `path` (below the directory) if it is ours.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system, with the path.
+    pub fn remove(&self, path: &str) -> Result<MarkerOutcome, MarkerError> {
+        self.in_place(path, "remove the marker", |place| match look(place)? {
+            There::Foreign => Ok(MarkerOutcome::Foreign),
+            There::Nothing => Ok(MarkerOutcome::Unchanged),
+            There::Ours(_) => {
+                match unlinkat(place.fd(), place.name(), UnlinkatFlags::NoRemoveDir) {
+                    Ok(()) => place.sync()?,
+                    Err(Errno::ENOENT) => return Ok(MarkerOutcome::Unchanged),
+                    Err(error) => return Err(error.into()),
+                }
+                Ok(MarkerOutcome::Changed)
+            }
+        })
+    }
+
+    /// The marker at `path` (below the directory), if it is ours.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system, with the path.
+    pub fn read(&self, path: &str) -> Result<Option<Mark>, MarkerError> {
+        let place = Place::find(&self.directory, path);
+        let found = place.and_then(|place| match place {
+            Some(place) => look(&place),
+            None => Ok(There::Nothing),
+        });
+        match found {
+            Ok(There::Ours(mark)) => Ok(Some(mark)),
+            Ok(There::Nothing | There::Foreign) => Ok(None),
+            Err(source) => Err(self.error("read the marker", path, source)),
+        }
+    }
+
+    fn in_place(
+        &self,
+        path: &str,
+        what: &'static str,
+        act: impl FnOnce(&Place) -> io::Result<MarkerOutcome>,
+    ) -> Result<MarkerOutcome, MarkerError> {
+        match Place::find(&self.directory, path) {
+            Ok(Some(place)) => act(&place),
+            Ok(None) => Ok(MarkerOutcome::NoDirectory),
+            Err(error) => Err(error),
+        }
+        .map_err(|source| self.error(what, path, source))
+    }
+
+    fn error(&self, what: &'static str, path: &str, source: io::Error) -> MarkerError {
+        MarkerError {
+            what,
+            path: self.directory.join(path),
+            source,
+        }
+    }
+}
+
+/// What lies at a marker's place. A link or a directory hides a file too, and is not ours.
+fn look(place: &Place) -> io::Result<There> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let stat = match fstatat(place.fd(), place.name(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(Errno::ENOENT) => return Ok(There::Nothing),
+        Err(error) => return Err(error.into()),
+    };
+    // Opened only when it is a regular file: a FIFO or a device must not be touched.
+    if SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT != SFlag::S_IFREG {
+        return Ok(There::Foreign);
+    }
+    let file = match openat(place.fd(), place.name(), flags, Mode::empty()) {
+        Ok(fd) => std::fs::File::from(fd),
+        Err(Errno::ENOENT) => return Ok(There::Nothing),
+        Err(Errno::ELOOP) => return Ok(There::Foreign),
+        Err(error) => return Err(error.into()),
+    };
+    let mut content = Vec::new();
+    file.take(LARGEST).read_to_end(&mut content)?;
+    Ok(Mark::parse(&content).map_or(There::Foreign, There::Ours))
+}
+
+/// Writes a marker under a temporary name and links it into place, so that its name never stands
+/// for half a content, which would look like somebody else's.
+fn write(place: &Place, mark: &Mark, over_ours: bool) -> io::Result<MarkerOutcome> {
+    let mut file = temporary_in(&place.path(), 0o600)?;
+    file.write_all(mark.to_json().as_bytes())?;
+    file.as_file().sync_all()?;
+    if over_ours {
+        file.persist(place.path().join(place.name()))
+            .map_err(|error| error.error)?;
+    } else {
+        let temporary = file
+            .path()
+            .file_name()
+            .map(Path::new)
+            .ok_or_else(|| io::Error::other("the temporary file has no name"))?
+            .to_owned();
+        match linkat(
+            place.fd(),
+            &temporary,
+            place.fd(),
+            place.name(),
+            AtFlags::empty(),
+        ) {
+            Ok(()) => {}
+            // Somebody was quicker; whoever it was, the file is hidden.
+            Err(Errno::EEXIST) => return Ok(MarkerOutcome::Foreign),
+            // A file system without hard links: the name is free, so renaming replaces nothing.
+            Err(Errno::EPERM | Errno::EOPNOTSUPP) => {
+                file.persist_noclobber(place.path().join(place.name()))
+                    .map_err(|error| error.error)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    place.sync()?;
+    Ok(MarkerOutcome::Changed)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::decide::OnFailure;
+    use crate::reasons::Code;
+
+    pub(in super::super) fn mark(file: &str) -> Mark {
+        Mark {
+            by: Mark::BY.to_owned(),
+            file: file.to_owned(),
+            code: Code::WaitsForKind,
+            why: "the kind Widget.example.com is not served by the API yet".to_owned(),
+            since: Timestamp::UNIX_EPOCH,
+            on_failure: OnFailure::Lift,
+            digest: "0".repeat(64),
+            release: format!("windrow release {file}"),
+        }
+    }
+
+    #[test]
+    fn a_marker_is_created_whole_and_removed_and_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let markers = Markers::new(directory.path());
+        let path = "a.yaml.skip";
+        let mut mark = mark("a.yaml");
+        assert_eq!(markers.create(path, &mark).unwrap(), MarkerOutcome::Changed);
+        assert_eq!(
+            markers.create(path, &mark).unwrap(),
+            MarkerOutcome::Unchanged
+        );
+        mark.code = Code::WaitsForNamespace;
+        assert_eq!(markers.create(path, &mark).unwrap(), MarkerOutcome::Changed);
+        assert_eq!(markers.read(path).unwrap(), Some(mark));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        assert_eq!(markers.remove(path).unwrap(), MarkerOutcome::Changed);
+        assert_eq!(markers.remove(path).unwrap(), MarkerOutcome::Unchanged);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_somebody_else_made_is_neither_replaced_nor_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let markers = Markers::new(directory.path());
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("empty.yaml.skip"), "").unwrap();
+        fs::write(at("text.yaml.skip"), "{\"by\": \"harvester\"}").unwrap();
+        fs::create_dir(at("directory.yaml.skip")).unwrap();
+        symlink("/dev/null", at("link.yaml.skip")).unwrap();
+        symlink("nowhere", at("dangling.yaml.skip")).unwrap();
+        nix::unistd::mkfifo(&at("fifo.yaml.skip"), Mode::S_IRUSR).unwrap();
+        for name in ["empty", "text", "directory", "link", "dangling", "fifo"] {
+            let path = format!("{name}.yaml.skip");
+            let before = fs::symlink_metadata(at(&path)).unwrap().file_type();
+            let created = markers.create(&path, &mark(name)).unwrap();
+            assert_eq!(created, MarkerOutcome::Foreign, "{name}");
+            assert_eq!(
+                markers.remove(&path).unwrap(),
+                MarkerOutcome::Foreign,
+                "{name}"
+            );
+            let after = fs::symlink_metadata(at(&path)).unwrap().file_type();
+            assert_eq!(after, before, "{name}");
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
+    }
+
+    #[test]
+    fn no_link_on_the_way_leads_a_marker_out_of_the_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let markers = Markers::new(directory.path());
+        symlink(outside.path(), directory.path().join("sub")).unwrap();
+        // It hides `sub/a.yaml` from where it is.
+        let created = markers.create("sub/a.yaml.skip", &mark("a")).unwrap();
+        assert_eq!(created, MarkerOutcome::Changed);
+        assert!(directory.path().join("a.yaml.skip").exists());
+        let removed = markers.remove("sub/a.yaml.skip").unwrap();
+        assert_eq!(removed, MarkerOutcome::Changed);
+        for path in [
+            "../a.yaml.skip",
+            "/etc/a.yaml.skip",
+            "a/../../b.skip",
+            "",
+            "a//b",
+        ] {
+            let error = markers.create(path, &mark("a")).unwrap_err().to_string();
+            assert!(error.contains("plain path"), "{path}: {error}");
+        }
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_has_nothing_to_hold() {
+        let directory = tempfile::tempdir().unwrap();
+        let markers = Markers::new(directory.path().join("server/manifests"));
+        for path in ["a.yaml.skip", "sub/a.yaml.skip"] {
+            let outcome = markers.create(path, &mark("a")).unwrap();
+            assert_eq!(outcome, MarkerOutcome::NoDirectory);
+            assert_eq!(markers.remove(path).unwrap(), MarkerOutcome::NoDirectory);
+        }
+    }
+}

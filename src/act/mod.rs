@@ -1,0 +1,17 @@
+//! The only code that changes anything on the node: markers and the ledger.
+//!
+//! Each action is idempotent, atomic and undoes only what Windrow did. Nothing here decides; what
+//! could not be done is returned, told once and tried again.
+
+mod directory;
+mod gates;
+mod hands;
+mod ledger;
+mod lock;
+mod markers;
+
+pub use gates::{Memory, put_drop_in, read_drop_in};
+pub use hands::{Carried, Hands};
+pub use ledger::{LedgerRead, read_ledger, save_ledger};
+pub use lock::Lock;
+pub use markers::{MarkerError, MarkerOutcome, Markers};

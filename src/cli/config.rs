@@ -1,0 +1,150 @@
+//! `windrow config`: which file set what, and what is wrong with it.
+
+use serde::Serialize;
+
+use super::{Context, Exit, complain};
+use crate::settings::{Loaded, Origin};
+
+/// Show and check the configuration
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Show the configuration in force
+    Show(Show),
+    /// Check settings and rules, and name every error
+    Check,
+}
+
+#[derive(Debug, clap::Args)]
+struct Show {
+    /// Say which file and line set each value
+    #[arg(long)]
+    origin: bool,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    let loaded = context.settings();
+    match args.action {
+        Action::Show(show) => {
+            match show.output {
+                Output::Text => print!("{}", table(&loaded, show.origin)),
+                Output::Json => println!("{}", serde_json::to_string_pretty(&report(&loaded))?),
+            }
+            complain(&loaded.errors);
+        }
+        Action::Check => {
+            complain(&loaded.errors);
+            if loaded.errors.is_empty() {
+                println!(
+                    "{} files, {} rules: no errors",
+                    loaded.files.len(),
+                    loaded.rules.rules.len()
+                );
+            }
+        }
+    }
+    Ok(if loaded.errors.is_empty() {
+        Exit::Ok
+    } else {
+        Exit::Configuration
+    })
+}
+
+fn table(loaded: &Loaded, origin: bool) -> String {
+    let width = |text: fn(&crate::settings::Value) -> usize| {
+        loaded.values.iter().map(text).max().unwrap_or_default()
+    };
+    let (keys, values) = (width(|one| one.key.len()), width(|one| one.value.len()));
+    loaded
+        .values
+        .iter()
+        .map(|one| {
+            let line = match origin {
+                true => format!("{:<keys$}  {:<values$}  {}", one.key, one.value, one.origin),
+                false => format!("{:<keys$}  {}", one.key, one.value),
+            };
+            line.trim_end().to_owned() + "\n"
+        })
+        .collect()
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    api_version: &'static str,
+    kind: &'static str,
+    values: Vec<ValueReport>,
+    files: Vec<String>,
+    errors: Vec<ErrorReport>,
+}
+
+#[derive(Serialize)]
+struct ValueReport {
+    key: &'static str,
+    value: String,
+    origin: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct ErrorReport {
+    file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    message: String,
+}
+
+fn report(loaded: &Loaded) -> Report {
+    Report {
+        api_version: "windrow.dev/v1",
+        kind: "Configuration",
+        values: loaded
+            .values
+            .iter()
+            .map(|one| {
+                let at = match &one.origin {
+                    Origin::Default => None,
+                    Origin::File(at) => Some(at),
+                };
+                ValueReport {
+                    key: one.key,
+                    value: one.value.clone(),
+                    origin: one.origin.to_string(),
+                    file: at.map(|at| at.file.clone()),
+                    line: at.and_then(|at| at.line),
+                }
+            })
+            .collect(),
+        files: loaded
+            .files
+            .iter()
+            .map(|file| file.path.display().to_string())
+            .collect(),
+        errors: loaded
+            .errors
+            .iter()
+            .map(|error| ErrorReport {
+                file: error.at.file.clone(),
+                line: error.at.line,
+                message: error.message.clone(),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,192 @@
+//! The status document as a reader finds it: current, or not and why not.
+//!
+//! A document outlives the daemon that wrote it. What cannot be shown to be current is shown as
+//! Unknown, with the reason.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::{Context, Exit};
+use crate::decide::{Phase, Readiness, Role, StagingStatus, Status, StatusReason, Versions};
+use crate::observe::process;
+use crate::reasons::Code;
+
+/// What was found.
+pub(super) enum Found {
+    /// The daemon that wrote it is alive.
+    Current(Box<Status>),
+    /// There is none that counts.
+    Stale {
+        /// Why.
+        why: String,
+        /// The document as it was last written, if there is one.
+        last: Option<Box<Status>>,
+    },
+}
+
+impl Found {
+    /// The document to show: the current one, or one that says Unknown and why.
+    pub(super) fn shown(&self) -> Status {
+        match self {
+            Found::Current(status) => status.as_ref().clone(),
+            Found::Stale { why, last } => unknown(why, last.as_deref()),
+        }
+    }
+}
+
+/// The node's document.
+pub(super) fn current(context: &Context) -> Found {
+    let path = context.layout.status();
+    match read(&path) {
+        Ok(status) => match alive(&status) {
+            Ok(()) => Found::Current(Box::new(status)),
+            Err(why) => Found::Stale {
+                why: format!("{} is not current: {why}", path.display()),
+                last: Some(Box::new(status)),
+            },
+        },
+        Err(why) => Found::Stale { why, last: None },
+    }
+}
+
+/// Reads a document, whoever wrote it and whenever.
+pub(super) fn read(path: &Path) -> Result<Status, String> {
+    let text = fs::read(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "there is no {}: the daemon has not run since the last boot (systemctl status windrow)",
+            path.display()
+        ),
+        _ => format!("{} cannot be read: {error}", path.display()),
+    })?;
+    serde_json::from_slice(&text).map_err(|error| {
+        format!(
+            "{}:{}: not a status document that this version of windrow can read: {error}",
+            path.display(),
+            error.line()
+        )
+    })
+}
+
+/// Is the daemon running? For the verbs that leave work to it.
+pub(super) fn daemon_runs(context: &Context) -> Result<(), String> {
+    match current(context) {
+        Found::Current(_) => Ok(()),
+        Found::Stale { why, .. } => Err(why),
+    }
+}
+
+fn alive(status: &Status) -> Result<(), String> {
+    match &status.writer {
+        Some(writer) => process::alive(writer),
+        None => Err("it does not say which process keeps it".to_owned()),
+    }
+}
+
+fn unknown(why: &str, last: Option<&Status>) -> Status {
+    Status {
+        api_version: "windrow.dev/v1".to_owned(),
+        kind: "Status".to_owned(),
+        generation: last.map_or(0, |last| last.generation),
+        readiness: Readiness::Unknown,
+        phase: last.map_or(Phase::WaitingForApi, |last| last.phase),
+        since: last.map_or_else(now, |last| last.since),
+        reason: StatusReason {
+            code: Code::StateUnknown,
+            message: Code::StateUnknown.say(&[("why", why)]),
+        },
+        summary: "Unknown: Windrow's daemon does not run".to_owned(),
+        platform: last.and_then(|last| last.platform),
+        role: last.map_or(Role::Unknown, |last| last.role),
+        phases: Vec::new(),
+        pace: None,
+        transition: None,
+        staging: StagingStatus::default(),
+        probes: Vec::new(),
+        findings: Vec::new(),
+        gates: None,
+        versions: Versions {
+            windrow: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        writer: None,
+    }
+}
+
+/// The exit code that says how a node is.
+pub(super) fn exit_of(readiness: Readiness) -> Exit {
+    match readiness {
+        // It works; what is wrong besides stands in the text.
+        Readiness::Ready | Readiness::Degraded => Exit::Ok,
+        Readiness::SettingUp => Exit::NotYet,
+        Readiness::Failed => Exit::Failed,
+        Readiness::Unknown => Exit::Unknown,
+    }
+}
+
+/// The word for it, as the document has it.
+pub(super) fn word(readiness: Readiness) -> &'static str {
+    match readiness {
+        Readiness::Ready => "Ready",
+        Readiness::SettingUp => "SettingUp",
+        Readiness::Degraded => "Degraded",
+        Readiness::Failed => "Failed",
+        Readiness::Unknown => "Unknown",
+    }
+}
+
+/// The clock. Verbs that show ages or write times read it here and nowhere else.
+pub(super) fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// How long something has lasted: `12s`, `4m12s`, `2h05m`, `3d4h`.
+pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(since).as_secs().max(0);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m{:02}s", seconds % 60),
+        (0, _, _) => format!("{hours}h{minutes:02}m"),
+        _ => format!("{days}d{hours}h"),
+    }
+}
+
+/// Does what a person typed mean this file (a path below `manifests`)? Its path, its base name, and
+/// its absolute path do.
+pub(super) fn means(typed: &str, file: &str, manifests: &Path) -> bool {
+    typed == file
+        || file.rsplit('/').next() == Some(typed)
+        || Path::new(typed).strip_prefix(manifests) == Ok(Path::new(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_short_and_never_negative() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        for (from, to, expected) in [
+            (0, 12, "12s"),
+            (0, 252, "4m12s"),
+            (0, 7_500, "2h05m"),
+            (0, 273_600, "3d4h"),
+            (10, 0, "0s"),
+        ] {
+            assert_eq!(age(at(from), at(to)), expected);
+        }
+    }
+
+    #[test]
+    fn a_file_is_meant_by_its_path_its_name_and_its_absolute_path() {
+        let manifests = Path::new("/m");
+        assert!(means("a/b.yaml", "a/b.yaml", manifests));
+        assert!(means("b.yaml", "a/b.yaml", manifests));
+        assert!(means("/m/a/b.yaml", "a/b.yaml", manifests));
+        assert!(!means("a", "a/b.yaml", manifests));
+        assert!(!means(".yaml", "a/b.yaml", manifests));
+        assert!(!means("/n/b.yaml", "a/b.yaml", manifests));
+    }
+}

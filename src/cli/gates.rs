@@ -1,0 +1,327 @@
+//! `windrow gates`: which feature gates are set, by whom, and whether the components start with them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Context, Exit, style};
+use crate::daemon::gates::settle;
+use crate::gates::{
+    DROP_IN, Moment, Request, Resolved, Target, Version, assess, check, drop_in, resolve,
+};
+use crate::layout::Layout;
+use crate::manifest::extract::{FileKind, extract, kind_of};
+use crate::manifest::{Limits, yaml};
+use crate::observe::rke2::{Found, candidates, config_files};
+use crate::render::GatesReport;
+use crate::report::journal;
+use crate::rke2::config::{ConfigFile, Place, is_read, merge};
+use crate::settings::{self, ConfigFiles, Role};
+
+/// Check feature gates before they keep a component from starting, and show what is set
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Would every component start? Everything that is wrong is said at once
+    Check(Look),
+    /// Show which gates are set, and where each comes from
+    Show(Look),
+    /// Take out of Windrow's drop-in what the RKE2 that is about to start would refuse (systemd runs
+    /// this before each of its starts)
+    #[command(hide = true)]
+    Settle,
+}
+
+#[derive(Debug, clap::Args)]
+struct Look {
+    /// Directories of RKE2 drop-ins, single configuration files, Harvester configurations, cloud-init
+    /// user-data or yip files; the node's own configuration when none is given
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The version that will start, such as v1.35 or v1.35.6+rke2r1; found out when it is not given
+    #[arg(long, value_name = "VERSION")]
+    target: Option<Version>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    let (look, shows) = match args.verb {
+        Verb::Check(look) => (look, false),
+        Verb::Show(look) => (look, true),
+        Verb::Settle => return Ok(before_start(&context.layout)),
+    };
+    let inputs = if look.paths.is_empty() {
+        Inputs::node(&context.layout)
+    } else {
+        Inputs::gather(&look.paths)
+    };
+    if let Some(exit) = inputs.refused() {
+        return Ok(exit);
+    }
+    let resolved = match look.target {
+        Some(version) => Resolved {
+            target: Target::Known(version),
+            because: "named on the command line".to_owned(),
+        },
+        None if look.paths.is_empty() => found_out(&context.layout, &inputs.data_dir)?,
+        None => Resolved {
+            target: Target::Unknown,
+            because: "name it with --target".to_owned(),
+        },
+    };
+    let report = judge(inputs, &resolved);
+    let text = match look.output {
+        Output::Table => report.to_table(style()),
+        Output::Json => report.to_json(),
+    };
+    print(&text)?;
+    Ok(match report.starts {
+        _ if shows => Exit::Ok,
+        Some(true) => Exit::Ok,
+        Some(false) => Exit::Failed,
+        None => Exit::Unknown,
+    })
+}
+
+/// What is done before each start of RKE2. It must never keep RKE2 from starting, so it never fails.
+fn before_start(layout: &Layout) -> Exit {
+    journal::start(journal::EVERYTHING);
+    // The first start of a boot takes up what is asked for; later ones are restarts of a server that
+    // worked, and only lose what would stop them.
+    let started = layout.run_dir().join("rke2-started");
+    let moment = match started.exists() {
+        true => Moment::Running,
+        false => Moment::Stopped,
+    };
+    let outcome = settle(layout, moment);
+    for event in &outcome.events {
+        journal::tell(event);
+    }
+    let marked = fs::create_dir_all(layout.run_dir()).and_then(|()| fs::write(started, ""));
+    if let Err(error) = marked {
+        eprintln!("windrow: {}: {error}", layout.run_dir().display());
+    }
+    Exit::Ok
+}
+
+fn found_out(layout: &Layout, data_dir: &str) -> anyhow::Result<Resolved> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    Ok(resolve(&runtime.block_on(candidates(layout, data_dir))))
+}
+
+/// What the files do once Windrow's drop-in is among them.
+fn judge(inputs: Inputs, resolved: &Resolved) -> GatesReport {
+    let Inputs {
+        mut files,
+        requests,
+        own,
+        ..
+    } = inputs;
+    let on_node = own.is_some();
+    let own = own.unwrap_or_else(|| DROP_IN.to_owned());
+    // What lies there of Windrow's was written for what was asked for then.
+    if on_node || !requests.is_empty() {
+        files.retain(|file| file.name() != DROP_IN);
+    }
+    let planned = drop_in(&requests, &resolved.target, &merge(&files));
+    if let Some(content) = &planned.content {
+        files.push(ConfigFile::new(Place::DropIn, own.clone(), content.clone()));
+    }
+    let mut assessment = assess(&merge(&files), Some(&own), &resolved.target);
+    for finding in check(&requests, &resolved.target) {
+        // Said of a request it is said with the reason and the place a person wrote it at.
+        if !assessment.findings.contains(&finding) {
+            assessment.findings.push(finding);
+        }
+    }
+    assessment
+        .findings
+        .retain(|finding| finding.at.is_empty() || finding.at.iter().any(|at| at.file != own));
+    GatesReport::of(resolved, &assessment, &planned, &own)
+}
+
+/// What is looked at.
+#[derive(Default)]
+struct Inputs {
+    files: Vec<ConfigFile>,
+    requests: Vec<Request>,
+    /// Where Windrow's drop-in is, or would be.
+    own: Option<String>,
+    data_dir: String,
+    /// What cannot be read or used at all.
+    errors: Vec<String>,
+    /// Windrow's own configuration, and what is wrong with it.
+    settings: ConfigFiles,
+    wrong: Vec<String>,
+}
+
+impl Inputs {
+    fn node(layout: &Layout) -> Self {
+        let Found { files, errors } = config_files(layout);
+        let loaded = settings::load(layout);
+        Self {
+            files,
+            requests: loaded.settings.feature_gates,
+            own: Some(layout.rke2_config_dir().join(DROP_IN).display().to_string()),
+            data_dir: loaded.settings.data_dir,
+            errors,
+            wrong: loaded.errors.iter().map(ToString::to_string).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn gather(paths: &[PathBuf]) -> Self {
+        let mut inputs = Self::default();
+        for path in paths {
+            if path.is_dir() {
+                inputs.directory(path);
+            } else {
+                inputs.one(path);
+            }
+        }
+        let loaded = settings::merge(std::mem::take(&mut inputs.settings));
+        inputs.requests = loaded.settings.feature_gates;
+        let wrong = loaded.errors.iter().map(ToString::to_string);
+        inputs.wrong.extend(wrong);
+        inputs
+    }
+
+    /// A directory of drop-ins, or one that holds `config.yaml` and `config.yaml.d` as
+    /// `/etc/rancher/rke2` does.
+    fn directory(&mut self, path: &Path) {
+        let mut found = Found::default();
+        let below = path.join("config.yaml.d");
+        if below.is_dir() {
+            let main = path.join("config.yaml");
+            if fs::symlink_metadata(&main).is_ok() {
+                found.file(Place::Main, &main);
+            }
+            found.drop_ins(&below);
+        } else {
+            found.drop_ins(path);
+            for file in &mut found.files {
+                if file.name() == "config.yaml" {
+                    file.place = Place::Main;
+                }
+            }
+        }
+        self.files.extend(found.files);
+        self.errors.extend(found.errors);
+    }
+
+    fn one(&mut self, path: &Path) {
+        let mut found = Found::default();
+        found.file(Place::DropIn, path);
+        self.errors.extend(found.errors);
+        for mut file in found.files {
+            if kind_of(&file.text) != FileKind::Manifests {
+                self.carried(&file);
+            } else if asks_for_gates(&file.text) {
+                self.setting(file.path, file.text);
+            } else if is_read(file.name()) {
+                if file.name() == "config.yaml" {
+                    file.place = Place::Main;
+                }
+                self.files.push(file);
+            } else {
+                self.errors.push(format!(
+                    "{}: RKE2 reads only names that end in .yaml or .yml",
+                    file.path
+                ));
+            }
+        }
+    }
+
+    /// Takes the configuration out of a file that carries it.
+    fn carried(&mut self, outer: &ConfigFile) {
+        let extraction = extract(&outer.path, &outer.text, &Limits::default());
+        let problems = extraction
+            .problems
+            .iter()
+            .chain(&extraction.configuration_problems);
+        for problem in problems {
+            // The reader's words can quote a line, and these files hold secrets.
+            let line = problem
+                .line
+                .map_or(String::new(), |line| format!(":{line}"));
+            self.errors.push(format!(
+                "{}{line}: cannot be read here; `windrow plan {}` says why",
+                outer.path, outer.path
+            ));
+        }
+        for inner in extraction.configuration {
+            let Ok(text) = String::from_utf8(inner.content) else {
+                self.errors
+                    .push(format!("{}: {} is not UTF-8 text", outer.path, inner.path));
+                continue;
+            };
+            let place = match inner.path.strip_prefix("/etc/rancher/rke2/") {
+                Some("config.yaml") => Some(Place::Main),
+                Some(below) if below.starts_with("config.yaml.d/") => Some(Place::DropIn),
+                _ => None,
+            };
+            match place {
+                Some(place) => self.files.push(ConfigFile {
+                    place,
+                    path: inner.path,
+                    shown: inner.source,
+                    text,
+                    lines: inner.lines,
+                }),
+                None if asks_for_gates(&text) => {
+                    self.setting(format!("{}: {}", outer.path, inner.path), text);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn setting(&mut self, shown: String, text: String) {
+        let name = shown.rsplit('/').next().unwrap_or(&shown).to_owned();
+        self.settings.files.push(settings::ConfigFile {
+            role: Role::Settings,
+            name,
+            path: shown.into(),
+            text,
+        });
+    }
+
+    /// Says what cannot be used, if anything.
+    fn refused(&self) -> Option<Exit> {
+        for line in self.errors.iter().chain(&self.wrong) {
+            eprintln!("windrow: {line}");
+        }
+        if !self.errors.is_empty() {
+            return Some(Exit::Usage);
+        }
+        (!self.wrong.is_empty()).then_some(Exit::Configuration)
+    }
+}
+
+/// Is it Windrow's own configuration, with gates in it?
+fn asks_for_gates(text: &str) -> bool {
+    matches!(yaml::parse(text, 1, &Limits::default()), Ok(Some(root)) if root.get("featureGates").is_some())
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // `windrow gates show | head` is no error.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}

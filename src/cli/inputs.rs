@@ -1,0 +1,291 @@
+//! What a person gives a verb to look at: directories, manifests, and configurations that carry
+//! manifests, in any mix.
+
+use std::fs;
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::Context;
+use super::document::now;
+use crate::harvester;
+use crate::manifest::extract::{self, FileKind, InnerLines};
+use crate::manifest::{self, Content, Limits, ManifestFile, Problem, is_manifest_name};
+use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
+use crate::plan::{Finding, Shown};
+use crate::rules::{Location, RuleSet};
+use crate::settings::{Loaded, rule_sources};
+
+/// What was gathered.
+#[derive(Default)]
+pub(super) struct Inputs {
+    pub(super) files: Vec<Input>,
+    /// Was a Harvester configuration among them?
+    pub(super) harvester: bool,
+    /// Does one preset a storage network?
+    pub(super) preset: bool,
+    /// What is wrong with the configurations that carry manifests.
+    pub(super) findings: Vec<Finding>,
+    /// Everything that cannot be used, each with its file.
+    pub(super) errors: Vec<String>,
+}
+
+/// One manifest file.
+pub(super) struct Input {
+    pub(super) manifest: ManifestFile,
+    pub(super) shown: Shown,
+}
+
+/// The rules in force on this machine, those of further directories or files, and those that follow
+/// from a preset storage network.
+pub(super) fn rules(loaded: &Loaded, further: &[PathBuf], preset: bool) -> (RuleSet, Vec<String>) {
+    let mut errors: Vec<String> = loaded.errors.iter().map(ToString::to_string).collect();
+    if further.is_empty() && !preset {
+        return (loaded.rules.clone(), errors);
+    }
+    let mut sources = rule_sources(&loaded.files, preset);
+    for path in further {
+        match rule_files(path) {
+            Ok(files) if files.is_empty() => errors.push(format!(
+                "{}: no rule packs (*.yaml) in this directory",
+                path.display()
+            )),
+            Ok(files) => sources.extend(files),
+            Err(error) => errors.push(format!("{}: cannot be read: {error}", path.display())),
+        }
+    }
+    let (rules, wrong) = RuleSet::load(&sources);
+    for error in wrong {
+        let text = format!("{}: {}", error.at, error.message);
+        // The node's own packs were loaded, and complained about, before.
+        if !errors.contains(&text) {
+            errors.push(text);
+        }
+    }
+    (rules, errors)
+}
+
+fn rule_files(path: &Path) -> std::io::Result<Vec<(String, String)>> {
+    let mut paths = vec![path.to_owned()];
+    if path.is_dir() {
+        paths = fs::read_dir(path)?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<std::io::Result<_>>()?;
+        paths.retain(|path| {
+            path.extension()
+                .is_some_and(|one| one == "yaml" || one == "yml")
+        });
+        paths.sort();
+    }
+    paths
+        .into_iter()
+        .map(|path| Ok((path.display().to_string(), fs::read_to_string(&path)?)))
+        .collect()
+}
+
+/// The node's own manifests directory.
+pub(super) fn node(context: &Context, limits: &Limits) -> Inputs {
+    let manifests = context.manifests();
+    let mut inputs = Inputs::default();
+    if manifests.exists() {
+        directory(&mut inputs, &manifests, limits, now());
+    } else {
+        inputs.errors.push(format!(
+            "{} does not exist: this is no RKE2 server, or it has not been started yet; name what \
+             to plan: windrow plan PATH…",
+            manifests.display()
+        ));
+    }
+    inputs
+}
+
+/// Everything that a person named.
+pub(super) fn gather(paths: &[PathBuf], limits: &Limits) -> Inputs {
+    let mut inputs = Inputs::default();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            standard_input(&mut inputs, limits);
+        } else if path.is_dir() {
+            directory(&mut inputs, path, limits, now());
+        } else {
+            one_file(&mut inputs, path, limits);
+        }
+    }
+    twice(&mut inputs);
+    inputs
+}
+
+fn directory(inputs: &mut Inputs, path: &Path, limits: &Limits, now: Timestamp) {
+    match scan(path, limits, &Stamps::new(), now) {
+        ScanResult::Found(found) => {
+            for file in found.files {
+                // Nothing was seen before, so nothing is unchanged.
+                let FileState::Read(content) = file.state else {
+                    continue;
+                };
+                let shown = path.join(&file.path).display().to_string();
+                manifest(inputs, &file.path, &content, Shown::itself(shown), limits);
+            }
+        }
+        ScanResult::Missing => inputs
+            .errors
+            .push(format!("{}: no such directory", path.display())),
+        ScanResult::Unreadable { error } => inputs
+            .errors
+            .push(format!("{}: cannot be read: {error}", path.display())),
+    }
+}
+
+fn one_file(inputs: &mut Inputs, path: &Path, limits: &Limits) {
+    let shown = path.display().to_string();
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        inputs
+            .errors
+            .push(format!("{shown}: not a file name that can be used"));
+        return;
+    };
+    match fs::metadata(path) {
+        // Opening a FIFO or a device could block for good.
+        Ok(metadata) if !metadata.is_file() => {
+            inputs.errors.push(format!("{shown}: not a regular file"));
+        }
+        Ok(metadata) if metadata.len() > limits.file_bytes => {
+            let content = Content::TooLarge {
+                size: metadata.len(),
+            };
+            manifest(inputs, name, &content, Shown::itself(shown), limits);
+        }
+        Ok(_) => match fs::read(path) {
+            Ok(bytes) => text(inputs, name, shown, bytes, limits),
+            Err(error) => inputs
+                .errors
+                .push(format!("{shown}: cannot be read: {error}")),
+        },
+        Err(error) => inputs
+            .errors
+            .push(format!("{shown}: cannot be read: {error}")),
+    }
+}
+
+fn standard_input(inputs: &mut Inputs, limits: &Limits) {
+    if stdin_is_terminal() {
+        eprintln!("windrow: reading manifests from the terminal; end with Ctrl-D");
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin()
+        .take(limits.file_bytes + 1)
+        .read_to_end(&mut bytes);
+    match read {
+        Ok(size) if size as u64 > limits.file_bytes => inputs.errors.push(format!(
+            "standard input: more than {} bytes; raise staging.limits.fileBytes",
+            limits.file_bytes
+        )),
+        Ok(_) => text(
+            inputs,
+            "stdin.yaml",
+            "standard input".to_owned(),
+            bytes,
+            limits,
+        ),
+        Err(error) => inputs
+            .errors
+            .push(format!("standard input: cannot be read: {error}")),
+    }
+}
+
+/// A text whose kind is not known yet: a manifest, or a configuration that carries manifests.
+fn text(inputs: &mut Inputs, name: &str, shown: String, bytes: Vec<u8>, limits: &Limits) {
+    let carrier = std::str::from_utf8(&bytes)
+        .ok()
+        .filter(|text| extract::kind_of(text) != FileKind::Manifests);
+    if let Some(text) = carrier {
+        carried(inputs, &shown, text, limits);
+    } else if is_manifest_name(name) {
+        let content = Content::Bytes(bytes);
+        manifest(inputs, name, &content, Shown::itself(shown), limits);
+    } else {
+        inputs.errors.push(format!(
+            "{shown}: RKE2 reads only names that end in .yaml, .yml or .json and do not begin with \
+             a dot, and it is no configuration that carries manifests"
+        ));
+    }
+}
+
+/// The manifests that a configuration carries.
+fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
+    let extraction = extract::extract(shown, text, limits);
+    inputs.harvester |= extraction.is_harvester();
+    inputs.preset |= extraction.is_harvester() && harvester::presets_storage_network(text);
+    inputs.findings.extend(
+        extraction
+            .problems
+            .iter()
+            .map(|problem| found(problem, shown)),
+    );
+    if extraction.files.is_empty() && extraction.problems.is_empty() {
+        eprintln!("windrow: {shown}: it writes no files below RKE2's server/manifests");
+    }
+    for file in extraction.files {
+        // Markers and other files may ride along; RKE2 applies none of them.
+        if !is_manifest_name(file.path.rsplit('/').next().unwrap_or_default()) {
+            continue;
+        }
+        let (first_line, line_by_line) = match file.lines {
+            InnerLines::Follow { first } => (first, true),
+            InnerLines::Begin { line } => (line, false),
+        };
+        let shown = Shown {
+            file: file.source,
+            first_line,
+            line_by_line,
+        };
+        let content = Content::Bytes(file.content);
+        manifest(inputs, &file.path, &content, shown, limits);
+    }
+}
+
+fn found(problem: &Problem, shown: &str) -> Finding {
+    Finding {
+        code: problem.code,
+        severity: problem.code.severity(),
+        message: problem.message.clone(),
+        at: vec![Location {
+            file: shown.to_owned(),
+            line: problem.line,
+        }],
+    }
+}
+
+fn manifest(inputs: &mut Inputs, path: &str, content: &Content, shown: Shown, limits: &Limits) {
+    inputs.files.push(Input {
+        manifest: manifest::read(path, content, limits),
+        shown,
+    });
+}
+
+/// Two inputs that would be one file on the node.
+fn twice(inputs: &mut Inputs) {
+    let mut sorted: Vec<(&str, &str)> = inputs
+        .files
+        .iter()
+        .map(|file| (file.manifest.path.as_str(), file.shown.file.as_str()))
+        .collect();
+    sorted.sort_unstable();
+    let errors: Vec<String> = sorted
+        .windows(2)
+        .filter(|pair| pair[0].0 == pair[1].0)
+        .map(|pair| {
+            format!(
+                "{} and {} would both be {} on the node; plan them one at a time, or rename one",
+                pair[0].1, pair[1].1, pair[0].0
+            )
+        })
+        .collect();
+    inputs.errors.extend(errors);
+}
+
+/// Is standard input something to read from?
+pub(super) fn stdin_is_terminal() -> bool {
+    std::io::stdin().is_terminal()
+}

@@ -1,0 +1,185 @@
+//! The command line: one file per verb, each reads as a script. May use everything.
+//!
+//! A verb is a module with an `Args` (clap) and a `run(args, &Context) -> anyhow::Result<Exit>`; it
+//! is listed once in `Verb` and once in `Verb::run`.
+
+mod config;
+mod console;
+mod document;
+mod follow;
+mod gates;
+mod hold;
+mod inputs;
+mod manual;
+mod plan;
+mod release;
+mod run;
+mod stage;
+mod status;
+mod wait;
+mod why;
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::layout::Layout;
+use crate::render::Style;
+use crate::settings;
+
+/// Bootstrap agent of a bare-metal RKE2 / Harvester node.
+#[derive(Debug, Parser)]
+#[command(name = "windrow", version, arg_required_else_help = true)]
+struct Cli {
+    /// Run below this directory as if it were `/`.
+    #[arg(
+        long,
+        global = true,
+        hide = true,
+        value_name = "DIR",
+        default_value = "/"
+    )]
+    root: PathBuf,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Run(run::Args),
+    Plan(plan::Args),
+    Status(status::Args),
+    Why(why::Args),
+    Wait(wait::Args),
+    Console(console::Args),
+    Stage(stage::Args),
+    Hold(hold::Args),
+    Release(release::Args),
+    Gates(gates::Args),
+    Config(config::Args),
+}
+
+impl Verb {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self {
+            Verb::Run(args) => run::run(args, context),
+            Verb::Plan(args) => plan::run(args, context),
+            Verb::Status(args) => status::run(args, context),
+            Verb::Why(args) => why::run(args, context),
+            Verb::Wait(args) => wait::run(args, context),
+            Verb::Console(args) => console::run(args, context),
+            Verb::Stage(args) => stage::run(args, context),
+            Verb::Hold(args) => hold::run(args, context),
+            Verb::Release(args) => release::run(args, context),
+            Verb::Gates(args) => gates::run(args, context),
+            Verb::Config(args) => config::run(args, context),
+        }
+    }
+}
+
+/// What every verb is given.
+#[derive(Debug)]
+struct Context {
+    /// The node's paths, with RKE2's default data directory; the settings may name another.
+    layout: Layout,
+}
+
+impl Context {
+    /// The configuration in force.
+    fn settings(&self) -> settings::Loaded {
+        settings::load(&self.layout)
+    }
+
+    /// The manifests directory, where the settings say that RKE2's data is.
+    fn manifests(&self) -> PathBuf {
+        let settings = self.settings().settings;
+        let layout = self.layout.clone().with_data_dir(&settings.data_dir);
+        layout.manifests()
+    }
+}
+
+/// Says what is wrong, all of it, one line each.
+fn complain<E: std::fmt::Display>(errors: &[E]) {
+    for error in errors {
+        eprintln!("windrow: {error}");
+    }
+}
+
+/// How tables look: colour only on a terminal that wants it.
+fn style() -> Style {
+    let wanted = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    Style {
+        color: std::io::stdout().is_terminal() && wanted("NO_COLOR") && !dumb,
+        ..Style::default()
+    }
+}
+
+/// How a verb ends. The numbers are promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code)] // Each verb returns some of them.
+enum Exit {
+    /// Done; ready.
+    Ok = 0,
+    /// An error of the system (a file that cannot be written).
+    Failure = 1,
+    /// Not yet.
+    NotYet = 3,
+    /// Cannot work; failed.
+    Failed = 4,
+    /// Not known.
+    Unknown = 5,
+    /// Wrong use of the command line (`EX_USAGE`).
+    Usage = 64,
+    /// Bad configuration (`EX_CONFIG`).
+    Configuration = 78,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Runs the program on its own command line.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // --help and --version come as errors too, and are none.
+            let exit = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Ok
+            };
+            // Nothing is left to do when the terminal is gone.
+            let _ = error.print();
+            return exit.into();
+        }
+    };
+    let context = Context {
+        layout: Layout::new(cli.root),
+    };
+    match cli.verb.run(&context) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            eprintln!("windrow: {error:#}");
+            Exit::Failure.into()
+        }
+    }
+}
+
+/// The command line as clap knows it, for manual pages and completions.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command().debug_assert();
+    }
+}

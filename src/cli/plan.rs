@@ -1,0 +1,118 @@
+//! `windrow plan`: what a manifests directory will do, offline.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::inputs::{self, Inputs};
+use super::{Context, Exit, complain, style};
+use crate::observe::platform::detect;
+use crate::plan::{Plan, examine, link};
+use crate::reasons::Severity;
+use crate::render;
+use crate::rules::Platform;
+
+/// Show offline what would be held, in which order, and why
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Manifests directories, manifest files, Harvester configurations, cloud-init user-data, yip
+    /// files, or `-`; the node's manifests directory when none is given
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// What the manifests are for; a Harvester configuration says so itself
+    #[arg(long, value_enum)]
+    platform: Option<PlatformArg>,
+    /// Directories or files with further rule packs
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    rules: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    Table,
+    Json,
+    Dot,
+    Mermaid,
+    Svg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum PlatformArg {
+    Harvester,
+    Rke2,
+}
+
+impl From<PlatformArg> for Platform {
+    fn from(platform: PlatformArg) -> Self {
+        match platform {
+            PlatformArg::Harvester => Platform::Harvester,
+            PlatformArg::Rke2 => Platform::Rke2,
+        }
+    }
+}
+
+pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    let loaded = context.settings();
+    let limits = &loaded.settings.staging.limits;
+    let on_node = args.paths.is_empty();
+    let Inputs {
+        files,
+        harvester,
+        preset,
+        findings,
+        errors,
+    } = match on_node {
+        true => inputs::node(context, limits),
+        false => inputs::gather(&args.paths, limits),
+    };
+    if !errors.is_empty() {
+        complain(&errors);
+        return Ok(Exit::Usage);
+    }
+    let (rules, errors) = inputs::rules(&loaded, &args.rules, preset);
+    if !errors.is_empty() {
+        complain(&errors);
+        return Ok(Exit::Configuration);
+    }
+    let platform = args
+        .platform
+        .map(Platform::from)
+        .or(harvester.then_some(Platform::Harvester))
+        .or(loaded.settings.platform)
+        .or_else(|| on_node.then(|| detect(&context.layout)).flatten());
+    let examined: Vec<_> = files
+        .into_iter()
+        .map(|file| Arc::new(examine(&file.manifest, file.shown, &rules, platform)))
+        .collect();
+    let mut plan = link(&examined, &rules, platform);
+    plan.findings.splice(0..0, findings);
+    print(&plan, args.output)?;
+    Ok(exit_of(&plan))
+}
+
+fn print(plan: &Plan, output: Output) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    let text = match output {
+        Output::Table => render::table(plan, style()),
+        Output::Json => render::PlanReport::of(plan).to_json(),
+        Output::Dot => render::dot(plan),
+        Output::Mermaid => render::mermaid(plan),
+        Output::Svg => render::svg(plan),
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // `windrow plan | head` is no error.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}
+
+/// An error is what keeps it from working; everything less does not.
+fn exit_of(plan: &Plan) -> Exit {
+    let broken = plan
+        .findings
+        .iter()
+        .any(|finding| finding.severity == Severity::Error);
+    if broken { Exit::Failed } else { Exit::Ok }
+}

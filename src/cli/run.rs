@@ -1,0 +1,176 @@
+//! `windrow run`: the daemon. systemd starts it; it ends on SIGTERM and leaves every hold in place.
+//!
+//! `--sandbox DIR` runs the same daemon over a simulated node in DIR, until nothing changes there
+//! any more.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::{Context, Exit};
+use crate::act::Lock;
+use crate::daemon::gates::Keeper;
+use crate::daemon::sandbox::{Ends, Sandbox, lay_out};
+use crate::daemon::{Clock, Daemon, Signals, link};
+use crate::decide::Event;
+use crate::layout::Layout;
+use crate::manifest::extract::{FileKind, kind_of};
+use crate::observe::cluster;
+use crate::observe::probes::{self, Endpoints, World};
+use crate::reasons::Code;
+use crate::report::journal;
+use crate::simulate::{FIRST_VM, HarvesterVersion, Setup};
+
+/// Run the daemon
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Run over a simulated node in this empty directory; nothing else is needed or touched
+    #[arg(long, value_name = "DIR")]
+    sandbox: Option<PathBuf>,
+    /// How much faster than real time the sandbox runs
+    #[arg(long, value_name = "N", default_value_t = 60, requires = "sandbox",
+          value_parser = clap::value_parser!(u32).range(1..=600))]
+    speed: u32,
+    /// Harvester configuration with which the sandbox's node is installed [default: one with a
+    /// virtual machine and a preset storage network]
+    #[arg(long, value_name = "FILE", requires = "sandbox")]
+    config: Option<PathBuf>,
+    /// Which of the possible courses of events the sandbox takes
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "sandbox")]
+    seed: u64,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    // One thread: the daemon waits, and memory is dearer than cores.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    match &args.sandbox {
+        None => runtime.block_on(daemon(context.layout.clone())),
+        Some(directory) => {
+            journal::start(journal::WARNINGS);
+            prepare(directory)?;
+            runtime.block_on(sandbox(&args, directory))
+        }
+    }
+}
+
+async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
+    journal::start(journal::EVERYTHING);
+    let _lock = lock(&layout)?;
+    let signals = Signals::take()?;
+    let (link, events, interests) = link();
+    let kubeconfig = layout.admin_kubeconfig();
+    let (view, gates) = watch::channel(None);
+    let (reloaded, reloads) = watch::channel(());
+    let keeper = Keeper::begin(layout.clone(), view, reloads).await;
+    let daemon = Daemon::new(layout, Clock::real(), link).with_gates(gates, reloaded);
+    let probed = daemon.layout().clone();
+    let world = Arc::new(World::new(probed, Endpoints::default(), Timestamp::now)?);
+    tokio::spawn(probes::probe(world, interests.clone(), events.clone()));
+    tokio::spawn(cluster::observe(kubeconfig, interests, events));
+    tokio::spawn(keeper.run());
+    let (_running, stop) = watch::channel(false);
+    daemon.run(signals, stop).await;
+    Ok(Exit::Ok)
+}
+
+/// Where there can be no lock the daemon runs without one: a full or read-only file system must not
+/// keep a node's manifests from being held.
+fn lock(layout: &Layout) -> anyhow::Result<Option<Lock>> {
+    let path = layout.lock();
+    match Lock::take(&path) {
+        Ok(Some(lock)) => Ok(Some(lock)),
+        Ok(None) => bail!(
+            "windrow already runs on this node: another process holds {}. \
+             `systemctl status windrow` shows it; `windrow status` shows what it does",
+            path.display()
+        ),
+        Err(error) => {
+            let what = format!("lock {} (two daemons would go unnoticed)", path.display());
+            journal::tell(&Event {
+                code: Code::ActionFailed,
+                file: None,
+                message: Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]),
+            });
+            Ok(None)
+        }
+    }
+}
+
+/// Nothing of anybody's may lie where the sandbox writes.
+fn prepare(directory: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let mut entries =
+        fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
+    if entries.next().is_some() {
+        bail!(
+            "{} is not empty: name a new or empty directory for the sandbox",
+            directory.display()
+        );
+    }
+    Ok(())
+}
+
+async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
+    let (name, text) = match &args.config {
+        None => (
+            "first-vm/harvester-config.yaml".to_owned(),
+            FIRST_VM.to_owned(),
+        ),
+        Some(path) => (
+            path.display().to_string(),
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
+        ),
+    };
+    if kind_of(&text) != FileKind::HarvesterConfig {
+        bail!("{name} is not a Harvester configuration (`os.writeFiles`)");
+    }
+    let clock = Clock::sped_up(args.speed);
+    let setup = Setup::harvester_config(&name, &text, HarvesterVersion::LATEST, clock.now());
+    let layout = Layout::new(directory);
+    // What the installer leaves on a node.
+    let config = layout.path("/oem/harvester.config");
+    if let Some(oem) = config.parent() {
+        fs::create_dir_all(oem)?;
+    }
+    fs::write(config, &text)?;
+    lay_out(&setup.files, &layout.manifests())?;
+    println!(
+        "A Harvester node installed with {name}, in {}, {} times as fast as a real one.\n",
+        directory.display(),
+        args.speed
+    );
+
+    let signals = Signals::take()?;
+    let (link, events, interests) = link();
+    let daemon = Daemon::new(layout.clone(), clock.clone(), link);
+    let ends = Ends {
+        interests,
+        events,
+        status: daemon.status(),
+    };
+    let (stop, stopped) = watch::channel(false);
+    let node = Sandbox::new(setup, args.seed, layout.manifests(), clock);
+    let mut driver = tokio::spawn(daemon.run(signals, stopped));
+    let mut out = std::io::stdout();
+    let came_up = tokio::select! {
+        came_up = node.run(ends, &mut out) => came_up?,
+        // A signal: the daemon has stopped, so there is nothing more to see.
+        _ = &mut driver => return Ok(Exit::Ok),
+    };
+    // Its last words are written before the directory is shown.
+    if stop.send(true).is_ok() {
+        driver.await?;
+    }
+    println!(
+        "\nThe directory is as the node left it: {}",
+        directory.display()
+    );
+    Ok(if came_up { Exit::Ok } else { Exit::Failed })
+}

@@ -1,0 +1,216 @@
+//! `windrow stage`: marker first, manifest second.
+//!
+//! Whoever copies a manifest into the directory of a running RKE2 races it: RKE2 may read the file
+//! before it is marked, or half of it. Here the marker is in place before the file has a name that
+//! RKE2 reads, and the daemon decides from there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::document::{daemon_runs, now};
+use super::manual::{look, marker_of};
+use super::{Context, Exit, complain};
+use crate::act::{MarkerOutcome, Markers};
+use crate::decide::provisional;
+use crate::files::{self, Durability};
+use crate::manifest::{
+    self, Content, Limits, MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name,
+};
+use crate::observe::scan::Found;
+use crate::reasons::Severity;
+
+/// Add manifests to a running node without a race
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files to add; each keeps its base name
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Add also what RKE2 would refuse
+    #[arg(long)]
+    force: bool,
+    /// Replace files of the same name with another content
+    #[arg(long)]
+    replace: bool,
+}
+
+/// One file that is to be added.
+struct Staged {
+    from: PathBuf,
+    name: String,
+    bytes: Vec<u8>,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    let now = now();
+    let manifests = context.manifests();
+    let limits = context.settings().settings.staging.limits;
+    let found = look(&manifests, now)?;
+    let mut errors = Vec::new();
+    let files = read_all(&args.files, &limits, &mut errors);
+    for file in &files {
+        check(file, &args, &limits, &manifests, &found, &mut errors);
+    }
+    collisions(&files, &found, &mut errors);
+    if !errors.is_empty() {
+        complain(&errors);
+        eprintln!("windrow: nothing was staged");
+        return Ok(Exit::Failed);
+    }
+    let runs = daemon_runs(context);
+    let mut exit = Exit::Ok;
+    for file in &files {
+        match put(file, &manifests, &found, now) {
+            Ok(said) => println!("{}: {said}", file.name),
+            Err(error) => {
+                eprintln!("windrow: {}: {error:#}", file.name);
+                exit = Exit::Failure;
+            }
+        }
+    }
+    if let Err(why) = runs {
+        println!(
+            "The daemon does not run ({why}). What was staged stays held until it is started \
+             (systemctl start windrow), or until you say `windrow release FILE`."
+        );
+    }
+    Ok(exit)
+}
+
+fn read_all(paths: &[PathBuf], limits: &Limits, errors: &mut Vec<String>) -> Vec<Staged> {
+    let mut files = Vec::new();
+    for path in paths {
+        let shown = path.display();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            errors.push(format!("{shown}: not a file name that RKE2 can use"));
+            continue;
+        };
+        // Whatever is not a plain file could block for good.
+        match fs::metadata(path) {
+            Ok(metadata) if !metadata.is_file() => {
+                errors.push(format!("{shown}: not a regular file"));
+            }
+            Ok(metadata) if metadata.len() > limits.file_bytes => errors.push(format!(
+                "{shown}: it has {} bytes, the limit is {}; split it or raise \
+                 staging.limits.fileBytes",
+                metadata.len(),
+                limits.file_bytes
+            )),
+            Ok(_) => match fs::read(path) {
+                Ok(bytes) => files.push(Staged {
+                    from: path.clone(),
+                    name: name.to_owned(),
+                    bytes,
+                }),
+                Err(error) => errors.push(format!("{shown}: cannot be read: {error}")),
+            },
+            Err(error) => errors.push(format!("{shown}: cannot be read: {error}")),
+        }
+    }
+    files
+}
+
+/// Everything that is wrong with one file by itself.
+fn check(
+    file: &Staged,
+    args: &Args,
+    limits: &Limits,
+    manifests: &Path,
+    found: &Found,
+    errors: &mut Vec<String>,
+) {
+    let from = file.from.display();
+    if !is_manifest_name(&file.name) {
+        errors.push(format!(
+            "{from}: RKE2 reads only names that end in .yaml, .yml or .json and do not begin with a \
+             dot"
+        ));
+        return;
+    }
+    if let Some(why) = addon_name_error(&file.name) {
+        errors.push(format!("{from}: {why}"));
+    }
+    let read = manifest::read(&file.name, &Content::Bytes(file.bytes.clone()), limits);
+    for problem in &read.problems {
+        if problem.code.severity() == Severity::Error && !args.force {
+            let line = problem
+                .line
+                .map_or(String::new(), |line| format!(":{line}"));
+            errors.push(format!(
+                "{from}{line}: {} ({}; --force adds it all the same)",
+                problem.message, problem.code
+            ));
+        }
+    }
+    let there = manifests.join(&file.name);
+    if found.files.iter().any(|known| known.path == file.name)
+        && !args.replace
+        && fs::read(&there).ok().as_ref() != Some(&file.bytes)
+    {
+        errors.push(format!(
+            "{from}: {} is there already and differs; --replace replaces it (RKE2 then deletes the \
+             objects that the new one does not have)",
+            there.display()
+        ));
+    }
+}
+
+/// Files that RKE2 would take for one and the same: each would delete what the other applied.
+fn collisions(files: &[Staged], found: &Found, errors: &mut Vec<String>) {
+    let mut addons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for file in files {
+        let others = addons.entry(addon_name(&file.name)).or_default();
+        others.push(file.from.display().to_string());
+    }
+    for (addon, mut places) in addons {
+        let ours = |path: &str| files.iter().any(|file| file.name == path);
+        places.extend(
+            found
+                .files
+                .iter()
+                .filter(|known| !ours(&known.path))
+                .filter(|known| {
+                    let name = known.path.rsplit('/').next().unwrap_or_default();
+                    is_manifest_name(name) && addon_name(name) == addon
+                })
+                .map(|known| format!("{} in the manifests directory", known.path)),
+        );
+        if places.len() > 1 {
+            errors.push(format!(
+                "{}: they share the Addon {addon}, and RKE2 would delete what the one brought when \
+                 it applies the other; rename all but one",
+                places.join(", ")
+            ));
+        }
+    }
+}
+
+/// Puts one file into the directory, its marker first.
+fn put(
+    file: &Staged,
+    manifests: &Path,
+    found: &Found,
+    now: jiff::Timestamp,
+) -> anyhow::Result<&'static str> {
+    let there = manifests.join(&file.name);
+    if fs::read(&there).ok().as_ref() == Some(&file.bytes) {
+        return Ok("is there already, unchanged");
+    }
+    let path = marker_of(&file.name, &found.markers);
+    let held = Markers::new(manifests).read(&path)?.is_some();
+    if !held {
+        let beside = format!("{}{MARKER_SUFFIX}", file.name);
+        match Markers::new(manifests).create(&beside, &provisional(&file.name, now))? {
+            MarkerOutcome::Changed | MarkerOutcome::Unchanged => {}
+            // Somebody else hides the name: the file is as safe from RKE2 as it can be.
+            MarkerOutcome::Foreign => {}
+            MarkerOutcome::NoDirectory => anyhow::bail!("the manifests directory is gone"),
+        }
+    }
+    files::replace(&there, &file.bytes, 0o600, Durability::Durable)?;
+    Ok(if held {
+        "staged; its name was held already and stays so until that is decided anew"
+    } else {
+        "staged behind a marker"
+    })
+}

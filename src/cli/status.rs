@@ -1,0 +1,200 @@
+//! `windrow status`: the status document, for people and scripts.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+
+use jiff::Timestamp;
+
+use super::document::{self, Found, age, exit_of, now, word};
+use super::follow::Follow;
+use super::{Context, Exit, style};
+use crate::decide::{HeldFile, Holder, Readiness, Status};
+use crate::render::{Style, fit, printable, wrap};
+
+/// Show what the node is and why
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Show every change, until interrupted
+    #[arg(long)]
+    watch: bool,
+    /// Print the status document
+    #[arg(long, conflicts_with = "console")]
+    json: bool,
+    /// Print one line of at most 65 characters
+    #[arg(long)]
+    console: bool,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    if args.watch {
+        return watch(&args, context);
+    }
+    let found = document::current(context);
+    print!("{}", text(&args, &found));
+    Ok(exit_of(found.shown().readiness))
+}
+
+fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let mut follow = Follow::file(&context.layout.status())?;
+    let mut out = std::io::stdout();
+    let full_screen = out.is_terminal() && !args.json && !args.console;
+    let mut shown = String::new();
+    loop {
+        let found = document::current(context);
+        let next = text(args, &found);
+        // Ages change every second; only a change of what is known is worth a new text.
+        let known = serde_json::to_string(&found.shown())?;
+        if known != shown {
+            if full_screen {
+                write!(out, "\u{1b}[H\u{1b}[2J")?;
+            }
+            // A reader that has gone (`| head`) ends the watch; there is nothing to say about it.
+            if write!(out, "{next}").and_then(|()| out.flush()).is_err() {
+                return Ok(exit_of(found.shown().readiness));
+            }
+            shown = known;
+        }
+        follow.writer_of(&found);
+        follow.wait(None);
+    }
+}
+
+fn text(args: &Args, found: &Found) -> String {
+    let status = found.shown();
+    if args.json {
+        // A document that was read can be written.
+        return serde_json::to_string_pretty(&status).unwrap_or_default() + "\n";
+    }
+    if args.console {
+        return one_line(&status) + "\n";
+    }
+    let mut text = people(&status, now(), style());
+    if let Found::Stale {
+        last: Some(last), ..
+    } = found
+    {
+        let _ = writeln!(
+            text,
+            "\nLast known, {} ago: {}",
+            age(last.since, now()),
+            last.summary
+        );
+    }
+    text
+}
+
+/// The document in one line that fits Harvester's own console.
+pub(super) fn one_line(status: &Status) -> String {
+    fit(&printable(&status.summary), 65)
+}
+
+/// The document for people.
+fn people(status: &Status, now: Timestamp, style: Style) -> String {
+    let mut out = String::new();
+    let state = word(status.readiness);
+    let state = match status.readiness {
+        Readiness::Ready => style.good(state),
+        Readiness::SettingUp | Readiness::Unknown => style.waiting(state),
+        Readiness::Degraded | Readiness::Failed => style.bad(state),
+    };
+    let _ = writeln!(
+        out,
+        "{state}  {}, for {}",
+        status.phase.title(),
+        age(status.since, now)
+    );
+    for line in wrap(&status.reason.message, style.width) {
+        let _ = writeln!(out, "{line}");
+    }
+    let _ = writeln!(out, "{}", style.dim(&format!("({})", status.reason.code)));
+    let staging = &status.staging;
+    if staging.total > 0 {
+        let _ = writeln!(
+            out,
+            "\n{}  {} staged: {} applied, {} released, {} held, {} failed",
+            style.strong("Manifests"),
+            staging.total,
+            staging.applied.len(),
+            staging.released.len(),
+            staging.held.len(),
+            staging.failed.len()
+        );
+    }
+    for file in &staging.failed {
+        row(
+            &mut out,
+            style,
+            ("failed", &file.file),
+            &age(file.since, now),
+            &file.message,
+        );
+    }
+    for file in &staging.held {
+        let why = match file.by {
+            Holder::Windrow => format!("{}{}", file.why, outlook(file, now)),
+            Holder::Other => file.why.clone(),
+        };
+        row(
+            &mut out,
+            style,
+            ("held", &file.file),
+            &age(file.since, now),
+            &why,
+        );
+    }
+    for file in &staging.released {
+        row(
+            &mut out,
+            style,
+            ("released", &file.file),
+            &age(file.since, now),
+            "RKE2 has not applied it yet",
+        );
+    }
+    for finding in &status.findings {
+        let at = finding
+            .at
+            .first()
+            .map_or(String::new(), |at| format!("{at}: "));
+        let _ = writeln!(
+            out,
+            "\n{} {}",
+            style.severity(finding.severity),
+            finding.code
+        );
+        for line in wrap(
+            &format!("{at}{}", finding.message),
+            style.width.saturating_sub(2),
+        ) {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+    if !staging.held.is_empty() {
+        let _ = writeln!(out, "\n`windrow why FILE` shows the whole chain.");
+    }
+    out
+}
+
+/// What becomes of a hold if nothing changes.
+fn outlook(file: &HeldFile, now: Timestamp) -> String {
+    match file.deadline {
+        _ if file.overdue => "; overdue, and kept because releasing would do harm".to_owned(),
+        Some(deadline) if deadline > now => {
+            format!("; released in {} at the latest", age(now, deadline))
+        }
+        _ => String::new(),
+    }
+}
+
+fn row(out: &mut String, style: Style, (state, file): (&str, &str), age: &str, why: &str) {
+    let label = format!("{state:<9}");
+    let label = match state {
+        "failed" => style.bad(&label),
+        "held" => style.waiting(&label),
+        _ => style.dim(&label),
+    };
+    let _ = writeln!(out, "  {label} {:<50} {age:>8}", fit(file, 50));
+    for line in wrap(why, style.width.saturating_sub(12)) {
+        let _ = writeln!(out, "            {line}");
+    }
+}

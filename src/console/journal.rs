@@ -1,0 +1,167 @@
+//! The last lines of the journal, when they may be read. `journalctl` is asked: it knows where the
+//! journal lies and who may read it.
+
+use std::io::{ErrorKind, PipeReader, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+/// So many lines are asked for.
+const LINES: usize = 200;
+/// And no more than so much of them is taken, in bytes.
+const MOST: usize = 256 * 1024;
+/// `journalctl` may take so long; a journal on a slow disk is no reason to wait for ever.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// `journalctl` while it runs. Ended with this value.
+pub(crate) struct Asked {
+    unit: String,
+    child: Child,
+    out: PipeReader,
+    text: Vec<u8>,
+    until: Instant,
+}
+
+impl Asked {
+    /// Asks for the last lines of a unit.
+    ///
+    /// # Errors
+    /// Why it cannot be asked, for people.
+    pub(crate) fn unit(unit: &str, now: Instant) -> Result<Self, String> {
+        let mut command = Command::new("journalctl");
+        command
+            .args(["-u", unit, "-o", "short", "--no-pager", "--quiet", "-n"])
+            .arg(LINES.to_string());
+        Self::run(command, unit, now)
+            .map_err(|error| format!("journalctl cannot be run on this node: {error}"))
+    }
+
+    fn run(mut command: Command, unit: &str, now: Instant) -> std::io::Result<Self> {
+        // One pipe for both: what it complains of belongs where it complains.
+        let (out, write) = std::io::pipe()?;
+        fcntl(&out, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        let child = command
+            .env("SYSTEMD_COLORS", "0")
+            .stdin(Stdio::null())
+            .stdout(write.try_clone()?)
+            .stderr(write)
+            .spawn()?;
+        Ok(Self {
+            unit: unit.to_owned(),
+            child,
+            out,
+            text: Vec::new(),
+            until: now + PATIENCE,
+        })
+    }
+
+    /// Becomes readable when [`Asked::answer`] is worth a call.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.out.as_fd()
+    }
+
+    /// When to call it all the same.
+    pub(crate) fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Takes in what is there. The lines, once that is all, or why there are none.
+    pub(crate) fn answer(&mut self, now: Instant) -> Option<Vec<String>> {
+        let mut part = [0; 8192];
+        loop {
+            match self.out.read(&mut part) {
+                Ok(0) => return Some(self.lines()),
+                Ok(read) => self.text.extend_from_slice(&part[..read]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock && now < self.until => {
+                    return None;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let seconds = PATIENCE.as_secs();
+                    return Some(vec![format!(
+                        "journalctl has not answered within {seconds} seconds."
+                    )]);
+                }
+                Err(error) => return Some(vec![format!("journalctl: {error}")]),
+            }
+            if self.text.len() > MOST {
+                return Some(self.lines());
+            }
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8_lossy(&self.text);
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        if !lines.is_empty() {
+            return lines;
+        }
+        vec![format!(
+            "Nothing of {} that this user may read: `journalctl -u {}` as root, or let the console \
+             read the journal (group systemd-journal).",
+            self.unit, self.unit
+        )]
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        // It has ended by itself, or is not wanted any more; either way nothing is left behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+    use super::*;
+
+    fn asked(script: &str) -> Asked {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Asked::run(command, "windrow", Instant::now()).unwrap()
+    }
+
+    fn answer(mut asked: Asked) -> Vec<String> {
+        loop {
+            poll(
+                &mut [PollFd::new(asked.fd(), PollFlags::POLLIN)],
+                PollTimeout::NONE,
+            )
+            .unwrap();
+            if let Some(lines) = asked.answer(Instant::now()) {
+                return lines;
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_printed_and_what_is_complained_of_is_shown() {
+        assert_eq!(
+            answer(asked("echo one; echo two >&2; echo three")),
+            ["one", "two", "three"]
+        );
+    }
+
+    #[test]
+    fn an_empty_answer_says_what_to_do() {
+        assert!(answer(asked("exit 1"))[0].contains("systemd-journal"));
+    }
+
+    #[test]
+    fn an_answer_that_does_not_come_is_not_waited_for() {
+        let mut asked = asked("exec sleep 1000");
+        assert_eq!(asked.answer(Instant::now()), None);
+        let lines = asked.answer(asked.until()).unwrap();
+        assert!(lines[0].contains("has not answered"));
+    }
+
+    #[test]
+    fn an_answer_without_end_is_cut() {
+        assert!(answer(asked("yes")).len() > 1_000);
+    }
+}

@@ -1,0 +1,190 @@
+//! What a terminal can show.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::border;
+
+/// What a terminal can show, and how it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Colours. Nothing is told by colour alone.
+    pub(crate) color: bool,
+    /// More than ASCII.
+    pub(crate) unicode: bool,
+    /// Can the cursor be placed? Where it cannot, lines are all there is.
+    pub(crate) screen: bool,
+    /// Is there a second screen, so that the first comes back at the end?
+    pub(crate) alternate: bool,
+}
+
+impl Look {
+    /// What the environment says of the terminal.
+    pub(crate) fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let term = set("TERM").unwrap_or_else(|| "dumb".to_owned());
+        let family = |names: &[&str]| {
+            names.iter().any(|name| {
+                term.strip_prefix(name)
+                    .is_some_and(|rest| rest.is_empty() || !rest.starts_with(char::is_alphanumeric))
+            })
+        };
+        // The locale's order of precedence.
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .find_map(|name| set(name))
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let utf8 = locale.contains("utf-8") || locale.contains("utf8");
+        // The kernel's console has 512 glyphs at most; which ones depends on its font.
+        let linux = family(&["linux"]);
+        let old = family(&["vt52", "vt100", "vt102", "vt220", "vt320"]);
+        let screen = !family(&["dumb", "unknown", "network", "dialup"]);
+        Self {
+            color: screen && !old && !term.ends_with("-m") && set("NO_COLOR").is_none(),
+            unicode: screen && utf8 && !linux && !old,
+            screen,
+            alternate: screen && !linux && !old,
+        }
+    }
+
+    /// A style where colours are there, another where they are not.
+    fn either(self, color: Style, mono: Style) -> Style {
+        if self.color { color } else { mono }
+    }
+
+    /// All is well.
+    pub(super) fn good(self) -> Style {
+        self.either(Style::new().fg(Color::Green), Style::new())
+    }
+
+    /// Something is awaited.
+    pub(super) fn waiting(self) -> Style {
+        self.either(
+            Style::new().fg(Color::Yellow),
+            Style::new().add_modifier(Modifier::BOLD),
+        )
+    }
+
+    /// Something is wrong.
+    pub(super) fn bad(self) -> Style {
+        self.either(
+            Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
+            Style::new().add_modifier(Modifier::REVERSED),
+        )
+    }
+
+    /// Read first.
+    pub(super) fn strong(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// Read last. Not the terminal's faint: a kernel's console shows it as grey on grey, others not
+    /// at all.
+    pub(super) fn quiet(self) -> Style {
+        self.either(Style::new().fg(Color::Cyan), Style::new())
+    }
+
+    /// The word for the state: as large as a word can be.
+    pub(super) fn badge(self, color: Color) -> Style {
+        self.either(Style::new().fg(color), Style::new())
+            .add_modifier(Modifier::REVERSED | Modifier::BOLD)
+    }
+
+    /// Lines around things.
+    pub(super) fn border(self) -> border::Set<'static> {
+        if self.unicode {
+            border::PLAIN
+        } else {
+            border::Set {
+                top_left: "+",
+                top_right: "+",
+                bottom_left: "+",
+                bottom_right: "+",
+                vertical_left: "|",
+                vertical_right: "|",
+                horizontal_top: "-",
+                horizontal_bottom: "-",
+            }
+        }
+    }
+
+    /// What a bar is made of: done, not done.
+    pub(super) fn bar(self) -> (&'static str, &'static str) {
+        if self.unicode {
+            ("█", "░")
+        } else {
+            ("#", ".")
+        }
+    }
+
+    /// Before a step or a check.
+    pub(super) fn mark(self, mark: Mark) -> (&'static str, Style) {
+        let (unicode, ascii, style) = match mark {
+            Mark::Done => ("✓", "[x]", self.good()),
+            Mark::Current => ("▶", "[>]", self.waiting()),
+            Mark::Later => ("·", "[ ]", Style::new()),
+            Mark::Unknown => ("?", "[?]", self.waiting()),
+            Mark::Wrong => ("✗", "[!]", self.bad()),
+        };
+        (if self.unicode { unicode } else { ascii }, style)
+    }
+}
+
+/// Where a step or a check stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// It is as it should be.
+    Done,
+    /// It is being worked on.
+    Current,
+    /// Its turn has not come.
+    Later,
+    /// It could not be found out.
+    Unknown,
+    /// It is not as it should be.
+    Wrong,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(variables: &[(&str, &str)]) -> Look {
+        Look::from_environment(|name| {
+            variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn only_a_terminal_that_can_show_it_gets_more_than_ascii() {
+        let utf8 = ("LANG", "en_US.UTF-8");
+        assert!(look(&[("TERM", "xterm-256color"), utf8]).unicode);
+        assert!(look(&[("TERM", "tmux"), ("LC_CTYPE", "C.utf8")]).unicode);
+        assert!(!look(&[("TERM", "xterm")]).unicode);
+        assert!(!look(&[("TERM", "xterm"), utf8, ("LC_ALL", "C")]).unicode);
+        assert!(!look(&[("TERM", "linux"), utf8]).unicode);
+        assert!(!look(&[("TERM", "vt100"), utf8]).unicode);
+        assert!(look(&[("TERM", "xterm"), utf8, ("LC_ALL", "")]).unicode);
+    }
+
+    #[test]
+    fn colours_are_left_out_where_they_are_not_wanted_or_not_there() {
+        assert!(look(&[("TERM", "linux")]).color);
+        assert!(!look(&[("TERM", "linux"), ("NO_COLOR", "1")]).color);
+        assert!(look(&[("TERM", "linux"), ("NO_COLOR", "")]).color);
+        assert!(!look(&[("TERM", "vt100")]).color);
+        assert!(!look(&[("TERM", "vt220-8bit")]).color);
+        assert!(!look(&[("TERM", "xterm-m")]).color);
+    }
+
+    #[test]
+    fn a_terminal_without_a_cursor_to_place_gets_lines() {
+        assert!(!look(&[("TERM", "dumb")]).screen);
+        assert!(!look(&[]).screen);
+        assert!(look(&[("TERM", "vt100")]).screen);
+        assert!(!look(&[("TERM", "linux")]).alternate);
+        assert!(look(&[("TERM", "screen")]).alternate);
+    }
+}

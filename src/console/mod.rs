@@ -1,0 +1,62 @@
+//! The full-screen view for a terminal: a client of the status document, with no rights.
+//!
+//! ```text
+//! status, host, what the operator chose ──draw──> cells ──paint──> bytes ──> terminal
+//!                                  keys <───────────────────────────────────────┘
+//! ```
+//!
+//! `draw` and `paint` are pure: the same scene at the same time on the same size is the same screen.
+//! The terminal, the host's name and addresses and the journal are adapters beside them. The loop
+//! that ties them together is the verb's. Knows the status types and the reason table, nothing of
+//! observing, deciding or acting.
+
+mod age;
+mod draw;
+pub(crate) mod host;
+pub(crate) mod journal;
+mod keys;
+mod look;
+mod paint;
+mod panes;
+pub(crate) mod terminal;
+#[cfg(test)]
+mod tests;
+mod text;
+mod view;
+mod words;
+
+use jiff::Timestamp;
+
+pub(crate) use draw::render;
+pub(crate) use host::Host;
+pub(crate) use keys::{Key, decode};
+pub(crate) use look::Look;
+pub(crate) use paint::paint;
+pub(crate) use view::{Chosen, Extent, Overlay, View};
+pub(crate) use words::word;
+
+use crate::decide::Status;
+
+/// What is known, to be shown.
+#[derive(Debug, Clone)]
+pub(crate) struct Scene {
+    /// The document to show: current, or one that says Unknown and why.
+    pub(crate) status: Status,
+    /// The last document of a daemon that does not run (any more).
+    pub(crate) last: Option<Status>,
+    /// The node.
+    pub(crate) host: Host,
+}
+
+impl Scene {
+    /// Where files and findings are taken from: what was last known is better than nothing, as long
+    /// as it is called so.
+    fn detail(&self) -> &Status {
+        self.last.as_ref().unwrap_or(&self.status)
+    }
+
+    /// Since when the state is as it is; not known of a daemon that does not run.
+    fn since(&self) -> Option<Timestamp> {
+        self.status.writer.is_some().then_some(self.status.since)
+    }
+}

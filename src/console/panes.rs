@@ -1,0 +1,467 @@
+//! The panes' lines: manifests, findings, steps.
+
+use std::collections::{HashMap, HashSet};
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::age::Ages;
+use super::look::{Look, Mark};
+use super::text::{clean, columns, fit, wrap_to};
+use crate::decide::{
+    HeldFile, Holder, Phase, PhaseState, PhaseStatus, ProbeStatus, Readiness, StagingStatus, Status,
+};
+use crate::plan::Finding;
+use crate::readiness::node::ProbeState;
+use crate::readiness::node::Severity::Wanted;
+use crate::reasons::{Code, Severity};
+
+/// A message of somebody's may take so many lines of a pane.
+const MESSAGE_LINES: usize = 8;
+
+/// The panes, in the order of their tabs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pane {
+    /// What is held, failed, released and applied.
+    Manifests,
+    /// Known problems.
+    Findings,
+    /// How far the bootstrap is.
+    Steps,
+}
+
+impl Pane {
+    pub(super) const ALL: [Pane; 3] = [Pane::Manifests, Pane::Findings, Pane::Steps];
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Pane::Manifests => "Manifests",
+            Pane::Findings => "Findings",
+            Pane::Steps => "Steps",
+        }
+    }
+
+    /// The one that matters most.
+    pub(super) fn first(status: &Status) -> Pane {
+        let staging = &status.staging;
+        let grave = |finding: &Finding| finding.severity == Severity::Error;
+        let settled = !matches!(status.readiness, Readiness::SettingUp | Readiness::Ready);
+        let wrong = |probe: &ProbeStatus| probe.state != ProbeState::Passing;
+        if settled && status.probes.iter().any(wrong) {
+            Pane::Steps
+        } else if !staging.failed.is_empty() || staging.held.iter().any(waits) {
+            Pane::Manifests
+        } else if status.findings.iter().any(grave) {
+            Pane::Findings
+        } else if staging.released.is_empty() {
+            Pane::Steps
+        } else {
+            Pane::Manifests
+        }
+    }
+
+    /// What its tab says beside its name.
+    pub(super) fn count(self, status: &Status) -> String {
+        match self {
+            Pane::Manifests => status.staging.total.to_string(),
+            Pane::Findings => status.findings.len().to_string(),
+            Pane::Steps => {
+                let steps = steps(status);
+                let done = steps.iter().filter(|step| step.mark == Mark::Done).count();
+                format!("{done}/{}", steps.len())
+            }
+        }
+    }
+
+    pub(super) fn lines(self, status: &Status, pen: &Pen<'_>) -> Vec<Line<'static>> {
+        match self {
+            Pane::Manifests => manifests(&status.staging, pen),
+            Pane::Findings => findings(&status.findings, pen),
+            Pane::Steps => steps_lines(status, pen, false),
+        }
+    }
+}
+
+/// Writes lines of one width for one terminal at one time.
+pub(super) struct Pen<'a> {
+    pub(super) look: Look,
+    pub(super) width: usize,
+    pub(super) ages: &'a Ages,
+}
+
+impl Pen<'_> {
+    pub(super) fn clean(&self, text: &str) -> String {
+        clean(text, self.look.unicode)
+    }
+
+    pub(super) fn fit(&self, text: &str, width: usize) -> String {
+        fit(&self.clean(text), width, self.look.unicode)
+    }
+
+    /// A text at an indent, over as many lines as it takes, within reason.
+    pub(super) fn paragraph(
+        &self,
+        indent: usize,
+        text: &str,
+        style: Style,
+        most: usize,
+    ) -> Vec<Line<'static>> {
+        let width = self.width.saturating_sub(indent);
+        wrap_to(&self.clean(text), width, most, self.look.unicode)
+            .into_iter()
+            .map(|line| {
+                Line::from(vec![
+                    Span::raw(" ".repeat(indent)),
+                    Span::styled(line, style),
+                ])
+            })
+            .collect()
+    }
+
+    /// Something at the left, something at the right; the left gives way.
+    pub(super) fn both_ends(
+        &self,
+        indent: usize,
+        left: &str,
+        style: Style,
+        right: &str,
+    ) -> Line<'static> {
+        let room = self.width.saturating_sub(indent + columns(right) + 1);
+        let left = self.fit(left, room);
+        let gap = (room + 1).saturating_sub(columns(&left));
+        Line::from(vec![
+            Span::raw(" ".repeat(indent)),
+            Span::styled(left, style),
+            Span::raw(" ".repeat(gap)),
+            Span::raw(right.to_owned()),
+        ])
+    }
+
+    fn label(&self, label: &str, style: Style, text: &str) -> Vec<Line<'static>> {
+        let mut lines = self.paragraph(columns(label) + 1, text, self.look.strong(), MESSAGE_LINES);
+        if let Some(first) = lines.first_mut() {
+            first.spans[0] = Span::styled(label.to_owned(), style);
+            first.spans.insert(1, Span::raw(" "));
+        }
+        lines
+    }
+}
+
+/// Does it wait for something, and not because somebody wants it so?
+fn waits(held: &HeldFile) -> bool {
+    held.by == Holder::Windrow
+        && !matches!(
+            held.code,
+            Code::HeldByAnnotation | Code::HeldByHand | Code::HeldAppliedOnce
+        )
+}
+
+fn manifests(staging: &StagingStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
+    let look = pen.look;
+    let mut lines = Vec::new();
+    for failed in &staging.failed {
+        let age = pen.ages.since(failed.since);
+        lines.push(pen.both_ends(0, &format!("FAILED {}", failed.file), look.bad(), &age));
+        let message = format!("{}: {}", failed.reason, failed.message);
+        lines.extend(pen.paragraph(2, &message, Style::new(), MESSAGE_LINES));
+    }
+    if !staging.failed.is_empty() {
+        lines.extend(advice(Code::ApplyFailed, pen));
+    }
+    let mut advised = HashSet::new();
+    for group in blockers(&staging.held) {
+        let Some(first) = group.first() else { continue };
+        let style = if waits(first) {
+            look.waiting()
+        } else {
+            Style::new()
+        };
+        lines.extend(pen.label("HELD", style, &first.why));
+        if first.by == Holder::Windrow && advised.insert(first.code) {
+            lines.extend(advice(first.code, pen));
+        }
+        for held in group {
+            let right = format!("{}{}", pen.ages.since(held.since), outlook(held, pen.ages));
+            let left = match held.blockers.len().saturating_sub(1) {
+                0 => held.file.clone(),
+                more => format!("{} (and {more} more requirements)", held.file),
+            };
+            lines.push(pen.both_ends(4, &left, Style::new(), &right));
+        }
+    }
+    for released in &staging.released {
+        let age = pen.ages.since(released.since);
+        let text = format!("released {}", released.file);
+        lines.push(pen.both_ends(0, &text, look.quiet(), &age));
+    }
+    for applied in &staging.applied {
+        let age = pen.ages.since(applied.since);
+        let text = format!("applied  {}", applied.file);
+        lines.push(pen.both_ends(0, &text, look.good(), &age));
+    }
+    if lines.is_empty() {
+        lines.push(Line::raw("No manifests are staged on this node."));
+    }
+    lines
+}
+
+fn advice(code: Code, pen: &Pen<'_>) -> Vec<Line<'static>> {
+    let text = code.reason().advice;
+    pen.paragraph(2, text, pen.look.quiet(), MESSAGE_LINES)
+}
+
+/// What becomes of a hold if nothing changes.
+fn outlook(held: &HeldFile, ages: &Ages) -> String {
+    let left = held.deadline.and_then(|deadline| ages.until(deadline));
+    match left {
+        _ if held.overdue => ", overdue, kept".to_owned(),
+        Some(left) => format!(", at most {left} more"),
+        None => String::new(),
+    }
+}
+
+/// Held files by what they wait for, the root blocker first: what no other held file has to bring.
+fn blockers(held: &[HeldFile]) -> Vec<Vec<&HeldFile>> {
+    let mut groups: Vec<Vec<&HeldFile>> = Vec::new();
+    let mut known = HashMap::new();
+    for one in held {
+        let at = *known
+            .entry((one.code, one.by == Holder::Other, &one.why))
+            .or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    let brought = |held: &&HeldFile| held.blockers.iter().any(|one| one.brought_by.is_some());
+    // Stable: among roots the first is the one that the document names as its reason.
+    groups.sort_by_key(|group| {
+        (
+            !group.first().is_some_and(|held| waits(held)),
+            group.iter().all(brought),
+        )
+    });
+    groups
+}
+
+fn findings(findings: &[Finding], pen: &Pen<'_>) -> Vec<Line<'static>> {
+    let mut sorted: Vec<&Finding> = findings.iter().collect();
+    sorted.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let mut lines = Vec::new();
+    for finding in sorted {
+        let (label, style) = match finding.severity {
+            Severity::Error => ("ERROR", pen.look.bad()),
+            Severity::Warning => ("WARNING", pen.look.waiting()),
+            Severity::Notice => ("notice", Style::new()),
+            Severity::Info => ("info", Style::new()),
+        };
+        lines.extend(pen.label(label, style, &finding.message));
+        for at in &finding.at {
+            lines.extend(pen.paragraph(2, &format!("at {at}"), Style::new(), 2));
+        }
+        lines.extend(advice(finding.code, pen));
+    }
+    if lines.is_empty() {
+        lines.push(Line::raw("Nothing was found to be wrong."));
+    }
+    lines
+}
+
+/// One step of the bootstrap.
+pub(super) struct Step {
+    pub(super) title: &'static str,
+    pub(super) mark: Mark,
+    /// Done, of how many.
+    pub(super) progress: Option<(usize, usize)>,
+}
+
+/// The steps of the bootstrap, as far as the document tells them.
+pub(super) fn steps(status: &Status) -> Vec<Step> {
+    if status.phases.is_empty() {
+        return steps_of_staging(status);
+    }
+    let step = |phase: &PhaseStatus| Step {
+        title: phase.name.title(),
+        mark: match phase.state {
+            PhaseState::Done => Mark::Done,
+            PhaseState::Current if status.readiness == Readiness::Failed => Mark::Wrong,
+            PhaseState::Current => Mark::Current,
+            PhaseState::Unknown => Mark::Unknown,
+            PhaseState::Pending => Mark::Later,
+        },
+        // One of one says no more than the mark.
+        progress: (phase.total > 1).then_some((phase.done, phase.total)),
+    };
+    status.phases.iter().map(step).collect()
+}
+
+/// Those of a node that is not probed.
+fn steps_of_staging(status: &Status) -> Vec<Step> {
+    let staging = &status.staging;
+    let current = status.writer.is_some();
+    let answers = status.phase != Phase::WaitingForApi;
+    vec![
+        Step {
+            title: "kube-apiserver answers",
+            mark: match status.reason.code {
+                _ if !current => Mark::Unknown,
+                Code::ApiUnreachable if answers => Mark::Unknown,
+                _ if answers => Mark::Done,
+                _ => Mark::Current,
+            },
+            progress: None,
+        },
+        Step {
+            title: "manifests",
+            mark: match status.phase {
+                _ if !staging.failed.is_empty() => Mark::Wrong,
+                _ if !current => Mark::Unknown,
+                _ if !answers => Mark::Later,
+                Phase::Staged => Mark::Done,
+                _ => Mark::Current,
+            },
+            progress: Some(progress(staging)),
+        },
+    ]
+}
+
+/// Applied files (and those applied once and kept since), of all.
+pub(super) fn progress(staging: &StagingStatus) -> (usize, usize) {
+    let once = |held: &&HeldFile| held.code == Code::HeldAppliedOnce;
+    let once = staging.held.iter().filter(once).count();
+    (staging.applied.len() + once, staging.total)
+}
+
+/// The steps and the probes: what is wrong first, unless the steps stand nowhere else.
+pub(super) fn steps_lines(status: &Status, pen: &Pen<'_>, steps_first: bool) -> Vec<Line<'static>> {
+    let mut lines: Vec<Line<'static>> = steps(status)
+        .into_iter()
+        .map(|step| {
+            let progress = match step.progress {
+                Some((done, total)) => format!("  {done}/{total}"),
+                None => String::new(),
+            };
+            marked(step.mark, &format!("{}{progress}", step.title), pen)
+        })
+        .collect();
+    let (passing, others): (Vec<_>, Vec<_>) = status
+        .probes
+        .iter()
+        .partition(|probe| probe.state == ProbeState::Passing);
+    let mut wrong = others;
+    // What matters most first, and what is known before what is not.
+    wrong.sort_by_key(|probe| (probe.severity == Wanted, probe.state == ProbeState::Unknown));
+    let wrong = wrong.into_iter().flat_map(|probe| probe_lines(probe, pen));
+    let place = if steps_first { lines.len() } else { 0 };
+    lines.splice(place..place, wrong);
+    lines.extend(
+        passing
+            .into_iter()
+            .flat_map(|probe| probe_lines(probe, pen)),
+    );
+    lines
+}
+
+fn probe_lines(probe: &ProbeStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
+    let mark = match probe.state {
+        ProbeState::Passing => Mark::Done,
+        ProbeState::Unknown => Mark::Unknown,
+        ProbeState::Failing => Mark::Wrong,
+    };
+    let (sign, style) = pen.look.mark(mark);
+    let indent = columns(sign) + 1;
+    let name = format!("probe {}", probe.id);
+    let age = pen.ages.since(probe.since);
+    let mut line = pen.both_ends(indent, &name, Style::new(), &age);
+    if let Some(blank) = line.spans.first_mut() {
+        *blank = Span::styled(sign, style);
+        line.spans.insert(1, Span::raw(" "));
+    }
+    let mut lines = vec![line];
+    lines.extend(pen.paragraph(2, &probe.message, Style::new(), MESSAGE_LINES));
+    if let Some(code) = probe.code.filter(|_| mark == Mark::Wrong) {
+        lines.extend(advice(code, pen));
+    }
+    lines
+}
+
+fn marked(mark: Mark, text: &str, pen: &Pen<'_>) -> Line<'static> {
+    let (sign, style) = pen.look.mark(mark);
+    Line::from(vec![
+        Span::styled(sign, style),
+        Span::raw(format!(
+            " {}",
+            pen.fit(text, pen.width.saturating_sub(columns(sign) + 1))
+        )),
+    ])
+}
+
+/// The keys and the words.
+pub(super) fn help(may_quit: bool, pen: &Pen<'_>) -> Vec<Line<'static>> {
+    const KEYS: &[(&str, &str)] = &[
+        ("Tab, 1 2 3", "another pane"),
+        (
+            "Up Down PgUp PgDn",
+            "scroll (also k, b, Space); Home and End",
+        ),
+        ("j", "the journal of windrow, its last lines"),
+        ("Esc", "back, and to the pane that matters most"),
+        ("Ctrl-L", "paint the screen anew"),
+    ];
+    const WORDS: &[(&str, &str)] = &[
+        ("Ready", "everything that the node is for works"),
+        (
+            "Ready, degraded",
+            "it works, and something is wrong besides",
+        ),
+        ("Setting up node", "RKE2 or its manifests are on their way"),
+        (
+            "Setting up Harvester",
+            "the node is there, Harvester on its way",
+        ),
+        ("NotReady", "known not to get there by itself"),
+        (
+            "Unknown",
+            "could not be found out; the line beneath says why",
+        ),
+    ];
+    const PANES: &[(&str, &str)] = &[
+        ("HELD", "kept from RKE2 until what it needs is ready"),
+        ("released", "given to RKE2, which has not applied it yet"),
+        ("FAILED", "RKE2 cannot apply it; its own message"),
+        ("applied", "RKE2 has applied it"),
+    ];
+    let mut lines = Vec::new();
+    let mut table = |title: &'static str, rows: &[(&str, &str)]| {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.push(Line::styled(title, pen.look.strong()));
+        for (left, right) in rows {
+            let text = format!("{left:<21} {right}");
+            lines.push(Line::raw(format!(
+                "  {}",
+                pen.fit(&text, pen.width.saturating_sub(2))
+            )));
+        }
+    };
+    match may_quit {
+        true => table("Keys", &[KEYS, &[("q", "quit")]].concat()),
+        false => table("Keys", KEYS),
+    }
+    table("The word", WORDS);
+    table("Manifests", PANES);
+    table(
+        "More, at a shell",
+        &[
+            ("windrow status", "all of this as text"),
+            (
+                "windrow why FILE",
+                "what a held file waits for, down to the root",
+            ),
+            ("windrow release FILE", "lift a hold by hand"),
+            ("journalctl -xu windrow", "what happened, with explanations"),
+        ],
+    );
+    lines
+}

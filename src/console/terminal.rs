@@ -1,0 +1,322 @@
+//! The terminal: raw while it is ours, as it was afterwards, and never waited for.
+//!
+//! It is opened a second time, so that not to block is said of this opening alone and not of the
+//! shell's. A terminal that takes no bytes (Ctrl-S, a dead line) gets no further screen until it
+//! takes the last one; nothing piles up.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::fcntl::OFlag;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use ratatui::layout::Size;
+use rustix::termios::{
+    OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, ttyname,
+};
+
+use super::paint::{enter, leave};
+
+/// A size that every terminal has, for one that does not tell its own.
+const USUAL: Size = Size::new(80, 24);
+
+/// The terminal, while it is ours.
+pub(crate) struct Terminal {
+    tty: File,
+    given_back: GivenBack,
+    /// Bytes that it has not taken yet.
+    pending: Vec<u8>,
+    /// What was taken of them.
+    taken: usize,
+}
+
+impl Terminal {
+    /// Takes the terminal of the standard input and output over.
+    ///
+    /// # Errors
+    /// When they are not a terminal, or it cannot be set up.
+    pub(crate) fn take(alternate: bool) -> io::Result<Self> {
+        if !isatty(io::stdin()) || !isatty(io::stdout()) {
+            return Err(io::Error::other("not a terminal"));
+        }
+        let open = |path: &Path| {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
+                .open(path)
+        };
+        // In a sandbox with devices of its own it goes by the name of the controlling terminal only.
+        let tty = ttyname(io::stdout(), Vec::new())
+            .map_err(io::Error::from)
+            .and_then(|name| open(Path::new(OsStr::from_bytes(name.as_bytes()))))
+            .or_else(|_| open(Path::new("/dev/tty")))?;
+        Self::on(tty, alternate)
+    }
+
+    /// Takes over a terminal that was opened not to block.
+    fn on(tty: File, alternate: bool) -> io::Result<Self> {
+        let before = tcgetattr(&tty)?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        let given_back = GivenBack(Arc::new(Mutex::new(Some(Before {
+            tty: tty.try_clone()?,
+            modes: before,
+            alternate,
+        }))));
+        tcsetattr(&tty, OptionalActions::Now, &raw)?;
+        given_back.on_panic();
+        Ok(Self {
+            tty,
+            given_back,
+            pending: enter(alternate).into(),
+            taken: 0,
+        })
+    }
+
+    /// Its size now.
+    pub(crate) fn size(&self) -> Size {
+        match tcgetwinsize(&self.tty) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Size::new(size.ws_col, size.ws_row),
+            _ => USUAL,
+        }
+    }
+
+    /// Has it taken all that it was given?
+    pub(crate) fn idle(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Gives it bytes; [`Terminal::flush`] hands them over.
+    pub(crate) fn give(&mut self, bytes: &str) {
+        self.pending.extend_from_slice(bytes.as_bytes());
+    }
+
+    /// Hands over what it takes. Never blocks.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        while self.taken < self.pending.len() {
+            match self.tty.write(&self.pending[self.taken..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(taken) => self.taken += taken,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.pending.clear();
+        self.taken = 0;
+        Ok(())
+    }
+
+    /// What was typed; empty when nothing was. Never blocks.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(crate) fn typed(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; 256];
+        loop {
+            match self.tty.read(&mut bytes) {
+                // Hung up.
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => {
+                    bytes.truncate(read);
+                    return Ok(bytes);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Vec::new()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// For `poll`.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.tty.as_fd()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Half a sequence would swallow the first bytes of what follows; there is no more than a
+        // moment to be had for the rest.
+        let _ = self.flush();
+        self.given_back.now();
+    }
+}
+
+/// What the terminal was before. Given back once, by whoever comes first: the end or a panic.
+#[derive(Clone)]
+struct GivenBack(Arc<Mutex<Option<Before>>>);
+
+struct Before {
+    tty: File,
+    modes: Termios,
+    alternate: bool,
+}
+
+impl GivenBack {
+    fn now(&self) {
+        // A panic while it was locked is a reason more to give it back.
+        let before = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut before) = before {
+            // Whoever hung up needs nothing back.
+            let _ = before.tty.write_all(leave(before.alternate).as_bytes());
+            let _ = tcsetattr(&before.tty, OptionalActions::Now, &before.modes);
+        }
+    }
+
+    /// The message of a panic belongs on a terminal that can show it, or in the journal.
+    fn on_panic(&self) {
+        let given_back = self.clone();
+        let next = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            given_back.now();
+            next(info);
+        }));
+    }
+}
+
+/// The signals that concern a console, as something to `poll` for.
+pub(crate) struct Signals(SignalFd);
+
+/// What the signals that came ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// To end.
+    pub(crate) end: bool,
+    /// To look at the size again.
+    pub(crate) resize: bool,
+}
+
+impl Signals {
+    /// Takes the signals.
+    ///
+    /// # Errors
+    /// When the kernel gives no `signalfd`.
+    pub(crate) fn take() -> io::Result<Self> {
+        let mut set = SigSet::empty();
+        for signal in [
+            Signal::SIGWINCH,
+            Signal::SIGTERM,
+            Signal::SIGINT,
+            Signal::SIGHUP,
+            Signal::SIGQUIT,
+        ] {
+            set.add(signal);
+        }
+        set.thread_block()?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        Ok(Self(SignalFd::with_flags(&set, flags)?))
+    }
+
+    /// Those that came. Never blocks.
+    pub(crate) fn asked(&self) -> Asked {
+        let mut asked = Asked::default();
+        while let Ok(Some(signal)) = self.0.read_signal() {
+            match i32::try_from(signal.ssi_signo).map(Signal::try_from) {
+                Ok(Ok(Signal::SIGWINCH)) => asked.resize = true,
+                _ => asked.end = true,
+            }
+        }
+        asked
+    }
+
+    /// For `poll`.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    use nix::pty::openpty;
+
+    use super::*;
+
+    /// A terminal, and the end at which a person would sit. Neither blocks.
+    fn terminal() -> (File, File) {
+        let pty = openpty(None, None).unwrap();
+        let open = |fd: std::os::fd::OwnedFd| {
+            nix::fcntl::fcntl(&fd, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+            File::from(fd)
+        };
+        (open(pty.slave), open(pty.master))
+    }
+
+    /// What was sent, up to and with this: the kernel hands it over when it finds the time.
+    fn shown(person: &mut File, end: &str) -> String {
+        let mut text = String::new();
+        while !text.ends_with(end) {
+            let mut fds = [PollFd::new(person.as_fd(), PollFlags::POLLIN)];
+            assert_eq!(
+                poll(&mut fds, PollTimeout::from(30_000_u16)),
+                Ok(1),
+                "{text:?}"
+            );
+            let mut bytes = [0; 4096];
+            let read = person.read(&mut bytes).unwrap();
+            text.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        }
+        text
+    }
+
+    fn is_raw(tty: &File) -> bool {
+        let modes = tcgetattr(tty).unwrap().local_modes;
+        !modes.intersects(rustix::termios::LocalModes::ICANON | rustix::termios::LocalModes::ECHO)
+    }
+
+    #[test]
+    fn the_terminal_is_given_back_at_the_end_and_in_a_panic() {
+        for panics in [false, true] {
+            let (tty, mut person) = terminal();
+            let mine = tty.try_clone().unwrap();
+            let ended = std::panic::catch_unwind(move || {
+                let mut terminal = Terminal::on(mine, true).unwrap();
+                terminal.flush().unwrap();
+                assert!(is_raw(&terminal.tty));
+                assert!(!panics, "a panic on purpose");
+            });
+            assert_eq!(ended.is_err(), panics);
+            assert!(!is_raw(&tty));
+            let bytes = shown(&mut person, leave(true));
+            assert!(bytes.starts_with(enter(true)), "{bytes:?}");
+            assert_eq!(bytes.matches(leave(true)).count(), 1, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_terminal_that_takes_nothing_is_not_waited_for() {
+        let (tty, mut person) = terminal();
+        let mut terminal = Terminal::on(tty.try_clone().unwrap(), false).unwrap();
+        terminal.flush().unwrap();
+        shown(&mut person, enter(false));
+        rustix::termios::tcflow(&tty, rustix::termios::Action::OOff).unwrap();
+        terminal.give("later");
+        terminal.flush().unwrap();
+        assert!(!terminal.idle());
+        rustix::termios::tcflow(&tty, rustix::termios::Action::OOn).unwrap();
+        terminal.flush().unwrap();
+        assert!(terminal.idle());
+        assert_eq!(shown(&mut person, "later"), "later");
+    }
+
+    #[test]
+    fn a_terminal_that_was_hung_up_is_an_error() {
+        let (tty, person) = terminal();
+        let mut terminal = Terminal::on(tty, false).unwrap();
+        drop(person);
+        terminal.give("nobody reads this");
+        assert!(terminal.flush().is_err());
+        assert!(terminal.typed().is_err());
+    }
+}

@@ -1,0 +1,72 @@
+//! The words of Harvester's own console, and nothing that they would not be true of.
+
+use ratatui::style::Color;
+
+use crate::decide::{Pace, Phase, Readiness, Status, Transition};
+use crate::rules::Platform;
+
+/// The word for a state, and its colour.
+///
+/// `NotReady` is said of a node that is known not to be: what is not known is `Unknown`.
+pub(crate) fn word(status: &Status) -> (&'static str, Color) {
+    match status.readiness {
+        Readiness::Ready => ("Ready", Color::Green),
+        // It works: Harvester's console would call it Ready. What is wrong stands beneath.
+        Readiness::Degraded => ("Ready, degraded", Color::Yellow),
+        Readiness::SettingUp if sets_up_harvester(status) => ("Setting up Harvester", Color::Cyan),
+        Readiness::SettingUp => ("Setting up node", Color::Cyan),
+        Readiness::Failed => ("NotReady", Color::Red),
+        Readiness::Unknown => ("Unknown", Color::Yellow),
+    }
+}
+
+/// Is the node itself done, and Harvester on its way?
+fn sets_up_harvester(status: &Status) -> bool {
+    status.platform == Some(Platform::Harvester)
+        && match status.phase {
+            Phase::WaitingForApi
+            | Phase::Network
+            | Phase::Rke2Installed
+            | Phase::Api
+            | Phase::Node => false,
+            Phase::Staging
+            | Phase::Staged
+            | Phase::Rancher
+            | Phase::HarvesterChart
+            | Phase::Settings
+            | Phase::StorageNetwork
+            | Phase::Manifests
+            | Phase::Ready => true,
+        }
+}
+
+/// Where it is and how it gets on, in a few words; empty when the word says it all.
+pub(super) fn whereabouts(status: &Status) -> String {
+    let pace = match status.pace {
+        None | Some(Pace::Moving) => "",
+        Some(Pace::Slow) => "slower than usual",
+        Some(Pace::Stalled) => "stalled: nothing has moved for a while",
+        Some(Pace::Stuck) => "stuck: this will not come right by itself",
+    };
+    let phase = match status.readiness {
+        Readiness::SettingUp | Readiness::Failed if !status.phases.is_empty() => {
+            status.phase.title()
+        }
+        _ => "",
+    };
+    let parts: Vec<&str> = [phase, pace]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.join(", ")
+}
+
+/// What is done to the node on purpose.
+pub(super) fn transition(kind: Transition) -> &'static str {
+    match kind {
+        Transition::Shutdown => "Shutting down",
+        Transition::Upgrade => "Being upgraded",
+        Transition::Drain => "Being drained",
+        Transition::Promotion => "Being promoted",
+    }
+}

@@ -1,0 +1,173 @@
+//! What the daemon knows of the manifests directory between two scans: what is being written, what
+//! was read already, and when to look again.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+
+use crate::decide::Directory;
+use crate::manifest::Limits;
+use crate::observe::files::{FileEvent, FileWatch};
+use crate::observe::scan::{ScanResult, Stamps, scan};
+
+/// A file that nobody closed after writing is taken as whole once nothing has changed in it for so
+/// long: who writes through a mapping or keeps it open tells nothing more.
+const QUIET: Duration = Duration::from_secs(5);
+/// A directory that is new may get files before the watch reaches it: look once more after so long.
+const AFTER_DIRECTORY: Duration = Duration::from_millis(250);
+/// How often to look when events cannot be had at all.
+const WITHOUT_EVENTS: Duration = Duration::from_secs(5);
+
+/// The look at one manifests directory.
+pub(super) struct Look {
+    directory: PathBuf,
+    watch: Option<FileWatch>,
+    /// Why there are no events, until it was told.
+    untold: Option<String>,
+    stamps: Stamps,
+    /// Files that are being written, and when each is taken as whole.
+    writing: BTreeMap<String, Instant>,
+    again: Option<Instant>,
+    next: Instant,
+}
+
+/// What a scan found.
+pub(super) enum Seen {
+    /// The directory, for the engine.
+    Directory(Directory),
+    /// It is not there.
+    Missing,
+    /// It cannot be read: what was known stays.
+    Unreadable(String),
+}
+
+impl Look {
+    pub(super) fn new(
+        directory: PathBuf,
+        spool: PathBuf,
+        events: UnboundedSender<FileEvent>,
+    ) -> Self {
+        let (watch, untold) = match FileWatch::new(directory.clone(), spool, events) {
+            Ok(watch) => (Some(watch), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Self {
+            directory,
+            watch,
+            untold,
+            stamps: Stamps::new(),
+            writing: BTreeMap::new(),
+            again: None,
+            next: Instant::now(),
+        }
+    }
+
+    /// Takes a hint in. The path of a manifest file that has to be marked before anything else.
+    pub(super) fn note(&mut self, event: FileEvent) -> Option<String> {
+        self.next = Instant::now();
+        let path = match event {
+            FileEvent::Writing { path } => {
+                self.writing.insert(path.clone(), Instant::now() + QUIET);
+                path
+            }
+            FileEvent::Written { path } => {
+                self.writing.remove(&path);
+                path
+            }
+            FileEvent::Directory => {
+                self.again = Some(Instant::now() + AFTER_DIRECTORY);
+                return None;
+            }
+            FileEvent::Changed | FileEvent::Request => return None,
+        };
+        // What is gone again needs no marker.
+        std::fs::symlink_metadata(self.directory.join(&path))
+            .is_ok()
+            .then_some(path)
+    }
+
+    /// Is it time to scan?
+    pub(super) fn due(&self) -> bool {
+        self.next() <= Instant::now()
+    }
+
+    /// When to scan though nothing happens.
+    pub(super) fn next(&self) -> Instant {
+        self.writing
+            .values()
+            .copied()
+            .chain(self.again)
+            .fold(self.next, Instant::min)
+    }
+
+    /// Scan with the next tick, and read every file anew.
+    pub(super) fn forget(&mut self) {
+        self.stamps.clear();
+        self.next = Instant::now();
+    }
+
+    /// Scan with the next tick.
+    pub(super) fn look_again(&mut self) {
+        self.next = Instant::now();
+    }
+
+    /// Is a file that a marker of this path hides being written?
+    pub(super) fn is_being_written(&self, marker: &str) -> bool {
+        let base = |path: &str| -> Option<String> {
+            Some(Path::new(path).file_name()?.to_str()?.to_owned())
+        };
+        let Some(hidden) = base(marker) else {
+            return false;
+        };
+        self.writing
+            .keys()
+            .any(|path| base(path).is_some_and(|name| hidden == format!("{name}.skip")))
+    }
+
+    /// Why events cannot be had, once.
+    pub(super) fn trouble(&mut self) -> Option<String> {
+        self.untold.take()
+    }
+
+    /// Looks at the directory.
+    pub(super) fn scan(&mut self, limits: &Limits, rescan: Duration, now: Timestamp) -> Seen {
+        let started = Instant::now();
+        self.writing.retain(|_, whole_at| *whole_at > started);
+        self.again = self.again.filter(|again| *again > started);
+        let mut pause = rescan;
+        match self.watch.as_mut().map(FileWatch::aim) {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                self.untold = Some(error.to_string());
+                pause = pause.min(WITHOUT_EVENTS);
+            }
+            None => pause = pause.min(WITHOUT_EVENTS),
+        }
+        self.next = started + pause;
+        let found = match scan(&self.directory, limits, &self.stamps, now) {
+            ScanResult::Found(found) => found,
+            ScanResult::Missing => {
+                self.stamps.clear();
+                self.writing.clear();
+                return Seen::Missing;
+            }
+            ScanResult::Unreadable { error } => return Seen::Unreadable(error),
+        };
+        self.stamps = found.stamps();
+        let mut directory = found.into_directory();
+        let present = |path: &String| directory.files.iter().any(|file| file.path == *path);
+        self.writing.retain(|path, _| present(path));
+        for file in &mut directory.files {
+            if self.writing.contains_key(&file.path) {
+                // Half a file is not looked at, and read in full once it is whole.
+                file.content = None;
+                self.stamps.remove(&file.path);
+            }
+        }
+        Seen::Directory(directory)
+    }
+}

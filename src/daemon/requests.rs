@@ -1,0 +1,85 @@
+//! Requests by hand, from the spool into the engine.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use crate::decide::{Engine, Event};
+use crate::observe::requests::{RequestAction, read_spool};
+use crate::reasons::Code;
+
+/// The spool, and what was taken over but not yet removed.
+pub(super) struct Requests {
+    spool: PathBuf,
+    taken: BTreeSet<PathBuf>,
+}
+
+impl Requests {
+    pub(super) fn new(spool: PathBuf) -> Self {
+        Self {
+            spool,
+            taken: BTreeSet::new(),
+        }
+    }
+
+    /// Hands every new request to the engine. What is to be told of them.
+    pub(super) fn take(
+        &mut self,
+        engine: &mut Engine,
+        manifests: &Path,
+        now: Timestamp,
+    ) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut refused = |what: &str, why: &str| {
+            events.push(Event {
+                code: Code::ActionFailed,
+                file: None,
+                message: Code::ActionFailed.say(&[("what", what), ("error", why)]),
+            });
+        };
+        let spooled = match read_spool(&self.spool) {
+            Ok(spooled) => spooled,
+            Err(error) => {
+                let what = format!("list the requests in {}", self.spool.display());
+                refused(&what, &error.to_string());
+                return events;
+            }
+        };
+        for (path, request) in spooled {
+            if self.taken.contains(&path) {
+                continue;
+            }
+            match request {
+                Ok(request) => {
+                    let verb = match request.action {
+                        RequestAction::Hold => "hold",
+                        RequestAction::Release => "release",
+                    };
+                    let file = Path::new(&request.file)
+                        .strip_prefix(manifests)
+                        .ok()
+                        .and_then(Path::to_str)
+                        .unwrap_or(&request.file);
+                    if let Err(why) = engine.manual(file, request.manual(), now) {
+                        let what = format!("{verb} {file}, as {} asked", request.by);
+                        refused(&what, &why);
+                    }
+                }
+                Err(why) => refused(&format!("read the request {}", path.display()), &why),
+            }
+            self.taken.insert(path);
+        }
+        events
+    }
+
+    /// Removes what was taken over: to be called once its consequences are on disk. A request that
+    /// cannot be removed is not taken twice.
+    pub(super) fn finish(&mut self) {
+        self.taken.retain(|path| match fs::remove_file(path) {
+            Ok(()) => false,
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        });
+    }
+}

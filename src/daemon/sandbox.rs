@@ -1,0 +1,354 @@
+//! The sandbox: the real daemon, with real files, markers, inotify and ledger below a directory, on
+//! a node of which only the cluster is simulated, under a clock that runs faster.
+//!
+//! This is the cluster's side: it reads the directory as RKE2 would, lets the simulated node live
+//! through it, tells the daemon what its watches would tell, and prints what happens.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::clock::Clock;
+use crate::decide::{Cause, ClusterEvent, Interests, Mark, Status};
+use crate::manifest::{Content, Limits, MARKER_SUFFIX};
+use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
+use crate::reasons::Code;
+use crate::simulate::{Files, Node, Setup, Verdict, Watch, What, without_windrow};
+
+/// How often the sandbox looks at the directory, as nothing tells it of changes.
+const STEP: Duration = Duration::from_millis(25);
+/// Nothing may have changed for so long, in real time, before the sandbox ends.
+const CALM: Duration = Duration::from_secs(2);
+
+/// One run of the sandbox.
+pub struct Sandbox {
+    setup: Setup,
+    seed: u64,
+    manifests: PathBuf,
+    clock: Clock,
+    start: Timestamp,
+    node: Node,
+    watch: Watch,
+    files: Files,
+    stamps: Stamps,
+    told: usize,
+    held: BTreeMap<String, Hold>,
+    order: Vec<String>,
+}
+
+/// One file that Windrow kept back.
+struct Hold {
+    since: Timestamp,
+    /// Every reason that was given, in order.
+    whys: Vec<String>,
+    until: Option<Timestamp>,
+    cause: Option<Cause>,
+}
+
+/// What the sandbox and the daemon share.
+pub struct Ends {
+    /// What the daemon wants watched.
+    pub interests: watch::Receiver<Interests>,
+    /// What its watches tell.
+    pub events: mpsc::Sender<ClusterEvent>,
+    /// The daemon's status.
+    pub status: watch::Receiver<Option<Arc<Status>>>,
+}
+
+impl Sandbox {
+    /// A node that is switched on once the daemon is ready.
+    pub fn new(setup: Setup, seed: u64, manifests: PathBuf, clock: Clock) -> Self {
+        let start = setup.scenario.start;
+        Self {
+            node: Node::new(setup.scenario.clone(), seed),
+            setup,
+            seed,
+            manifests,
+            clock,
+            start,
+            watch: Watch::default(),
+            files: Files::new(),
+            stamps: Stamps::new(),
+            told: 0,
+            held: BTreeMap::new(),
+            order: Vec::new(),
+        }
+    }
+
+    /// Lives until nothing can change any more. True when the node came up.
+    ///
+    /// # Errors
+    ///
+    /// When the terminal is gone.
+    pub async fn run(mut self, mut ends: Ends, out: &mut (dyn Write + Send)) -> io::Result<bool> {
+        // Windrow's unit is ordered before RKE2's: the node lives once Windrow is ready.
+        if ends.status.wait_for(Option::is_some).await.is_err() {
+            return Ok(false);
+        }
+        self.start = self.clock.now();
+        self.setup.scenario.start = self.start;
+        self.node = Node::new(self.setup.scenario.clone(), self.seed);
+        let mut calm_since = Instant::now();
+        loop {
+            let now = self.clock.now();
+            let before = (self.files.generation(), self.node.log().len());
+            self.mirror(now, out)?;
+            self.node.advance(now, &self.files);
+            self.tell(out)?;
+            let interests = ends.interests.borrow_and_update().clone();
+            for event in self.watch.poll(self.node.cluster(), &interests) {
+                if ends.events.send(event).await.is_err() {
+                    return Ok(false);
+                }
+            }
+            let status = ends.status.borrow_and_update().clone();
+            if let Some(status) = &status {
+                self.learn(status);
+            }
+            let after = (self.files.generation(), self.node.log().len());
+            let settled = self.node.is_settled(&self.files)
+                && status.is_some_and(|status| !has_deadline(&status, now));
+            if before.0 != after.0 || !settled {
+                calm_since = Instant::now();
+            }
+            if calm_since.elapsed() > CALM {
+                return self.summary(out);
+            }
+            let next = self
+                .node
+                .next_event_at()
+                .map_or_else(|| Instant::now() + STEP, |at| self.clock.instant(at));
+            tokio::select! {
+                () = sleep_until(next.clamp(
+                    Instant::now() + Duration::from_millis(1),
+                    Instant::now() + STEP,
+                )) => {}
+                changed = ends.interests.changed() => if changed.is_err() { return Ok(false) },
+            }
+        }
+    }
+
+    /// Takes the real directory over into the simulated node's.
+    fn mirror(&mut self, now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
+        let found = match scan(&self.manifests, &Limits::default(), &self.stamps, now) {
+            ScanResult::Found(found) => found,
+            ScanResult::Missing | ScanResult::Unreadable { .. } => return Ok(()),
+        };
+        self.stamps = found.stamps();
+        let mut present = BTreeMap::new();
+        for file in found.files {
+            present.insert(
+                file.path,
+                match file.state {
+                    FileState::Unchanged => None,
+                    FileState::Read(content) => Some(content),
+                },
+            );
+        }
+        for marker in found.markers {
+            present.insert(
+                marker.path,
+                Some(Content::Bytes(marker.content.unwrap_or_default())),
+            );
+        }
+        let known: Vec<String> = self.files.iter().map(|(path, _)| path.to_owned()).collect();
+        for path in known {
+            if !present.contains_key(&path) {
+                self.files.remove(&path);
+                self.lifted(&path, now, out)?;
+            }
+        }
+        for (path, content) in present {
+            let Some(content) = content else { continue };
+            let same = self
+                .files
+                .get(&path)
+                .is_some_and(|file| *file.content == content);
+            if !same {
+                if path.ends_with(MARKER_SUFFIX)
+                    && let Content::Bytes(bytes) = &content
+                    && let Some(mark) = Mark::parse(bytes)
+                {
+                    self.marked(&mark, out)?;
+                }
+                self.files.put(path, content, now);
+            }
+        }
+        Ok(())
+    }
+
+    fn marked(&mut self, mark: &Mark, out: &mut dyn Write) -> io::Result<()> {
+        // The marker of the moment in which a file is read holds nothing back.
+        if mark.code == Code::Provisional || self.held.contains_key(&mark.file) {
+            return Ok(());
+        }
+        self.order.push(mark.file.clone());
+        self.held.insert(
+            mark.file.clone(),
+            Hold {
+                since: mark.since,
+                whys: Vec::new(),
+                until: None,
+                cause: None,
+            },
+        );
+        self.line(
+            mark.since,
+            &format!("Windrow holds {}: {}", mark.file, mark.why),
+            out,
+        )
+    }
+
+    fn lifted(&mut self, marker: &str, now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
+        let Some(file) = marker.strip_suffix(MARKER_SUFFIX) else {
+            return Ok(());
+        };
+        let Some(hold) = self.held.get_mut(file) else {
+            return Ok(());
+        };
+        hold.until = Some(now);
+        self.line(now, &format!("Windrow releases {file}"), out)
+    }
+
+    /// Keeps what the status says of files that were held: the marker has the first reason only.
+    fn learn(&mut self, status: &Status) {
+        for held in &status.staging.held {
+            // Before kube-apiserver answers nothing is known, and that is no reason to remember.
+            if held.code == Code::WaitsForCluster {
+                continue;
+            }
+            if let Some(hold) = self.held.get_mut(&held.file)
+                && !hold.whys.contains(&held.why)
+            {
+                hold.whys.push(held.why.clone());
+            }
+        }
+        let let_go = [&status.staging.released, &status.staging.applied];
+        for file in let_go.into_iter().flatten() {
+            if let Some(hold) = self.held.get_mut(&file.file) {
+                hold.cause = Some(file.cause);
+            }
+        }
+    }
+
+    /// Prints what is new on the node.
+    fn tell(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let fresh = self.node.log()[self.told..].to_vec();
+        self.told = self.node.log().len();
+        for happening in fresh {
+            // Passes come every 15 seconds, kinds by the hundred.
+            let noise = matches!(
+                happening.what,
+                What::PassBegan { .. } | What::PassEnded { .. } | What::Served { .. }
+            );
+            if !noise {
+                self.line(happening.at, &happening.what.to_string(), out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&self, at: Timestamp, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}  {text}", since(self.start, at))?;
+        out.flush()
+    }
+
+    fn summary(&mut self, out: &mut dyn Write) -> io::Result<bool> {
+        let outcome = self.node.outcome(&self.files);
+        writeln!(out, "\nWhat Windrow held")?;
+        if self.order.is_empty() {
+            writeln!(out, "  nothing: every file could be applied at once")?;
+        }
+        for file in &self.order {
+            if let Some(hold) = self.held.get(file) {
+                let cause = match hold.cause {
+                    Some(Cause::Met) => ": everything it waited for was there",
+                    Some(Cause::Yielded) => ": what it still waited for only orders",
+                    _ => "",
+                };
+                let until = hold.until.map_or_else(
+                    || "still held".to_owned(),
+                    |until| format!("released {}{cause}", since(self.start, until)),
+                );
+                writeln!(out, "  {file}")?;
+                writeln!(out, "      held {}, {until}", since(self.start, hold.since))?;
+                for why in &hold.whys {
+                    writeln!(out, "      - {why}")?;
+                }
+            }
+        }
+        writeln!(out, "\nWith Windrow\n  {}", verdict(&outcome.verdict))?;
+        for (machine, state) in &outcome.machines {
+            writeln!(out, "  {machine}: {state}")?;
+        }
+        let alone = without_windrow(&self.setup, self.seed);
+        writeln!(
+            out,
+            "\nWithout Windrow\n  {}",
+            verdict(&alone.outcome.verdict)
+        )?;
+        for (machine, state) in &alone.outcome.machines {
+            let state = if state.is_empty() { "no status" } else { state };
+            writeln!(out, "  {machine}: {state}")?;
+        }
+        let (with, without) = (self.node.counts(), alone.counts);
+        writeln!(
+            out,
+            "\nRKE2 applied files {} times with Windrow ({} failed), {} times without ({} failed).",
+            with.applies, with.failed, without.applies, without.failed
+        )?;
+        Ok(outcome.verdict == Verdict::Complete)
+    }
+}
+
+/// Will Windrow do something by itself later?
+fn has_deadline(status: &Status, now: Timestamp) -> bool {
+    status
+        .staging
+        .held
+        .iter()
+        .any(|held| held.deadline.is_some_and(|at| at > now))
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Complete => "the node comes up, and everything is applied".to_owned(),
+        Verdict::Underway => "things were still happening".to_owned(),
+        Verdict::Stuck { missing } => format!("it is stuck:\n    {}", missing.join("\n    ")),
+        Verdict::Deadlocked { proof } => {
+            format!("it never comes up:\n    {}", proof.join("\n    "))
+        }
+    }
+}
+
+/// Minutes and seconds since the node was switched on.
+fn since(start: Timestamp, at: Timestamp) -> String {
+    let passed: SignedDuration = at.duration_since(start);
+    let seconds = passed.as_secs().max(0);
+    format!("{:02}:{:02}", seconds / 60, seconds % 60)
+}
+
+/// Lays the manifests of a setup into a directory, as the installer does.
+///
+/// # Errors
+///
+/// Those of the file system.
+pub fn lay_out(files: &Files, manifests: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(manifests)?;
+    for (path, file) in files.iter() {
+        if let Content::Bytes(bytes) = &*file.content {
+            let place = manifests.join(path);
+            if let Some(directory) = place.parent() {
+                std::fs::create_dir_all(directory)?;
+            }
+            std::fs::write(place, bytes)?;
+        }
+    }
+    Ok(())
+}

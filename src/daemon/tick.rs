@@ -1,0 +1,462 @@
+//! One tick: mark, scan, decide, act, tell.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::clock::Clock;
+use super::gates::View;
+use super::look::{Look, Seen};
+use super::requests::Requests;
+use super::spool;
+use crate::act::{Hands, read_ledger};
+use crate::decide::{Action, ClusterEvent, Directory, Engine, Event, Interests};
+use crate::layout::Layout;
+use crate::observe::files::FileEvent;
+use crate::observe::{platform, process};
+use crate::reasons::Code;
+use crate::report::journal;
+use crate::report::notify::{Manager, watchdog_interval};
+use crate::report::publish::Publisher;
+use crate::settings::{self, Loaded};
+
+/// So long a tick collects what else has happened before it decides.
+pub(super) const BURST: Duration = Duration::from_millis(20);
+
+/// The cluster, as the daemon sees it: events come in, what is of interest goes out.
+pub struct Link {
+    pub(super) events: mpsc::Receiver<ClusterEvent>,
+    pub(super) interests: watch::Sender<Interests>,
+}
+
+/// The daemon. See the module's documentation.
+pub struct Daemon {
+    root: Layout,
+    layout: Layout,
+    clock: Clock,
+    engine: Engine,
+    look: Look,
+    hands: Hands,
+    requests: Requests,
+    publisher: Publisher,
+    manager: Manager,
+    pub(super) files: mpsc::UnboundedReceiver<FileEvent>,
+    file_events: mpsc::UnboundedSender<FileEvent>,
+    pub(super) link: Link,
+    /// What was told and is still so.
+    told: BTreeSet<String>,
+    scanned_once: bool,
+    deadline: Option<Instant>,
+    retry: Option<Instant>,
+    watchdog: Option<(Duration, Instant)>,
+    startup: Vec<Event>,
+    pub(super) gates: watch::Receiver<Option<View>>,
+    reloaded: Option<watch::Sender<()>>,
+}
+
+impl Daemon {
+    /// A daemon below a layout's root. Reads configuration and ledger; changes nothing yet.
+    pub fn new(root: Layout, clock: Clock, link: Link) -> Self {
+        let loaded = settings::load(&root);
+        let mut startup = vec![event(
+            Code::Started,
+            Code::Started.say(&[("version", env!("CARGO_PKG_VERSION"))]),
+        )];
+        startup.extend(configuration_events(&loaded));
+        let layout = root.clone().with_data_dir(&loaded.settings.data_dir);
+        let read = read_ledger(&layout.ledger());
+        if let Some(why) = read.rebuilt {
+            startup.push(event(
+                Code::LedgerRebuilt,
+                Code::LedgerRebuilt.say(&[("why", &why)]),
+            ));
+        }
+        let kind = loaded.settings.platform.or_else(|| platform::detect(&root));
+        let engine = Engine::new(
+            loaded.settings,
+            loaded.rules,
+            kind,
+            read.ledger,
+            clock.now(),
+        );
+        let (file_events, files) = mpsc::unbounded_channel();
+        Self {
+            look: Look::new(layout.manifests(), spool(&layout), file_events.clone()),
+            hands: Hands::new(layout.manifests(), layout.ledger()),
+            requests: Requests::new(spool(&layout)),
+            publisher: Publisher::new(layout.status(), process::this_process().ok()),
+            manager: Manager::default(),
+            root,
+            layout,
+            clock,
+            engine,
+            files,
+            file_events,
+            link,
+            told: BTreeSet::new(),
+            scanned_once: false,
+            deadline: None,
+            retry: None,
+            watchdog: watchdog_interval().map(|interval| (interval, Instant::now())),
+            startup,
+            gates: watch::channel(None).1,
+            reloaded: None,
+        }
+    }
+
+    /// With somebody who keeps watch over the feature gates: what the status is to say of them comes
+    /// in, and whenever the configuration is read anew `reloaded` tells.
+    #[must_use]
+    pub fn with_gates(
+        mut self,
+        gates: watch::Receiver<Option<View>>,
+        reloaded: watch::Sender<()>,
+    ) -> Self {
+        self.gates = gates;
+        self.reloaded = Some(reloaded);
+        self
+    }
+
+    /// The status, for whoever follows it.
+    pub fn status(&self) -> watch::Receiver<Option<std::sync::Arc<crate::decide::Status>>> {
+        self.publisher.subscribe()
+    }
+
+    /// Where things live, with the data directory that the configuration names.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The first tick: everything that has to be held is held when it returns, and the service
+    /// manager knows.
+    pub(super) fn start(&mut self) {
+        for event in std::mem::take(&mut self.startup) {
+            journal::tell(&event);
+        }
+        self.make_spool();
+        self.tick();
+        // What markers told of a ledger that was lost is news to the disk only.
+        let ledger = self.engine.ledger();
+        if !ledger.files.is_empty() && !self.layout.ledger().exists() {
+            self.carry_out(vec![Action::SaveLedger(ledger.clone())]);
+        }
+        self.manager.ready();
+        // Only now is STATUS= of interest; before, systemd shows that the unit starts.
+        if let Some(status) = self.publisher.current() {
+            self.manager.status(&status);
+        }
+    }
+
+    /// A signal said that it is over. Holds stay.
+    pub(super) fn stopped(&mut self) {
+        self.manager.stopping();
+        journal::tell(&event(Code::Stopping, Code::Stopping.say(&[])));
+    }
+
+    /// When the next tick is due though nothing happens.
+    pub(super) fn next_wake(&self) -> Instant {
+        [
+            self.deadline,
+            self.retry,
+            self.watchdog.map(|(_, next)| next),
+        ]
+        .into_iter()
+        .flatten()
+        .fold(self.look.next(), Instant::min)
+    }
+
+    /// Something happened in the directory: what is new is marked at once, before it is read.
+    pub(super) fn note(&mut self, event: FileEvent) {
+        if let Some(path) = self.look.note(event)
+            && let Some(mark) = self.engine.appeared(&path, self.clock.now())
+            && self.hands.at_once(&mark)
+        {
+            self.engine.done(&mark);
+        }
+    }
+
+    /// Something happened in the cluster.
+    pub(super) fn observe(&mut self, event: ClusterEvent) {
+        let reachable = matches!(event, ClusterEvent::ApiReachable);
+        let unreachable = matches!(event, ClusterEvent::ApiUnreachable { .. });
+        let api = &self.engine.observation().api;
+        if reachable && (api.first_reachable.is_none() || api.unreachable.is_some()) {
+            self.tell_event(Code::ApiReachable, Code::ApiReachable.say(&[]));
+        }
+        // Not answering is normal until it has answered once.
+        if unreachable
+            && api.first_reachable.is_some()
+            && api.unreachable.is_none()
+            && let ClusterEvent::ApiUnreachable { why } = &event
+        {
+            self.tell_event(
+                Code::ApiUnreachable,
+                Code::ApiUnreachable.say(&[("why", why)]),
+            );
+        }
+        if let ClusterEvent::Refused { what, why } = &event {
+            // It is asked again and again, and goes on being refused.
+            let line = Code::Forbidden.say(&[("what", what), ("why", why)]);
+            self.tell_once(&format!("refused: {what}"), Code::Forbidden, line);
+        }
+        self.engine.observed(event, self.clock.now());
+    }
+
+    /// Reads the configuration anew and plans anew.
+    pub(super) fn reload(&mut self) {
+        self.manager.reloading();
+        let loaded = settings::load(&self.root);
+        for event in configuration_events(&loaded) {
+            journal::tell(&event);
+        }
+        let kind = self.platform(&loaded);
+        let layout = self.root.clone().with_data_dir(&loaded.settings.data_dir);
+        if layout != self.layout {
+            self.layout = layout;
+            self.hands = Hands::new(self.layout.manifests(), self.layout.ledger());
+            self.look = Look::new(
+                self.layout.manifests(),
+                spool(&self.layout),
+                self.file_events.clone(),
+            );
+        }
+        self.engine.configured(loaded.settings, loaded.rules, kind);
+        self.look.forget();
+        self.tick();
+        if let Some(reloaded) = &self.reloaded {
+            reloaded.send_replace(());
+        }
+        self.manager.ready();
+    }
+
+    fn platform(&self, loaded: &Loaded) -> Option<crate::rules::Platform> {
+        loaded
+            .settings
+            .platform
+            .or_else(|| platform::detect(&self.root))
+    }
+
+    /// One tick.
+    pub(super) fn tick(&mut self) {
+        if let Some(jump) = self.clock.jumped() {
+            self.engine.clock_jumped(jump);
+        }
+        self.retry = self.retry.filter(|retry| *retry > Instant::now());
+        if self.look.due() {
+            self.scan();
+        }
+        let surprised = self.decide();
+        if surprised {
+            // Somebody else changed a marker between the scan and now: look once more. Should that
+            // go on, the retry goes on too, slowly.
+            self.look.look_again();
+            self.scan();
+            if self.decide() {
+                self.retry_after(Duration::from_secs(1));
+            }
+        }
+        self.feed_watchdog();
+    }
+
+    fn scan(&mut self) {
+        self.find_platform();
+        let staging = &self.engine.settings().staging;
+        let (limits, rescan) = (staging.limits.clone(), staging.rescan);
+        let path = self.layout.manifests().display().to_string();
+        match self.look.scan(&limits, rescan, self.clock.now()) {
+            Seen::Directory(directory) => {
+                self.engine.scanned(directory);
+                if let Some(event) = self.engine.cluster(platform::cluster(&self.layout)) {
+                    journal::tell(&event);
+                }
+                self.untell("the directory");
+            }
+            Seen::Missing => {
+                self.engine.scanned(Directory::default());
+                let line = Code::DirectoryMissing.say(&[("path", &path)]);
+                self.tell_once("the directory", Code::DirectoryMissing, line);
+            }
+            Seen::Unreadable(error) => {
+                let what = format!("read the manifests directory {path}");
+                let line = Code::ActionFailed.say(&[("what", &what), ("error", &error)]);
+                self.tell_once("the directory", Code::ActionFailed, line);
+            }
+        }
+        match self.look.trouble() {
+            Some(error) => {
+                let what = format!("watch {path} (it is read every few seconds instead)");
+                let line = Code::ActionFailed.say(&[("what", &what), ("error", &error)]);
+                self.tell_once("the watch", Code::ActionFailed, line);
+            }
+            None => self.untell("the watch"),
+        }
+        for event in
+            self.requests
+                .take(&mut self.engine, &self.layout.manifests(), self.clock.now())
+        {
+            journal::tell(&event);
+        }
+    }
+
+    /// On a first boot the files that tell what the node is may come after the daemon.
+    fn find_platform(&mut self) {
+        if self.engine.plan().platform.is_none()
+            && let Some(found) = platform::detect(&self.root)
+        {
+            let settings = self.engine.settings().clone();
+            let rules = self.engine.rules().clone();
+            self.engine.configured(settings, rules, Some(found));
+            self.look.forget();
+        }
+    }
+
+    /// Decides and acts. True when the directory was not as it was thought to be.
+    fn decide(&mut self) -> bool {
+        let now = self.clock.now();
+        let decision = self.engine.decide(now);
+        let mut actions = decision.actions;
+        // A marker stays while its file is being written, whatever the content of before allowed.
+        actions.retain(|action| match action {
+            Action::Lift { path } => !self.look.is_being_written(path),
+            Action::Hold { .. } | Action::SaveLedger(_) => true,
+        });
+        let surprised = self.carry_out(actions);
+        for event in &decision.events {
+            // A marker that could not be made was not taken away by anybody.
+            let never_was = event.code == Code::MarkerLost
+                && event
+                    .file
+                    .as_deref()
+                    .is_some_and(|file| self.hands.lacks_marker(file));
+            if !never_was {
+                journal::tell(event);
+            }
+        }
+        if !self.hands.behind() {
+            self.requests.finish();
+        }
+        let interests = self.engine.interests();
+        self.link.interests.send_if_modified(|known| {
+            let changed = *known != interests;
+            *known = interests;
+            changed
+        });
+        self.deadline = decision.next_wake.map(|at| self.clock.instant(at));
+        if !self.scanned_once {
+            self.scanned_once = true;
+            let line = Code::Scanned.say(&[
+                ("files", &self.engine.plan().files.len().to_string()),
+                ("held", &decision.status.staging.held.len().to_string()),
+            ]);
+            self.tell_event(Code::Scanned, line);
+        }
+        self.publish(decision.status, now);
+        surprised
+    }
+
+    fn publish(&mut self, mut status: crate::decide::Status, now: jiff::Timestamp) {
+        if let Some(view) = &*self.gates.borrow_and_update() {
+            status.gates = Some(view.section.clone());
+            status.findings.extend(view.findings.iter().cloned());
+        }
+        match self.publisher.publish(status, now) {
+            Ok(changed) => {
+                self.untell("the status");
+                if changed && let Some(status) = self.publisher.current() {
+                    self.manager.status(&status);
+                }
+            }
+            Err(error) => {
+                let what = format!("write {}", self.layout.status().display());
+                let line =
+                    Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]);
+                self.tell_once("the status", Code::ActionFailed, line);
+                self.retry_after(Duration::from_secs(5));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) -> bool {
+        let carried = self.hands.carry_out(actions, Instant::now().into_std());
+        for action in &carried.done {
+            self.engine.done(action);
+        }
+        for event in &carried.events {
+            journal::tell(event);
+        }
+        if let Some(retry) = carried.retry {
+            self.retry_at(Instant::from_std(retry));
+        }
+        carried.surprised
+    }
+
+    fn retry_after(&mut self, pause: Duration) {
+        self.retry_at(Instant::now() + pause);
+    }
+
+    fn retry_at(&mut self, at: Instant) {
+        self.retry = Some(self.retry.map_or(at, |retry| retry.min(at)));
+    }
+
+    /// Only a completed tick gets here.
+    fn feed_watchdog(&mut self) {
+        if let Some((interval, next)) = &mut self.watchdog
+            && *next <= Instant::now()
+        {
+            *next = Instant::now() + *interval;
+            self.manager.alive();
+        }
+    }
+
+    fn make_spool(&mut self) {
+        let spool = spool(&self.layout);
+        if let Err(error) = crate::files::make_private(&spool) {
+            let what = format!("make {}", spool.display());
+            let line = Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]);
+            self.tell_event(Code::ActionFailed, line);
+        }
+    }
+
+    fn tell_event(&self, code: Code, message: String) {
+        journal::tell(&event(code, message));
+    }
+
+    fn tell_once(&mut self, about: &str, code: Code, message: String) {
+        if self.told.insert(about.to_owned()) {
+            self.tell_event(code, message);
+        }
+    }
+
+    fn untell(&mut self, about: &str) {
+        self.told.remove(about);
+    }
+}
+
+fn event(code: Code, message: String) -> Event {
+    Event {
+        code,
+        file: None,
+        message,
+    }
+}
+
+/// Loudly: one entry per error, with file and line.
+fn configuration_events(loaded: &Loaded) -> Vec<Event> {
+    if loaded.errors.is_empty() {
+        return vec![event(
+            Code::ConfigurationLoaded,
+            Code::ConfigurationLoaded.say(&[]),
+        )];
+    }
+    loaded
+        .errors
+        .iter()
+        .map(|error| Event {
+            code: Code::ConfigurationInvalid,
+            file: Some(error.at.file.clone()),
+            message: Code::ConfigurationInvalid.say(&[("why", &error.to_string())]),
+        })
+        .collect()
+}

@@ -1,0 +1,495 @@
+//! The daemon's core without its edges: files and events go in, actions and a status come out.
+//!
+//! It owns the values that [`super::decide`] reads and keeps them consistent. `windrow run`, the
+//! sandbox, the simulation tests and the rehearsal all drive this same type; only what feeds it and
+//! what carries its actions out differ. Pure: no I/O, no clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::ledger::{Cause, Entry, Manual, State, Told};
+use super::observation::{Mark, OnFailure};
+use super::{
+    Action, ClusterEvent, Decision, Detail, Event, Interests, Ledger, Marker, Observation,
+    ProbeInterest, marker_path,
+};
+use crate::manifest::{self, Content};
+use crate::plan::{self, Examined, Plan, PlanFile, Shown, base_name};
+use crate::readiness::{self, ObjectSeen, Observed};
+use crate::reasons::{Code, Severity};
+use crate::rke2;
+use crate::rules::{Condition, Platform, RuleSet, Target};
+use crate::settings::Settings;
+
+/// One look at the manifests directory.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Directory {
+    /// Every manifest file that is there, by path below the directory. What is not in the list is
+    /// gone.
+    pub files: Vec<FileChange>,
+    /// Every marker.
+    pub markers: Vec<Marker>,
+}
+
+/// One manifest file, as a look at the directory found it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileChange {
+    /// Path below the manifests directory, with `/`.
+    pub path: String,
+    /// What it is; `None` when it has not changed since the last look.
+    pub content: Option<Content>,
+}
+
+/// The core. See the module's documentation.
+#[derive(Debug)]
+pub struct Engine {
+    settings: Settings,
+    rules: RuleSet,
+    platform: Option<Platform>,
+    examined: BTreeMap<String, Arc<Examined>>,
+    plan: Plan,
+    observation: Observation,
+    ledger: Ledger,
+    /// The ledger was changed outside of a decision and has to be written.
+    unsaved: bool,
+    /// Findings of the plan that were told, so that each is told once.
+    told: BTreeSet<(Code, String)>,
+}
+
+impl Engine {
+    /// A core that knows nothing yet but what an earlier run left in the ledger.
+    pub fn new(
+        settings: Settings,
+        rules: RuleSet,
+        platform: Option<Platform>,
+        ledger: Ledger,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            settings,
+            rules,
+            platform,
+            examined: BTreeMap::new(),
+            plan: plan::link(&[], &RuleSet::default(), platform),
+            observation: Observation {
+                started: now,
+                ..Observation::default()
+            },
+            ledger,
+            unsaved: false,
+            told: BTreeSet::new(),
+        }
+    }
+
+    /// Which cluster the manifests directory belongs to, seen together with a scan of it: `None`
+    /// while RKE2 has not started for the first time. A ledger of another cluster (RKE2 was removed
+    /// and installed anew, its data wiped) counts for nothing but what a person holds: "released"
+    /// there would let a machine start here before its time.
+    pub fn cluster(&mut self, identity: Option<String>) -> Option<Event> {
+        if self.ledger.cluster == identity {
+            return None;
+        }
+        let other = self.ledger.cluster.is_some();
+        self.ledger.cluster = identity;
+        self.unsaved = true;
+        if !other {
+            return None;
+        }
+        self.ledger
+            .files
+            .retain(|_, entry| entry.manual.as_ref().is_some_and(|manual| manual.hold));
+        Some(Event {
+            code: Code::NewCluster,
+            file: None,
+            message: Code::NewCluster.say(&[]),
+        })
+    }
+
+    /// Takes a look at the directory in: reads what changed and plans anew if anything did.
+    pub fn scanned(&mut self, directory: Directory) {
+        self.observation.markers = directory
+            .markers
+            .into_iter()
+            .map(|marker| (hidden_name(&marker.path).to_owned(), marker))
+            .collect();
+        self.adopt_markers();
+        let mut kept = BTreeMap::new();
+        let mut changed = false;
+        for FileChange { path, content } in directory.files {
+            let known = self.examined.remove(&path);
+            let examined = match (content, known) {
+                (None, Some(known)) => known,
+                (None, None) => continue,
+                (Some(content), known) => {
+                    let file = manifest::read(&path, &content, &self.settings.staging.limits);
+                    let same = known.filter(|known| known.sha256() == file.sha256);
+                    match same {
+                        // Written anew with the same bytes, as yip does at every boot.
+                        Some(known) => known,
+                        None => {
+                            changed = true;
+                            let shown = Shown::itself(&path);
+                            Arc::new(plan::examine(&file, shown, &self.rules, self.platform))
+                        }
+                    }
+                }
+            };
+            kept.insert(path, examined);
+        }
+        // What is left was there before and is gone.
+        changed |= !self.examined.is_empty();
+        self.examined = kept;
+        if changed {
+            self.link();
+        }
+    }
+
+    fn link(&mut self) {
+        let examined: Vec<Arc<Examined>> = self.examined.values().cloned().collect();
+        self.plan = plan::link(&examined, &self.rules, self.platform);
+        let interests = self.interests();
+        self.observation.forget_all_but(&interests);
+    }
+
+    /// A marker of ours that the ledger knows nothing of: the ledger was lost, or written by an
+    /// older state of the disk. What the marker says is taken over.
+    fn adopt_markers(&mut self) {
+        for marker in self.observation.markers.values() {
+            let Some(mark) = &marker.mark else { continue };
+            if mark.code == Code::Provisional || self.ledger.files.contains_key(&mark.file) {
+                continue;
+            }
+            let state = match mark.code {
+                Code::HeldAppliedOnce => State::Applied { cause: Cause::Met },
+                code => State::Held {
+                    code,
+                    why: mark.why.clone(),
+                },
+            };
+            let manual = (mark.code == Code::HeldByHand).then(|| Manual {
+                hold: true,
+                by: "unknown (read from the marker)".to_owned(),
+                at: mark.since,
+                reason: mark.why.clone(),
+            });
+            self.ledger.files.insert(
+                mark.file.clone(),
+                Entry {
+                    digest: mark.digest.clone(),
+                    first_seen: mark.since,
+                    since: mark.since,
+                    state,
+                    told: Told::default(),
+                    manual,
+                },
+            );
+        }
+    }
+
+    /// A manifest file is new or being written: the marker that keeps RKE2 from reading it half-way,
+    /// until a scan has read it whole. `None` when there is a marker already, or it is not ours to
+    /// hold.
+    pub fn appeared(&self, path: &str, now: Timestamp) -> Option<Action> {
+        let name = base_name(path);
+        if !self.settings.staging.enabled
+            || rke2::owner(path).is_some()
+            || self.observation.markers.contains_key(name)
+        {
+            return None;
+        }
+        Some(Action::Hold {
+            path: marker_path(path),
+            mark: provisional(path, now),
+        })
+    }
+
+    /// Takes a change in the cluster in.
+    pub fn observed(&mut self, event: ClusterEvent, now: Timestamp) {
+        let event = match event {
+            ClusterEvent::Object(object, ObjectSeen::Absent) => {
+                let seen = self.gone(&object);
+                ClusterEvent::Object(object, seen)
+            }
+            other => other,
+        };
+        self.observation.apply(event, now);
+    }
+
+    /// An object that is not there (any more): one that was Ready when last seen has done its work,
+    /// as a Job that was collected after it completed has.
+    fn gone(&self, object: &manifest::ObjectRef) -> ObjectSeen {
+        match self.observation.object(object) {
+            ObjectSeen::Done => ObjectSeen::Done,
+            ObjectSeen::Present(value)
+                if readiness::completes(object)
+                    && readiness::judge(value, object, &self.rules, &self.observation).verdict
+                        == readiness::Verdict::Ready =>
+            {
+                ObjectSeen::Done
+            }
+            _ => ObjectSeen::Absent,
+        }
+    }
+
+    /// The wall clock was set: what is remembered moves along, so that no deadline comes early or
+    /// late. On bare metal the clock often starts far off and is set once the network is up.
+    pub fn clock_jumped(&mut self, by: SignedDuration) {
+        let moved = |at: Timestamp| at.saturating_add(by).unwrap_or(at);
+        self.observation.started = moved(self.observation.started);
+        if let Some(at) = &mut self.observation.api.first_reachable {
+            *at = moved(*at);
+        }
+        if let Some(node) = &mut self.observation.node {
+            node.clock_jumped(by);
+        }
+        for entry in self.ledger.files.values_mut() {
+            entry.first_seen = moved(entry.first_seen);
+            entry.since = moved(entry.since);
+        }
+    }
+
+    /// New settings and rules (SIGHUP): examines and plans anew. What the directory holds has to be
+    /// scanned again in full.
+    pub fn configured(&mut self, settings: Settings, rules: RuleSet, platform: Option<Platform>) {
+        self.settings = settings;
+        self.rules = rules;
+        self.platform = platform;
+        self.examined.clear();
+    }
+
+    /// A person holds or releases a file; the next [`Engine::decide`] carries it out.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such file, or it is not Windrow's to hold or release; a sentence for the
+    /// person who asked.
+    pub fn manual(&mut self, path: &str, manual: Manual, now: Timestamp) -> Result<(), String> {
+        if let Some(owner) = rke2::owner(path) {
+            return Err(format!("{path} is {owner}'s own; Windrow leaves it alone"));
+        }
+        let name = base_name(path);
+        let foreign = self
+            .observation
+            .markers
+            .get(name)
+            .is_some_and(|marker| marker.mark.is_none());
+        if foreign {
+            return Err(format!(
+                "{path} is held by a marker that Windrow did not make; whoever made {name}.skip removes it"
+            ));
+        }
+        let file = self.plan.files.iter().find(|file| file.path == path);
+        if file.is_none() && !manual.hold {
+            return Err(format!("there is no manifest file {path}"));
+        }
+        let digest = file.map(|file| file.digest.clone()).unwrap_or_default();
+        let why = manual.reason.clone();
+        let entry = self
+            .ledger
+            .files
+            .entry(path.to_owned())
+            .and_modify(|entry| {
+                if !manual.hold && entry.digest != digest {
+                    entry.digest.clone_from(&digest);
+                }
+            })
+            .or_insert_with(|| Entry {
+                digest: digest.clone(),
+                first_seen: now,
+                since: now,
+                state: State::Held {
+                    code: Code::HeldByHand,
+                    why,
+                },
+                told: Told::default(),
+                manual: None,
+            });
+        entry.manual = Some(manual);
+        Ok(())
+    }
+
+    /// Decides, and takes the ledger of the decision over.
+    pub fn decide(&mut self, now: Timestamp) -> Decision {
+        let mut decision = super::decide(
+            &self.settings,
+            &self.rules,
+            &self.plan,
+            &self.observation,
+            &self.ledger,
+            now,
+        );
+        self.ledger = decision.ledger.clone();
+        if std::mem::take(&mut self.unsaved) {
+            save(&mut decision);
+        }
+        decision.events.extend(self.new_findings());
+        decision
+    }
+
+    /// What is wrong with the directory and was not told yet. What was mended is forgotten, so that
+    /// it is told again should it come back.
+    fn new_findings(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut current = BTreeSet::new();
+        for finding in &self.plan.findings {
+            if finding.severity < Severity::Warning {
+                continue;
+            }
+            let at: Vec<String> = finding.at.iter().map(ToString::to_string).collect();
+            let message = format!("{}: {}", at.join(", "), finding.message);
+            let key = (finding.code, message);
+            if !self.told.contains(&key) {
+                events.push(Event {
+                    code: finding.code,
+                    file: finding.at.first().map(|at| at.file.clone()),
+                    message: key.1.clone(),
+                });
+            }
+            current.insert(key);
+        }
+        self.told = current;
+        events
+    }
+
+    /// An action was carried out: what it changed is known without another look at the directory.
+    pub fn done(&mut self, action: &Action) {
+        match action {
+            Action::Hold { path, mark } => {
+                self.observation.markers.insert(
+                    hidden_name(path).to_owned(),
+                    Marker {
+                        path: path.clone(),
+                        mark: Some(mark.clone()),
+                    },
+                );
+            }
+            Action::Lift { path } => {
+                self.observation.markers.remove(hidden_name(path));
+            }
+            Action::SaveLedger(_) => {}
+        }
+    }
+
+    /// What has to be watched in the cluster now: what unfinished files need, and what a rule or a
+    /// person asked for where a file was released because it was there (it may regress).
+    pub fn interests(&self) -> Interests {
+        let mut interests = Interests {
+            probes: self.settings.probes.enabled.then_some(ProbeInterest {
+                platform: self.platform,
+                installed: self.ledger.node.installed,
+            }),
+            ..Interests::default()
+        };
+        for file in self.plan.files.iter().filter(|file| file.owner.is_none()) {
+            let finished = self.finished(file);
+            for requirement in file.requirements().filter(|one| one.takes_part()) {
+                if finished && requirement.inferred {
+                    continue;
+                }
+                let need = &self.plan.needs[requirement.need];
+                match &need.target {
+                    Target::Kind(kind) => {
+                        interests.kinds.insert(kind.clone());
+                    }
+                    Target::Object(object) => {
+                        let detail = match need.condition {
+                            Condition::Exists | Condition::Served => Detail::Metadata,
+                            Condition::Ready | Condition::Expression(_) => Detail::Full,
+                        };
+                        self.interested(&mut interests, object, detail);
+                    }
+                }
+            }
+        }
+        interests
+    }
+
+    fn interested(&self, interests: &mut Interests, object: &manifest::ObjectRef, detail: Detail) {
+        let known = interests
+            .objects
+            .entry(object.clone())
+            .or_insert(Detail::Metadata);
+        *known = (*known).max(detail);
+        if detail == Detail::Full
+            && let ObjectSeen::Present(value) = self.observation.object(object)
+        {
+            let related = readiness::related(object, value);
+            for kind in related.kinds {
+                interests.kinds.insert(kind);
+            }
+            for object in related.objects {
+                interests.objects.insert(object, Detail::Full);
+            }
+        }
+    }
+
+    fn finished(&self, file: &PlanFile) -> bool {
+        self.ledger.files.get(&file.path).is_some_and(|entry| {
+            entry.digest == file.digest && matches!(entry.state, State::Applied { .. })
+        })
+    }
+
+    /// The plan in force.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The ledger in force.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What was observed.
+    pub fn observation(&self) -> &Observation {
+        &self.observation
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> &RuleSet {
+        &self.rules
+    }
+}
+
+/// The marker that keeps a file from RKE2 for the moment it takes to read it; `windrow stage` puts
+/// it in place before the file.
+pub fn provisional(path: &str, now: Timestamp) -> Mark {
+    Mark {
+        by: Mark::BY.to_owned(),
+        file: path.to_owned(),
+        code: Code::Provisional,
+        why: Code::Provisional.say(&[]),
+        since: now,
+        on_failure: OnFailure::Lift,
+        digest: String::new(),
+        release: format!("windrow release {path}"),
+    }
+}
+
+/// Has the ledger written by a decision that changed nothing in it: before anything is lifted.
+fn save(decision: &mut Decision) {
+    let saves = |action: &Action| matches!(action, Action::SaveLedger(_));
+    if decision.actions.iter().any(saves) {
+        return;
+    }
+    let lifts = decision
+        .actions
+        .iter()
+        .position(|action| matches!(action, Action::Lift { .. }))
+        .unwrap_or(decision.actions.len());
+    decision
+        .actions
+        .insert(lifts, Action::SaveLedger(decision.ledger.clone()));
+}
+
+/// The base name that a marker hides.
+fn hidden_name(marker: &str) -> &str {
+    let name = base_name(marker);
+    name.strip_suffix(manifest::MARKER_SUFFIX).unwrap_or(name)
+}

@@ -1,0 +1,75 @@
+//! What to do, and what to say: a pure function of what was observed.
+
+mod engine;
+mod files;
+mod judge;
+mod ledger;
+mod node;
+mod observation;
+mod say;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub use engine::{Directory, Engine, FileChange, provisional};
+pub use judge::{decide, marker_path};
+pub use ledger::{Cause, Entry, Ledger, Manual, State, Told};
+pub use observation::{
+    Addon, Api, ApplyFailure, ClusterEvent, Detail, Interests, Mark, Marker, Observation,
+    OnFailure, ProbeInterest,
+};
+pub use status::{
+    Blocker, FailedFile, FileStatus, HeldFile, Holder, Pace, Phase, PhaseState, PhaseStatus,
+    ProbeStatus, Readiness, Role, StagingStatus, Status, StatusReason, Transition, TransitionSeen,
+    Versions, Writer,
+};
+
+use jiff::Timestamp;
+
+use crate::reasons::Code;
+
+/// One change that `act` carries out. Each is idempotent; the list is in the order in which a crash
+/// between any two of them does no harm: markers first, then the ledger, then removals.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Create the marker at `path` (below the manifests directory).
+    Hold {
+        /// The marker's path.
+        path: String,
+        /// Its content.
+        mark: Mark,
+    },
+    /// Write the ledger.
+    SaveLedger(Ledger),
+    /// Remove the marker at `path`, if it is still ours.
+    Lift {
+        /// The marker's path.
+        path: String,
+    },
+}
+
+/// Something that happened, told once: a journal entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// What.
+    pub code: Code,
+    /// The file it is about, if any.
+    pub file: Option<String>,
+    /// The line for people.
+    pub message: String,
+}
+
+/// What follows from an observation.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// What to do, in this order.
+    pub actions: Vec<Action>,
+    /// The ledger after it.
+    pub ledger: Ledger,
+    /// What to say. `generation` is left to whoever publishes it.
+    pub status: Status,
+    /// What to tell, once.
+    pub events: Vec<Event>,
+    /// When to look again though nothing happens (the next deadline).
+    pub next_wake: Option<Timestamp>,
+}

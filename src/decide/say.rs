@@ -1,0 +1,242 @@
+//! The status document out of the outcomes: what every outlet shows.
+
+use jiff::Timestamp;
+
+use super::files::{Context, Outcome, on_purpose};
+use super::node::{self, Staged};
+use super::status::{
+    FailedFile, FileStatus, HeldFile, Holder, Phase, Readiness, Role, StagingStatus, Status,
+    StatusReason, Versions,
+};
+use crate::plan::PlanFile;
+use crate::readiness::node::NodeMemory;
+use crate::reasons::Code;
+
+/// Longest summary: the console's row.
+const SUMMARY_CHARS: usize = 65;
+
+/// One file, what is to become of it, and since when that is so.
+pub(super) struct Verdict<'a> {
+    pub(super) file: &'a PlanFile,
+    pub(super) outcome: Outcome,
+    pub(super) since: Timestamp,
+}
+
+/// What is said, what is to be remembered of it, and when time alone may change it.
+pub(super) struct Said {
+    pub(super) status: Status,
+    pub(super) memory: NodeMemory,
+    pub(super) next_wake: Option<Timestamp>,
+}
+
+/// Writes the status document. `generation` and `since` are the publisher's.
+pub(super) fn status(
+    context: &Context<'_>,
+    verdicts: Vec<Verdict<'_>>,
+    memory: &NodeMemory,
+) -> Said {
+    let mut staging = staging(context, verdicts);
+    let (readiness, phase, reason) = judgement(context, &staging);
+    staging.settled = reason.code == Code::NotProbed;
+    let mut status = Status {
+        api_version: "windrow.dev/v1".to_owned(),
+        kind: "Status".to_owned(),
+        generation: 0,
+        readiness,
+        phase,
+        since: context.now,
+        summary: String::new(),
+        reason,
+        platform: context.plan.platform,
+        role: Role::Unknown,
+        phases: Vec::new(),
+        pace: None,
+        transition: None,
+        staging,
+        probes: Vec::new(),
+        findings: context.plan.findings.clone(),
+        gates: None,
+        versions: Versions {
+            windrow: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        writer: None,
+    };
+    let (memory, next_wake) = match &context.observation.node {
+        Some(seen) => node::judge(&mut status, seen, memory, context),
+        None => (memory.clone(), None),
+    };
+    status.summary = shorten(&status.reason.message, SUMMARY_CHARS);
+    Said {
+        status,
+        memory,
+        next_wake,
+    }
+}
+
+fn staging(context: &Context<'_>, verdicts: Vec<Verdict<'_>>) -> StagingStatus {
+    let mut staging = StagingStatus::default();
+    for Verdict {
+        file,
+        outcome,
+        since,
+    } in verdicts
+    {
+        let path = file.path.clone();
+        match outcome {
+            Outcome::NotOurs => continue,
+            Outcome::HeldByOther => staging.held.push(HeldFile {
+                file: path,
+                since,
+                code: Code::HeldByOther,
+                why: Code::HeldByOther.say(&[]),
+                by: Holder::Other,
+                overdue: false,
+                deadline: None,
+                blockers: Vec::new(),
+            }),
+            Outcome::Hold(hold) => staging.held.push(HeldFile {
+                file: path,
+                since,
+                code: hold.code,
+                why: hold.why,
+                by: Holder::Windrow,
+                overdue: hold.overdue.is_some_and(|at| at <= context.now),
+                deadline: hold.deadline,
+                blockers: hold.blockers,
+            }),
+            Outcome::Release(cause) => match failure(context, file, since) {
+                Some((reason, message)) => staging.failed.push(FailedFile {
+                    file: path,
+                    since,
+                    reason,
+                    message,
+                }),
+                None => staging.released.push(FileStatus {
+                    file: path,
+                    since,
+                    cause,
+                }),
+            },
+            Outcome::Applied(cause) => staging.applied.push(FileStatus {
+                file: path,
+                since,
+                cause,
+            }),
+        }
+        staging.total += 1;
+    }
+    staging
+}
+
+/// RKE2's failure to apply a file, when it came after the release of what is there now.
+fn failure(
+    context: &Context<'_>,
+    file: &PlanFile,
+    released: Timestamp,
+) -> Option<(String, String)> {
+    let failure = context.observation.failures.get(&file.addon)?;
+    (failure.at >= released).then(|| (failure.reason.clone(), failure.message.clone()))
+}
+
+/// What staging alone says of the node.
+fn judgement(context: &Context<'_>, staging: &StagingStatus) -> Staged {
+    let waiting = |held: &&HeldFile| held.by == Holder::Windrow && !on_purpose(held.code);
+    let waits = staging.held.iter().filter(waiting).count();
+    let done = staging.applied.len()
+        + staging
+            .held
+            .iter()
+            .filter(|held| held.code == Code::HeldAppliedOnce)
+            .count();
+    let api = &context.observation.api;
+    let phase = if api.first_reachable.is_none() {
+        Phase::WaitingForApi
+    } else if waits + staging.released.len() + staging.failed.len() > 0 {
+        Phase::Staging
+    } else {
+        Phase::Staged
+    };
+    let reason = |code: Code, message: String| StatusReason { code, message };
+    let unknown = |message: String| {
+        (
+            Readiness::Unknown,
+            phase,
+            reason(Code::ApiUnreachable, message),
+        )
+    };
+    if let Some(why) = &api.unreachable {
+        return unknown(Code::ApiUnreachable.say(&[("why", why)]));
+    }
+    if api.first_reachable.is_none() {
+        return unknown(Code::ApiUnreachable.say(&[("why", "it was not asked yet")]));
+    }
+    if context.observation.addons.is_none() {
+        return (
+            Readiness::Unknown,
+            phase,
+            reason(
+                Code::StateUnknown,
+                Code::StateUnknown.say(&[("why", "RKE2's Addons were not listed yet")]),
+            ),
+        );
+    }
+    if let Some(failed) = staging.failed.first() {
+        let message = Code::ApplyFailed.say(&[("file", &failed.file), ("why", &failed.message)]);
+        return (
+            Readiness::SettingUp,
+            phase,
+            reason(Code::ApplyFailed, message),
+        );
+    }
+    // The first blocker is the one that no other held file has to bring.
+    let root = staging.held.iter().filter(waiting).min_by_key(|held| {
+        held.blockers
+            .iter()
+            .any(|blocker| blocker.brought_by.is_some())
+    });
+    if let Some(held) = root {
+        let rest = match waits {
+            1 => String::new(),
+            more => format!(" (and {} more held)", more - 1),
+        };
+        return (
+            Readiness::SettingUp,
+            phase,
+            reason(held.code, format!("{}: {}{rest}", held.file, held.why)),
+        );
+    }
+    if phase == Phase::Staging {
+        let message = Code::Staging.say(&[
+            ("done", &done.to_string()),
+            ("count", &staging.total.to_string()),
+            ("held", &staging.held.len().to_string()),
+        ]);
+        return (Readiness::SettingUp, phase, reason(Code::Staging, message));
+    }
+    // Manifests are all that this judges: saying Ready would be a guess about the rest of the node.
+    (
+        Readiness::Unknown,
+        phase,
+        reason(Code::NotProbed, Code::NotProbed.say(&[])),
+    )
+}
+
+/// How long something lasted, as a person says it.
+pub(super) fn age(from: Timestamp, to: Timestamp) -> String {
+    let seconds = to.duration_since(from).as_secs().max(0);
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min {} s", seconds % 60),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// Cuts a line so that it fits, at a character and with an ellipsis.
+pub(super) fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most - 1).collect();
+    format!("{}…", kept.trim_end())
+}

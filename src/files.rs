@@ -1,0 +1,125 @@
+//! Files with care. Written whole or not at all: temporary name in the same directory, fsync, rename,
+//! fsync of the directory. Read only when they are regular files of a sane size.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+use tempfile::NamedTempFile;
+
+/// What a power cut may do to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The old or the new content is there afterwards.
+    Durable,
+    /// The file lives in memory (`/run`) or can be made again: no fsync.
+    Volatile,
+}
+
+/// Replaces a file as a whole: a reader sees the old content or the new one, never a part. The
+/// temporary name (`.windrow-*.tmp`) is one that RKE2 does not read.
+///
+/// # Errors
+///
+/// Those of the file system; the old content is then still there.
+pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -> io::Result<()> {
+    let directory = path
+        .parent()
+        .ok_or_else(|| io::Error::other("a file needs a directory"))?;
+    let mut file = temporary_in(directory, mode)?;
+    file.write_all(content)?;
+    // The umask may have taken bits away that readers need.
+    file.as_file()
+        .set_permissions(Permissions::from_mode(mode))?;
+    if durability == Durability::Durable {
+        file.as_file().sync_all()?;
+    }
+    file.persist(path).map_err(|error| error.error)?;
+    if durability == Durability::Durable {
+        fs::File::open(directory)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// A new file under a name that RKE2 does not read. It is gone with its value.
+pub(crate) fn temporary_in(directory: &Path, mode: u32) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".windrow-")
+        .suffix(".tmp")
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(directory)
+        .map_err(without_name)
+}
+
+/// The error without the temporary name, which is another one at every try.
+fn without_name(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((why, _)) => io::Error::new(error.kind(), why.to_owned()),
+        None => error,
+    }
+}
+
+/// Largest configuration file that is read, in bytes.
+const LARGEST_TEXT: u64 = 4 << 20;
+
+/// Reads a configuration file; what is no regular file must neither block nor fill the memory.
+///
+/// # Errors
+///
+/// Those of the file system; a file that is not regular, larger than 4 MiB or not UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST_TEXT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_TEXT {
+        return Err(io::Error::other("it is larger than 4 MiB"));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
+}
+
+/// Makes a directory that only its owner may enter, and those above it, if it is not there.
+///
+/// # Errors
+///
+/// Those of the file system.
+pub fn make_private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_with_its_mode_and_no_temporary_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("status.json");
+        for content in ["a long first content", "short"] {
+            replace(&path, content.as_bytes(), 0o644, Durability::Durable).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o644
+        );
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_renamed_into_place_leaves_no_temporary() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("taken");
+        fs::create_dir(&path).unwrap();
+        assert!(replace(&path, b"x", 0o644, Durability::Volatile).is_err());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}

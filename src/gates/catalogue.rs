@@ -1,0 +1,428 @@
+//! What every known Kubernetes minor says about every feature gate.
+//!
+//! Pure: a text comes in, a table goes out. The text is `catalogue.txt`; its head says how it is
+//! written. A minor that is not in it is not covered, and nothing is claimed about it, save what
+//! the text says outright about a later minor.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::OnceLock;
+
+use super::{Component, Minor, Version};
+
+/// The catalogue that is built in.
+const TEXT: &str = include_str!("catalogue.txt");
+
+/// How far a gate has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// May change or go at any minor.
+    Alpha,
+    /// Well tested.
+    Beta,
+    /// Part of Kubernetes; the gate itself goes some minors later.
+    Ga,
+    /// On its way out.
+    Deprecated,
+}
+
+impl Stage {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::Alpha => "alpha",
+            Stage::Beta => "beta",
+            Stage::Ga => "GA",
+            Stage::Deprecated => "deprecated",
+        }
+    }
+}
+
+/// A gate as one version knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct State {
+    /// How far it has come.
+    pub stage: Stage,
+    /// Its value when nobody sets it.
+    pub default: bool,
+    /// Is any other value refused?
+    pub locked: bool,
+}
+
+/// What is known about a gate in one version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// The version knows it.
+    Known(State),
+    /// The version knows it from some patch on, and whether it is that far is not known.
+    Doubtful {
+        /// What it is once it is there.
+        state: State,
+        /// The patch that brought it, or the last patch known to lack it.
+        patch: Version,
+        /// Is `patch` the one that brought it?
+        exact: bool,
+    },
+    /// It comes with a later version.
+    NotYet(Version),
+    /// It was removed in this minor; any value is refused.
+    Gone(Minor),
+    /// Nothing is known about the minor.
+    Uncovered,
+}
+
+/// One gate.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    name: String,
+    /// From which minor on it is what; `None`: gone.
+    steps: Vec<(Minor, Option<State>)>,
+    /// It came with this patch (`true`), or with some patch after it.
+    added: Vec<(Version, bool)>,
+    /// Until this patch of its minor it was something else.
+    before: Vec<(Version, State)>,
+    needs: Vec<Needs>,
+    read_by: Option<Component>,
+    /// The minors that are covered, and the last patch that was read, where it is known.
+    covered: BTreeMap<Minor, Option<u16>>,
+}
+
+#[derive(Debug, Clone)]
+struct Needs {
+    from: Minor,
+    to: Option<Minor>,
+    gates: Vec<String>,
+}
+
+impl Gate {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The one component that reads it, where that is known.
+    pub fn read_by(&self) -> Option<Component> {
+        self.read_by
+    }
+
+    /// What a version knows about it. For a minor without patch, what its last patch knows.
+    pub fn at(&self, version: impl Into<Version>) -> Standing {
+        let version = version.into();
+        let minor = version.minor;
+        let last = self.steps.iter().rev().find(|(from, _)| *from <= minor);
+        let covered = self.covered.get(&minor);
+        let state = match (last, covered) {
+            // A removal that is known ahead of the catalogue.
+            (Some((gone, None)), _) => return Standing::Gone(*gone),
+            (_, None) => return Standing::Uncovered,
+            (None, Some(_)) => {
+                return match self.steps.first() {
+                    Some((from, _)) => Standing::NotYet((*from).into()),
+                    None => Standing::Uncovered,
+                };
+            }
+            (Some((_, Some(state))), Some(_)) => *state,
+        };
+        let state = self
+            .before
+            .iter()
+            .find(|(until, _)| {
+                until.minor == minor && version.patch.is_some_and(|patch| Some(patch) < until.patch)
+            })
+            .map_or(state, |(_, earlier)| *earlier);
+        let Some(&(patch, exact)) = self.added.iter().find(|(added, _)| added.minor == minor)
+        else {
+            return Standing::Known(state);
+        };
+        let read = covered.copied().flatten();
+        match version.patch {
+            Some(own) if exact && Some(own) >= patch.patch => Standing::Known(state),
+            Some(own) if !exact && read.is_some_and(|read| own >= read) => Standing::Known(state),
+            Some(own) if exact || Some(own) <= patch.patch => Standing::NotYet(match exact {
+                true => patch,
+                false => Version {
+                    patch: Some(own.saturating_add(1)),
+                    minor,
+                },
+            }),
+            _ => Standing::Doubtful {
+                state,
+                patch,
+                exact,
+            },
+        }
+    }
+
+    /// The gates of which none may be off while this one is on.
+    pub fn needs(&self, minor: Minor) -> impl Iterator<Item = &str> {
+        self.needs
+            .iter()
+            .filter(move |needs| needs.from <= minor && needs.to.is_none_or(|to| minor <= to))
+            .flat_map(|needs| needs.gates.iter().map(String::as_str))
+    }
+
+    /// The covered minors that take this value.
+    pub fn takes(&self, value: bool) -> Vec<Minor> {
+        self.covered
+            .keys()
+            .copied()
+            .filter(|minor| match self.at(*minor) {
+                Standing::Known(state) | Standing::Doubtful { state, .. } => {
+                    !state.locked || state.default == value
+                }
+                _ => false,
+            })
+            .collect()
+    }
+}
+
+/// All gates of all covered minors.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    gates: BTreeMap<String, Gate>,
+    /// Lower-case names, for names in the wrong case.
+    folded: HashMap<String, String>,
+    minors: BTreeMap<Minor, usize>,
+    constants: HashMap<String, String>,
+    elsewhere: Vec<(String, HashSet<String>)>,
+}
+
+impl Catalogue {
+    /// The catalogue that is built in.
+    pub fn builtin() -> &'static Catalogue {
+        static BUILTIN: OnceLock<Catalogue> = OnceLock::new();
+        // A test holds that it can be read. An empty one covers no minor and claims nothing.
+        BUILTIN.get_or_init(|| Catalogue::parse(TEXT).unwrap_or_default())
+    }
+
+    /// Reads a catalogue. Every line that is wrong is named.
+    pub fn parse(text: &str) -> Result<Self, Vec<String>> {
+        let mut read = Reading::default();
+        for (number, line) in text.lines().enumerate() {
+            let mut words = line.split_whitespace();
+            let Some(fact) = words.next().filter(|word| !word.starts_with('#')) else {
+                continue;
+            };
+            let words: Vec<&str> = words.collect();
+            if let Err(problem) = read.fact(fact, &words) {
+                read.problems
+                    .push(format!("line {}: {problem}", number + 1));
+            }
+        }
+        read.finish()
+    }
+
+    /// The gate of exactly this name.
+    pub fn gate(&self, name: &str) -> Option<&Gate> {
+        self.gates.get(name)
+    }
+
+    /// The gate of this name in another case.
+    pub fn gate_in_any_case(&self, name: &str) -> Option<&Gate> {
+        self.gates.get(self.folded.get(&name.to_ascii_lowercase())?)
+    }
+
+    /// Every gate, by name.
+    pub fn gates(&self) -> impl Iterator<Item = &Gate> {
+        self.gates.values()
+    }
+
+    /// Is the minor known in full?
+    pub fn covers(&self, minor: Minor) -> bool {
+        self.minors.contains_key(&minor)
+    }
+
+    /// The minors that are known in full, in order.
+    pub fn minors(&self) -> impl DoubleEndedIterator<Item = Minor> {
+        self.minors.keys().copied()
+    }
+
+    /// How many gates a minor knows, as counted in its own sources.
+    pub fn count(&self, minor: Minor) -> Option<usize> {
+        self.minors.get(&minor).copied()
+    }
+
+    /// The gate whose constant in the sources has this name.
+    pub fn constant(&self, name: &str) -> Option<&str> {
+        self.constants.get(name).map(String::as_str)
+    }
+
+    /// The other program that has a gate of this name.
+    pub fn elsewhere(&self, name: &str) -> Option<&str> {
+        self.elsewhere
+            .iter()
+            .find(|(_, names)| names.contains(name))
+            .map(|(program, _)| program.as_str())
+    }
+}
+
+/// A catalogue while it is read: facts about gates may stand before and after each other.
+#[derive(Default)]
+struct Reading {
+    catalogue: Catalogue,
+    covered: BTreeMap<Minor, Option<u16>>,
+    problems: Vec<String>,
+}
+
+impl Reading {
+    fn fact(&mut self, fact: &str, words: &[&str]) -> Result<(), String> {
+        match (fact, words) {
+            ("minor", [minor, count, rest @ ..]) if rest.len() < 2 => {
+                let minor = minor_of(minor)?;
+                let patch = rest.first().map(|patch| number(patch)).transpose()?;
+                self.catalogue.minors.insert(minor, number(count)?);
+                self.covered.insert(minor, patch);
+            }
+            ("gate", [name, steps @ ..]) if !steps.is_empty() => self.gate(name, steps)?,
+            ("needs", [name, range, gates @ ..]) if !gates.is_empty() => {
+                let (from, to) = range
+                    .split_once("..")
+                    .ok_or_else(|| format!("{range:?} is not a range"))?;
+                let needs = Needs {
+                    from: minor_of(from)?,
+                    to: (!to.is_empty()).then(|| minor_of(to)).transpose()?,
+                    gates: gates.iter().map(|gate| (*gate).to_owned()).collect(),
+                };
+                for gate in gates {
+                    self.known(gate)?;
+                }
+                self.known(name)?.needs.push(needs);
+            }
+            ("added" | "added-after", [name, version]) => {
+                let version = patch_of(version)?;
+                self.known(name)?.added.push((version, fact == "added"));
+            }
+            ("before", [name, version, state]) => {
+                let (version, state) = (patch_of(version)?, state_of(state)?);
+                self.known(name)?.before.push((version, state));
+            }
+            ("read-by", [component, gates @ ..]) => {
+                let component = Component::ALL
+                    .into_iter()
+                    .find(|known| known.as_str() == *component)
+                    .ok_or_else(|| format!("{component:?} is not a component"))?;
+                for gate in gates {
+                    self.known(gate)?.read_by = Some(component);
+                }
+            }
+            ("constant", [wrong, gate]) => {
+                self.known(gate)?;
+                self.catalogue
+                    .constants
+                    .insert((*wrong).to_owned(), (*gate).to_owned());
+            }
+            ("elsewhere", [program, names @ ..]) => {
+                let names = names.iter().map(|name| (*name).to_owned());
+                match self
+                    .catalogue
+                    .elsewhere
+                    .iter_mut()
+                    .find(|(known, _)| known == program)
+                {
+                    Some((_, known)) => known.extend(names),
+                    None => self
+                        .catalogue
+                        .elsewhere
+                        .push(((*program).to_owned(), names.collect())),
+                }
+            }
+            _ => return Err(format!("{fact:?} is not a fact, or lacks a word")),
+        }
+        Ok(())
+    }
+
+    fn gate(&mut self, name: &str, steps: &[&str]) -> Result<(), String> {
+        let steps: Vec<(Minor, Option<State>)> = steps
+            .iter()
+            .map(|step| {
+                let (minor, state) = step
+                    .split_once('=')
+                    .ok_or_else(|| format!("{step:?} is not a step"))?;
+                let state = (state != "gone").then(|| state_of(state)).transpose()?;
+                Ok((minor_of(minor)?, state))
+            })
+            .collect::<Result<_, String>>()?;
+        if !steps.is_sorted_by(|(one, _), (next, _)| one < next) {
+            return Err(format!("the steps of {name} are not in order"));
+        }
+        let gate = Gate {
+            name: name.to_owned(),
+            steps,
+            added: Vec::new(),
+            before: Vec::new(),
+            needs: Vec::new(),
+            read_by: None,
+            covered: BTreeMap::new(),
+        };
+        self.catalogue
+            .folded
+            .insert(name.to_ascii_lowercase(), name.to_owned());
+        match self.catalogue.gates.insert(name.to_owned(), gate) {
+            None => Ok(()),
+            Some(_) => Err(format!("{name} stands twice")),
+        }
+    }
+
+    fn known(&mut self, name: &str) -> Result<&mut Gate, String> {
+        self.catalogue
+            .gates
+            .get_mut(name)
+            .ok_or_else(|| format!("{name} is not a gate"))
+    }
+
+    fn finish(mut self) -> Result<Catalogue, Vec<String>> {
+        for gate in self.catalogue.gates.values_mut() {
+            gate.covered.clone_from(&self.covered);
+        }
+        match self.problems.is_empty() {
+            true => Ok(self.catalogue),
+            false => Err(self.problems),
+        }
+    }
+}
+
+fn minor_of(text: &str) -> Result<Minor, String> {
+    text.parse::<Minor>().map_err(|error| error.to_string())
+}
+
+fn patch_of(text: &str) -> Result<Version, String> {
+    let version: Version = text.parse().map_err(|error| format!("{error}"))?;
+    match version.patch {
+        Some(_) => Ok(version),
+        None => Err(format!("{text} lacks a patch")),
+    }
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is not a number"))
+}
+
+fn state_of(text: &str) -> Result<State, String> {
+    let refuse = || format!("{text:?} is not a state");
+    let (rest, locked) = match text.strip_suffix('!') {
+        Some(rest) => (rest, true),
+        None => (text, false),
+    };
+    let (stage, default) = rest.split_once(':').ok_or_else(refuse)?;
+    let stage = match stage {
+        "alpha" => Stage::Alpha,
+        "beta" => Stage::Beta,
+        "ga" => Stage::Ga,
+        "deprecated" => Stage::Deprecated,
+        _ => return Err(refuse()),
+    };
+    let default = match default {
+        "on" => true,
+        "off" => false,
+        _ => return Err(refuse()),
+    };
+    Ok(State {
+        stage,
+        default,
+        locked,
+    })
+}
+
+#[cfg(test)]
+#[path = "catalogue_tests.rs"]
+mod tests;

@@ -1,0 +1,155 @@
+//! The text of a `--feature-gates` flag, read as the components read it.
+//!
+//! Every pair is judged, not only the first bad one: the components stop at the first.
+
+/// One `name=value`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// What stands before a `:`; kube-apiserver takes `kube` from 1.31 on.
+    pub prefix: Option<String>,
+    /// The name as written.
+    pub name: String,
+    /// Its value.
+    pub value: bool,
+}
+
+/// Reads the text of one flag: good pairs, and for each bad one what is wrong with it. An empty item
+/// is nothing. One of blanks is nothing to the components that split the flag by prefix first
+/// (`blanks`: the control plane since 1.31), and a pair without `=` to the others.
+pub fn pairs(text: &str, blanks: bool) -> Vec<Result<Pair, String>> {
+    text.split(',')
+        .filter(|item| !(item.is_empty() || blanks && item.trim().is_empty()))
+        .map(pair)
+        .collect()
+}
+
+fn pair(item: &str) -> Result<Pair, String> {
+    let shown = item.trim();
+    if shown.is_empty() {
+        return Err("a blank stands where a gate should: remove the extra comma".to_owned());
+    }
+    if shown.contains(['"', '\'']) {
+        return Err(format!(
+            "`{shown}` has quotes inside the value, which the component would take literally: remove them"
+        ));
+    }
+    if shown.contains(';') {
+        return Err(format!(
+            "`{shown}` has a `;`: separate gates with commas only"
+        ));
+    }
+    let Some((name, value)) = item.split_once('=') else {
+        let advice = match shown.rsplit_once(['-', ':', ' ']) {
+            Some((name, value)) if boolean(value.trim()).is_some() => {
+                format!(
+                    "write {}={}",
+                    name.trim_end_matches([' ', ':', '-']),
+                    value.trim()
+                )
+            }
+            _ => format!("write {shown}=true or {shown}=false"),
+        };
+        return Err(format!("`{shown}` has no value: {advice}"));
+    };
+    let (prefix, name) = match name.split_once(':') {
+        Some((prefix, name)) => (Some(prefix.trim().to_owned()), name.trim()),
+        None => (None, name.trim()),
+    };
+    let value = value.trim();
+    if name.is_empty() {
+        return Err(format!("`{shown}` has no name before the `=`"));
+    }
+    match boolean(value) {
+        Some(value) => Ok(Pair {
+            prefix,
+            name: name.to_owned(),
+            value,
+        }),
+        None if value.contains(char::is_whitespace) => Err(format!(
+            "`{shown}` has a blank inside the value: separate gates with commas, without quotes"
+        )),
+        None => Err(format!(
+            "`{value}` is no boolean for the gate `{name}`: write {name}=true or {name}=false"
+        )),
+    }
+}
+
+/// The booleans that Go's `strconv.ParseBool` takes.
+pub fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good(text: &str) -> Vec<(String, bool)> {
+        pairs(text, false)
+            .into_iter()
+            .map(|pair| pair.map(|pair| (pair.name, pair.value)).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn what_the_components_take_is_taken() {
+        assert_eq!(good(""), []);
+        let both = [("A".to_owned(), true), ("B".to_owned(), false)];
+        for text in [
+            "A=true,B=false",
+            " A = true , B=false ",
+            "A=1,,B=0,",
+            "A=T,B=F",
+            "A=TRUE,B=FALSE",
+            "A=True,B=False",
+            "A=t,B=f",
+        ] {
+            assert_eq!(good(text), both, "{text}");
+        }
+        let prefixed = pairs("kube:A=true", true).remove(0).unwrap();
+        assert_eq!(prefixed.prefix.as_deref(), Some("kube"));
+        assert_eq!(prefixed.name, "A");
+    }
+
+    #[test]
+    fn what_the_components_refuse_is_refused_with_what_to_write() {
+        for (text, advice) in [
+            ("X-true", "write X=true"),
+            ("X: true", "write X=true"),
+            ("X", "write X=true or X=false"),
+            ("X=yes", "write X=true or X=false"),
+            ("X=on", "no boolean"),
+            ("X=tRUE", "no boolean"),
+            ("X=", "no boolean"),
+            ("=true", "no name"),
+            ("X=\"true\"", "quotes"),
+            ("\"X=true\"", "quotes"),
+            ("X=true;Y=false", "`;`"),
+            ("X=true Y=false", "commas"),
+            (" ", "remove the extra comma"),
+        ] {
+            let problems: Vec<String> = pairs(text, false)
+                .into_iter()
+                .filter_map(Result::err)
+                .collect();
+            assert_eq!(problems.len(), 1, "{text}: {problems:?}");
+            assert!(problems[0].contains(advice), "{text}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn an_item_of_blanks_is_nothing_only_where_the_flag_is_split_by_prefix() {
+        assert_eq!(pairs("A=true, ", true).len(), 1);
+        assert!(pairs("A=true, ", false)[1].is_err());
+    }
+
+    #[test]
+    fn every_bad_pair_is_named_and_the_good_ones_are_kept() {
+        let read = pairs("A=true,B-false,C=maybe,D=false", false);
+        assert_eq!(read.iter().filter(|pair| pair.is_ok()).count(), 2);
+        assert_eq!(read.iter().filter(|pair| pair.is_err()).count(), 2);
+    }
+}

@@ -1,0 +1,295 @@
+//! Which Kubernetes version will start next on this node: not the one that runs.
+//!
+//! Pure: what was found on the node comes in. RKE2's binary decides, unless an upgrade is on its way;
+//! without a binary (a first boot) the images that lie ready decide, then the Harvester release.
+
+use super::{Minor, Target, Version};
+
+/// What was found on the node. Texts are as they were found; what is no version is passed over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Candidates {
+    /// Version of the installed `rke2` binary (`v1.35.6+rke2r1`).
+    pub installed: Option<String>,
+    /// An `rke2` is installed that does not tell its version.
+    pub silent: bool,
+    /// Directories under `data` in RKE2's data directory: `v1.35.6-rke2r1-<digest>`, one for each
+    /// version that was ever unpacked.
+    pub data: Vec<String>,
+    /// Versions of RKE2's runtime image that lie ready in the images directory (`v1.35.6-rke2r1`).
+    pub images: Vec<String>,
+    /// The Harvester release (`v1.7.0`).
+    pub harvester: Option<String>,
+    /// The version an upgrade is moving to, when one is in progress.
+    pub upgrade: Option<Upgrade>,
+}
+
+/// An upgrade in progress.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Upgrade {
+    /// To this RKE2 version.
+    Rke2(String),
+    /// To this Harvester release.
+    Harvester(String),
+    /// To a version that is not known.
+    Somewhere,
+}
+
+/// The version that will start, and how that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// The version.
+    pub target: Target,
+    /// How it is known, or why it is not, in a sentence.
+    pub because: String,
+}
+
+/// Harvester releases and the Kubernetes they bring.
+const HARVESTER: [(u16, u16, u16, u16, u16); 8] = [
+    // release, Kubernetes minor and patch
+    (1, 4, 0, 29, 9),
+    (1, 4, 1, 30, 7),
+    (1, 4, 2, 31, 4),
+    (1, 5, 0, 32, 3),
+    (1, 6, 0, 33, 3),
+    (1, 7, 0, 34, 2),
+    (1, 8, 0, 35, 2),
+    (1, 8, 1, 35, 6),
+];
+
+/// The Kubernetes versions that a Harvester release may bring: the one it brings where that is known,
+/// and what lies between its neighbours otherwise. Nothing is claimed beyond the newest known.
+pub fn harvester(release: &str) -> Vec<Version> {
+    let Ok(Version {
+        minor: Minor { major, minor },
+        patch,
+    }) = release.parse::<Version>()
+    else {
+        return Vec::new();
+    };
+    let release = |row: &(u16, u16, u16, u16, u16)| (row.0, row.1, row.2);
+    let asked = (major, minor, patch.unwrap_or(0));
+    if let Some(row) = HARVESTER
+        .iter()
+        .find(|row| patch.is_some() && release(row) == asked)
+    {
+        return vec![Version {
+            minor: Minor::one(row.3),
+            patch: Some(row.4),
+        }];
+    }
+    let below = HARVESTER.iter().rev().find(|row| release(row) <= asked);
+    let above = HARVESTER.iter().find(|row| match patch {
+        Some(_) => release(row) > asked,
+        // A release line without a patch may be any of its patches.
+        None => (row.0, row.1) > (major, minor),
+    });
+    match (below, above) {
+        (Some(below), Some(above)) => (below.3..=above.3)
+            .map(|minor| Minor::one(minor).into())
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Finds out which version will start.
+pub fn resolve(found: &Candidates) -> Resolved {
+    let installed = found.installed.as_deref().and_then(version);
+    let images = versions(&found.images);
+    if let Some(upgrade) = &found.upgrade {
+        return upgrading(installed, &images, upgrade);
+    }
+    if let Some(installed) = installed {
+        // A newer version that lies ready can be the next one at any moment.
+        let newer: Vec<Version> = images
+            .into_iter()
+            .filter(|image| *image > installed)
+            .collect();
+        let because = match newer.is_empty() {
+            true => format!("the installed rke2 is {installed}"),
+            false => format!(
+                "the installed rke2 is {installed}, and images of {} lie ready",
+                list(&newer)
+            ),
+        };
+        return among([installed].into_iter().chain(newer), because);
+    }
+    if found.silent {
+        // What lies around it may belong to an earlier one.
+        return Resolved {
+            target: Target::Unknown,
+            because: "an rke2 is installed that does not tell its version".to_owned(),
+        };
+    }
+    if !images.is_empty() {
+        let because = format!(
+            "no rke2 is installed; images of {} lie ready",
+            list(&images)
+        );
+        return among(images, because);
+    }
+    if let Some(release) = &found.harvester {
+        let versions = harvester(release);
+        let because = match versions.is_empty() {
+            true => format!("it is not known which Kubernetes Harvester {release} brings"),
+            false => format!(
+                "no rke2 is installed; Harvester {release} brings Kubernetes {}",
+                list(&versions)
+            ),
+        };
+        return among(versions, because);
+    }
+    let data = versions(&found.data);
+    if !data.is_empty() {
+        let because = format!(
+            "no rke2 is installed; what ran here before was {}",
+            list(&data)
+        );
+        return among(data, because);
+    }
+    Resolved {
+        target: Target::Unknown,
+        because: "no installed rke2, no images and no Harvester release were found".to_owned(),
+    }
+}
+
+fn upgrading(installed: Option<Version>, images: &[Version], upgrade: &Upgrade) -> Resolved {
+    let (to, name) = match upgrade {
+        Upgrade::Rke2(text) => (version(text).into_iter().collect(), text.as_str()),
+        Upgrade::Harvester(release) => (harvester(release), release.as_str()),
+        Upgrade::Somewhere => (images.to_vec(), "a version that is not named"),
+    };
+    if to.is_empty() {
+        return Resolved {
+            target: Target::Unknown,
+            because: format!(
+                "an upgrade to {name} is in progress, and which Kubernetes it brings is not known"
+            ),
+        };
+    }
+    // Until the upgrade has replaced the binary the old version may start once more.
+    among(
+        installed.into_iter().chain(to),
+        format!("an upgrade to {name} is in progress"),
+    )
+}
+
+fn among(versions: impl IntoIterator<Item = Version>, because: String) -> Resolved {
+    let mut versions: Vec<Version> = versions.into_iter().collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let target = match versions.as_slice() {
+        [] => Target::Unknown,
+        [only] => Target::Known(*only),
+        _ => Target::OneOf(versions),
+    };
+    Resolved { target, because }
+}
+
+fn version(text: &str) -> Option<Version> {
+    text.parse().ok()
+}
+
+fn versions(texts: &[String]) -> Vec<Version> {
+    let mut versions: Vec<Version> = texts.iter().filter_map(|text| version(text)).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    versions
+}
+
+fn list(versions: &[Version]) -> String {
+    let texts: Vec<String> = versions.iter().map(Version::to_string).collect();
+    texts.join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v(text: &str) -> Version {
+        text.parse().unwrap()
+    }
+
+    fn target(found: Candidates) -> Target {
+        resolve(&found).target
+    }
+
+    #[test]
+    fn the_installed_binary_decides_whatever_was_unpacked_before() {
+        let found = Candidates {
+            installed: Some("v1.34.2+rke2r1".into()),
+            data: vec!["v1.33.3-rke2r1-0a1b2c".into(), "v1.35.0-rke2r1-ffee".into()],
+            images: vec!["v1.34.2-rke2r1".into()],
+            harvester: Some("v1.6.0".into()),
+            ..Candidates::default()
+        };
+        assert_eq!(target(found), Target::Known(v("1.34.2")));
+    }
+
+    #[test]
+    fn newer_images_that_lie_ready_make_it_one_of_two() {
+        let found = Candidates {
+            installed: Some("v1.33.3+rke2r1".into()),
+            images: vec!["v1.34.2-rke2r1".into(), "v1.32.3-rke2r1".into()],
+            ..Candidates::default()
+        };
+        assert_eq!(target(found), Target::OneOf(vec![v("1.33.3"), v("1.34.2")]));
+    }
+
+    #[test]
+    fn an_upgrade_in_progress_counts_both_versions_and_an_unknown_one_makes_it_unknown() {
+        let with = |upgrade| Candidates {
+            installed: Some("v1.33.3+rke2r1".into()),
+            upgrade: Some(upgrade),
+            ..Candidates::default()
+        };
+        let both = Target::OneOf(vec![v("1.33.3"), v("1.34.2")]);
+        assert_eq!(target(with(Upgrade::Harvester("v1.7.0".into()))), both);
+        assert_eq!(target(with(Upgrade::Rke2("v1.34.2+rke2r1".into()))), both);
+        assert_eq!(
+            target(with(Upgrade::Harvester("v1.99.0".into()))),
+            Target::Unknown
+        );
+        assert_eq!(target(with(Upgrade::Somewhere)), Target::Unknown);
+    }
+
+    #[test]
+    fn before_the_first_start_images_decide_then_the_harvester_release() {
+        let mut found = Candidates {
+            images: vec!["v1.34.2-rke2r1".into()],
+            harvester: Some("v1.8.1".into()),
+            data: vec!["v1.30.1-rke2r1-aa".into()],
+            ..Candidates::default()
+        };
+        assert_eq!(target(found.clone()), Target::Known(v("1.34.2")));
+        found.images.clear();
+        assert_eq!(target(found.clone()), Target::Known(v("1.35.6")));
+        found.harvester = None;
+        assert_eq!(target(found.clone()), Target::Known(v("1.30.1")));
+        found.data = vec!["not-a-version".into()];
+        assert_eq!(target(found), Target::Unknown);
+    }
+
+    #[test]
+    fn an_installed_binary_that_tells_nothing_makes_it_unknown() {
+        let found = Candidates {
+            silent: true,
+            data: vec!["v1.30.1-rke2r1-aa".into()],
+            harvester: Some("v1.8.1".into()),
+            ..Candidates::default()
+        };
+        assert_eq!(target(found), Target::Unknown);
+    }
+
+    #[test]
+    fn a_harvester_release_between_two_known_ones_is_not_guessed() {
+        assert_eq!(harvester("v1.6.0"), [v("1.33.3")]);
+        assert_eq!(harvester("v1.5.1"), [v("1.32"), v("1.33")]);
+        assert_eq!(
+            harvester("v1.4"),
+            [v("1.29"), v("1.30"), v("1.31"), v("1.32")]
+        );
+        assert_eq!(harvester("v1.9.0"), []);
+        assert_eq!(harvester("v1.3.2"), []);
+        assert_eq!(harvester("master"), []);
+    }
+}

@@ -1,0 +1,177 @@
+//! A change of gates on a running server, tried: write, restart, verify, keep or roll back.
+//!
+//! ```text
+//!   Idle ─> Leased ─> Saved ─> Written ─> Restarting ─> Verifying ─┬─> Kept
+//!                                             │             │      │
+//!                                             └─────────────┴──────┴─> RollingBack ─> RolledBack
+//! ```
+//!
+//! Pure: [`next`] takes the state and what is seen, and gives the next state and what to do. The state
+//! is written to disk *before* the steps are taken, so after a crash the same state is met again with
+//! the step taken, half taken or not taken; every step can be taken twice. What a crash leads to:
+//!
+//! | in | the next start |
+//! |---|---|
+//! | `Idle`, `Leased` | nothing was changed; the lease is taken again |
+//! | `Saved` | the drop-in may or may not be written; it is written (again) |
+//! | `Written`, `Restarting` | rke2-server is restarted unless it was since the drop-in was written |
+//! | `Verifying` | verified on, until the deadline |
+//! | `RollingBack` | what was saved is restored (again), and rke2-server restarted unless it was since |
+//! | `Kept`, `RolledBack` | it is over; the lease is given back (again) |
+//!
+//! Once the drop-in may be written a lost lease does not stop the trial: half a change is worse.
+
+/// Where a trial stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum State {
+    /// No trial.
+    #[default]
+    Idle,
+    /// This server alone may try; nothing is changed yet.
+    Leased,
+    /// What works now is saved.
+    Saved,
+    /// The drop-in is written; what runs does not know it yet.
+    Written,
+    /// rke2-server is on its way.
+    Restarting,
+    /// It was restarted; is it ready, with the gates that were asked for?
+    Verifying,
+    /// It is. The end.
+    Kept,
+    /// It is not: what was saved goes back.
+    RollingBack,
+    /// It is back. The end.
+    RolledBack,
+}
+
+/// Something to do. Each can be done twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Try to get the cluster's lease.
+    TakeLease,
+    /// Save the drop-in as it is as last-known-good.
+    Save,
+    /// Write the drop-in that is asked for.
+    Write,
+    /// Queue a restart of rke2-server, without waiting for it.
+    Restart,
+    /// Put back what was saved.
+    Restore,
+    /// Give the lease back.
+    ReleaseLease,
+}
+
+/// What the drop-in on disk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OnDisk {
+    /// What is asked for.
+    Asked,
+    /// What was saved, or what was there before.
+    Saved,
+    /// Neither.
+    Other,
+}
+
+/// What kube-apiserver says is in effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum InEffect {
+    /// Not known: it does not answer, or refuses to say.
+    Unknown,
+    /// What is asked for.
+    AsAsked,
+    /// Something else.
+    Otherwise,
+}
+
+/// What is seen of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Seen {
+    /// Is a change asked for?
+    pub wanted: bool,
+    /// Does this server hold the lease?
+    pub leased: bool,
+    /// Is there a last-known-good of this trial?
+    pub saved: bool,
+    /// What the drop-in is.
+    pub on_disk: OnDisk,
+    /// Is a restart queued or under way?
+    pub restarting: bool,
+    /// Was rke2-server started after the drop-in was last changed?
+    pub restarted: bool,
+    /// Does kube-apiserver say that it is ready? Active is not ready.
+    pub ready: bool,
+    /// What is in effect.
+    pub in_effect: InEffect,
+    /// Has this state lasted longer than it may?
+    pub overdue: bool,
+}
+
+/// The next state, and what to do once it is on disk.
+pub fn next(state: State, seen: &Seen) -> (State, Vec<Step>) {
+    match state {
+        State::Idle if !seen.wanted => (State::Idle, Vec::new()),
+        State::Idle if !seen.leased => (State::Idle, vec![Step::TakeLease]),
+        State::Idle => (State::Leased, vec![Step::Save]),
+        State::Leased => leased(seen),
+        State::Saved if seen.on_disk == OnDisk::Asked => (State::Written, Vec::new()),
+        State::Saved => (State::Saved, vec![Step::Write]),
+        State::Written if seen.restarted => (State::Verifying, Vec::new()),
+        State::Written => (State::Restarting, vec![Step::Restart]),
+        State::Restarting => restarting(seen),
+        State::Verifying => verifying(seen),
+        State::RollingBack => rolling_back(seen),
+        State::Kept | State::RolledBack if seen.leased => (state, vec![Step::ReleaseLease]),
+        State::Kept | State::RolledBack => (State::Idle, Vec::new()),
+    }
+}
+
+fn leased(seen: &Seen) -> (State, Vec<Step>) {
+    match (seen.wanted && seen.leased, seen.saved) {
+        // Nothing was changed: nothing is lost.
+        (false, _) => (State::Idle, vec![Step::ReleaseLease]),
+        (true, false) => (State::Leased, vec![Step::Save]),
+        (true, true) => (State::Saved, vec![Step::Write]),
+    }
+}
+
+fn restarting(seen: &Seen) -> (State, Vec<Step>) {
+    if seen.restarted {
+        (State::Verifying, Vec::new())
+    } else if seen.overdue {
+        (State::RollingBack, vec![Step::Restore])
+    } else if seen.restarting {
+        (State::Restarting, Vec::new())
+    } else {
+        // The restart was lost with whoever was to queue it.
+        (State::Restarting, vec![Step::Restart])
+    }
+}
+
+fn verifying(seen: &Seen) -> (State, Vec<Step>) {
+    let back = (State::RollingBack, vec![Step::Restore]);
+    match (seen.on_disk, seen.ready, seen.in_effect) {
+        // Changed under the trial: what is in effect says nothing about what was asked for.
+        (OnDisk::Saved | OnDisk::Other, ..) => back,
+        (OnDisk::Asked, true, InEffect::AsAsked) => (State::Kept, vec![Step::ReleaseLease]),
+        (OnDisk::Asked, true, InEffect::Otherwise) => back,
+        (OnDisk::Asked, ..) if seen.overdue => back,
+        (OnDisk::Asked, ..) => (State::Verifying, Vec::new()),
+    }
+}
+
+fn rolling_back(seen: &Seen) -> (State, Vec<Step>) {
+    let over = (State::RolledBack, vec![Step::ReleaseLease]);
+    match seen.on_disk {
+        OnDisk::Asked | OnDisk::Other => (State::RollingBack, vec![Step::Restore]),
+        OnDisk::Saved if seen.restarted && seen.ready => over,
+        // It does not come back with what worked before either: the cause is not this trial.
+        OnDisk::Saved if seen.restarted && seen.overdue => over,
+        OnDisk::Saved if seen.restarted || seen.restarting => (State::RollingBack, Vec::new()),
+        OnDisk::Saved => (State::RollingBack, vec![Step::Restart]),
+    }
+}
+
+#[cfg(test)]
+#[path = "trial_tests.rs"]
+mod tests;

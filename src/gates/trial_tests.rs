@@ -1,0 +1,191 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// What kube-apiserver makes of the gates that are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gates {
+    Good,
+    /// It does not start.
+    Fatal,
+    /// It starts, and the gate is not in effect.
+    Ignored,
+}
+
+/// A node: what is on its disk, and a server that restarts when it is told to.
+#[derive(Debug)]
+struct Node {
+    gates: Gates,
+    leased: bool,
+    saved: bool,
+    on_disk: OnDisk,
+    queued: bool,
+    restarted: bool,
+    /// With what the server runs.
+    runs: OnDisk,
+    waited: u32,
+    restarts: u32,
+}
+
+impl Node {
+    fn new(gates: Gates) -> Self {
+        Self {
+            gates,
+            leased: false,
+            saved: false,
+            on_disk: OnDisk::Saved,
+            queued: false,
+            restarted: true,
+            runs: OnDisk::Saved,
+            waited: 0,
+            restarts: 0,
+        }
+    }
+
+    fn ready(&self) -> bool {
+        self.runs == OnDisk::Saved || self.gates != Gates::Fatal
+    }
+
+    fn seen(&self) -> Seen {
+        Seen {
+            wanted: true,
+            leased: self.leased,
+            saved: self.saved,
+            on_disk: self.on_disk,
+            restarting: self.queued,
+            restarted: self.restarted,
+            ready: self.ready(),
+            in_effect: match (self.ready(), self.runs, self.gates) {
+                (false, ..) => InEffect::Unknown,
+                (true, OnDisk::Asked, Gates::Good) => InEffect::AsAsked,
+                _ => InEffect::Otherwise,
+            },
+            overdue: self.waited > 3,
+        }
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::TakeLease => self.leased = true,
+            Step::ReleaseLease => self.leased = false,
+            Step::Save => {
+                assert_eq!(
+                    self.on_disk,
+                    OnDisk::Saved,
+                    "what is asked for was saved as good"
+                );
+                self.saved = true;
+            }
+            Step::Write => {
+                assert!(self.saved, "written before it could be restored");
+                self.change(OnDisk::Asked);
+            }
+            Step::Restore => self.change(OnDisk::Saved),
+            Step::Restart => {
+                self.queued = true;
+                self.restarts += 1;
+            }
+        }
+    }
+
+    fn change(&mut self, to: OnDisk) {
+        if self.on_disk != to {
+            self.on_disk = to;
+            self.restarted = false;
+        }
+    }
+
+    /// systemd does what was queued.
+    fn settle(&mut self) {
+        if self.queued {
+            self.queued = false;
+            self.restarted = true;
+            self.runs = self.on_disk;
+        }
+    }
+}
+
+/// Runs a trial to its end. At each turn, a crash may lose the steps, or a boot may restart the server.
+fn run(gates: Gates, crashes: &[(bool, usize)]) -> (State, Node) {
+    let mut node = Node::new(gates);
+    let mut state = State::Idle;
+    for turn in 0..200 {
+        let (to, steps) = next(state, &node.seen());
+        node.waited = if to == state { node.waited + 1 } else { 0 };
+        state = to;
+        if matches!(state, State::Kept | State::RolledBack) {
+            return (state, node);
+        }
+        let (boots, taken) = crashes.get(turn).copied().unwrap_or((false, usize::MAX));
+        for step in steps.into_iter().take(taken) {
+            node.take(step);
+        }
+        if boots {
+            // A power cut: what was queued is gone, and everything starts with what is on disk.
+            node.queued = true;
+        }
+        node.settle();
+    }
+    panic!("{gates:?} {crashes:?}: no end in {state:?}, {node:?}");
+}
+
+#[test]
+fn good_gates_are_kept_after_one_restart() {
+    let (state, node) = run(Gates::Good, &[]);
+    assert_eq!((state, node.restarts), (State::Kept, 1));
+    assert_eq!((node.on_disk, node.runs), (OnDisk::Asked, OnDisk::Asked));
+}
+
+#[test]
+fn fatal_and_ignored_gates_are_rolled_back_with_one_more_restart() {
+    for gates in [Gates::Fatal, Gates::Ignored] {
+        let (state, node) = run(gates, &[]);
+        assert_eq!((state, node.restarts), (State::RolledBack, 2), "{gates:?}");
+        assert_eq!((node.on_disk, node.runs), (OnDisk::Saved, OnDisk::Saved));
+        assert!(node.ready());
+    }
+}
+
+#[test]
+fn nothing_is_done_when_nothing_is_asked_for_and_without_the_lease_only_the_lease_is() {
+    let mut seen = Node::new(Gates::Good).seen();
+    assert_eq!(
+        next(State::Idle, &seen),
+        (State::Idle, vec![Step::TakeLease])
+    );
+    seen.wanted = false;
+    assert_eq!(next(State::Idle, &seen), (State::Idle, Vec::new()));
+    // The lease was lost before anything was changed.
+    seen.wanted = true;
+    assert_eq!(next(State::Leased, &seen).0, State::Idle);
+}
+
+#[test]
+fn a_server_that_does_not_return_after_the_rollback_ends_the_trial_too() {
+    let mut node = Node::new(Gates::Good);
+    node.saved = true;
+    let seen = Seen {
+        ready: false,
+        overdue: true,
+        ..node.seen()
+    };
+    assert_eq!(next(State::RollingBack, &seen).0, State::RolledBack);
+}
+
+proptest! {
+    #[test]
+    fn crashes_and_boots_at_any_step_end_kept_with_good_gates_and_restored_with_others(
+        gates in prop::sample::select(&[Gates::Good, Gates::Fatal, Gates::Ignored][..]),
+        crashes in prop::collection::vec((any::<bool>(), 0usize..2), 0..30),
+    ) {
+        let (state, node) = run(gates, &crashes);
+        prop_assert!(node.ready());
+        prop_assert_eq!(node.on_disk, node.runs);
+        match gates {
+            // Steps lost again and again may use up the time: then it is rolled back, which is safe.
+            Gates::Good if state == State::RolledBack => prop_assert_eq!(node.on_disk, OnDisk::Saved),
+            Gates::Good => prop_assert_eq!(node.on_disk, OnDisk::Asked),
+            _ => prop_assert_eq!((state, node.on_disk), (State::RolledBack, OnDisk::Saved)),
+        }
+    }
+}

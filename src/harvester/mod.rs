@@ -1,0 +1,67 @@
+//! What is known of Harvester itself: its installer's configuration and what follows from it. Pure.
+
+use crate::manifest::{Node, yaml};
+
+/// File name shown for the rules of [`preset_rules`].
+pub const PRESET_RULES: &str = "harvester-preset.yaml";
+
+/// Line of a storage network that an installer's configuration presets. The installer writes
+/// `/oem/harvester.config` with lower-cased keys, people write `systemSettings`: any case is read.
+pub fn preset_storage_network(config: &Node) -> Option<u32> {
+    let settings = config
+        .entries()
+        .iter()
+        .find(|entry| entry.key.eq_ignore_ascii_case("systemSettings"))?;
+    let preset = settings.value.entry("storage-network")?;
+    preset
+        .value
+        .as_str()
+        .is_some_and(|value| !value.trim().is_empty())
+        .then_some(preset.line)
+}
+
+/// Does the text of an installer's configuration preset a storage network?
+pub fn presets_storage_network(text: &str) -> bool {
+    let root = yaml::one(text).ok().flatten();
+    root.is_some_and(|root| preset_storage_network(&root).is_some())
+}
+
+/// The rule pack for a node whose installer presets a storage network.
+pub fn preset_rules() -> (String, String) {
+    (
+        PRESET_RULES.to_owned(),
+        include_str!("preset.yaml").to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::RuleSet;
+
+    fn preset(text: &str) -> Option<u32> {
+        preset_storage_network(&yaml::one(text).unwrap().unwrap())
+    }
+
+    #[test]
+    fn a_preset_storage_network_is_found_in_either_spelling() {
+        assert_eq!(
+            preset("token: x\nsystemSettings:\n  storage-network: '{\"vlan\":1}'\n"),
+            Some(3)
+        );
+        assert_eq!(
+            preset("systemsettings:\n  storage-network: '{\"vlan\":1}'\n"),
+            Some(2)
+        );
+        assert_eq!(preset("systemSettings: {storage-network: ''}\n"), None);
+        assert_eq!(preset("systemSettings: {ntp-servers: x}\n"), None);
+        assert_eq!(preset("token: x\n"), None);
+    }
+
+    #[test]
+    fn the_preset_pack_has_no_error() {
+        let (rules, errors) = RuleSet::load(&[preset_rules()]);
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(rules.rules.len(), 3);
+    }
+}

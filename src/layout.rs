@@ -1,0 +1,122 @@
+//! Where things live on a node. Every path hangs off one root, so that the whole program runs under
+//! a temporary directory as it runs under `/`.
+
+use std::path::{Path, PathBuf};
+
+/// The node's paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    root: PathBuf,
+    data_dir: PathBuf,
+}
+
+impl Layout {
+    /// RKE2's default data directory.
+    pub const RKE2_DATA_DIR: &'static str = "/var/lib/rancher/rke2";
+
+    /// Everything below `root` (`/` on a node), with RKE2's default data directory.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        let data_dir = below(&root, Self::RKE2_DATA_DIR);
+        Self { root, data_dir }
+    }
+
+    /// The same with another RKE2 data directory (`data-dir` in RKE2's configuration), an absolute
+    /// path on the node.
+    #[must_use]
+    pub fn with_data_dir(mut self, data_dir: &str) -> Self {
+        self.data_dir = below(&self.root, data_dir);
+        self
+    }
+
+    /// The root itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// An absolute path of the node, below the root.
+    pub fn path(&self, absolute: &str) -> PathBuf {
+        below(&self.root, absolute)
+    }
+
+    /// RKE2's data directory.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// The kubeconfig of the node's own identity.
+    pub fn kubelet_kubeconfig(&self) -> PathBuf {
+        self.data_dir.join("agent/kubelet.kubeconfig")
+    }
+
+    /// RKE2's auto-deploy manifests directory.
+    pub fn manifests(&self) -> PathBuf {
+        self.data_dir.join("server/manifests")
+    }
+
+    /// RKE2's own certificate authority, made at the first start of a cluster and the same on all its
+    /// servers: by it a cluster is known while no API answers.
+    pub fn server_ca(&self) -> PathBuf {
+        self.data_dir.join("server/tls/server-ca.crt")
+    }
+
+    /// The admin kubeconfig of a server node.
+    pub fn admin_kubeconfig(&self) -> PathBuf {
+        self.path("/etc/rancher/rke2/rke2.yaml")
+    }
+
+    /// RKE2's configuration drop-ins.
+    pub fn rke2_config_dir(&self) -> PathBuf {
+        self.path("/etc/rancher/rke2/config.yaml.d")
+    }
+
+    /// Directories with `windrow.yaml`, `conf.d` and `rules.d`, the last one winning.
+    pub fn config_dirs(&self) -> [PathBuf; 4] {
+        [
+            self.path("/usr/lib/windrow"),
+            self.path("/run/windrow"),
+            self.path("/etc/windrow"),
+            // On Harvester only /etc/rancher, /etc/systemd and /var/lib/rancher persist.
+            self.path("/etc/rancher/windrow"),
+        ]
+    }
+
+    /// Windrow's own state: survives reboots, on Harvester too.
+    pub fn state_dir(&self) -> PathBuf {
+        self.path("/var/lib/rancher/windrow")
+    }
+
+    /// What was decided, for the next start.
+    pub fn ledger(&self) -> PathBuf {
+        self.state_dir().join("ledger.json")
+    }
+
+    /// What is remembered of feature gates: trials, and what was seen to work.
+    pub fn gates_dir(&self) -> PathBuf {
+        self.state_dir().join("gates")
+    }
+
+    /// Windrow's own drop-in in RKE2's configuration.
+    pub fn gates_drop_in(&self) -> PathBuf {
+        self.rke2_config_dir().join(crate::gates::DROP_IN)
+    }
+
+    /// Windrow's run-time directory.
+    pub fn run_dir(&self) -> PathBuf {
+        self.path("/run/windrow")
+    }
+
+    /// Locked by the daemon for as long as it runs.
+    pub fn lock(&self) -> PathBuf {
+        self.run_dir().join("lock")
+    }
+
+    /// The status document.
+    pub fn status(&self) -> PathBuf {
+        self.run_dir().join("status.json")
+    }
+}
+
+fn below(root: &Path, absolute: &str) -> PathBuf {
+    root.join(absolute.trim_start_matches('/'))
+}

@@ -1,0 +1,28 @@
+//! Windrow: the bootstrap agent of a bare-metal RKE2 / Harvester node.
+//!
+//! Data flows one way round: `observe` fills an [`decide::Observation`], [`decide::decide`] turns
+//! it into actions and a status, `act` carries the actions out and `report` tells. Everything
+//! between observing and acting is pure: no I/O, no clock, no randomness. `tests/purity.rs` holds
+//! that line.
+#![forbid(unsafe_code)]
+
+pub mod act;
+pub mod cli;
+mod console;
+pub mod daemon;
+pub mod decide;
+pub mod files;
+pub mod gates;
+pub mod harvester;
+pub mod layout;
+pub mod manifest;
+pub mod observe;
+pub mod plan;
+pub mod readiness;
+pub mod reasons;
+pub mod render;
+pub mod report;
+pub mod rke2;
+pub mod rules;
+pub mod settings;
+pub mod simulate;

@@ -1,0 +1,141 @@
+//! The digest by which content is known: of the objects, not of the bytes.
+
+use sha2::{Digest, Sha256};
+
+use super::{Entry, Node, Object, Value};
+
+/// SHA-256 over the canonical form of all objects: keys sorted, nothing of the formatting, and of
+/// a HelmChart nothing that RKE2 itself writes into the file.
+pub(super) fn of<'a>(objects: impl Iterator<Item = &'a Object>) -> String {
+    let mut canon = Canon {
+        hasher: Sha256::new(),
+        buffer: Vec::with_capacity(FULL + 1024),
+    };
+    for object in objects {
+        if object.id.group == "helm.cattle.io" && object.id.kind == "HelmChart" {
+            canon.node(&without_rke2(&object.node));
+        } else {
+            canon.node(&object.node);
+        }
+        canon.byte(b'\n');
+    }
+    canon.hasher.update(&canon.buffer);
+    hex(&canon.hasher.finalize())
+}
+
+const FULL: usize = 8192;
+
+struct Canon {
+    hasher: Sha256,
+    buffer: Vec<u8>,
+}
+
+impl Canon {
+    fn byte(&mut self, byte: u8) {
+        self.buffer.push(byte);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        if self.buffer.len() + bytes.len() > FULL {
+            self.hasher.update(&self.buffer);
+            self.buffer.clear();
+        }
+        if bytes.len() > FULL {
+            self.hasher.update(bytes);
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
+    }
+
+    /// Length first, so that no two different sequences of texts look alike.
+    fn text(&mut self, mark: u8, text: &str) {
+        self.byte(mark);
+        self.bytes(&(text.len() as u64).to_le_bytes());
+        self.bytes(text.as_bytes());
+    }
+
+    fn node(&mut self, node: &Node) {
+        match &node.value {
+            Value::Null => self.byte(b'n'),
+            Value::Bool(true) => self.byte(b't'),
+            Value::Bool(false) => self.byte(b'f'),
+            Value::Number(number) => self.text(b'0', &number.to_string()),
+            Value::String(text) => self.text(b'"', text),
+            Value::Sequence(items) => {
+                self.byte(b'[');
+                for item in items {
+                    self.node(item);
+                }
+                self.byte(b']');
+            }
+            Value::Mapping(entries) => {
+                self.byte(b'{');
+                if entries.windows(2).all(|pair| pair[0].key < pair[1].key) {
+                    entries.iter().for_each(|entry| self.entry(entry));
+                } else {
+                    let mut sorted: Vec<&Entry> = entries.iter().collect();
+                    sorted.sort_unstable_by_key(|entry| entry.key.as_str());
+                    sorted.into_iter().for_each(|entry| self.entry(entry));
+                }
+                self.byte(b'}');
+            }
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        self.text(b':', &entry.key);
+        self.node(&entry.value);
+    }
+}
+
+/// RKE2 up to 1.35 rewrites HelmChart files when it starts: it sets `spec.set.global.*` and writes
+/// the whole object anew, with an empty status and an empty creation time.
+fn without_rke2(node: &Node) -> Node {
+    let mut node = node.clone();
+    remove(&mut node, |entry| entry.key == "status");
+    if let Some(metadata) = child(&mut node, "metadata") {
+        remove(metadata, |entry| {
+            entry.key == "creationTimestamp" && entry.value.is_null()
+        });
+    }
+    if let Some(spec) = child(&mut node, "spec") {
+        if let Some(set) = child(spec, "set") {
+            remove(set, |entry| entry.key.starts_with("global."));
+        }
+        remove(spec, |entry| {
+            entry.key == "set"
+                && (entry.value.is_null() || entry.value.value == Value::Mapping(Vec::new()))
+        });
+    }
+    node
+}
+
+fn child<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
+    match &mut node.value {
+        Value::Mapping(entries) => entries
+            .iter_mut()
+            .find(|entry| entry.key == key)
+            .map(|entry| &mut entry.value),
+        _ => None,
+    }
+}
+
+fn remove(node: &mut Node, unwanted: impl Fn(&Entry) -> bool) {
+    if let Value::Mapping(entries) = &mut node.value {
+        entries.retain(|entry| !unwanted(entry));
+    }
+}
+
+/// Hex SHA-256 of bytes, as `Addon.spec.checksum` has it.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Lower-case hexadecimal.
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

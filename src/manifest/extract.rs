@@ -1,0 +1,436 @@
+//! Manifests out of the files that bring them to a node: a Harvester configuration, cloud-init user
+//! data, a yip file.
+//!
+//! What is wrong inside is told with the line of the *outer* file, as far as it is known.
+
+use super::yaml;
+use super::{Content, Limits, ManifestFile, Node, Problem, Value, encoding, read};
+use crate::reasons::Code;
+
+/// What kind of file a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Kubernetes manifests.
+    Manifests,
+    /// A Harvester configuration (`os.writeFiles`). The platform is then known.
+    HarvesterConfig,
+    /// cloud-init user data (`#cloud-config`, `write_files`).
+    CloudInit,
+    /// A yip file (`stages.<stage>[].files[]`), as on an Elemental system and in Harvester's `/oem`.
+    Yip,
+}
+
+/// What such a file writes below a `server/manifests` directory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extraction {
+    /// What kind of file it is.
+    pub kind: FileKind,
+    /// The files, in the order in which they are written; of two with one path only the last. All
+    /// names, not only manifests: a `.skip` marker counts too.
+    pub files: Vec<Extracted>,
+    /// What is wrong with the outer file.
+    pub problems: Vec<Problem>,
+    /// What it writes of RKE2's and Windrow's own configuration; each path as on the node.
+    pub configuration: Vec<Extracted>,
+    /// What is wrong with those. It keeps no manifest from being staged.
+    pub configuration_problems: Vec<Problem>,
+}
+
+impl Extraction {
+    /// Is it a Harvester configuration, so that the platform is known?
+    pub fn is_harvester(&self) -> bool {
+        self.kind == FileKind::HarvesterConfig
+    }
+}
+
+/// One file taken out of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extracted {
+    /// Path below the manifests directory, with `/`; of configuration the whole path on the node.
+    pub path: String,
+    /// Its bytes, decoded.
+    pub content: Vec<u8>,
+    /// The outer file, as it was named.
+    pub source: String,
+    /// Where its lines stand in the outer file.
+    pub lines: InnerLines,
+}
+
+/// How lines of an extracted file map to lines of the outer one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InnerLines {
+    /// A literal block (`content: |`): its first line is this one, and the others follow.
+    Follow {
+        /// Line of the outer file, counted from 1.
+        first: u32,
+    },
+    /// Quoted, plain, folded or encoded text: only where it begins is known, and every line inside
+    /// is told as that one.
+    Begin {
+        /// Line of the outer file, counted from 1.
+        line: u32,
+    },
+}
+
+impl InnerLines {
+    /// The outer line of an inner one.
+    pub fn outer(self, inner: u32) -> u32 {
+        match self {
+            InnerLines::Follow { first } => first.saturating_add(inner.saturating_sub(1)),
+            InnerLines::Begin { line } => line,
+        }
+    }
+}
+
+impl Extracted {
+    /// Reads it as RKE2 will read the file, all lines being those of the outer file.
+    pub fn read(&self, limits: &Limits) -> ManifestFile {
+        let content = Content::Bytes(self.content.clone());
+        let mut file = read(&self.path, &content, limits);
+        for problem in &mut file.problems {
+            problem.line = problem.line.map(|line| self.lines.outer(line));
+        }
+        for document in &mut file.documents {
+            document.line = self.lines.outer(document.line);
+            for object in &mut document.objects {
+                object.line = self.lines.outer(object.line);
+                relocate(&mut object.node, self.lines);
+            }
+        }
+        file
+    }
+}
+
+fn relocate(node: &mut Node, lines: InnerLines) {
+    node.line = lines.outer(node.line);
+    match &mut node.value {
+        Value::Sequence(items) => items.iter_mut().for_each(|item| relocate(item, lines)),
+        Value::Mapping(entries) => {
+            for entry in entries {
+                entry.line = lines.outer(entry.line);
+                relocate(&mut entry.value, lines);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What kind of file is this? Tells even when the file has a mistake further down.
+pub fn kind_of(text: &str) -> FileKind {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match yaml::parse(text, 1, &Limits::default()) {
+        Ok(Some(node)) => kind_by(text, |name| field(&node, name).is_some()),
+        _ => kind_by(text, |name| {
+            text.lines()
+                .filter_map(|line| line.split_once(':'))
+                .any(|(key, _)| is_key(key, name))
+        }),
+    }
+}
+
+fn kind_by(text: &str, has: impl Fn(&str) -> bool) -> FileKind {
+    if has("apiversion") && has("kind") {
+        FileKind::Manifests
+    } else if text.lines().next().is_some_and(is_cloud_config) {
+        FileKind::CloudInit
+    } else if has("stages") {
+        FileKind::Yip
+    } else if has("schemeversion") || has("systemsettings") || has("os") || has("install") {
+        FileKind::HarvesterConfig
+    } else if has("writefiles") {
+        FileKind::CloudInit
+    } else {
+        FileKind::Manifests
+    }
+}
+
+fn is_cloud_config(line: &str) -> bool {
+    line.trim_end() == "#cloud-config"
+}
+
+/// Harvester takes a key in any case, with or without `_`.
+fn is_key(written: &str, name: &str) -> bool {
+    written
+        .chars()
+        .filter(|ch| *ch != '_' && *ch != '-')
+        .flat_map(char::to_lowercase)
+        .eq(name.chars())
+}
+
+fn field<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+    let entries = node.entries().iter().rev();
+    let mut found = entries.filter(|entry| is_key(&entry.key, name));
+    found.next().map(|entry| &entry.value)
+}
+
+/// Takes the manifests out of a file. `source` is the file's name, for messages. A file of plain
+/// manifests brings none: it is one.
+pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
+    let kind = kind_of(text);
+    let mut extraction = Extraction {
+        kind,
+        files: Vec::new(),
+        problems: Vec::new(),
+        configuration: Vec::new(),
+        configuration_problems: Vec::new(),
+    };
+    if kind == FileKind::Manifests {
+        return extraction;
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let root = match yaml::parse(text, 1, limits) {
+        Ok(Some(root)) => root,
+        Ok(None) => return extraction,
+        Err(problems) => {
+            extraction.problems = problems;
+            return extraction;
+        }
+    };
+    let mut taker = Taker {
+        source,
+        lines: text.lines().collect(),
+        limits,
+        kind,
+        extraction: &mut extraction,
+    };
+    match kind {
+        FileKind::Manifests => {}
+        FileKind::HarvesterConfig => {
+            let files = field(&root, "os").and_then(|os| field(os, "writefiles"));
+            taker.list(files, "os.writeFiles");
+        }
+        FileKind::CloudInit => taker.list(root.get("write_files"), "write_files"),
+        FileKind::Yip => {
+            for stage in root.get("stages").map_or(&[][..], Node::entries) {
+                for step in stage.value.items() {
+                    taker.list(step.get("files"), &format!("stages.{}[].files", stage.key));
+                }
+            }
+        }
+    }
+    extraction
+}
+
+struct Taker<'t> {
+    source: &'t str,
+    lines: Vec<&'t str>,
+    limits: &'t Limits,
+    kind: FileKind,
+    extraction: &'t mut Extraction,
+}
+
+impl Taker<'_> {
+    fn problem(&mut self, line: u32, message: String) {
+        self.extraction.problems.push(Problem {
+            code: Code::FileRefused,
+            line: Some(line),
+            message,
+        });
+    }
+
+    fn list(&mut self, files: Option<&Node>, name: &str) {
+        let Some(files) = files else { return };
+        if !files.is_null() && !matches!(files.value, Value::Sequence(_)) {
+            self.problem(
+                files.line,
+                format!(
+                    "`{name}` is {}, not a list; begin each file with `- path:`",
+                    files.type_name()
+                ),
+            );
+        }
+        for file in files.items() {
+            if let Err((line, message)) = self.file(file) {
+                self.problem(line, message);
+            }
+        }
+    }
+
+    fn file(&mut self, file: &Node) -> Result<(), (u32, String)> {
+        let Some(path) = field(file, "path") else {
+            return Err((
+                file.line,
+                "a file without `path`; write where it goes".to_owned(),
+            ));
+        };
+        let Some(written) = path.as_str() else {
+            let message = format!("`path` is {}, not a string; quote it", path.type_name());
+            return Err((path.line, message));
+        };
+        let Some(below) = below_manifests(written).map_err(|why| (path.line, why))? else {
+            if let Some(path) = configuration(written) {
+                self.configuration(file, path);
+            }
+            return Ok(());
+        };
+        let (content, lines) = self.content(file)?;
+        if content.len() as u64 > self.limits.file_bytes {
+            let message = format!(
+                "the file has {} bytes, the limit is {}; split it, or raise staging.limits.fileBytes",
+                content.len(),
+                self.limits.file_bytes
+            );
+            return Err((file.line, message));
+        }
+        // Written later, it replaces what was written before.
+        self.extraction.files.retain(|known| known.path != below);
+        self.extraction.files.push(Extracted {
+            path: below,
+            content,
+            source: self.source.to_owned(),
+            lines,
+        });
+        Ok(())
+    }
+
+    fn configuration(&mut self, file: &Node, path: String) {
+        match self.content(file) {
+            Ok((content, lines)) => {
+                let files = &mut self.extraction.configuration;
+                files.retain(|known| known.path != path);
+                files.push(Extracted {
+                    path,
+                    content,
+                    source: self.source.to_owned(),
+                    lines,
+                });
+            }
+            Err((line, message)) => self.extraction.configuration_problems.push(Problem {
+                code: Code::ConfigurationInvalid,
+                line: Some(line),
+                message,
+            }),
+        }
+    }
+
+    fn content(&self, file: &Node) -> Result<(Vec<u8>, InnerLines), (u32, String)> {
+        let Some(content) = field(file, "content") else {
+            if let Some(from) = field(file, "source").or_else(|| field(file, "url")) {
+                let message = "the content comes from somewhere else and is not known here; write it as `content`";
+                return Err((from.line, message.to_owned()));
+            }
+            return Ok((Vec::new(), InnerLines::Begin { line: file.line }));
+        };
+        let text = match &content.value {
+            Value::String(text) => text.as_str(),
+            Value::Null => "",
+            _ => {
+                let message = format!(
+                    "`content` is {}, not text; begin it with `|`",
+                    content.type_name()
+                );
+                return Err((content.line, message));
+            }
+        };
+        let begin = InnerLines::Begin { line: content.line };
+        let encoding = field(file, "encoding");
+        let name = encoding.and_then(Node::as_str).unwrap_or_default();
+        let decode = || {
+            let bare: Vec<u8>;
+            let bytes = if self.kind == FileKind::CloudInit {
+                bare = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
+                &bare
+            } else {
+                text.as_bytes()
+            };
+            encoding::base64(bytes).map_err(|why| {
+                let message = format!("`content` is not valid base64: {why}; encode it anew");
+                (content.line, message)
+            })
+        };
+        match name {
+            "" | "text/plain" => Ok((text.as_bytes().to_vec(), self.inner_lines(content, text))),
+            "b64" | "base64" => Ok((decode()?, begin)),
+            "gz+b64" | "gzip+b64" | "gz+base64" | "gzip+base64" => {
+                let packed = decode()?;
+                let bytes = encoding::gunzip(&packed, self.limits.file_bytes).map_err(|why| {
+                    let message = format!("`content` is not valid gzip: {why}; pack it anew");
+                    (content.line, message)
+                })?;
+                Ok((bytes, begin))
+            }
+            other => {
+                let line = encoding.map_or(file.line, |encoding| encoding.line);
+                let message = format!(
+                    "the encoding `{other}` cannot be read here; use plain text, b64 or gz+b64"
+                );
+                Err((line, message))
+            }
+        }
+    }
+
+    /// A literal block begins in the line after its `|`. Whether it is one is seen from the outer
+    /// text, and believed only if the first line of the content stands there.
+    fn inner_lines(&self, content: &Node, text: &str) -> InnerLines {
+        let line_at = |line: u32| {
+            let at = usize::try_from(line).ok()?.checked_sub(1)?;
+            self.lines.get(at).copied()
+        };
+        let first = content.line.saturating_add(1);
+        let opens_block = line_at(content.line).is_some_and(|line| {
+            let code = line.split(" #").next().unwrap_or(line).trim_end();
+            let indicators = code.trim_end_matches(|ch: char| matches!(ch, '+' | '-' | '0'..='9'));
+            indicators.ends_with('|')
+        });
+        let follows = text
+            .lines()
+            .zip(first..)
+            .find(|(line, _)| !line.trim().is_empty())
+            .is_some_and(|(line, number)| {
+                line_at(number).is_some_and(|outer| outer.trim() == line.trim())
+            });
+        if opens_block && follows {
+            InnerLines::Follow { first }
+        } else {
+            InnerLines::Begin { line: content.line }
+        }
+    }
+}
+
+/// The path below a `server/manifests` directory, if it is in one.
+fn below_manifests(written: &str) -> Result<Option<String>, String> {
+    const DIRECTORY: [&str; 2] = ["server", "manifests"];
+    let parts: Vec<&str> = written
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
+    let Some(at) = parts.windows(2).position(|pair| pair == DIRECTORY) else {
+        return Ok(None);
+    };
+    let below = &parts[at + 2..];
+    if parts.contains(&"..") {
+        return Err(format!(
+            "the path `{written}` has `..` in it; write it without"
+        ));
+    }
+    if below.is_empty() || written.ends_with('/') {
+        return Err(format!(
+            "the path `{written}` is a directory; write the file's name behind it"
+        ));
+    }
+    Ok(Some(below.join("/")))
+}
+
+/// The path on the node, if RKE2 or Windrow reads it as its configuration.
+fn configuration(written: &str) -> Option<String> {
+    const DIRECTORIES: [&str; 5] = [
+        "/etc/rancher/rke2/",
+        "/usr/lib/windrow/",
+        "/run/windrow/",
+        "/etc/windrow/",
+        "/etc/rancher/windrow/",
+    ];
+    let parts: Vec<&str> = written
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
+    let path = format!("/{}", parts.join("/"));
+    DIRECTORIES
+        .iter()
+        .any(|directory| path.starts_with(directory))
+        .then_some(path)
+}
+
+#[cfg(test)]
+#[path = "extract_tests.rs"]
+mod tests;

@@ -1,0 +1,278 @@
+//! JSON with lines. A document whose first character is `{` is JSON to RKE2, and nothing else.
+//!
+//! The rules are those of Kubernetes' decoder: the last of one key wins, integers that fit stay
+//! integers, half a surrogate pair becomes U+FFFD.
+
+use serde_json::Number;
+
+use super::{Entry, Limits, Node, Problem, Value, node};
+use crate::reasons::Code;
+
+/// Reads one JSON value and nothing after it. Lines are counted from `first_line`.
+pub(super) fn parse(text: &str, first_line: u32, limits: &Limits) -> Result<Node, Problem> {
+    let mut parser = Parser {
+        text,
+        at: 0,
+        line: first_line,
+        depth: limits.depth,
+    };
+    let read = parser.blank().value(0).and_then(|node| {
+        parser.blank();
+        match parser.peek() {
+            None => Ok(node),
+            Some(_) => Err(Wrong::Syntax(
+                "something follows the object; separate documents with a line `---`".to_owned(),
+            )),
+        }
+    });
+    read.map_err(|wrong| {
+        let (code, message) = match wrong {
+            Wrong::Syntax(why) => (
+                Code::FileRefused,
+                format!(
+                    "the document begins with `{{`, so RKE2 reads it as JSON, and it is not valid JSON: {why}"
+                ),
+            ),
+            Wrong::TooDeep => (
+                Code::LimitExceeded,
+                format!(
+                    "lists and maps are nested more than {} deep; write them flatter, or raise staging.limits.depth",
+                    limits.depth
+                ),
+            ),
+        };
+        Problem {
+            code,
+            line: Some(parser.line),
+            message,
+        }
+    })
+}
+
+enum Wrong {
+    Syntax(String),
+    TooDeep,
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    at: usize,
+    line: u32,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn blank(&mut self) -> &mut Self {
+        while let Some(byte @ (b' ' | b'\t' | b'\r' | b'\n')) = self.peek() {
+            self.line += u32::from(byte == b'\n');
+            self.at += 1;
+        }
+        self
+    }
+
+    fn found(&self) -> String {
+        match self
+            .text
+            .get(self.at..)
+            .and_then(|rest| rest.chars().next())
+        {
+            Some(ch) => format!("found {ch:?}"),
+            None => "the text ends".to_owned(),
+        }
+    }
+
+    fn expect(&mut self, byte: u8, what: &str) -> Result<(), Wrong> {
+        if self.blank().peek() == Some(byte) {
+            self.at += 1;
+            return Ok(());
+        }
+        Err(Wrong::Syntax(format!("expected {what}, {}", self.found())))
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Node, Wrong> {
+        let line = self.line;
+        let value = match self.peek() {
+            Some(b'{') => self.object(depth + 1)?,
+            Some(b'[') => self.array(depth + 1)?,
+            Some(b'"') => Value::String(self.string()?),
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            _ => self.literal()?,
+        };
+        Ok(Node { line, value })
+    }
+
+    fn literal(&mut self) -> Result<Value, Wrong> {
+        for (word, value) in [
+            ("true", Value::Bool(true)),
+            ("false", Value::Bool(false)),
+            ("null", Value::Null),
+        ] {
+            if self.text[self.at..].starts_with(word) {
+                self.at += word.len();
+                return Ok(value);
+            }
+        }
+        Err(Wrong::Syntax(format!("expected a value, {}", self.found())))
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Value, Wrong> {
+        self.enter(depth)?;
+        let mut entries = Vec::new();
+        if self.blank().peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(Value::Mapping(entries));
+        }
+        loop {
+            if self.blank().peek() != Some(b'"') {
+                return Err(Wrong::Syntax(format!(
+                    "expected a key in double quotes, {}",
+                    self.found()
+                )));
+            }
+            let line = self.line;
+            let key = self.string()?;
+            self.expect(b':', "`:` after the key")?;
+            let value = self.blank().value(depth)?;
+            entries.push(Entry { key, line, value });
+            if self.blank().peek() == Some(b'}') {
+                self.at += 1;
+                return Ok(Value::Mapping(node::keep_last(entries).0));
+            }
+            self.expect(b',', "`,` or `}`")?;
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Value, Wrong> {
+        self.enter(depth)?;
+        let mut items = Vec::new();
+        if self.blank().peek() == Some(b']') {
+            self.at += 1;
+            return Ok(Value::Sequence(items));
+        }
+        loop {
+            items.push(self.blank().value(depth)?);
+            if self.blank().peek() == Some(b']') {
+                self.at += 1;
+                return Ok(Value::Sequence(items));
+            }
+            self.expect(b',', "`,` or `]`")?;
+        }
+    }
+
+    fn enter(&mut self, depth: usize) -> Result<(), Wrong> {
+        self.at += 1;
+        if depth > self.depth {
+            return Err(Wrong::TooDeep);
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<Value, Wrong> {
+        let start = self.at;
+        self.at += usize::from(self.peek() == Some(b'-'));
+        let whole = self.digits();
+        let mut fits = whole > 0 && (whole == 1 || self.text.as_bytes()[self.at - whole] != b'0');
+        let mut integer = true;
+        if self.peek() == Some(b'.') {
+            integer = false;
+            self.at += 1;
+            fits &= self.digits() > 0;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            integer = false;
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            fits &= self.digits() > 0;
+        }
+        let text = &self.text[start..self.at];
+        let number = match text.parse::<i64>() {
+            Ok(number) if integer => Some(Number::from(number)),
+            _ => text.parse().ok().and_then(Number::from_f64),
+        };
+        match number {
+            Some(number) if fits => Ok(Value::Number(number)),
+            _ => Err(Wrong::Syntax(format!("`{text}` is not a number"))),
+        }
+    }
+
+    fn digits(&mut self) -> usize {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    fn string(&mut self) -> Result<String, Wrong> {
+        self.at += 1;
+        let mut string = String::new();
+        loop {
+            let rest = &self.text[self.at..];
+            let end = rest
+                .bytes()
+                .position(|byte| byte == b'"' || byte == b'\\' || byte < b' ')
+                .unwrap_or(rest.len());
+            string.push_str(&rest[..end]);
+            self.at += end;
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(string);
+                }
+                Some(b'\\') => string.push(self.escape()?),
+                Some(_) => {
+                    return Err(Wrong::Syntax(
+                        "a control character in a string must be escaped, a line break as \\n"
+                            .to_owned(),
+                    ));
+                }
+                None => return Err(Wrong::Syntax("a string is not closed".to_owned())),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, Wrong> {
+        let letter = self.text.as_bytes().get(self.at + 1).copied();
+        let ch = match letter {
+            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode(),
+            _ => return Err(Wrong::Syntax("unknown escape after `\\`".to_owned())),
+        };
+        self.at += 2;
+        Ok(ch)
+    }
+
+    fn unicode(&mut self) -> Result<char, Wrong> {
+        let high = self
+            .hex4(self.at)
+            .ok_or_else(|| Wrong::Syntax("`\\u` takes four hexadecimal digits".to_owned()))?;
+        self.at += 6;
+        if !(0xd800..0xdc00).contains(&high) {
+            return Ok(char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+        if let Some(low @ 0xdc00..=0xdfff) = self.hex4(self.at) {
+            self.at += 6;
+            let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+            return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+        Ok(char::REPLACEMENT_CHARACTER)
+    }
+
+    /// The number in `\uXXXX` at this offset.
+    fn hex4(&self, at: usize) -> Option<u32> {
+        let digits = self.text.get(at..at + 6)?.strip_prefix("\\u")?;
+        if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        u32::from_str_radix(digits, 16).ok()
+    }
+}

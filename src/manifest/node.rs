@@ -1,0 +1,162 @@
+//! A YAML value that remembers the line on which each part stands.
+//!
+//! This is what the reader hands to everybody else: scalars are already resolved the way RKE2
+//! resolves them, keys are strings and unique, aliases are expanded.
+
+use std::collections::HashMap;
+
+use serde_json::Number;
+
+/// One value and the line (from 1) on which it starts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Line in the file, counted from 1.
+    pub line: u32,
+    /// The value.
+    pub value: Value,
+}
+
+/// A resolved YAML value: what JSON can hold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number
+    Number(Number),
+    /// A string
+    String(String),
+    /// A list
+    Sequence(Vec<Node>),
+    /// A map with unique string keys, in the order in which they were written
+    Mapping(Vec<Entry>),
+}
+
+/// One `key: value` of a map.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The key, as the string that JSON would have.
+    pub key: String,
+    /// Line of the key, counted from 1.
+    pub line: u32,
+    /// The value.
+    pub value: Node,
+}
+
+impl Node {
+    /// The value under `key`, if this is a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    /// The whole entry under `key`, with the key's own line.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries().iter().find(|entry| entry.key == key)
+    }
+
+    /// Follows a path of map keys.
+    pub fn at(&self, path: &[&str]) -> Option<&Node> {
+        path.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// The string at a path of map keys, when it is one and not empty.
+    pub fn str_at(&self, path: &[&str]) -> Option<&str> {
+        self.at(path)?.as_str().filter(|text| !text.is_empty())
+    }
+
+    /// The string, if this is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The boolean, if this is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.value {
+            Value::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The items of a list; none for anything else.
+    pub fn items(&self) -> &[Node] {
+        match &self.value {
+            Value::Sequence(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The entries of a map; none for anything else.
+    pub fn entries(&self) -> &[Entry] {
+        match &self.value {
+            Value::Mapping(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// Is this `null`?
+    pub fn is_null(&self) -> bool {
+        matches!(self.value, Value::Null)
+    }
+
+    /// What a person calls this kind of value, for error messages.
+    pub fn type_name(&self) -> &'static str {
+        match self.value {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Sequence(_) => "a list",
+            Value::Mapping(_) => "a map",
+        }
+    }
+
+    /// The same value without lines.
+    pub fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(value) => serde_json::Value::Bool(*value),
+            Value::Number(number) => serde_json::Value::Number(number.clone()),
+            Value::String(text) => serde_json::Value::String(text.clone()),
+            Value::Sequence(items) => items.iter().map(Node::to_json).collect(),
+            Value::Mapping(entries) => serde_json::Value::Object(
+                entries
+                    .iter()
+                    .map(|entry| (entry.key.clone(), entry.value.to_json()))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+/// Keeps the last of the entries that share a key, as RKE2 does. Also tells which were repeated:
+/// the key, its last line and the one before.
+pub(super) fn keep_last(mut entries: Vec<Entry>) -> (Vec<Entry>, Vec<(String, u32, u32)>) {
+    // Small or sorted maps are nearly all there are, and need no table.
+    let sorted = || entries.windows(2).all(|pair| pair[0].key < pair[1].key);
+    let few_and_different = || {
+        entries.len() <= 16
+            && entries
+                .iter()
+                .enumerate()
+                .all(|(at, entry)| entries[..at].iter().all(|other| other.key != entry.key))
+    };
+    if sorted() || few_and_different() {
+        return (entries, Vec::new());
+    }
+    let mut last: HashMap<&str, usize> = HashMap::with_capacity(entries.len());
+    let mut dropped = vec![false; entries.len()];
+    let mut repeated = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        if let Some(earlier) = last.insert(&entry.key, at) {
+            dropped[earlier] = true;
+            repeated.push((entry.key.clone(), entry.line, entries[earlier].line));
+        }
+    }
+    let mut dropped = dropped.into_iter();
+    entries.retain(|_| !dropped.next().unwrap_or(false));
+    (entries, repeated)
+}

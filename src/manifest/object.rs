@@ -1,0 +1,133 @@
+//! What a document declares: objects, and the names by which objects are meant.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Node;
+
+/// An API group and a kind in it. The version is left out on purpose: a requirement is on the
+/// kind, whichever version serves it.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct GroupKind {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+}
+
+impl GroupKind {
+    /// A group and kind from anything string-like.
+    pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self {
+            group: group.into(),
+            kind: kind.into(),
+        }
+    }
+}
+
+impl fmt::Display for GroupKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.group.as_str() {
+            "" => f.write_str(&self.kind),
+            group => write!(f, "{}.{group}", self.kind),
+        }
+    }
+}
+
+/// The name by which one object is meant, in a manifest or in the cluster.
+///
+/// `namespace` is `None` for cluster-scoped objects. A namespaced object whose manifest names no
+/// namespace goes to `default` (k3s `pkg/deploy`, wrangler `pkg/apply`), so it is written that way.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct ObjectRef {
+    /// API group; empty for the core group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; absent for cluster-scoped objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// A cluster-scoped object.
+    pub fn cluster(
+        group: impl Into<String>,
+        kind: impl Into<String>,
+        name: impl Into<String>,
+    ) -> Self {
+        Self {
+            group: group.into(),
+            kind: kind.into(),
+            namespace: None,
+            name: name.into(),
+        }
+    }
+
+    /// A namespaced object.
+    pub fn namespaced(
+        group: impl Into<String>,
+        kind: impl Into<String>,
+        namespace: impl Into<String>,
+        name: impl Into<String>,
+    ) -> Self {
+        Self {
+            group: group.into(),
+            kind: kind.into(),
+            namespace: Some(namespace.into()),
+            name: name.into(),
+        }
+    }
+
+    /// Its group and kind.
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind::new(self.group.clone(), self.kind.clone())
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.kind)?;
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// One object that a document declares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object {
+    /// Group, kind, namespace and name. The namespace is as written in the manifest (absent when
+    /// absent); whether the kind is namespaced is for the plan to know.
+    pub id: ObjectRef,
+    /// API version without the group (`v1`, `v1beta1`).
+    pub version: String,
+    /// Line of the object in its file, counted from 1.
+    pub line: u32,
+    /// The whole object.
+    pub node: Node,
+}
+
+impl Object {
+    /// Does the API server choose the name? `id.name` is then only what the name begins with
+    /// (`metadata.generateName`).
+    pub fn is_name_generated(&self) -> bool {
+        self.node.str_at(&["metadata", "name"]).is_none()
+    }
+
+    /// The value of an annotation, and its line.
+    pub fn annotation(&self, key: &str) -> Option<(&str, u32)> {
+        let entry = self.node.at(&["metadata", "annotations"])?.entry(key)?;
+        Some((entry.value.as_str()?, entry.line))
+    }
+}

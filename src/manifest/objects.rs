@@ -1,0 +1,284 @@
+//! The objects of a document: Lists taken apart, names and types checked.
+
+use super::{Entry, Node, Object, ObjectRef, Problem, Value};
+use crate::reasons::Code;
+
+/// Takes a document apart. RKE2 flattens a List by one level: whatever has `items` is one.
+pub(super) fn of_document(node: Node) -> (Vec<Object>, Vec<Problem>) {
+    let mut problems = Vec::new();
+    if !matches!(node.value, Value::Mapping(_)) {
+        problems.push(Problem {
+            code: Code::FileRefused,
+            line: Some(node.line),
+            message: format!(
+                "the document is {}, not an object; write an object with apiVersion, kind and metadata",
+                node.type_name()
+            ),
+        });
+        return (Vec::new(), problems);
+    }
+    if node.entry("items").is_none() {
+        let object = object(node, &mut problems);
+        return (object.into_iter().collect(), problems);
+    }
+    let objects = list(node, &mut problems);
+    (objects, problems)
+}
+
+fn list(mut node: Node, problems: &mut Vec<Problem>) -> Vec<Object> {
+    let Some((list_version, list_kind)) = type_of(&node, problems) else {
+        return Vec::new();
+    };
+    let Value::Mapping(entries) = &mut node.value else {
+        return Vec::new();
+    };
+    let items = entries
+        .iter()
+        .position(|entry| entry.key == "items")
+        .map(|at| entries.swap_remove(at).value);
+    let Some(items) = items else {
+        return Vec::new();
+    };
+    let items = match items.value {
+        Value::Sequence(items) => items,
+        Value::Null => Vec::new(),
+        _ => {
+            problems.push(Problem {
+                code: Code::FileRefused,
+                line: Some(items.line),
+                message: format!(
+                    "`items` is {}, and RKE2 takes whatever has `items` for a List; write a list",
+                    items.type_name()
+                ),
+            });
+            Vec::new()
+        }
+    };
+    let item_kind = list_kind.strip_suffix("List").unwrap_or(&list_kind);
+    let mut objects = Vec::with_capacity(items.len());
+    for mut item in items {
+        if !matches!(item.value, Value::Mapping(_)) {
+            problems.push(Problem {
+                code: Code::FileRefused,
+                line: Some(item.line),
+                message: format!(
+                    "an item of the List is {}, not an object; write an object",
+                    item.type_name()
+                ),
+            });
+            continue;
+        }
+        inherit(&mut item, &list_version, item_kind);
+        if item.str_at(&["kind"]).is_some_and(|kind| {
+            kind == "List" || (kind.ends_with("List") && item.entry("items").is_some())
+        }) {
+            problems.push(refused(
+                item.line,
+                "a List inside a List: RKE2 takes Lists apart by one level only; move its items up",
+            ));
+            continue;
+        }
+        objects.extend(object(item, problems));
+    }
+    objects
+}
+
+/// An item with neither kind nor version has those that the List's own kind implies.
+fn inherit(item: &mut Node, version: &str, kind: &str) {
+    if item.str_at(&["kind"]).is_some() || item.str_at(&["apiVersion"]).is_some() {
+        return;
+    }
+    if kind.is_empty() {
+        return;
+    }
+    let line = item.line;
+    if let Value::Mapping(entries) = &mut item.value {
+        entries.retain(|entry| entry.key != "kind" && entry.key != "apiVersion");
+        for (key, value) in [("apiVersion", version), ("kind", kind)] {
+            entries.push(Entry {
+                key: key.to_owned(),
+                line,
+                value: Node {
+                    line,
+                    value: Value::String(value.to_owned()),
+                },
+            });
+        }
+    }
+}
+
+/// `apiVersion` and `kind`, when both are there and can be used.
+fn type_of(node: &Node, problems: &mut Vec<Problem>) -> Option<(String, String)> {
+    let before = problems.len();
+    let version = required(node, "apiVersion", node.line, problems);
+    let kind = required(node, "kind", node.line, problems);
+    if let Some(version) = &version
+        && version.matches('/').count() > 1
+    {
+        let line = node.entry("apiVersion").map_or(node.line, |at| at.line);
+        problems.push(refused(
+            line,
+            &format!("`apiVersion: {version}` has more than one `/`; write group/version"),
+        ));
+    }
+    if problems.len() > before {
+        return None;
+    }
+    version.zip(kind)
+}
+
+/// A string that must be there. Says what is wrong with it if it is not.
+fn required(node: &Node, key: &str, fallback: u32, problems: &mut Vec<Problem>) -> Option<String> {
+    match node.entry(key) {
+        None => {
+            problems.push(refused(
+                fallback,
+                &format!(
+                    "`{key}` is missing; every object needs apiVersion, kind and metadata.name"
+                ),
+            ));
+            None
+        }
+        Some(entry) => text(entry, key, problems),
+    }
+}
+
+fn text(entry: &Entry, name: &str, problems: &mut Vec<Problem>) -> Option<String> {
+    match &entry.value.value {
+        Value::String(text) if !text.is_empty() => return Some(text.clone()),
+        Value::String(_) | Value::Null => problems.push(refused(
+            entry.line,
+            &format!("`{name}` is empty; write its value"),
+        )),
+        _ => problems.push(refused(
+            entry.line,
+            &format!(
+                "`{name}` is {}, not a string; put quotation marks around it",
+                entry.value.type_name()
+            ),
+        )),
+    }
+    None
+}
+
+fn object(node: Node, problems: &mut Vec<Problem>) -> Option<Object> {
+    let typed = type_of(&node, problems);
+    let named = names(&node, problems);
+    let (api_version, kind) = typed?;
+    let (namespace, name) = named?;
+    if kind == "List" {
+        problems.push(refused(
+            node.line,
+            "a List without `items`; write its items, or remove it",
+        ));
+        return None;
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    Some(Object {
+        id: ObjectRef {
+            group: group.to_owned(),
+            kind,
+            namespace,
+            name,
+        },
+        version: version.to_owned(),
+        line: node.line,
+        node,
+    })
+}
+
+/// Namespace and name, and whether everything else in `metadata` has the type it must have.
+fn names(node: &Node, problems: &mut Vec<Problem>) -> Option<(Option<String>, String)> {
+    let before = problems.len();
+    let Some(metadata) = node.entry("metadata") else {
+        problems.push(refused(
+            node.line,
+            "`metadata.name` is missing; every object needs apiVersion, kind and metadata.name",
+        ));
+        return None;
+    };
+    match metadata.value.value {
+        Value::Mapping(_) => {}
+        _ => {
+            problems.push(refused(
+                metadata.line,
+                &format!(
+                    "`metadata` is {}, not a map; write `metadata:` with `name:` below it",
+                    metadata.value.type_name()
+                ),
+            ));
+            return None;
+        }
+    }
+    let optional = |key: &str, problems: &mut Vec<Problem>| {
+        let entry = metadata.value.entry(key)?;
+        match &entry.value.value {
+            Value::Null => None,
+            Value::String(text) if text.is_empty() => None,
+            _ => text(entry, &format!("metadata.{key}"), problems),
+        }
+    };
+    let namespace = optional("namespace", problems);
+    let name = optional("name", problems);
+    let generated = optional("generateName", problems);
+    if name.is_none() && generated.is_none() && problems.len() == before {
+        let line = metadata
+            .value
+            .entry("name")
+            .map_or(metadata.line, |at| at.line);
+        problems.push(refused(
+            line,
+            "`metadata.name` is missing; every object needs apiVersion, kind and metadata.name",
+        ));
+    }
+    let is_refused = problems.len() > before;
+    for key in ["labels", "annotations"] {
+        if let Some(entry) = metadata.value.entry(key) {
+            problems.extend(texts(entry, key));
+        }
+    }
+    if is_refused {
+        return None;
+    }
+    Some((namespace, name.or(generated)?))
+}
+
+/// Labels and annotations are maps of strings. RKE2 does not refuse anything else: it silently
+/// drops the whole map.
+fn texts(entry: &Entry, key: &str) -> Vec<Problem> {
+    let dropped = |line: u32, what: &str| Problem {
+        code: Code::LabelsDropped,
+        line: Some(line),
+        message: format!("{what}; RKE2 silently drops all {key} of the object"),
+    };
+    match &entry.value.value {
+        Value::Null => Vec::new(),
+        Value::Mapping(entries) => entries
+            .iter()
+            .filter(|item| !matches!(item.value.value, Value::String(_) | Value::Null))
+            .map(|item| {
+                let what = format!(
+                    "`metadata.{key}.{}` is {}, not a string: put quotation marks around it",
+                    item.key,
+                    item.value.type_name()
+                );
+                dropped(item.line, &what)
+            })
+            .collect(),
+        _ => {
+            let what = format!(
+                "`metadata.{key}` is {}, not a map: write `key: value` lines below it",
+                entry.value.type_name()
+            );
+            vec![dropped(entry.line, &what)]
+        }
+    }
+}
+
+fn refused(line: u32, message: &str) -> Problem {
+    Problem {
+        code: Code::ObjectRefused,
+        line: Some(line),
+        message: message.to_owned(),
+    }
+}

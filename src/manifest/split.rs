@@ -1,0 +1,141 @@
+//! Documents of a file, cut as Kubernetes' line reader cuts them: at every line that begins with
+//! `---`, whatever it stands in, before any YAML is read.
+
+use std::ops::Range;
+
+/// One document: where it stands in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chunk {
+    /// Line of its first character, counted from 1.
+    pub(super) line: u32,
+    /// Its bytes.
+    pub(super) range: Range<usize>,
+}
+
+/// A `---` with something behind it that is no comment: the reader refuses the whole file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BadSeparator {
+    /// Its line, counted from 1.
+    pub(super) line: u32,
+    /// What stands behind it.
+    pub(super) rest: String,
+}
+
+/// Cuts a text into documents; those without content are left out.
+pub(super) fn split(text: &str) -> (Vec<Chunk>, Vec<BadSeparator>) {
+    let mut chunks = Vec::new();
+    let mut bad = Vec::new();
+    let mut start = 0;
+    let mut start_line = 1;
+    for at in separators(text) {
+        let end = text[at..].find('\n').map_or(text.len(), |end| at + end + 1);
+        let rest = text[at + 3..end].trim();
+        let is_bad = !rest.is_empty() && !rest.starts_with('#');
+        // A separator with nothing before it stays in the document that it begins.
+        if at == start && !is_bad {
+            continue;
+        }
+        let line = start_line + count_lines(&text[start..at]);
+        if is_bad {
+            bad.push(BadSeparator {
+                line,
+                rest: rest.to_owned(),
+            });
+        }
+        push(&mut chunks, text, start..at, start_line);
+        start = end;
+        start_line = line + 1;
+    }
+    push(&mut chunks, text, start..text.len(), start_line);
+    (chunks, bad)
+}
+
+fn push(chunks: &mut Vec<Chunk>, text: &str, range: Range<usize>, line: u32) {
+    if !is_empty(&text[range.clone()]) {
+        chunks.push(Chunk { line, range });
+    }
+}
+
+/// Where lines begin with `---`.
+fn separators(text: &str) -> impl Iterator<Item = usize> {
+    let first = text.starts_with("---").then_some(0);
+    first
+        .into_iter()
+        .chain(text.match_indices("\n---").map(|(at, _)| at + 1))
+}
+
+/// k3s leaves a document out when every line is blank, a comment or `---` alone.
+fn is_empty(text: &str) -> bool {
+    text.lines().all(|line| {
+        let line = line.trim();
+        line.is_empty() || line == "---" || line.starts_with('#')
+    })
+}
+
+/// Line breaks in a text.
+pub(super) fn count_lines(text: &str) -> u32 {
+    let breaks = text.bytes().filter(|byte| *byte == b'\n').count();
+    u32::try_from(breaks).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn documents(text: &str) -> Vec<(u32, &str)> {
+        split(text)
+            .0
+            .into_iter()
+            .map(|chunk| (chunk.line, &text[chunk.range]))
+            .collect()
+    }
+
+    #[test]
+    fn documents_are_cut_at_lines_that_begin_with_three_dashes() {
+        for (text, expected) in [
+            ("", vec![]),
+            ("# only this\n\n---\n# and this\n", vec![]),
+            ("a: 1", vec![(1, "a: 1")]),
+            ("a: 1\n---\nb: 2\n", vec![(1, "a: 1\n"), (3, "b: 2\n")]),
+            ("---\na: 1\n---", vec![(1, "---\na: 1\n")]),
+            ("---\n---\na: 1\n", vec![(3, "a: 1\n")]),
+            ("\n--- # first\na: 1\n", vec![(3, "a: 1\n")]),
+            ("--- # first\na: 1\n", vec![(1, "--- # first\na: 1\n")]),
+            (
+                "a: 1\r\n---\r\nb: 2\r\n",
+                vec![(1, "a: 1\r\n"), (3, "b: 2\r\n")],
+            ),
+            (
+                "a: |\n  x\n  ---\n  y\n",
+                vec![(1, "a: |\n  x\n  ---\n  y\n")],
+            ),
+            (
+                "a: |\n  x\n---\n  y\n",
+                vec![(1, "a: |\n  x\n"), (4, "  y\n")],
+            ),
+            (
+                "a: 1\n...\n---\nb: 2\n",
+                vec![(1, "a: 1\n...\n"), (4, "b: 2\n")],
+            ),
+        ] {
+            assert_eq!(documents(text), expected, "{text:?}");
+            assert_eq!(split(text).1, vec![], "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_separator_with_text_behind_it_is_told_with_its_line() {
+        let (chunks, bad) = split("a: 1\n--- foo\nb: 2\n----\nc: 3\n---\t\n");
+        assert_eq!(chunks.len(), 3);
+        let told: Vec<_> = bad
+            .iter()
+            .map(|bad| (bad.line, bad.rest.as_str()))
+            .collect();
+        assert_eq!(told, [(2, "foo"), (4, "-")]);
+    }
+
+    #[test]
+    fn a_comment_behind_a_lone_separator_is_content_to_k3s() {
+        assert_eq!(documents("--- # nothing\n---\n").len(), 1);
+    }
+}

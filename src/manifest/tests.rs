@@ -1,0 +1,481 @@
+//! Whole files, as RKE2 was seen to read them, and hostile ones.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn file(bytes: impl AsRef<[u8]>) -> ManifestFile {
+    read(
+        "x.yaml",
+        &Content::Bytes(bytes.as_ref().to_vec()),
+        &Limits::default(),
+    )
+}
+
+fn names(bytes: impl AsRef<[u8]>) -> Vec<String> {
+    let file = file(bytes);
+    assert_eq!(file.problems, vec![]);
+    file.objects().map(|object| object.id.to_string()).collect()
+}
+
+fn told(bytes: impl AsRef<[u8]>) -> Vec<(Code, u32, String)> {
+    let file = file(bytes);
+    assert!(file.refused().is_some(), "{file:?}");
+    file.problems
+        .into_iter()
+        .map(|problem| (problem.code, problem.line.unwrap(), problem.message))
+        .collect()
+}
+
+fn lines(bytes: impl AsRef<[u8]>) -> Vec<(Code, u32)> {
+    told(bytes)
+        .into_iter()
+        .map(|(code, line, _)| (code, line))
+        .collect()
+}
+
+fn map(name: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n")
+}
+
+#[test]
+fn files_that_rke2_reads_are_read() {
+    let a = map("a");
+    let b = map("b");
+    for (text, count) in [
+        (String::new(), 0),
+        ("# only a comment\n---\n\n".to_owned(), 0),
+        (format!("\u{feff}{a}"), 1),
+        (format!("\u{feff}---\n{a}"), 1),
+        (format!("{a}---\n{b}").replace('\n', "\r\n"), 2),
+        (format!("--- # comment\n{a}"), 1),
+        (format!("---\n---\n\n---\n{a}---\n"), 1),
+        (format!("{a}...\n---\n{b}"), 2),
+        (format!("{a}data:\n  t: |\n    x\n    ---\n    y\n"), 1),
+        (
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#.to_owned(),
+            1,
+        ),
+        (
+            format!(
+                "{a}---\n\n  {{\"apiVersion\":\"v1\",\n\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"b\"}}}}\n---\n{a}"
+            ),
+            3,
+        ),
+        (a.clone(), 1),
+    ] {
+        assert_eq!(names(&text).len(), count, "{text:?}");
+    }
+    let wide: Vec<u8> = format!("\u{feff}{a}")
+        .encode_utf16()
+        .flat_map(u16::to_be_bytes)
+        .collect();
+    assert_eq!(names(wide).len(), 1);
+}
+
+#[test]
+fn an_object_knows_its_names_and_its_line() {
+    let file = file(
+        "# c\napiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: web\n  namespace: a\n  annotations:\n    k: v\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {generateName: j-}\n",
+    );
+    let objects: Vec<_> = file.objects().collect();
+    assert_eq!(
+        objects[0].id,
+        ObjectRef::namespaced("kubevirt.io", "VirtualMachine", "a", "web")
+    );
+    assert_eq!((objects[0].version.as_str(), objects[0].line), ("v1", 2));
+    assert_eq!(objects[0].annotation("k"), Some(("v", 8)));
+    assert!(!objects[0].is_name_generated());
+    assert_eq!((objects[1].id.name.as_str(), objects[1].line), ("j-", 10));
+    assert!(objects[1].is_name_generated());
+}
+
+#[test]
+fn lists_are_flattened_by_one_level() {
+    let text = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n- apiVersion: v1\n  kind: List\n  items: []\n";
+    let read = file(text);
+    assert_eq!(
+        read.objects().map(|object| object.line).collect::<Vec<_>>(),
+        [4]
+    );
+    assert_eq!(lines(text), [(Code::ObjectRefused, 7)]);
+    let typed = "apiVersion: x.dev/v1\nkind: ProbeList\nitems:\n- metadata: {name: a}\n- {kind: Other, apiVersion: v1, metadata: {name: b}}\n";
+    assert_eq!(names(typed), ["Probe a", "Other b"]);
+    assert_eq!(file(typed).objects().next().unwrap().id.group, "x.dev");
+    assert_eq!(
+        lines("apiVersion: v1\nkind: List\nitems: {a: 1}\n"),
+        [(Code::FileRefused, 3)]
+    );
+    assert_eq!(
+        lines("apiVersion: v1\nkind: List\nitems: [1, {kind: A}]\n"),
+        [
+            (Code::FileRefused, 3),
+            (Code::ObjectRefused, 3),
+            (Code::ObjectRefused, 3)
+        ]
+    );
+}
+
+#[test]
+fn files_that_rke2_refuses_are_refused_with_a_line() {
+    let a = map("a");
+    for (text, expected) in [
+        (format!("{a}--- foo\n{a}"), vec![5]),
+        (format!("%YAML 1.1\n---\n{a}"), vec![1]),
+        (format!("{a}---\na: b: c\n---\n{a}---\n\tx\n"), vec![6, 13]),
+        (format!("{a}}}\n"), vec![5]),
+        (format!("[{a}]"), vec![2]),
+        ("--- # nothing\n---\n".to_owned(), vec![1]),
+        (format!("{a}---\nnull\n"), vec![6]),
+        (format!("{a}---\njust text\n"), vec![6]),
+        ("[1, 2]".to_owned(), vec![1]),
+        ("{apiVersion: v1}".to_owned(), vec![1]),
+        ("{\"a\": 1}\n{\"b\": 2}\n".to_owned(), vec![2]),
+        ("{\n\"a\": .5\n}".to_owned(), vec![2]),
+        ("\u{feff}".to_owned(), vec![1]),
+        (format!("{a}---\n? {{a: 1}}\n: 2\n"), vec![6]),
+    ] {
+        let found: Vec<_> = lines(&text).into_iter().map(|(_, line)| line).collect();
+        assert_eq!(found, expected, "{text:?}: {:?}", told(&text));
+        assert!(told(&text).iter().all(|told| told.0 == Code::FileRefused));
+    }
+}
+
+#[test]
+fn objects_that_rke2_refuses_are_refused_with_a_line() {
+    for (text, line, words) in [
+        (
+            "kind: A\nmetadata: {name: a}\n",
+            1,
+            "`apiVersion` is missing",
+        ),
+        (
+            "apiVersion: v1\nmetadata: {name: a}\n",
+            1,
+            "`kind` is missing",
+        ),
+        ("apiVersion: v1\nkind: A\n", 1, "`metadata.name` is missing"),
+        (
+            "apiVersion: v1\nkind: A\nmetadata: {labels: {}}\n",
+            3,
+            "`metadata.name`",
+        ),
+        (
+            "apiVersion: v1\nkind: A\nmetadata:\n  name: yes\n",
+            4,
+            "is a boolean",
+        ),
+        (
+            "apiVersion: v1\nkind: A\nmetadata:\n  name: 12\n",
+            4,
+            "is a number",
+        ),
+        (
+            "apiVersion: v1\nkind: A\nmetadata: []\n",
+            3,
+            "`metadata` is a list",
+        ),
+        (
+            "apiVersion: 1\nkind: A\nmetadata: {name: a}\n",
+            1,
+            "is a number",
+        ),
+        (
+            "apiVersion: a/b/c\nkind: A\nmetadata: {name: a}\n",
+            1,
+            "group/version",
+        ),
+        (
+            "apiVersion: v1\nkind: no\nmetadata: {name: a}\n",
+            2,
+            "is a boolean",
+        ),
+        (
+            "apiVersion: v1\nkind: List\nmetadata: {name: a}\n",
+            1,
+            "without `items`",
+        ),
+    ] {
+        let told = told(text);
+        assert_eq!(
+            (told[0].0, told[0].1),
+            (Code::ObjectRefused, line),
+            "{text:?}"
+        );
+        assert!(told[0].2.contains(words), "{text:?}: {told:?}");
+    }
+    let all =
+        "kind: 1\nmetadata:\n  name: yes\n  namespace: 5\n  annotations: text\n---\nkind: A\n";
+    assert_eq!(lines(all).len(), 7);
+}
+
+#[test]
+fn labels_that_are_no_text_are_dropped_and_the_object_is_not() {
+    let text = "apiVersion: v1\nkind: A\nmetadata:\n  name: a\n  labels:\n    a: text\n    on: 1\n    b:\n  annotations: [x]\n";
+    let file = file(text);
+    assert_eq!(file.refused(), None);
+    assert_eq!(file.objects().count(), 1);
+    let told: Vec<_> = file.problems.iter().map(|p| (p.code, p.line)).collect();
+    assert_eq!(
+        told,
+        [
+            (Code::LabelsDropped, Some(7)),
+            (Code::LabelsDropped, Some(9))
+        ]
+    );
+    assert!(
+        file.problems[0]
+            .message
+            .contains("`metadata.labels.true` is a number")
+    );
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused_with_a_line() {
+    let a = map("a");
+    let with = |bytes: &[u8]| [a.as_bytes(), b"x: ", bytes, b"\n"].concat();
+    assert_eq!(lines(with(b"\xff")), [(Code::FileRefused, 5)]);
+    assert_eq!(lines(with(b"\0")), [(Code::FileRefused, 5)]);
+    assert_eq!(lines(with(b"\xff\0")), [(Code::FileRefused, 5)]);
+    assert_eq!(
+        lines(b"\xff\xfea\0:\0 \x001\0\n\0"),
+        [(Code::FileRefused, 1)]
+    );
+    // Half a UTF-16 file.
+    assert_eq!(lines(b"\xfe\xff\0a\0:\0 \x001\n"), [(Code::FileRefused, 1)]);
+    // JSON takes it and puts U+FFFD in its place.
+    let json =
+        b"{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"a\"},\"x\":\"\xff\"}";
+    let read = file(json);
+    assert_eq!(read.problems, vec![]);
+    assert_eq!(
+        read.objects()
+            .next()
+            .unwrap()
+            .node
+            .get("x")
+            .unwrap()
+            .as_str(),
+        Some("\u{fffd}")
+    );
+}
+
+#[test]
+fn json_is_read_as_kubernetes_reads_it() {
+    let text = r#"{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},
+        "n":[0,-1,1.5,1e3,12345678901234567890,-0],"y":true,"z":null,
+        "s":"\u00e9\ud83d\ude00\ud83d\n\/","y":false,"":{}}"#;
+    let node = file(text).objects().next().unwrap().node.to_json();
+    assert_eq!(
+        node["n"],
+        serde_json::json!([0, -1, 1.5, 1000.0, 1.234_567_890_123_456_7e19, 0])
+    );
+    assert_eq!(node["s"], "é\u{1f600}\u{fffd}\n/");
+    assert_eq!(node["y"], false);
+    for bad in [
+        "{",
+        "{\"a\"",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{\"a\":[1,]}",
+        "{\"a\":01}",
+        "{\"a\":+1}",
+        "{\"a\":1.}",
+        "{\"a\":1e}",
+        "{\"a\":1e999}",
+        "{\"a\":\"\t\"}",
+        "{\"a\":\"\\x\"}",
+        "{\"a\":\"\\u12\"}",
+        "{\"a\":nul}",
+        "{'a':1}",
+        "{\"a\":\"",
+    ] {
+        assert_eq!(lines(bad), [(Code::FileRefused, 1)], "{bad}");
+    }
+    let deep = format!("{{\"a\":{}", "[".repeat(100_000));
+    assert_eq!(lines(deep), [(Code::LimitExceeded, 1)]);
+}
+
+#[test]
+fn limits_are_kept_and_named() {
+    let limits = Limits {
+        file_bytes: 100,
+        documents: 2,
+        ..Limits::default()
+    };
+    let many = "a: 1\n---\n".repeat(5);
+    let read_few = read("x", &Content::Bytes(many.into_bytes()), &limits);
+    let problem = read_few
+        .problems
+        .iter()
+        .find(|problem| problem.code == Code::LimitExceeded)
+        .unwrap();
+    assert_eq!(problem.line, Some(5));
+    assert!(problem.message.contains("staging.limits.documents"));
+    let big = read("x", &Content::Bytes(vec![b'#'; 101]), &limits);
+    assert_eq!(big.problems[0].code, Code::FileTooLarge);
+    assert!(big.problems[0].message.contains("101"));
+    assert_eq!(big.sha256.len(), 64);
+}
+
+#[test]
+fn what_is_no_file_is_told_by_its_code() {
+    let text = |text: &str| text.to_owned();
+    for (content, code) in [
+        (Content::Fifo, Code::SpecialFile),
+        (Content::Special { what: "a socket" }, Code::SpecialFile),
+        (Content::TooLarge { size: 1 << 40 }, Code::FileTooLarge),
+        (
+            Content::DanglingSymlink {
+                target: text("/no"),
+            },
+            Code::DanglingSymlink,
+        ),
+        (
+            Content::SymlinkOutside {
+                target: text("/etc"),
+            },
+            Code::SymlinkOutside,
+        ),
+        (
+            Content::Unreadable {
+                error: text("denied"),
+            },
+            Code::FileUnreadable,
+        ),
+    ] {
+        let read = read("x.yaml", &content, &Limits::default());
+        assert_eq!(read.problems[0].code, code);
+        assert_eq!(read.documents, vec![]);
+        assert_eq!(read.sha256, "");
+    }
+}
+
+#[test]
+fn the_checksum_is_that_of_the_bytes() {
+    assert_eq!(
+        file("").sha256,
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    );
+}
+
+#[test]
+fn what_rke2_writes_into_helm_charts_is_not_new_content() {
+    let chart = |spec: &str, rest: &str| {
+        file(format!(
+            "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata:\n  name: x\nspec:\n  chart: y\n{spec}{rest}"
+        ))
+        .digest
+    };
+    let plain = chart("", "");
+    assert_eq!(plain, chart("  set: {}\n", ""));
+    assert_eq!(
+        plain,
+        chart(
+            "  set:\n    global.clusterDNS: 10.43.0.10\n",
+            "status: {}\n"
+        )
+    );
+    assert_ne!(plain, chart("  set:\n    other: 1\n", ""));
+    assert_eq!(
+        chart("  set:\n    other: 1\n", ""),
+        chart("  set:\n    global.x: 2\n    other: 1\n", "")
+    );
+    // Only HelmCharts are rewritten.
+    let map = map("a");
+    assert_ne!(
+        file(&map).digest,
+        file(format!("{map}status: {{}}\n")).digest
+    );
+}
+
+#[test]
+fn refused_files_are_told_apart_by_their_bytes() {
+    assert_ne!(file("a: b: c").digest, file("a: b: d").digest);
+    assert_ne!(file("").digest, file("a: b: d").digest);
+    assert_eq!(file("").digest, file("# nothing\n---\n").digest);
+}
+
+/// Any JSON value that YAML can hold.
+fn json() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i32>().prop_map(Into::into),
+        "[ -~\n]{0,12}".prop_map(Into::into),
+    ];
+    leaf.prop_recursive(4, 40, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Into::into),
+            prop::collection::btree_map("[a-z<.0-9~]{0,6}", inner, 0..5)
+                .prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into()),
+        ]
+    })
+}
+
+/// Writes a value in block style, its keys backwards, with comments between.
+fn block(value: &serde_json::Value, indent: usize, out: &mut String) {
+    use serde_json::Value as Json;
+    let pad = " ".repeat(indent);
+    match value {
+        Json::Object(map) if !map.is_empty() => {
+            for (key, value) in map.iter().rev() {
+                out.push_str(&format!(
+                    "\n{pad}# about it\n{pad}{}:",
+                    Json::from(key.as_str())
+                ));
+                block(value, indent + 1, out);
+            }
+        }
+        Json::Array(items) if !items.is_empty() => {
+            for item in items {
+                out.push_str(&format!("\n\n{pad}-"));
+                block(item, indent + 1, out);
+            }
+        }
+        other => out.push_str(&format!("   {other} # leaf")),
+    }
+}
+
+fn with_metadata(value: serde_json::Value) -> serde_json::Value {
+    serde_json::json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "spec": value})
+}
+
+proptest! {
+    #[test]
+    fn the_digest_knows_values_and_nothing_else(value in json(), other in json()) {
+        let as_json = with_metadata(value.clone());
+        let mut as_yaml = String::from("# a comment\n---");
+        block(&as_json, 0, &mut as_yaml);
+        let from_json = file(as_json.to_string());
+        let from_yaml = file(&as_yaml);
+        prop_assert_eq!(&from_yaml.problems, &vec![], "{}", as_yaml);
+        prop_assert_eq!(
+            from_yaml.objects().next().unwrap().node.to_json(),
+            as_json,
+            "{}", as_yaml
+        );
+        prop_assert_eq!(&from_json.digest, &from_yaml.digest);
+        let changed = file(with_metadata(other.clone()).to_string());
+        prop_assert_eq!(changed.digest == from_json.digest, other == value);
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic_and_every_line_is_in_the_file(
+        bytes in prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..200),
+            "(---|\\.\\.\\.|[a-c]: |\\{|\\}|\"|- |\n|\r\n| |\t|&a|\\*a|<<: |#|kind|items|: |\u{feff}){0,30}"
+                .prop_map(String::into_bytes),
+        ]
+    ) {
+        let last = u32::try_from(bytes.split(|byte| *byte == b'\n').count()).unwrap();
+        let read = file(&bytes);
+        for problem in &read.problems {
+            let line = problem.line.unwrap();
+            prop_assert!(line >= 1 && line <= last, "{line} of {last}");
+        }
+        for object in read.objects() {
+            prop_assert!(object.line >= 1 && object.line <= last);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! One YAML document, from text to [`Node`].
+//!
+//! The syntax is the C library's, of which RKE2's reader and the one used here are both ports; the
+//! meaning of scalars is in `scalar`. Anchors are expanded here, within two budgets: the reader's
+//! own rule against alias bombs, and ours.
+
+mod builder;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use libyaml_safer::{Encoding, EventData, Parser};
+
+use self::builder::{Builder, Refusal};
+use self::source::{Lines, Source};
+use super::{Limits, Node, Problem, Value};
+use crate::reasons::Code;
+
+/// Reads the first document of `text`, as RKE2 does: what follows it is not looked at. Lines are
+/// counted from `first_line`. `None` when there is no document at all.
+pub fn parse(text: &str, first_line: u32, limits: &Limits) -> Result<Option<Node>, Vec<Problem>> {
+    Reader::default().read(text, first_line, limits)
+}
+
+/// Reads a configuration file: one document, and a key that stands twice is an error.
+pub fn one(text: &str) -> Result<Option<Node>, Vec<Problem>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut reader = Reader {
+        whole: true,
+        ..Reader::default()
+    };
+    reader
+        .read(text, 1, &Limits::default())
+        .map_err(|mut problems| {
+            for problem in &mut problems {
+                problem.code = Code::ConfigurationInvalid;
+            }
+            problems
+        })
+}
+
+/// Reads RKE2's own configuration: the first document, and at its top a key that stands twice stays
+/// twice, because RKE2 looks at each pair in turn (`k3s pkg/configfilearg/parser.go`).
+pub fn pairs(text: &str) -> Result<Option<Node>, Vec<Problem>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut reader = Reader {
+        pairs: true,
+        ..Reader::default()
+    };
+    reader.read(text, 1, &Limits::default())
+}
+
+/// Reads documents one after the other; its buffers are used again.
+pub(super) struct Reader<'t> {
+    parser: Parser<Source<'t>>,
+    /// Read as configuration: exactly one document, no key twice.
+    whole: bool,
+    /// Keep every pair of the outermost map.
+    pairs: bool,
+}
+
+impl Default for Reader<'_> {
+    fn default() -> Self {
+        Self {
+            parser: Parser::new(),
+            whole: false,
+            pairs: false,
+        }
+    }
+}
+
+impl<'t> Reader<'t> {
+    /// See [`parse`].
+    pub(super) fn read(
+        &mut self,
+        text: &'t str,
+        first_line: u32,
+        limits: &Limits,
+    ) -> Result<Option<Node>, Vec<Problem>> {
+        if text.contains(MARK) {
+            return self.read_marked(text, first_line, limits);
+        }
+        let lines = Lines::new(text, first_line);
+        self.parser.reset();
+        self.parser.set_encoding(Encoding::Utf8);
+        self.parser.set_input(Source::new(text));
+        // The parser panics on a few malformed tags (`[!a,b]`) which RKE2's reader refuses.
+        let builder = Builder::new(limits, self.whole, self.pairs);
+        let whole = self.whole;
+        let parser = &mut self.parser;
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            document(parser, text, &lines, builder, whole)
+        }));
+        read.unwrap_or_else(|_| {
+            self.parser = Parser::new();
+            Err(vec![Problem {
+                code: Code::FileRefused,
+                line: Some(first_line),
+                message: "not valid YAML: a tag (`!name`) is followed by `,`; remove the tag or put a space after it"
+                    .to_owned(),
+            }])
+        })
+    }
+}
+
+/// A byte-order mark. In front of the text it is taken off before.
+const MARK: char = '\u{feff}';
+
+/// Stands for a mark while the text is parsed: as long, and no character of any text.
+const STAND_IN: char = '\u{fdd0}';
+
+impl Reader<'_> {
+    /// The parser skips a mark at the beginning of every line, RKE2's only in front of the text.
+    fn read_marked(
+        &self,
+        text: &str,
+        first_line: u32,
+        limits: &Limits,
+    ) -> Result<Option<Node>, Vec<Problem>> {
+        let mut reader = Reader {
+            whole: self.whole,
+            ..Reader::default()
+        };
+        let text = text.replace(MARK, STAND_IN.encode_utf8(&mut [0; 4]));
+        let mut node = reader.read(&text, first_line, limits)?;
+        if let Some(node) = &mut node {
+            put_back(node);
+        }
+        Ok(node)
+    }
+}
+
+fn put_back(node: &mut Node) {
+    let restore = |text: &mut String| {
+        if text.contains(STAND_IN) {
+            *text = text.replace(STAND_IN, MARK.encode_utf8(&mut [0; 4]));
+        }
+    };
+    match &mut node.value {
+        Value::String(text) => restore(text),
+        Value::Sequence(items) => items.iter_mut().for_each(put_back),
+        Value::Mapping(entries) => {
+            for entry in entries {
+                restore(&mut entry.key);
+                put_back(&mut entry.value);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn document(
+    parser: &mut Parser<Source<'_>>,
+    text: &str,
+    lines: &Lines<'_>,
+    mut builder: Builder<'_>,
+    whole: bool,
+) -> Result<Option<Node>, Vec<Problem>> {
+    loop {
+        let event = match parser.parse() {
+            Ok(event) => event,
+            Err(error) => return Err(builder.stop(source::syntax(&error, text, lines))),
+        };
+        let line = lines.at(event.start_mark);
+        match event.data {
+            EventData::StreamStart { .. } | EventData::DocumentStart { .. } => {}
+            EventData::StreamEnd => return Ok(None),
+            EventData::DocumentEnd { .. } => break,
+            data => {
+                if let Err(refusal) = builder.take(data, line) {
+                    let Refusal { code, message } = refusal;
+                    let problem = Problem {
+                        code,
+                        line: Some(line),
+                        message,
+                    };
+                    return Err(builder.stop(problem));
+                }
+            }
+        }
+    }
+    if whole {
+        match parser.parse() {
+            Ok(event) if event.data == EventData::StreamEnd => {}
+            Ok(event) => {
+                let problem = Problem {
+                    code: Code::FileRefused,
+                    line: Some(lines.at(event.start_mark)),
+                    message: "a second document begins here; this file takes one: remove the `---`"
+                        .to_owned(),
+                };
+                return Err(builder.stop(problem));
+            }
+            Err(error) => return Err(builder.stop(source::syntax(&error, text, lines))),
+        }
+    }
+    builder.finish()
+}

@@ -1,0 +1,457 @@
+//! Puts parser events together to a [`Node`]. It keeps its own stack: nesting costs no recursion.
+
+use std::collections::HashMap;
+
+use libyaml_safer::EventData;
+
+use crate::manifest::scalar::{self, Scalar};
+use crate::manifest::{Entry, Limits, Node, Problem, Value, node};
+use crate::reasons::Code;
+
+/// Why the document cannot be read on.
+pub(super) struct Refusal {
+    pub(super) code: Code,
+    pub(super) message: String,
+}
+
+/// The share of decoding work that may come from aliases, as the YAML library in RKE2 bounds it.
+mod share {
+    pub(super) const LOW: f64 = 400_000.0;
+    pub(super) const HIGH: f64 = 4_000_000.0;
+    pub(super) const MOST: f64 = 0.99;
+    pub(super) const LEAST: f64 = 0.10;
+}
+
+/// What an anchor stands for.
+enum Anchor {
+    /// The value is still being read: an alias to it would contain itself.
+    Open,
+    Done {
+        node: Node,
+        nodes: usize,
+        height: usize,
+    },
+}
+
+/// A key that was read; its value comes next.
+enum Key {
+    Name {
+        key: String,
+        line: u32,
+    },
+    /// `<<`
+    Merge,
+}
+
+enum Items {
+    Sequence(Vec<Node>),
+    Mapping {
+        entries: Vec<Entry>,
+        key: Option<Key>,
+        /// Has it had a `<<`?
+        merged: bool,
+    },
+}
+
+struct Frame {
+    line: u32,
+    anchor: Option<String>,
+    items: Items,
+    /// Values in it, itself included, aliases expanded.
+    nodes: usize,
+    /// Levels below it.
+    height: usize,
+}
+
+pub(super) struct Builder<'l> {
+    limits: &'l Limits,
+    unique: bool,
+    /// Keep every pair of the outermost map.
+    pairs: bool,
+    stack: Vec<Frame>,
+    root: Option<Node>,
+    anchors: HashMap<String, Anchor>,
+    problems: Vec<Problem>,
+    /// Values read, aliases expanded, and how many of them came from aliases.
+    decoded: usize,
+    aliased: usize,
+}
+
+impl<'l> Builder<'l> {
+    pub(super) fn new(limits: &'l Limits, unique: bool, pairs: bool) -> Self {
+        Self {
+            limits,
+            unique,
+            pairs,
+            stack: Vec::with_capacity(16),
+            root: None,
+            anchors: HashMap::new(),
+            problems: Vec::new(),
+            decoded: 0,
+            aliased: 0,
+        }
+    }
+
+    /// All problems, when reading ends early.
+    pub(super) fn stop(mut self, last: Problem) -> Vec<Problem> {
+        self.problems.push(last);
+        self.problems
+    }
+
+    pub(super) fn finish(self) -> Result<Option<Node>, Vec<Problem>> {
+        if self.problems.is_empty() {
+            Ok(self.root)
+        } else {
+            Err(self.problems)
+        }
+    }
+
+    pub(super) fn take(&mut self, event: EventData, line: u32) -> Result<(), Refusal> {
+        match event {
+            EventData::Scalar {
+                anchor,
+                tag,
+                value,
+                plain_implicit,
+                ..
+            } => {
+                self.decoded += 1;
+                let tag = tag.as_deref().filter(|tag| !tag.is_empty());
+                self.scalar(anchor, tag, value, plain_implicit, line)
+            }
+            EventData::Alias { anchor } => self.alias(&anchor, line),
+            EventData::SequenceStart { anchor, .. } => {
+                self.open(anchor, line, Items::Sequence(Vec::new()))
+            }
+            EventData::MappingStart { anchor, .. } => self.open(
+                anchor,
+                line,
+                Items::Mapping {
+                    entries: Vec::new(),
+                    key: None,
+                    merged: false,
+                },
+            ),
+            EventData::SequenceEnd | EventData::MappingEnd => self.close(),
+            _ => Ok(()),
+        }
+    }
+
+    fn awaits_key(&self) -> bool {
+        matches!(
+            self.stack.last(),
+            Some(Frame {
+                items: Items::Mapping { key: None, .. },
+                ..
+            })
+        )
+    }
+
+    fn problem(&mut self, line: u32, message: String) {
+        self.problems.push(Problem {
+            code: Code::FileRefused,
+            line: Some(line),
+            message,
+        });
+    }
+
+    fn scalar(
+        &mut self,
+        anchor: Option<String>,
+        tag: Option<&str>,
+        text: String,
+        plain: bool,
+        line: u32,
+    ) -> Result<(), Refusal> {
+        let awaits_key = self.awaits_key();
+        if awaits_key && scalar::is_merge(&text, tag, plain) {
+            if let Some(anchor) = anchor {
+                self.anchors.insert(anchor, done_scalar(text, line));
+            }
+            return self.key(Key::Merge);
+        }
+        let resolved = match scalar::resolve(text, tag, plain) {
+            Ok(resolved) => resolved,
+            Err(message) => {
+                self.problem(line, message);
+                Scalar::Text(String::new())
+            }
+        };
+        if awaits_key {
+            if let Some(anchor) = anchor {
+                let value = resolved.clone().into_value().unwrap_or(Value::Null);
+                let node = Node { line, value };
+                let done = Anchor::Done {
+                    node,
+                    nodes: 1,
+                    height: 0,
+                };
+                self.anchors.insert(anchor, done);
+            }
+            let key = match resolved.into_key() {
+                Ok(key) => key,
+                Err(message) => {
+                    self.problem(line, message);
+                    String::new()
+                }
+            };
+            return self.key(Key::Name { key, line });
+        }
+        let value = match resolved.into_value() {
+            Ok(value) => value,
+            Err(message) => {
+                self.problem(line, message);
+                Value::Null
+            }
+        };
+        let node = Node { line, value };
+        if let Some(anchor) = anchor {
+            let done = Anchor::Done {
+                node: node.clone(),
+                nodes: 1,
+                height: 0,
+            };
+            self.anchors.insert(anchor, done);
+        }
+        self.value(node, 1, 0, false)
+    }
+
+    fn key(&mut self, read: Key) -> Result<(), Refusal> {
+        if let Some(Frame {
+            items: Items::Mapping { key, .. },
+            nodes,
+            ..
+        }) = self.stack.last_mut()
+        {
+            *key = Some(read);
+            *nodes += 1;
+        }
+        Ok(())
+    }
+
+    fn alias(&mut self, name: &str, line: u32) -> Result<(), Refusal> {
+        let (nodes, height) = match self.anchors.get(name) {
+            Some(Anchor::Done { nodes, height, .. }) => (*nodes, *height),
+            Some(Anchor::Open) => {
+                return Err(refuse(format!(
+                    "the value of anchor `&{name}` contains itself; write it out"
+                )));
+            }
+            None => {
+                return Err(refuse(format!(
+                    "the alias `*{name}` has no anchor `&{name}` before it in this document; write the value out"
+                )));
+            }
+        };
+        self.decoded += nodes + 1;
+        self.aliased += nodes;
+        if self.aliased > 100
+            && self.decoded > 1000
+            && self.aliased as f64 / self.decoded as f64 > allowed_share(self.decoded)
+        {
+            return Err(refuse(
+                "the document consists almost only of aliases, which RKE2 refuses; write the values out"
+                    .to_owned(),
+            ));
+        }
+        if self.aliased > self.limits.alias_nodes {
+            return Err(Refusal {
+                code: Code::LimitExceeded,
+                message: format!(
+                    "aliases add more than {} values to the document; write them out, or raise staging.limits.aliasNodes",
+                    self.limits.alias_nodes
+                ),
+            });
+        }
+        self.check_depth(self.stack.len() + height)?;
+        let Some(Anchor::Done { node, .. }) = self.anchors.get(name) else {
+            return Ok(());
+        };
+        let node = node.clone();
+        if !self.awaits_key() {
+            return self.value(node, nodes, height, true);
+        }
+        let resolved = match node.value {
+            Value::Null => Scalar::Null,
+            Value::Bool(value) => Scalar::Bool(value),
+            Value::String(text) => Scalar::Text(text),
+            Value::Number(number) => match number.as_i64() {
+                Some(value) => Scalar::Int(value),
+                None => Scalar::Float(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Value::Sequence(_) | Value::Mapping(_) => return Err(refuse(key_is_no_scalar())),
+        };
+        let key = resolved.into_key().unwrap_or_else(|message| {
+            self.problem(line, message);
+            String::new()
+        });
+        self.key(Key::Name { key, line })
+    }
+
+    fn check_depth(&self, depth: usize) -> Result<(), Refusal> {
+        if depth <= self.limits.depth {
+            return Ok(());
+        }
+        Err(Refusal {
+            code: Code::LimitExceeded,
+            message: format!(
+                "lists and maps are nested more than {} deep; write them flatter, or raise staging.limits.depth",
+                self.limits.depth
+            ),
+        })
+    }
+
+    fn open(&mut self, anchor: Option<String>, line: u32, items: Items) -> Result<(), Refusal> {
+        self.decoded += 1;
+        if self.awaits_key() {
+            return Err(refuse(key_is_no_scalar()));
+        }
+        self.check_depth(self.stack.len() + 1)?;
+        if let Some(anchor) = &anchor {
+            self.anchors.insert(anchor.clone(), Anchor::Open);
+        }
+        self.stack.push(Frame {
+            line,
+            anchor,
+            items,
+            nodes: 1,
+            height: 1,
+        });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Refusal> {
+        let Some(frame) = self.stack.pop() else {
+            return Ok(());
+        };
+        let value = match frame.items {
+            Items::Sequence(items) => Value::Sequence(items),
+            Items::Mapping { entries, .. } if self.pairs && self.stack.is_empty() => {
+                Value::Mapping(entries)
+            }
+            Items::Mapping {
+                entries, merged, ..
+            } => Value::Mapping(self.unique(entries, merged)),
+        };
+        let node = Node {
+            line: frame.line,
+            value,
+        };
+        if let Some(anchor) = frame.anchor {
+            let done = Anchor::Done {
+                node: node.clone(),
+                nodes: frame.nodes,
+                height: frame.height,
+            };
+            self.anchors.insert(anchor, done);
+        }
+        self.value(node, frame.nodes, frame.height, false)
+    }
+
+    fn value(
+        &mut self,
+        node: Node,
+        nodes: usize,
+        height: usize,
+        by_alias: bool,
+    ) -> Result<(), Refusal> {
+        let Some(frame) = self.stack.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        frame.nodes += nodes;
+        frame.height = frame.height.max(height + 1);
+        match &mut frame.items {
+            Items::Sequence(items) => items.push(node),
+            Items::Mapping {
+                entries,
+                key,
+                merged,
+            } => match key.take() {
+                Some(Key::Name { key, line }) => entries.push(Entry {
+                    key,
+                    line,
+                    value: node,
+                }),
+                _ => {
+                    *merged = true;
+                    merge(entries, node, by_alias)?;
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// Keeps the last of the entries that share a key; in configuration that is an error.
+    fn unique(&mut self, entries: Vec<Entry>, merged: bool) -> Vec<Entry> {
+        let (entries, repeated) = node::keep_last(entries);
+        if self.unique && !merged {
+            for (key, line, earlier) in repeated {
+                self.problem(
+                    line,
+                    format!(
+                        "the key `{key}` stands twice in this map, first in line {earlier}; keep one"
+                    ),
+                );
+            }
+        }
+        entries
+    }
+}
+
+/// `<<`: the merged entries take their place among the written ones, and the last of one key wins;
+/// of a list of maps the first wins.
+fn merge(entries: &mut Vec<Entry>, node: Node, by_alias: bool) -> Result<(), Refusal> {
+    let no_map = || {
+        refuse(
+            "`<<` takes a map, an alias of a map, or a list of them; write the keys out".to_owned(),
+        )
+    };
+    match node.value {
+        Value::Mapping(merged) => entries.extend(merged),
+        Value::Sequence(maps) if !by_alias => {
+            for map in maps.into_iter().rev() {
+                let Value::Mapping(merged) = map.value else {
+                    return Err(no_map());
+                };
+                entries.extend(merged);
+            }
+        }
+        _ => return Err(no_map()),
+    }
+    Ok(())
+}
+
+fn done_scalar(text: String, line: u32) -> Anchor {
+    Anchor::Done {
+        node: Node {
+            line,
+            value: Value::String(text),
+        },
+        nodes: 1,
+        height: 0,
+    }
+}
+
+fn key_is_no_scalar() -> String {
+    "a list or map cannot be a key; quote the key if it is text like `{{ name }}`".to_owned()
+}
+
+fn refuse(message: String) -> Refusal {
+    Refusal {
+        code: Code::FileRefused,
+        message,
+    }
+}
+
+fn allowed_share(decoded: usize) -> f64 {
+    let decoded = decoded as f64;
+    if decoded <= share::LOW {
+        return share::MOST;
+    }
+    if decoded >= share::HIGH {
+        return share::LEAST;
+    }
+    let along = (decoded - share::LOW) / (share::HIGH - share::LOW);
+    share::MOST - (share::MOST - share::LEAST) * along
+}

@@ -1,0 +1,191 @@
+//! The text as the parser is given it, the lines of its marks, and what its errors mean.
+
+use std::io::{BufRead, Read, Result};
+
+use libyaml_safer::{Error, Mark};
+
+use crate::manifest::Problem;
+use crate::reasons::Code;
+
+/// A text handed over in pieces: the parser copies what it is given, and a piece stays in the
+/// processor's nearest cache.
+///
+/// A last line without a break gets one, as from Kubernetes' line reader.
+pub(super) struct Source<'t> {
+    rest: &'t str,
+    breaks: bool,
+}
+
+const PIECE: usize = 2048;
+
+impl<'t> Source<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self {
+            rest: text,
+            breaks: !text.ends_with('\n'),
+        }
+    }
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize> {
+        let taken = self.fill_buf()?.read(into)?;
+        self.consume(taken);
+        Ok(taken)
+    }
+}
+
+impl BufRead for Source<'_> {
+    fn fill_buf(&mut self) -> Result<&[u8]> {
+        if self.rest.is_empty() && self.breaks {
+            return Ok(b"\n");
+        }
+        let mut end = PIECE.min(self.rest.len());
+        while !self.rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        Ok(&self.rest.as_bytes()[..end])
+    }
+
+    fn consume(&mut self, taken: usize) {
+        if self.rest.is_empty() && taken > 0 {
+            self.breaks = false;
+        }
+        self.rest = self.rest.get(taken..).unwrap_or_default();
+    }
+}
+
+/// Turns the parser's marks into lines of the file. The parser also breaks lines at lone carriage
+/// returns and at three characters outside ASCII, which no editor counts.
+pub(super) struct Lines<'t> {
+    first: u32,
+    last: u32,
+    /// The text, when its lines must be counted anew.
+    odd: Option<&'t str>,
+}
+
+impl<'t> Lines<'t> {
+    pub(super) fn new(text: &'t str, first: u32) -> Self {
+        let breaks = text.bytes().filter(|byte| *byte == b'\n').count();
+        // A line that ends in a break is not followed by one more line.
+        let lines = breaks + usize::from(!text.ends_with('\n') && !text.is_empty());
+        Self {
+            first,
+            last: first.saturating_add(narrow(lines.saturating_sub(1))),
+            odd: has_odd_breaks(text).then_some(text),
+        }
+    }
+
+    pub(super) fn at(&self, mark: Mark) -> u32 {
+        let above = match self.odd {
+            None => u32::try_from(mark.line).unwrap_or(u32::MAX),
+            Some(text) => {
+                let end = usize::try_from(mark.index).map_or(text.len(), |at| at.min(text.len()));
+                let before = &text.as_bytes()[..end];
+                narrow(before.iter().filter(|byte| **byte == b'\n').count())
+            }
+        };
+        self.first.saturating_add(above).min(self.last)
+    }
+
+    fn at_offset(&self, text: &str, offset: usize) -> u32 {
+        let before = &text.as_bytes()[..offset.min(text.len())];
+        let above = before.iter().filter(|byte| **byte == b'\n').count();
+        self.first.saturating_add(narrow(above)).min(self.last)
+    }
+}
+
+fn narrow(lines: usize) -> u32 {
+    u32::try_from(lines).unwrap_or(u32::MAX)
+}
+
+fn has_odd_breaks(text: &str) -> bool {
+    if !text.bytes().any(|b| matches!(b, b'\r' | 0xc2 | 0xe2)) {
+        return false;
+    }
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().any(|(at, byte)| match byte {
+        b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+        0xc2 => bytes.get(at + 1) == Some(&0x85),
+        0xe2 => matches!(bytes.get(at + 1..at + 3), Some([0x80, 0xa8 | 0xa9])),
+        _ => false,
+    })
+}
+
+/// May this character stand in a YAML text?
+fn is_allowed(ch: char) -> bool {
+    matches!(ch,
+        '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}'
+        | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// The parser's error as a problem with a line and what to do.
+pub(super) fn syntax(error: &Error, text: &str, lines: &Lines<'_>) -> Problem {
+    let problem = error.problem();
+    let Some(mark) = error.problem_mark() else {
+        let (line, message) = match text.char_indices().find(|(_, ch)| !is_allowed(*ch)) {
+            Some((at, '\0')) => (
+                lines.at_offset(text, at),
+                "the file has a NUL byte here, which is never text; write it anew".to_owned(),
+            ),
+            Some((at, ch)) => (
+                lines.at_offset(text, at),
+                format!(
+                    "not valid YAML: the control character U+{:04X} may not stand in a file; remove it",
+                    u32::from(ch)
+                ),
+            ),
+            None => (lines.first, format!("not valid YAML: {problem}")),
+        };
+        return refused(line, message);
+    };
+    let line = lines.at(mark);
+    let began = match (error.context(), error.context_mark()) {
+        (Some(context), Some(start)) if lines.at(start) != line => {
+            format!(" {context} that starts in line {}", lines.at(start))
+        }
+        (Some(context), _) => format!(" {context}"),
+        _ => String::new(),
+    };
+    let hint = hint(problem, text, mark);
+    refused(line, format!("not valid YAML: {problem}{began}; {hint}"))
+}
+
+fn refused(line: u32, message: String) -> Problem {
+    Problem {
+        code: Code::FileRefused,
+        line: Some(line),
+        message,
+    }
+}
+
+fn hint(problem: &str, text: &str, mark: Mark) -> &'static str {
+    let at = usize::try_from(mark.index).map_or(text.len(), |at| at.min(text.len()));
+    let next = text.get(at..).and_then(|rest| rest.chars().next());
+    if problem.contains("tab character") {
+        return "a tab cannot indent: use spaces";
+    }
+    if problem.contains("cannot start any token") {
+        return match next {
+            Some('\t') => "a tab cannot indent: use spaces",
+            Some('%') if mark.column == 0 => "directives cannot be used here: remove the line",
+            _ => "quote the value",
+        };
+    }
+    if problem.contains("mapping values are not allowed") {
+        return "a value with `: ` in it must be quoted; otherwise correct the indentation";
+    }
+    if problem.contains("document start") {
+        return "remove the directive (`%...`) or what stands before `---`";
+    }
+    if problem.contains("unexpected end of stream") {
+        return "close the quotation mark";
+    }
+    if problem.contains("undefined tag handle") {
+        return "remove the tag";
+    }
+    match next {
+        Some('}' | ']') => "remove the bracket, or open it before",
+        _ => "correct the indentation or the brackets at this line",
+    }
+}

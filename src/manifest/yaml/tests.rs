@@ -1,0 +1,345 @@
+//! The scalar and key tables, each row seen on the real deploy controller or in its libraries.
+
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::manifest::Limits;
+
+fn value(text: &str) -> Json {
+    let node = parse(text, 1, &Limits::default());
+    node.unwrap_or_else(|problems| panic!("{text:?}: {problems:?}"))
+        .unwrap_or_else(|| panic!("{text:?}: no document"))
+        .to_json()
+}
+
+fn problems(text: &str) -> Vec<Problem> {
+    match parse(text, 1, &Limits::default()) {
+        Ok(node) => panic!("{text:?} was read as {node:?}"),
+        Err(problems) => problems,
+    }
+}
+
+fn message(text: &str) -> String {
+    problems(text).remove(0).message
+}
+
+#[test]
+fn plain_scalars_are_read_as_rke2_was_seen_to_read_them() {
+    for (text, expected) in [
+        ("yes", json!(true)),
+        ("Yes", json!(true)),
+        ("YES", json!(true)),
+        ("y", json!(true)),
+        ("Y", json!(true)),
+        ("on", json!(true)),
+        ("no", json!(false)),
+        ("n", json!(false)),
+        ("Off", json!(false)),
+        ("True", json!(true)),
+        ("TRUE", json!(true)),
+        ("tRUE", json!("tRUE")),
+        ("0644", json!(420)),
+        ("0o644", json!(420)),
+        ("0x1F", json!(31)),
+        ("0b101", json!(5)),
+        ("1_000", json!(1000)),
+        ("1:30", json!("1:30")),
+        ("1e3", json!(1000)),
+        (".5", json!(0.5)),
+        ("-0", json!(0)),
+        ("+7", json!(7)),
+        ("~", json!(null)),
+        ("Null", json!(null)),
+        ("", json!(null)),
+        ("2026-11-21", json!("2026-11-21")),
+        ("2026-11-21T10:00:00Z", json!("2026-11-21T10:00:00Z")),
+        ("12345678901234567890", json!(1.234_567_890_123_456_7e19)),
+        ("08", json!(8)),
+        ("0x", json!("0x")),
+        ("1.0", json!(1)),
+        ("-0.0", json!(0)),
+        ("1.5", json!(1.5)),
+        ("1e400", json!("1e400")),
+        ("9223372036854775807", json!(i64::MAX)),
+        ("-9223372036854775808", json!(i64::MIN)),
+        ("+9223372036854775808", json!(9_223_372_036_854_775_808.0)),
+        ("-9223372036854775809", json!(-9_223_372_036_854_775_808.0)),
+        (
+            "1234567890123456789.0",
+            json!(1_234_567_890_123_456_800_i64),
+        ),
+        (".1_0", json!(0.1)),
+        ("._1", json!("._1")),
+        ("_1", json!("_1")),
+        ("-", json!("-")),
+        ("0b-101", json!(-5)),
+        ("nan", json!("nan")),
+        ("infinity", json!("infinity")),
+        ("1 2", json!("1 2")),
+    ] {
+        // As a value of a map: `-` alone would begin a list.
+        if text == "-" {
+            continue;
+        }
+        assert_eq!(value(&format!("v: {text}\n"))["v"], expected, "{text}");
+    }
+}
+
+#[test]
+fn quoted_scalars_stay_strings() {
+    for text in ["yes", "1", "~", "", "0x1F", "2026-11-21", "<<"] {
+        assert_eq!(value(&format!("v: \"{text}\"\n"))["v"], json!(text));
+        assert_eq!(value(&format!("v: '{text}'\n"))["v"], json!(text));
+    }
+    assert_eq!(value("v: |\n  yes\n")["v"], json!("yes\n"));
+    assert_eq!(value("v: >-\n  12\n")["v"], json!("12"));
+}
+
+#[test]
+fn tags_say_what_a_scalar_is() {
+    for (text, expected) in [
+        ("!!str yes", json!("yes")),
+        ("!!str ~", json!("~")),
+        ("!!bool \"yes\"", json!(true)),
+        ("!!int \"3\"", json!(3)),
+        ("!!float 1", json!(1)),
+        ("!!binary aGk=", json!("hi")),
+        ("!!null ''", json!(null)),
+        ("!foo bar", json!("bar")),
+        ("!foo 12", json!("12")),
+        ("! 12", json!("12")),
+        ("!!timestamp 2026-11-21", json!("2026-11-21")),
+    ] {
+        assert_eq!(value(&format!("v: {text}\n"))["v"], expected, "{text}");
+    }
+    for text in [
+        "!!int x",
+        "!!int 1.5",
+        "!!bool maybe",
+        "!!float yes",
+        "!!null x",
+        "!!timestamp soon",
+        "!!binary '*'",
+    ] {
+        assert_eq!(
+            problems(&format!("a: 1\nv: {text}\n"))[0].line,
+            Some(2),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn keys_are_scalars_too() {
+    for (key, expected) in [
+        ("y", "true"),
+        ("n", "false"),
+        ("yes", "true"),
+        ("1", "1"),
+        ("0x10", "16"),
+        ("2.5", "2.5"),
+        ("1e20", "1e+20"),
+        ("100000.0", "100000"),
+        ("0.00001", "1e-05"),
+        ("\"y\"", "y"),
+        ("!!str 010", "010"),
+        (".inf", ".inf"),
+        ("2026-11-21", "2026-11-21"),
+    ] {
+        let read = value(&format!("{key}: x\n"));
+        assert_eq!(read, json!({expected: "x"}), "{key}");
+    }
+    assert_eq!(value("{x: 1, y: 2}"), json!({"x": 1, "true": 2}));
+}
+
+#[test]
+fn a_key_that_json_cannot_have_refuses_the_document() {
+    for key in ["null", "~", "", "18446744073709551615", "[a]", "? {a: 1}\n"] {
+        let text = format!("a: 1\n{key}: x\n");
+        assert!(parse(&text, 1, &Limits::default()).is_err(), "{key}");
+    }
+    assert!(message("{{ name }}: x\n").contains("quote the key"));
+}
+
+#[test]
+fn infinity_and_not_a_number_refuse_the_document() {
+    let all = problems("a: .inf\nb: fine\nc:\n- -.INF\n- .nan\n");
+    let lines: Vec<_> = all.iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [Some(1), Some(4), Some(5)]);
+}
+
+#[test]
+fn the_last_of_one_key_wins_silently() {
+    assert_eq!(value("a: 1\nb: 2\na: 3\n"), json!({"a": 3, "b": 2}));
+    let many: String = (0..40).map(|n| format!("k{}: {n}\n", n % 20)).collect();
+    let read = value(&many);
+    assert_eq!(read.as_object().unwrap().len(), 20);
+    assert_eq!(read["k3"], json!(23));
+}
+
+#[test]
+fn anchors_aliases_and_merges_work_within_a_document() {
+    let text = "base: &b {x: 1, y1: 2}\nmore: &m {x: 9, z: 3}\na: {<<: *b, x: 5}\nb: {x: 5, <<: *b}\nc: {<<: [*b, *m]}\nd: *b\ne: {<<: {q: 1}}\nf: {\"<<\": 1}\n";
+    let read = value(text);
+    assert_eq!(read["a"], json!({"x": 5, "y1": 2}));
+    // The reader merges in place: what was written before is overwritten.
+    assert_eq!(read["b"], json!({"x": 1, "y1": 2}));
+    assert_eq!(read["c"], json!({"x": 1, "y1": 2, "z": 3}));
+    assert_eq!(read["d"], json!({"x": 1, "y1": 2}));
+    assert_eq!(read["e"], json!({"q": 1}));
+    assert_eq!(read["f"], json!({"<<": 1}));
+    assert!(message("a: *nowhere\n").contains("no anchor"));
+    assert!(message("a: &a [*a]\n").contains("contains itself"));
+    assert!(message("a: {<<: 1}\n").contains("`<<` takes a map"));
+    assert!(message("s: &s [{a: 1}]\na: {<<: *s}\n").contains("`<<` takes a map"));
+}
+
+#[test]
+fn an_alias_bomb_is_refused_in_no_time() {
+    let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..30 {
+        let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
+        text.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+    }
+    assert!(message(&text).contains("aliases"));
+    let limits = Limits {
+        alias_nodes: 5,
+        ..Limits::default()
+    };
+    let problems = parse("a: &a [1, 2, 3]\nb: *a\nc: *a\n", 1, &limits).unwrap_err();
+    assert_eq!(problems[0].code, Code::LimitExceeded);
+    assert_eq!(problems[0].line, Some(3));
+    assert!(problems[0].message.contains("staging.limits.aliasNodes"));
+}
+
+#[test]
+fn deep_nesting_is_refused_whichever_way_it_is_written() {
+    let limits = Limits::default();
+    for text in [
+        "[".repeat(1_000_000),
+        "{a: ".repeat(10_000),
+        (0..500).map(|n| format!("{}a:\n", " ".repeat(n))).collect(),
+        format!("{}x\n", "- ".repeat(100_000)),
+    ] {
+        let problems = parse(&text, 1, &limits).unwrap_err();
+        assert_eq!(problems[0].code, Code::LimitExceeded);
+    }
+    assert!(
+        parse(
+            &format!("{}{}", "[".repeat(100), "]".repeat(100)),
+            1,
+            &limits
+        )
+        .is_ok()
+    );
+    let chain = "a: &a [[[[1]]]]\nb: &b [[[[*a]]]]\nc: [[[[*b]]]]\n";
+    let few = Limits {
+        depth: 10,
+        ..limits
+    };
+    assert!(parse("a: &a [[[[1]]]]\nb: [[[[*a]]]]\n", 1, &few).is_ok());
+    assert_eq!(parse(chain, 1, &few).unwrap_err()[0].line, Some(3));
+}
+
+#[test]
+fn syntax_errors_name_the_line_and_what_to_do() {
+    for (text, line, words) in [
+        ("a: 1\n\tb: 2\n", 2, "a tab cannot indent: use spaces"),
+        ("a:\n\tb: 2\n", 2, "use spaces"),
+        ("a: b: c\n", 1, "must be quoted"),
+        ("a: 1\n}\n", 2, "remove the bracket"),
+        (
+            "a: [1, 2\nb: 3\n",
+            2,
+            "correct the indentation or the brackets",
+        ),
+        ("a: \"open\n", 1, "close the quotation mark"),
+        ("%YAML 1.1\n", 1, "remove the directive"),
+        ("a: 1\nb: @x\n", 2, "quote the value"),
+        ("a: 1\nb: \u{7}\n", 2, "control character U+0007"),
+        ("a: 1\nb: x\0y\n", 2, "NUL byte"),
+        ("a: !b!c d\n", 1, "remove the tag"),
+        ("a: [!b,c]\n", 1, "tag"),
+    ] {
+        let problems = problems(text);
+        assert_eq!(problems[0].line, Some(line), "{text:?}: {problems:?}");
+        assert!(
+            problems[0].message.contains(words),
+            "{text:?}: {problems:?}"
+        );
+        assert_eq!(problems[0].code, Code::FileRefused);
+    }
+}
+
+#[test]
+fn every_value_knows_its_line() {
+    let text = "# first\na: 1\nb:\n  - x\n  - y: |\n      text\n    z: 2\nc: {d: 3,\n  e: 4}\n";
+    let node = parse(text, 11, &Limits::default()).unwrap().unwrap();
+    assert_eq!(node.line, 12);
+    assert_eq!(node.entry("b").unwrap().line, 13);
+    let item = &node.get("b").unwrap().items()[1];
+    assert_eq!((item.line, item.entry("z").unwrap().line), (15, 17));
+    assert_eq!(node.at(&["c", "e"]).unwrap().line, 19);
+}
+
+#[test]
+fn lines_are_those_an_editor_shows_even_among_odd_breaks() {
+    let text = "a: \"x\u{2028}y\u{85}z\"\nb: 1\rc: 2\nd: 3\n";
+    let node = parse(text, 1, &Limits::default()).unwrap().unwrap();
+    assert_eq!(node.entry("b").unwrap().line, 2);
+    assert_eq!(node.entry("d").unwrap().line, 3);
+}
+
+#[test]
+fn a_byte_order_mark_inside_the_text_is_a_character_of_it() {
+    assert_eq!(
+        value("a: \u{feff}x\n\u{feff}b: 1"),
+        json!({"a": "\u{feff}x", "\u{feff}b": 1})
+    );
+}
+
+#[test]
+fn a_last_line_without_a_break_is_read_like_any_other() {
+    assert_eq!(value("a: |-\n  x\n\n  y "), json!({"a": "x\n\ny "}));
+    assert!(message("a: \"\\").contains("close the quotation mark"));
+}
+
+#[test]
+fn what_follows_the_first_document_is_not_looked_at() {
+    assert_eq!(value("a: 1\n...\n}}}\n"), json!({"a": 1}));
+}
+
+#[test]
+fn a_configuration_file_is_one_document_without_repeated_keys() {
+    let lines = |text: &str| -> Vec<Option<u32>> {
+        let problems = one(text).unwrap_err();
+        assert!(
+            problems
+                .iter()
+                .all(|p| p.code == Code::ConfigurationInvalid)
+        );
+        problems.iter().map(|problem| problem.line).collect()
+    };
+    assert_eq!(one("\u{feff}---\na: 1\n...\n").unwrap().unwrap().line, 2);
+    assert_eq!(one("# nothing\n").unwrap(), None);
+    assert_eq!(lines("a: 1\n---\nb: 2\n"), [Some(2)]);
+    assert_eq!(lines("a: 1\nb: {c: 1, c: 2}\na: 2\n"), [Some(2), Some(3)]);
+    assert!(one("x: &x {a: 1}\ny: {<<: *x, a: 2}\n").is_ok());
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic_and_every_line_is_in_the_text(
+        text in "([ \\[\\]{}:,#&*!|>'\"%@`?\\-\\n\\r\\t\\\\.~<aby01_]|\\PC|\u{85}|\u{2028}){0,80}"
+    ) {
+        let last = u32::try_from(text.split('\n').count()).unwrap();
+        if let Err(problems) = parse(&text, 1, &Limits::default()) {
+            prop_assert!(!problems.is_empty());
+            for problem in problems {
+                let line = problem.line.unwrap();
+                prop_assert!(line >= 1 && line <= last, "{line} of {last}");
+            }
+        }
+    }
+}

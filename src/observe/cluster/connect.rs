@@ -1,0 +1,206 @@
+//! A session with kube-apiserver under one credential: begins when it answers, ends when the
+//! credential is refused or changes on disk.
+
+use std::error::Error;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+
+use super::backoff::{Backoff, spread};
+use super::{ANSWER, Events, interests};
+use crate::decide::{ClusterEvent, Interests};
+
+/// How often the kubeconfig is looked at: RKE2 writes it anew at every start and when its
+/// certificates are renewed.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// A credential as it was read.
+pub(super) struct Credential {
+    path: PathBuf,
+    stamp: Stamp,
+    client: Client,
+}
+
+/// By what a changed file is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    ino: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+/// Why a session ended.
+pub(super) enum End {
+    /// Nobody listens any more.
+    Closed,
+    /// The kubeconfig is another one.
+    CredentialChanged,
+    /// kube-apiserver refuses the credential.
+    Refused(String),
+}
+
+/// What the parts of a session share.
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) events: Events,
+    /// Something failed in a way that lets one doubt whether kube-apiserver is there.
+    pub(super) doubt: Notify,
+}
+
+impl Credential {
+    pub(super) async fn read(path: &Path) -> Result<Self, String> {
+        let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let stamp = Stamp::of(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                format!("there is no {} yet", path.display())
+            }
+            _ => told(&error),
+        })?;
+        let kubeconfig = Kubeconfig::read_from(path).map_err(|error| told(&error))?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .map_err(|error| told(&error))?;
+        // Pauses between tries are ours to choose; a watch is quiet for minutes.
+        config.default_retry = false;
+        config.connect_timeout = Some(Duration::from_secs(5));
+        let client = Client::try_from(config).map_err(|error| told(&error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            stamp,
+            client,
+        })
+    }
+
+    fn is_current(&self) -> bool {
+        Stamp::of(&self.path).is_ok_and(|now| now == self.stamp)
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path) -> std::io::Result<Self> {
+        let found = std::fs::metadata(path)?;
+        Ok(Self {
+            ino: found.ino(),
+            size: found.size(),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    }
+}
+
+/// Runs a session. What it started ends with it.
+pub(super) async fn session(
+    credential: &Credential,
+    interests: &watch::Receiver<Interests>,
+    events: &Events,
+) -> End {
+    let shared = Arc::new(Shared {
+        client: credential.client.clone(),
+        events: events.clone(),
+        doubt: Notify::new(),
+    });
+    // Nothing is asked before kube-apiserver answers at all.
+    if let Some(end) = until_answered(credential, &shared).await {
+        return end;
+    }
+    let watches = interests::watches(&shared, interests.clone());
+    let health = health(credential, &shared);
+    tokio::select! {
+        end = health => end,
+        () = watches => End::Closed,
+        () = events.closed() => End::Closed,
+    }
+}
+
+/// Watches over the credential, and asks whether kube-apiserver is there whenever it is doubted.
+async fn health(credential: &Credential, shared: &Shared) -> End {
+    loop {
+        let doubted = timeout(spread(LOOK), shared.doubt.notified()).await.is_ok();
+        if !credential.is_current() {
+            return End::CredentialChanged;
+        }
+        if doubted && let Some(end) = until_answered(credential, shared).await {
+            return end;
+        }
+    }
+}
+
+/// Asks until kube-apiserver answers, and tells both.
+async fn until_answered(credential: &Credential, shared: &Shared) -> Option<End> {
+    let mut pauses = Backoff::new(Duration::from_millis(500), Duration::from_secs(5));
+    let mut said = None;
+    loop {
+        let event = match version(&shared.client).await {
+            Ok(()) => ClusterEvent::ApiReachable,
+            Err(Answer::Refused(why)) => return Some(End::Refused(why)),
+            Err(Answer::None(why)) => ClusterEvent::ApiUnreachable { why },
+        };
+        let answered = event == ClusterEvent::ApiReachable;
+        if said.as_ref() != Some(&event) {
+            said = Some(event.clone());
+            if shared.events.send(event).await.is_err() {
+                return Some(End::Closed);
+            }
+        }
+        if answered {
+            return None;
+        }
+        pauses.wait().await;
+        if !credential.is_current() {
+            return Some(End::CredentialChanged);
+        }
+    }
+}
+
+enum Answer {
+    Refused(String),
+    None(String),
+}
+
+/// Every identity may ask for the version.
+async fn version(client: &Client) -> Result<(), Answer> {
+    match timeout(ANSWER, client.apiserver_version()).await {
+        Ok(Ok(_)) => Ok(()),
+        // What kind of credential it is decides what may be asked; that it answers is enough.
+        Ok(Err(kube::Error::Api(status))) if status.code == 403 => Ok(()),
+        Ok(Err(error)) if is_unauthorized(&error) => Err(Answer::Refused(explain(&error))),
+        Ok(Err(error)) => Err(Answer::None(explain(&error))),
+        Err(_) => Err(Answer::None(format!(
+            "no answer within {} s",
+            ANSWER.as_secs()
+        ))),
+    }
+}
+
+/// Is the credential itself refused?
+pub(super) fn is_unauthorized(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 401)
+}
+
+/// An error in a line: the status as kube-apiserver words it, or the chain of causes.
+pub(super) fn explain(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        let reason = if status.reason.is_empty() {
+            "error"
+        } else {
+            &status.reason
+        };
+        return format!("{} {reason}: {}", status.code, status.message);
+    }
+    let mut said = vec![error.to_string()];
+    let mut cause: Option<&dyn Error> = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // Many errors repeat their cause's words.
+        if !said.iter().any(|known| known.contains(&text)) {
+            said.push(text);
+        }
+        cause = error.source();
+    }
+    said.join(": ")
+}

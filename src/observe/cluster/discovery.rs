@@ -1,0 +1,266 @@
+//! Which of the kinds that are waited for does the API serve?
+//!
+//! Only the groups of kinds that are not known to be served are asked: at once, then whenever a
+//! CustomResourceDefinition changes, and every two seconds besides, because a definition that is
+//! established is not yet in the discovery documents.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Request};
+use serde::de::DeserializeOwned;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+
+use super::ANSWER;
+use super::backoff::spread;
+use super::connect::{Shared, explain};
+use super::follow::Followed;
+use super::interests::Task;
+use crate::decide::{ClusterEvent, Detail, Interests};
+use crate::manifest::GroupKind;
+use crate::readiness::KindSeen;
+
+const POLL: Duration = Duration::from_secs(2);
+/// So long further changes of definitions are collected before discovery is asked.
+const SETTLE: Duration = Duration::from_millis(50);
+
+/// What is known of a kind.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    /// It is served in this way.
+    Served {
+        resource: ApiResource,
+        namespaced: bool,
+    },
+    /// Discovery does not list it.
+    NotServed,
+    /// Discovery could not be asked.
+    Unknown(String),
+}
+
+impl Kind {
+    fn seen(&self) -> KindSeen {
+        match self {
+            Kind::Served { .. } => KindSeen::Served,
+            Kind::NotServed => KindSeen::NotServed,
+            Kind::Unknown(why) => KindSeen::Unknown { why: why.clone() },
+        }
+    }
+}
+
+/// The kinds, for the watches on their objects.
+pub(super) type Kinds = watch::Sender<HashMap<GroupKind, Kind>>;
+
+/// Asks for the kinds of interest for as long as the session lives.
+pub(super) async fn discover(
+    shared: Arc<Shared>,
+    kinds: Arc<Kinds>,
+    mut interests: watch::Receiver<Interests>,
+) {
+    let mut told: HashMap<GroupKind, KindSeen> = HashMap::new();
+    let changed = Arc::new(Notify::new());
+    let mut definitions: Option<Task> = None;
+    loop {
+        let (asked, needed) = {
+            let interests = interests.borrow_and_update();
+            let of_objects = interests.objects.keys().map(|object| object.group_kind());
+            let needed: BTreeSet<GroupKind> =
+                interests.kinds.iter().cloned().chain(of_objects).collect();
+            (interests.kinds.clone(), needed)
+        };
+        ask(&shared, &kinds, &needed).await;
+        told.retain(|kind, _| asked.contains(kind));
+        for kind in &asked {
+            let seen = kinds
+                .borrow()
+                .get(kind)
+                .map_or(KindSeen::NotAsked, Kind::seen);
+            if told.get(kind) != Some(&seen) {
+                told.insert(kind.clone(), seen.clone());
+                let event = ClusterEvent::Kind(kind.clone(), seen);
+                if shared.events.send(event).await.is_err() {
+                    return;
+                }
+            }
+        }
+        let complete = needed
+            .iter()
+            .all(|kind| matches!(kinds.borrow().get(kind), Some(Kind::Served { .. })));
+        if complete {
+            definitions = None;
+            if interests.changed().await.is_err() {
+                return;
+            }
+            continue;
+        }
+        definitions.get_or_insert_with(|| watch_definitions(&shared, &changed));
+        tokio::select! {
+            changed = interests.changed() => if changed.is_err() { return },
+            () = changed.notified() => tokio::time::sleep(SETTLE).await,
+            () = tokio::time::sleep(spread(POLL)) => {}
+        }
+    }
+}
+
+/// A watch on the metadata of CustomResourceDefinitions, as a trigger and for nothing else.
+fn watch_definitions(shared: &Arc<Shared>, changed: &Arc<Notify>) -> Task {
+    let (shared, changed) = (shared.clone(), changed.clone());
+    Task::start(async move {
+        let resource = ApiResource::erase::<CustomResourceDefinition>(&());
+        let definitions = Followed {
+            api: Api::<DynamicObject>::all_with(shared.client.clone(), &resource),
+            detail: Detail::Metadata,
+            fields: None,
+        };
+        definitions
+            .follow(&shared, |_| {
+                changed.notify_one();
+                Vec::new()
+            })
+            .await;
+    })
+}
+
+/// Asks for the groups of kinds that are not known to be served.
+async fn ask(shared: &Shared, kinds: &Kinds, needed: &BTreeSet<GroupKind>) {
+    let mut groups: BTreeMap<&str, Vec<&GroupKind>> = BTreeMap::new();
+    for kind in needed {
+        if !matches!(kinds.borrow().get(kind), Some(Kind::Served { .. })) {
+            groups.entry(&kind.group).or_default().push(kind);
+        }
+    }
+    for (group, wanted) in groups {
+        let served = group_kinds(&shared.client, group).await;
+        if let Err(refusal) = &served {
+            if refusal.doubtful {
+                shared.doubt.notify_one();
+            }
+            if refusal.forbidden {
+                // Nobody listens any more: the loop around this sees it next.
+                let _ = shared.events.send(refusal.told()).await;
+            }
+        }
+        kinds.send_if_modified(|known| {
+            let mut changed = false;
+            for kind in wanted {
+                let now = match &served {
+                    Ok(served) => served.get(&kind.kind).cloned().unwrap_or(Kind::NotServed),
+                    Err(refusal) => Kind::Unknown(refusal.to_string()),
+                };
+                changed |= known.insert(kind.clone(), now.clone()) != Some(now);
+            }
+            changed
+        });
+    }
+}
+
+struct Refusal {
+    path: String,
+    why: String,
+    forbidden: bool,
+    doubtful: bool,
+}
+
+impl Refusal {
+    fn told(&self) -> ClusterEvent {
+        ClusterEvent::Refused {
+            what: self.path.clone(),
+            why: self.why.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.why)
+    }
+}
+
+/// The kinds of a group in the versions that are served, the preferred one first.
+async fn group_kinds(client: &Client, group: &str) -> Result<HashMap<String, Kind>, Refusal> {
+    let versions = if group.is_empty() {
+        vec!["v1".to_owned()]
+    } else {
+        let Some(found) = get::<APIGroup>(client, &format!("/apis/{group}")).await? else {
+            return Ok(HashMap::new());
+        };
+        let preferred = found.preferred_version.map(|version| version.version);
+        let mut versions: Vec<String> = found
+            .versions
+            .into_iter()
+            .map(|version| version.version)
+            .collect();
+        // A stable sort keeps the server's order behind the preferred version.
+        versions.sort_by_key(|version| Some(version) != preferred.as_ref());
+        versions
+    };
+    let mut kinds = HashMap::new();
+    for version in versions {
+        let path = if group.is_empty() {
+            format!("/api/{version}")
+        } else {
+            format!("/apis/{group}/{version}")
+        };
+        let Some(list) = get::<APIResourceList>(client, &path).await? else {
+            continue;
+        };
+        for found in list.resources {
+            // `deployments/status` and the like are parts of a resource.
+            if found.name.contains('/') {
+                continue;
+            }
+            let api_version = if group.is_empty() {
+                version.clone()
+            } else {
+                format!("{group}/{version}")
+            };
+            kinds.entry(found.kind.clone()).or_insert(Kind::Served {
+                resource: ApiResource {
+                    group: group.to_owned(),
+                    version: version.clone(),
+                    api_version,
+                    kind: found.kind,
+                    plural: found.name,
+                },
+                namespaced: found.namespaced,
+            });
+        }
+    }
+    Ok(kinds)
+}
+
+/// Asks for a discovery document; `None` when it does not exist.
+async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Option<T>, Refusal> {
+    let refusal = |why: String, code: Option<u16>| Refusal {
+        path: path.to_owned(),
+        why,
+        forbidden: code == Some(403),
+        // As for watches: 401 is about the credential, 5xx or no answer about the server.
+        doubtful: code.is_none_or(|code| code == 401 || code >= 500),
+    };
+    // A list without parameters is a plain GET of the path.
+    let request = Request::new(path)
+        .list(&ListParams::default())
+        .map_err(|error| refusal(error.to_string(), None))?;
+    match timeout(ANSWER, client.request::<T>(request)).await {
+        Ok(Ok(document)) => Ok(Some(document)),
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
+        Ok(Err(error)) => {
+            let code = match &error {
+                kube::Error::Api(status) => Some(status.code),
+                _ => None,
+            };
+            Err(refusal(explain(&error), code))
+        }
+        Err(_) => Err(refusal(
+            format!("no answer within {} s", ANSWER.as_secs()),
+            None,
+        )),
+    }
+}

@@ -1,0 +1,246 @@
+//! Keeps a watch for everything of interest, and for nothing else.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event as KubernetesEvent;
+use kube::api::{Api, ApiResource, DynamicObject};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::connect::Shared;
+use super::discovery::{Kind, Kinds, discover};
+use super::follow::{Change, Followed, name_of};
+use crate::decide::{Addon, ApplyFailure, ClusterEvent, Detail, Interests};
+use crate::manifest::ObjectRef;
+use crate::readiness::ObjectSeen;
+
+/// Where RKE2 keeps its Addons (k3s `pkg/deploy/controller.go`).
+const ADDONS_NAMESPACE: &str = "kube-system";
+/// Reasons of the events with which RKE2 says that it could not apply a file.
+const FAILURES: &[&str] = &[
+    "ReadManifestFailed",
+    "ParseManifestFailed",
+    "ValidateManifestFailed",
+    "ApplyManifestFailed",
+];
+
+/// A task that ends with its handle.
+pub(super) struct Task(AbortHandle);
+
+impl Task {
+    pub(super) fn start(work: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(work).abort_handle())
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Watches what is of interest for as long as the session lives.
+pub(super) async fn watches(shared: &Arc<Shared>, mut interests: watch::Receiver<Interests>) {
+    let kinds: Arc<Kinds> = Arc::new(watch::Sender::new(HashMap::new()));
+    let _standing = [
+        Task::start(discover(shared.clone(), kinds.clone(), interests.clone())),
+        Task::start(addons(shared.clone())),
+        Task::start(failures(shared.clone())),
+    ];
+    let mut objects: BTreeMap<(ObjectRef, Detail), Task> = BTreeMap::new();
+    loop {
+        {
+            let interests = interests.borrow_and_update();
+            objects.retain(|(object, detail), _| interests.objects.get(object) == Some(detail));
+            for (object, detail) in &interests.objects {
+                objects.entry((object.clone(), *detail)).or_insert_with(|| {
+                    let work = one(shared.clone(), kinds.clone(), object.clone(), *detail);
+                    Task::start(work)
+                });
+            }
+        }
+        if interests.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Watches one object, from the moment its kind is served.
+async fn one(shared: Arc<Shared>, kinds: Arc<Kinds>, object: ObjectRef, detail: Detail) {
+    let mut known = kinds.subscribe();
+    let mut told = None;
+    let kind = object.group_kind();
+    let (resource, namespaced) = loop {
+        let seen = match known.borrow_and_update().get(&kind) {
+            Some(Kind::Served {
+                resource,
+                namespaced,
+            }) => break (resource.clone(), *namespaced),
+            // Nothing of a kind exists that the API does not serve.
+            Some(Kind::NotServed) => Some(ObjectSeen::Absent),
+            Some(Kind::Unknown(why)) => Some(ObjectSeen::Unknown { why: why.clone() }),
+            None => None,
+        };
+        if let Some(seen) = seen
+            && told.as_ref() != Some(&seen)
+        {
+            told = Some(seen.clone());
+            let event = ClusterEvent::Object(object.clone(), seen);
+            if shared.events.send(event).await.is_err() {
+                return;
+            }
+        }
+        if known.changed().await.is_err() {
+            return;
+        }
+    };
+    let client = shared.client.clone();
+    let api = if namespaced {
+        let namespace = object.namespace.as_deref().unwrap_or("default");
+        Api::<DynamicObject>::namespaced_with(client, namespace, &resource)
+    } else {
+        Api::<DynamicObject>::all_with(client, &resource)
+    };
+    let followed = Followed {
+        api,
+        detail,
+        fields: Some(format!("metadata.name={}", object.name)),
+    };
+    let present = |value: Value| ObjectSeen::Present(Arc::new(typed(value, &resource)));
+    followed
+        .follow(&shared, |change| {
+            let seen = match change {
+                // The selector leaves one; a server that ignores it is not believed.
+                Change::Listed(objects) => objects
+                    .into_iter()
+                    .find(|found| name_of(found) == object.name)
+                    .map_or(ObjectSeen::Absent, present),
+                Change::Applied(value) if name_of(&value) == object.name => present(value),
+                Change::Gone(value) if name_of(&value) == object.name => ObjectSeen::Absent,
+                Change::Applied(_) | Change::Gone(_) => return Vec::new(),
+                Change::Failed {
+                    not_found: true, ..
+                } => ObjectSeen::Absent,
+                Change::Failed { why, .. } => ObjectSeen::Unknown { why },
+            };
+            vec![ClusterEvent::Object(object.clone(), seen)]
+        })
+        .await;
+}
+
+/// Lists leave out what each of their items is.
+fn typed(mut value: Value, resource: &ApiResource) -> Value {
+    if let Some(object) = value.as_object_mut() {
+        object.insert("apiVersion".to_owned(), resource.api_version.clone().into());
+        object.insert("kind".to_owned(), resource.kind.clone().into());
+    }
+    value
+}
+
+/// Watches RKE2's Addons: which content of which file was applied.
+async fn addons(shared: Arc<Shared>) {
+    let resource = ApiResource {
+        group: "k3s.cattle.io".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "k3s.cattle.io/v1".to_owned(),
+        kind: "Addon".to_owned(),
+        plural: "addons".to_owned(),
+    };
+    let followed = Followed {
+        api: Api::<DynamicObject>::namespaced_with(
+            shared.client.clone(),
+            ADDONS_NAMESPACE,
+            &resource,
+        ),
+        detail: Detail::Full,
+        fields: None,
+    };
+    followed
+        .follow(&shared, |change| {
+            let event = match change {
+                Change::Listed(addons) => ClusterEvent::Addons(
+                    addons
+                        .iter()
+                        .map(|addon| (name_of(addon).to_owned(), addon_of(addon)))
+                        .collect(),
+                ),
+                Change::Applied(addon) => {
+                    ClusterEvent::Addon(name_of(&addon).to_owned(), Some(addon_of(&addon)))
+                }
+                Change::Gone(addon) => ClusterEvent::Addon(name_of(&addon).to_owned(), None),
+                // RKE2 registers the kind while it starts. What was listed stays known.
+                Change::Failed { why, .. } => {
+                    tracing::trace!("RKE2's Addons cannot be listed: {why}");
+                    return Vec::new();
+                }
+            };
+            vec![event]
+        })
+        .await;
+}
+
+fn addon_of(addon: &Value) -> Addon {
+    let text = |key: &str| addon["spec"][key].as_str().unwrap_or_default().to_owned();
+    Addon {
+        checksum: text("checksum"),
+        source: text("source"),
+    }
+}
+
+/// Watches the events with which RKE2 says that it could not apply a file.
+async fn failures(shared: Arc<Shared>) {
+    let resource = ApiResource::erase::<KubernetesEvent>(&());
+    let followed = Followed {
+        api: Api::<DynamicObject>::namespaced_with(
+            shared.client.clone(),
+            ADDONS_NAMESPACE,
+            &resource,
+        ),
+        detail: Detail::Full,
+        fields: Some("involvedObject.kind=Addon,type=Warning".to_owned()),
+    };
+    followed
+        .follow(&shared, |change| {
+            let events = match change {
+                Change::Listed(events) => events,
+                Change::Applied(event) => vec![event],
+                Change::Gone(_) => return Vec::new(),
+                Change::Failed { why, .. } => {
+                    tracing::trace!("RKE2's events cannot be listed: {why}");
+                    return Vec::new();
+                }
+            };
+            events
+                .iter()
+                .filter_map(failure_of)
+                .map(|(addon, failure)| ClusterEvent::ApplyFailed { addon, failure })
+                .collect()
+        })
+        .await;
+}
+
+/// Longest message that is kept: RKE2 joins the errors of all objects of a file.
+const MESSAGE: usize = 2048;
+
+fn failure_of(event: &Value) -> Option<(String, ApplyFailure)> {
+    let reason = event["reason"].as_str()?;
+    if !FAILURES.contains(&reason) {
+        return None;
+    }
+    let at = ["lastTimestamp", "eventTime"]
+        .iter()
+        .find_map(|key| event[key].as_str())
+        .or_else(|| event["metadata"]["creationTimestamp"].as_str())?;
+    let message = event["message"].as_str().unwrap_or_default();
+    Some((
+        event["involvedObject"]["name"].as_str()?.to_owned(),
+        ApplyFailure {
+            reason: reason.to_owned(),
+            message: message.chars().take(MESSAGE).collect(),
+            at: at.parse::<Timestamp>().ok()?,
+        },
+    ))
+}

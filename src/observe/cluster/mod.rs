@@ -1,0 +1,74 @@
+//! Observes the cluster: what something waits for, and nothing else.
+//!
+//! ```text
+//!   kubeconfig ──> session ─┬─ health: does kube-apiserver answer?
+//!                           ├─ kinds: discovery of the groups that are waited for
+//!   Interests ─────────────>├─ one watch per object
+//!                           └─ Addons, and RKE2's failure events
+//!                                └──> ClusterEvent
+//! ```
+//!
+//! No API yet is normal and quiet. Whatever goes wrong with a request becomes an observation,
+//! `Unknown` with the reason; it is asked again with growing pauses. A session ends when its
+//! credential is refused or the kubeconfig changes, and the next one reads it anew.
+
+mod backoff;
+mod connect;
+mod discovery;
+mod follow;
+mod interests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use self::backoff::Backoff;
+pub(in crate::observe) use self::backoff::spread;
+use self::connect::{Credential, End};
+use crate::decide::{ClusterEvent, Interests};
+
+/// How long a request may take. Watches are longer, and are bounded in [`follow`].
+const ANSWER: Duration = Duration::from_secs(15);
+
+/// Where everything that was observed goes.
+type Events = mpsc::Sender<ClusterEvent>;
+
+/// Observes until the receiver of the events is gone.
+pub async fn observe(
+    kubeconfig: PathBuf,
+    interests: watch::Receiver<Interests>,
+    events: mpsc::Sender<ClusterEvent>,
+) {
+    let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(10));
+    let mut said = String::new();
+    while !events.is_closed() {
+        let why = match Credential::read(&kubeconfig).await {
+            Ok(credential) => {
+                let session = connect::session(&credential, &interests, &events);
+                match session.await {
+                    End::Closed => return,
+                    // It answered before: ask again at once with what the file says now.
+                    End::CredentialChanged => {
+                        pauses.reset();
+                        continue;
+                    }
+                    End::Refused(why) => why,
+                }
+            }
+            Err(why) => why,
+        };
+        if why != said {
+            tracing::trace!("the cluster cannot be asked: {why}");
+            said.clone_from(&why);
+            if events
+                .send(ClusterEvent::ApiUnreachable { why })
+                .await
+                .is_err()
+            {
+                return;
+            }
+        }
+        pauses.wait().await;
+    }
+}

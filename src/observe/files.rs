@@ -1,0 +1,298 @@
+//! Watches the manifests directory with inotify.
+//!
+//! ```text
+//!   inotify ──> FileEvent ──> the driver: marks what is new at once, then scans
+//! ```
+//!
+//! While the directory does not exist its nearest existing ancestor is watched. Events are hints:
+//! what counts is the scan that follows. Nobody is told when a directory is mounted over, so
+//! [`FileWatch::aim`] compares what is watched with what the path means now, before every scan.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::manifest::{MARKER_SUFFIX, is_manifest_name};
+
+/// A hint that something changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileEvent {
+    /// A manifest file is new or being written and may be half there.
+    Writing {
+        /// Path below the manifests directory.
+        path: String,
+    },
+    /// A manifest file is whole: it was closed after writing, or renamed into place.
+    Written {
+        /// Path below the manifests directory.
+        path: String,
+    },
+    /// A directory is new. What is created in it before the watch reaches it raises no event.
+    Directory,
+    /// Something else changed: a marker, a removal. Or events were lost.
+    Changed,
+    /// A request was laid into the spool.
+    Request,
+}
+
+/// The watch on one directory.
+pub struct FileWatch {
+    directory: PathBuf,
+    spool: PathBuf,
+    spool_watched: bool,
+    watcher: RecommendedWatcher,
+    aimed: Option<Aim>,
+}
+
+/// What is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Aim {
+    path: PathBuf,
+    /// Device and inode: a directory that was replaced or mounted over is another one.
+    id: (u64, u64),
+}
+
+impl FileWatch {
+    /// A watch that tells `events` of what happens below `directory`, once it is aimed, and of
+    /// requests laid into `spool`.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no inotify instance left.
+    pub fn new(
+        directory: PathBuf,
+        spool: PathBuf,
+        events: UnboundedSender<FileEvent>,
+    ) -> notify::Result<Self> {
+        let below = directory.clone();
+        let requests = spool.clone();
+        let handler = move |event: notify::Result<Event>| {
+            let event = match event {
+                Ok(event) if in_spool(&requests, &event) => request(&event),
+                Ok(event) => interpret(&below, &event),
+                // Overflow and exhausted watches: the rescan sees what the events would have told.
+                Err(_) => Some(FileEvent::Changed),
+            };
+            if let Some(event) = event {
+                // The driver is gone: so is the daemon.
+                let _ = events.send(event);
+            }
+        };
+        let config = notify::Config::default().with_follow_symlinks(false);
+        Ok(Self {
+            watcher: RecommendedWatcher::new(handler, config)?,
+            directory,
+            spool,
+            spool_watched: false,
+            aimed: None,
+        })
+    }
+
+    /// Points the watch at the directory, or at its nearest existing ancestor. To be called before
+    /// every scan; costs one `stat` while nothing changed. True when it points somewhere new.
+    ///
+    /// # Errors
+    ///
+    /// When nothing can be watched (`fs.inotify.max_user_watches`): the regular rescan goes on.
+    pub fn aim(&mut self) -> notify::Result<bool> {
+        if !self.spool_watched && self.spool.is_dir() {
+            self.watcher
+                .watch(&self.spool, RecursiveMode::NonRecursive)?;
+            self.spool_watched = true;
+        }
+        // The directory can come while the watch on its ancestor is being set.
+        for _ in 0..8 {
+            let target = nearest(&self.directory).map_err(notify::Error::io)?;
+            if self.aimed.as_ref() == Some(&target) {
+                return Ok(false);
+            }
+            self.release();
+            let mode = if target.path == self.directory {
+                RecursiveMode::Recursive
+            } else {
+                RecursiveMode::NonRecursive
+            };
+            match self.watcher.watch(&target.path, mode) {
+                Ok(()) => self.aimed = Some(target.clone()),
+                Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => continue,
+                Err(error) => return Err(error),
+            }
+            if nearest(&self.directory).is_ok_and(|now| now == target) {
+                return Ok(true);
+            }
+        }
+        Ok(true)
+    }
+
+    fn release(&mut self) {
+        if let Some(aim) = self.aimed.take() {
+            // A directory that is gone took its watch along.
+            let _ = self.watcher.unwatch(&aim.path);
+        }
+    }
+}
+
+fn nearest(directory: &Path) -> io::Result<Aim> {
+    let mut path = directory;
+    loop {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => {
+                return Ok(Aim {
+                    path: path.to_owned(),
+                    id: (found.dev(), found.ino()),
+                });
+            }
+            Ok(_) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) => {}
+            Err(error) => return Err(error),
+        }
+        path = path.parent().ok_or_else(|| {
+            io::Error::other(format!("no directory above {}", directory.display()))
+        })?;
+    }
+}
+
+/// What an inotify event means. Reading is no change; our own temporary files are none either.
+fn interpret(directory: &Path, event: &Event) -> Option<FileEvent> {
+    if event.need_rescan() {
+        return Some(FileEvent::Changed);
+    }
+    if let EventKind::Access(access) = event.kind
+        && access != AccessKind::Close(AccessMode::Write)
+    {
+        return None;
+    }
+    let path = event.paths.last()?;
+    let Ok(below) = path.strip_prefix(directory) else {
+        // An ancestor: the directory may have come or gone.
+        return Some(FileEvent::Changed);
+    };
+    let Some(name) = below.file_name() else {
+        // The directory itself came, went or was replaced.
+        return Some(FileEvent::Changed);
+    };
+    let name = name.to_str();
+    let Some((name, below)) = name.zip(below.to_str()) else {
+        return Some(FileEvent::Changed);
+    };
+    if name.starts_with(".windrow-") {
+        return None;
+    }
+    if name.ends_with(MARKER_SUFFIX) {
+        // Closing it tells nothing that creating it did not.
+        let touched = matches!(
+            event.kind,
+            EventKind::Modify(ModifyKind::Metadata(_)) | EventKind::Access(_)
+        );
+        return (!touched).then_some(FileEvent::Changed);
+    }
+    let path = below.to_owned();
+    match event.kind {
+        EventKind::Create(CreateKind::Folder) => Some(FileEvent::Directory),
+        EventKind::Modify(ModifyKind::Name(RenameMode::To))
+            if path_is_directory(directory, below) =>
+        {
+            Some(FileEvent::Directory)
+        }
+        _ if !is_manifest_name(name) => None,
+        EventKind::Create(_) if is_open_for_writing(directory, below) => {
+            Some(FileEvent::Writing { path })
+        }
+        EventKind::Modify(ModifyKind::Data(_)) => Some(FileEvent::Writing { path }),
+        EventKind::Create(_)
+        | EventKind::Access(_)
+        | EventKind::Modify(ModifyKind::Name(RenameMode::To | RenameMode::Both)) => {
+            Some(FileEvent::Written { path })
+        }
+        _ => Some(FileEvent::Changed),
+    }
+}
+
+fn path_is_directory(directory: &Path, path: &str) -> bool {
+    fs::symlink_metadata(directory.join(path)).is_ok_and(|found| found.is_dir())
+}
+
+fn in_spool(spool: &Path, event: &Event) -> bool {
+    event
+        .paths
+        .last()
+        .is_some_and(|path| path.parent() == Some(spool))
+}
+
+fn request(event: &Event) -> Option<FileEvent> {
+    let whole = matches!(
+        event.kind,
+        EventKind::Access(AccessKind::Close(AccessMode::Write))
+            | EventKind::Modify(ModifyKind::Name(RenameMode::To))
+            | EventKind::Create(_)
+    );
+    whole.then_some(FileEvent::Request)
+}
+
+/// A regular file with one name that was just created is being written by whoever created it; a
+/// link, a FIFO or a second name of a whole file is not.
+fn is_open_for_writing(directory: &Path, path: &str) -> bool {
+    fs::symlink_metadata(directory.join(path))
+        .is_ok_and(|found| found.is_file() && found.nlink() == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use notify::event::{MetadataKind, RemoveKind};
+
+    use super::*;
+
+    fn meaning(kind: EventKind, path: &str) -> Option<FileEvent> {
+        let event = Event::new(kind).add_path(PathBuf::from(path));
+        interpret(Path::new("/data/server/manifests"), &event)
+    }
+
+    #[test]
+    fn the_directory_itself_and_what_is_above_it_are_worth_a_look() {
+        let created = EventKind::Create(CreateKind::Folder);
+        for path in ["/data/server/manifests", "/data/server", "/data/other"] {
+            assert_eq!(meaning(created, path), Some(FileEvent::Changed), "{path}");
+        }
+        let removed = EventKind::Remove(RemoveKind::Folder);
+        assert_eq!(
+            meaning(removed, "/data/server/manifests"),
+            Some(FileEvent::Changed)
+        );
+    }
+
+    #[test]
+    fn reading_and_windrows_own_temporary_files_are_no_news() {
+        let opened = EventKind::Access(AccessKind::Open(AccessMode::Any));
+        let read = EventKind::Access(AccessKind::Close(AccessMode::Read));
+        for kind in [opened, read] {
+            assert_eq!(meaning(kind, "/data/server/manifests/a.yaml"), None);
+        }
+        let created = EventKind::Create(CreateKind::File);
+        let own = "/data/server/manifests/.windrow-x.tmp";
+        assert_eq!(meaning(created, own), None);
+        let touched = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
+        assert_eq!(meaning(touched, "/data/server/manifests/a.yaml.skip"), None);
+    }
+
+    #[test]
+    fn a_file_is_whole_once_it_is_closed_or_renamed_into_place() {
+        let path = "sub/a.yaml".to_owned();
+        let full = "/data/server/manifests/sub/a.yaml";
+        let written = Some(FileEvent::Written { path: path.clone() });
+        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        assert_eq!(meaning(closed, full), written);
+        let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+        assert_eq!(meaning(renamed, full), written);
+        let modified = EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Any));
+        assert_eq!(meaning(modified, full), Some(FileEvent::Writing { path }));
+    }
+}

@@ -1,0 +1,12 @@
+//! Adapters that fill an observation: what is on the disk, on the bus and in the cluster, as values.
+//! They decide nothing and change nothing.
+
+pub mod cluster;
+pub mod files;
+pub mod platform;
+pub mod probes;
+pub mod process;
+pub mod requests;
+pub mod rke2;
+pub mod scan;
+pub mod systemd;

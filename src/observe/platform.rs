@@ -1,0 +1,99 @@
+//! What the node is, as far as its files tell.
+
+use std::fs;
+
+use crate::layout::Layout;
+use crate::manifest::sha256_hex;
+use crate::rules::Platform;
+
+/// Files that only a Harvester node has. The installer writes them before the first boot of the
+/// installed system.
+///
+/// rancherd's own configuration is not among them: rancherd installs other clusters too.
+const HARVESTER: &[&str] = &[
+    "/oem/harvester.config",
+    "/etc/harvester-release.yaml",
+    "/etc/rancher/rancherd/config.yaml.d/10-harvester.yaml",
+];
+/// Where RKE2 is installed, and what it makes.
+const RKE2: &[&str] = &[
+    "/etc/rancher/rke2",
+    "/usr/local/bin/rke2",
+    "/usr/bin/rke2",
+    "/opt/rke2/bin/rke2",
+    "/usr/local/lib/systemd/system/rke2-server.service",
+    "/usr/lib/systemd/system/rke2-server.service",
+];
+
+/// What the node is; `None` when its files do not tell (yet).
+pub fn detect(layout: &Layout) -> Option<Platform> {
+    let exists = |path: &str| fs::symlink_metadata(layout.path(path)).is_ok();
+    if HARVESTER.iter().any(|path| exists(path)) || oem_names_harvester(layout) {
+        return Some(Platform::Harvester);
+    }
+    RKE2.iter()
+        .any(|path| exists(path))
+        .then_some(Platform::Rke2)
+}
+
+/// `/oem/9?_custom.yaml`: what the installer leaves for yip.
+fn oem_names_harvester(layout: &Layout) -> bool {
+    let Ok(entries) = fs::read_dir(layout.path("/oem")) else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_custom = name.len() == "90_custom.yaml".len()
+            && name.starts_with('9')
+            && name.ends_with("_custom.yaml");
+        is_custom
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && fs::read(entry.path()).is_ok_and(|content| {
+                content
+                    .to_ascii_lowercase()
+                    .windows(b"harvester".len())
+                    .any(|window| window == b"harvester")
+            })
+    })
+}
+
+/// Which cluster the node's RKE2 belongs to: SHA-256 of its server CA; `None` until RKE2 has started
+/// for the first time, and after it was removed.
+pub fn cluster(layout: &Layout) -> Option<String> {
+    let ca = fs::read(layout.server_ca()).ok()?;
+    Some(sha256_hex(&ca))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_what_its_files_say_and_harvester_before_rke2() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let write = |path: &str, text: &str| {
+            let path = layout.path(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        assert_eq!(detect(&layout), None);
+        write("/etc/rancher/rke2/config.yaml", "");
+        assert_eq!(detect(&layout), Some(Platform::Rke2));
+        write("/oem/90_custom.yaml", "stages: {}\n");
+        write("/oem/something_custom.yaml", "harvester\n");
+        assert_eq!(detect(&layout), Some(Platform::Rke2));
+        write("/oem/99_custom.yaml", "name: Harvester Configuration\n");
+        assert_eq!(detect(&layout), Some(Platform::Harvester));
+        fs::remove_file(layout.path("/oem/99_custom.yaml")).unwrap();
+        write("/etc/rancher/rancherd/config.yaml", "");
+        assert_eq!(
+            detect(&layout),
+            Some(Platform::Rke2),
+            "rancherd alone is not Harvester"
+        );
+        write("/oem/harvester.config", "");
+        assert_eq!(detect(&layout), Some(Platform::Harvester));
+    }
+}

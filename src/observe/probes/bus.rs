@@ -1,0 +1,160 @@
+//! systemd and timedate1 over D-Bus: properties are read, nothing is called that changes anything.
+
+use std::collections::HashMap;
+
+use tokio::sync::Mutex;
+use zbus::{OwnedObjectPath, OwnedVariant};
+
+const SYSTEMD: &str = "org.freedesktop.systemd1";
+const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
+const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+const UNIT: &str = "org.freedesktop.systemd1.Unit";
+const SERVICE: &str = "org.freedesktop.systemd1.Service";
+const TIMEDATE: &str = "org.freedesktop.timedate1";
+const TIMEDATE_PATH: &str = "/org/freedesktop/timedate1";
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+
+/// The system bus, connected when it is first asked and again after it was lost.
+pub(super) struct Bus {
+    address: Option<String>,
+    connection: Mutex<Option<zbus::Connection>>,
+}
+
+/// A unit, as systemd has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Unit {
+    /// `loaded`, `not-found`, `masked`, `bad-setting`, `error`…
+    pub(super) load: String,
+    /// `active`, `activating`, `inactive`, `failed`…
+    pub(super) active: String,
+    /// `running`, `start`, `auto-restart`…
+    pub(super) sub: String,
+    /// `enabled`, `disabled`, `masked`…
+    pub(super) file: String,
+    /// How often it was started anew by itself.
+    pub(super) restarts: u32,
+    /// `success`, `exit-code`, `signal`…
+    pub(super) result: String,
+}
+
+impl Bus {
+    pub(super) fn new(address: Option<String>) -> Self {
+        Self {
+            address,
+            connection: Mutex::default(),
+        }
+    }
+
+    /// A service unit. One that does not exist is `not-found`, not an error.
+    pub(super) async fn unit(&self, name: &str) -> Result<Unit, String> {
+        let path: OwnedObjectPath = self
+            .call(SYSTEMD, MANAGER_PATH, MANAGER, "LoadUnit", &(name,))
+            .await?;
+        let unit = self.properties(path.as_str(), UNIT).await?;
+        let service = self.properties(path.as_str(), SERVICE).await;
+        let text = |all: &HashMap<String, OwnedVariant>, key: &str| -> String {
+            all.get(key)
+                .and_then(|value| <&str>::try_from(value).ok())
+                .unwrap_or_default()
+                .to_owned()
+        };
+        // A unit that is not there has no service properties.
+        let service = service.unwrap_or_default();
+        Ok(Unit {
+            load: text(&unit, "LoadState"),
+            active: text(&unit, "ActiveState"),
+            sub: text(&unit, "SubState"),
+            file: text(&unit, "UnitFileState"),
+            restarts: service
+                .get("NRestarts")
+                .and_then(|value| u32::try_from(value).ok())
+                .unwrap_or_default(),
+            result: text(&service, "Result"),
+        })
+    }
+
+    /// Does the machine shut down?
+    pub(super) async fn stopping(&self) -> Result<bool, String> {
+        let state: OwnedVariant = self
+            .call(
+                SYSTEMD,
+                MANAGER_PATH,
+                PROPERTIES,
+                "Get",
+                &(MANAGER, "SystemState"),
+            )
+            .await?;
+        Ok(<&str>::try_from(&state).is_ok_and(|state| state == "stopping"))
+    }
+
+    /// Is the clock synchronised?
+    pub(super) async fn synchronised(&self) -> Result<bool, String> {
+        let value: OwnedVariant = self
+            .call(
+                TIMEDATE,
+                TIMEDATE_PATH,
+                PROPERTIES,
+                "Get",
+                &(TIMEDATE, "NTPSynchronized"),
+            )
+            .await?;
+        bool::try_from(&value).map_err(|error| error.to_string())
+    }
+
+    async fn properties(
+        &self,
+        path: &str,
+        interface: &str,
+    ) -> Result<HashMap<String, OwnedVariant>, String> {
+        self.call(SYSTEMD, path, PROPERTIES, "GetAll", &(interface,))
+            .await
+    }
+
+    async fn call<T, B>(
+        &self,
+        service: &str,
+        path: &str,
+        interface: &str,
+        method: &str,
+        body: &B,
+    ) -> Result<T, String>
+    where
+        T: serde::de::DeserializeOwned + zbus::zvariant::Type,
+        B: serde::Serialize + zbus::zvariant::DynamicType,
+    {
+        let connection = self.connection().await?;
+        let answer = connection
+            .call_method(Some(service), path, Some(interface), method, body)
+            .await;
+        match answer {
+            Ok(message) => message
+                .body()
+                .deserialize::<T>()
+                .map_err(|error| error.to_string()),
+            Err(error) => {
+                if !matches!(error, zbus::Error::MethodError(..)) {
+                    // The bus itself: connect anew next time.
+                    *self.connection.lock().await = None;
+                }
+                Err(error.to_string())
+            }
+        }
+    }
+
+    async fn connection(&self) -> Result<zbus::Connection, String> {
+        let mut known = self.connection.lock().await;
+        if let Some(connection) = &*known {
+            return Ok(connection.clone());
+        }
+        let connected = match &self.address {
+            None => zbus::Connection::system().await,
+            Some(address) => {
+                let builder = zbus::connection::Builder::address(address.as_str());
+                builder.build().await
+            }
+        };
+        let connection = connected.map_err(|error| format!("the system bus: {error}"))?;
+        *known = Some(connection.clone());
+        Ok(connection)
+    }
+}

@@ -1,0 +1,248 @@
+//! What kube-apiserver says: of itself, of the own Node, of Harvester's parts.
+
+use serde_json::Value;
+
+use super::Asked;
+use super::kubernetes::{Ask, Credential, NoReply, asked, object, words};
+use super::world::World;
+use crate::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
+
+/// kube-apiserver's `/readyz` with the credential that the node has.
+pub(super) async fn apiserver(world: &World, role: Role, node: &str) -> ProbeOutcome {
+    let credential = World::credential(role);
+    let unknown = |why: String| ProbeOutcome::unknown(asked(Ask::Readyz, credential, node), why);
+    match world.kubernetes.get(Ask::Readyz, credential, node).await {
+        Ok(reply) if reply.status == 200 => ProbeOutcome::Passed,
+        Ok(reply) if matches!(reply.status, 401 | 403 | 404 | 429) => unknown(words(&reply)),
+        Ok(reply) => ProbeOutcome::failed(failed_checks(&reply.body, reply.status)),
+        // It is there to be asked or it is not: silence of its own endpoint is an answer.
+        Err(none @ (NoReply::Down(_) | NoReply::Late)) => ProbeOutcome::failed(none.say()),
+        Err(NoReply::Other(why)) => unknown(why),
+    }
+}
+
+/// The names in `[-]etcd failed: reason withheld`.
+fn failed_checks(body: &[u8], status: u16) -> String {
+    let text = String::from_utf8_lossy(body);
+    let failed: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("[-]")?.split(' ').next())
+        .collect();
+    match failed.as_slice() {
+        [] => format!("HTTP {status}"),
+        failed => format!("{} failed", failed.join(", ")),
+    }
+}
+
+/// The own Node: its condition, not its existence. What is done to the node stands there too.
+pub(super) async fn own_node(world: &World, role: Role, node: &str) -> Asked {
+    let credential = World::credential(role);
+    let absent = format!("there is no Node {node} yet");
+    let found = object(&world.kubernetes, Ask::OwnNode, credential, node, &absent).await;
+    let value = match found {
+        Ok(value) => value,
+        Err(outcome) => return outcome.into(),
+    };
+    let events = vec![
+        NodeEvent::Transition(Transition::Drain, draining(&value)),
+        NodeEvent::Transition(Transition::Promotion, promoting(&value)),
+    ];
+    Asked {
+        outcome: condition(&value, "Ready")
+            .unwrap_or_else(|| ProbeOutcome::failed("its kubelet has not reported yet")),
+        events,
+    }
+}
+
+/// Harvester taints a node before Rancher drains it.
+fn draining(node: &Value) -> Option<String> {
+    let taints = node["spec"]["taints"].as_array()?;
+    let drain = taints
+        .iter()
+        .any(|taint| taint["key"] == "kubevirt.io/drain");
+    drain.then(|| "the taint kubevirt.io/drain".to_owned())
+}
+
+fn promoting(node: &Value) -> Option<String> {
+    let status = node["metadata"]["annotations"]["harvesterhci.io/promote-status"].as_str()?;
+    (status == "running").then(|| "Harvester's promotion job runs".to_owned())
+}
+
+/// A condition that has to be True; `None` when the object has none of the type.
+fn condition(object: &Value, kind: &str) -> Option<ProbeOutcome> {
+    let condition = object["status"]["conditions"]
+        .as_array()?
+        .iter()
+        .find(|condition| condition["type"] == kind)?;
+    if condition["status"] == "True" {
+        return Some(ProbeOutcome::Passed);
+    }
+    let text = |key: &str| condition[key].as_str().unwrap_or_default().trim();
+    let why = match (text("reason"), text("message")) {
+        ("", "") => format!("{kind} is {}", text("status")),
+        (reason, "") => reason.to_owned(),
+        ("", message) => message.to_owned(),
+        (reason, message) => format!("{reason}: {message}"),
+    };
+    Some(ProbeOutcome::failed(why.replace('\n', " ")))
+}
+
+/// Rancher's Deployment.
+pub(super) async fn rancher(world: &World, node: &str) -> ProbeOutcome {
+    let absent = "Rancher is not installed yet";
+    match admin(world, Ask::Rancher, node, absent).await {
+        Ok(deployment) => condition(&deployment, "Available")
+            .unwrap_or_else(|| ProbeOutcome::failed("its Deployment has no status yet")),
+        Err(outcome) => outcome,
+    }
+}
+
+/// Harvester's chart, on day 0.
+pub(super) async fn managed_chart(world: &World, node: &str) -> ProbeOutcome {
+    let absent = "ManagedChart fleet-local/harvester does not exist yet";
+    match admin(world, Ask::ManagedChart, node, absent).await {
+        Ok(chart) => match condition(&chart, "Ready") {
+            Some(ProbeOutcome::Failed { why, .. }) if only_modified(&why) => ProbeOutcome::Passed,
+            Some(outcome) => outcome,
+            None => ProbeOutcome::failed("Fleet has not looked at it yet"),
+        },
+        Err(outcome) => outcome,
+    }
+}
+
+/// Fleet calls Modified what it has installed and somebody has changed since: that it was installed
+/// is what is asked here. (`NotReady(1) Modified(2) [Cluster …]` lists several states.)
+fn only_modified(message: &str) -> bool {
+    let states: Vec<&str> = message
+        .split([' ', ';'])
+        .take_while(|word| !word.starts_with('['))
+        .filter(|word| word.ends_with(')') && word.contains('('))
+        .collect();
+    !states.is_empty() && states.iter().all(|state| state.starts_with("Modified("))
+}
+
+/// A ready endpoint of Harvester's webhook: without one, every change is refused.
+pub(super) async fn webhook(world: &World, node: &str) -> ProbeOutcome {
+    let list = match admin(world, Ask::WebhookEndpoints, node, "it has none yet").await {
+        Ok(list) => list,
+        Err(outcome) => return outcome,
+    };
+    let ready = list["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|slice| slice["endpoints"].as_array())
+        .flatten()
+        // An absent `ready` means ready (discovery.k8s.io/v1).
+        .any(|endpoint| endpoint["conditions"]["ready"] != false);
+    match ready {
+        true => ProbeOutcome::Passed,
+        false => ProbeOutcome::failed("no pod of harvester-webhook is ready"),
+    }
+}
+
+/// Harvester's server keeps its settings; and is Harvester being upgraded?
+pub(super) async fn settings(world: &World, node: &str) -> Asked {
+    let absent = "Setting server-version does not exist";
+    let outcome = match admin(world, Ask::ServerVersion, node, absent).await {
+        Ok(_) => ProbeOutcome::Passed,
+        Err(outcome) => outcome,
+    };
+    let events = match admin(world, Ask::Upgrades, node, "").await {
+        Ok(list) => vec![NodeEvent::Transition(Transition::Upgrade, upgrading(&list))],
+        // Not known: what was known stays.
+        Err(_) => Vec::new(),
+    };
+    Asked { outcome, events }
+}
+
+fn upgrading(list: &Value) -> Option<String> {
+    let upgrade = list["items"].as_array()?.first()?;
+    let state = upgrade["metadata"]["labels"]["harvesterhci.io/upgradeState"].as_str()?;
+    (!matches!(state, "" | "Succeeded" | "Failed")).then(|| format!("Harvester: {state}"))
+}
+
+/// The storage network: the setting is there, and configured if it says anything.
+pub(super) async fn storage_network(world: &World, node: &str) -> ProbeOutcome {
+    let absent = "Setting storage-network does not exist yet";
+    let setting = match admin(world, Ask::StorageNetwork, node, absent).await {
+        Ok(setting) => setting,
+        Err(outcome) => return outcome,
+    };
+    if setting["value"].as_str().is_none_or(str::is_empty) {
+        return ProbeOutcome::Passed;
+    }
+    condition(&setting, "configured")
+        .unwrap_or_else(|| ProbeOutcome::failed("Harvester has not looked at it yet"))
+}
+
+async fn admin(world: &World, ask: Ask, node: &str, absent: &str) -> Result<Value, ProbeOutcome> {
+    object(&world.kubernetes, ask, Credential::Admin, node, absent).await
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_ready_by_its_condition_and_not_by_being_there() {
+        let node = |status: &str| {
+            json!({"status": {"conditions": [
+                {"type": "MemoryPressure", "status": "False"},
+                {"type": "Ready", "status": status, "reason": "KubeletNotReady",
+                 "message": "cni plugin not initialized"},
+            ]}})
+        };
+        assert_eq!(
+            condition(&node("True"), "Ready"),
+            Some(ProbeOutcome::Passed)
+        );
+        for status in ["False", "Unknown"] {
+            assert_eq!(
+                condition(&node(status), "Ready"),
+                Some(ProbeOutcome::failed(
+                    "KubeletNotReady: cni plugin not initialized"
+                ))
+            );
+        }
+        assert_eq!(condition(&json!({"status": {}}), "Ready"), None);
+    }
+
+    #[test]
+    fn a_chart_that_is_only_modified_was_installed() {
+        for (message, installed) in [
+            (
+                "Modified(1) [Cluster fleet-local/local]; deployment.apps harvester modified",
+                true,
+            ),
+            ("NotReady(1) [Cluster fleet-local/local]", false),
+            ("NotReady(1) Modified(1) [Cluster fleet-local/local]", false),
+            (
+                "WaitApplied(1) [Cluster fleet-local/local: Modified(1)]",
+                false,
+            ),
+            ("Modified by hand", false),
+            ("", false),
+        ] {
+            assert_eq!(only_modified(message), installed, "{message}");
+        }
+    }
+
+    #[test]
+    fn the_checks_that_failed_are_named() {
+        let body = b"[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/rbac failed: x\nreadyz check failed";
+        assert_eq!(failed_checks(body, 500), "etcd, poststarthook/rbac failed");
+        assert_eq!(failed_checks(b"oops", 503), "HTTP 503");
+    }
+
+    #[test]
+    fn an_upgrade_goes_on_until_it_succeeded_or_failed() {
+        let list = |state: &str| json!({"items": [{"metadata": {"labels": {"harvesterhci.io/upgradeState": state}}}]});
+        assert!(upgrading(&list("UpgradingNodes")).is_some());
+        assert_eq!(upgrading(&list("Succeeded")), None);
+        assert_eq!(upgrading(&list("Failed")), None);
+        assert_eq!(upgrading(&json!({"items": []})), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! Harvester seen from outside: its VIP, and what it says over it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::http::{Answer, NoAnswer, get};
+use super::kubernetes::{Ask, object};
+use super::world::{World, lock};
+use crate::readiness::node::{ProbeOutcome, Role};
+
+/// A connection takes no longer to be made.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Nor may finding the address out take the time that asking it needs.
+const LOOKUP: Duration = Duration::from_millis(1500);
+
+/// Does the VIP answer on this port?
+pub(super) async fn vip_port(world: &World, role: Role, node: &str, port: u16) -> ProbeOutcome {
+    let vip = match vip(world, role, node).await {
+        Ok(vip) => vip,
+        Err(outcome) => return outcome,
+    };
+    let connected = tokio::net::TcpStream::connect((vip.as_str(), port));
+    match tokio::time::timeout(PATIENCE, connected).await {
+        Ok(Ok(_)) => ProbeOutcome::Passed,
+        Ok(Err(error)) => ProbeOutcome::failed(format!("{vip} port {port}: {error}")),
+        Err(_) => ProbeOutcome::failed(format!(
+            "{vip} port {port}: no answer within {} s",
+            PATIENCE.as_secs()
+        )),
+    }
+}
+
+/// The VIP: from Harvester's own ConfigMap, which a server may read, else from the Service that
+/// carries it, else, on a node that joined, from the address it joined by. What was found stays
+/// found: the VIP is asked about just when kube-apiserver may be gone.
+async fn vip(world: &World, role: Role, node: &str) -> Result<String, ProbeOutcome> {
+    let looked = tokio::time::timeout(LOOKUP, look_up(world, role, node));
+    let none = match looked.await {
+        Ok(Ok(address)) => {
+            *lock(&world.vip) = Some(address.clone());
+            return Ok(address);
+        }
+        Ok(Err(outcome)) => outcome,
+        Err(_) => ProbeOutcome::unknown("the VIP's address", "kube-apiserver does not answer"),
+    };
+    let joined_by = || {
+        let rancherd = world.rancherd()?;
+        host(rancherd.str_at(&["server"])?)
+    };
+    let known = lock(&world.vip).clone();
+    known.or_else(joined_by).ok_or(none)
+}
+
+async fn look_up(world: &World, role: Role, node: &str) -> Result<String, ProbeOutcome> {
+    let credential = World::credential(role);
+    let absent = "there is no VIP yet";
+    let mut none = ProbeOutcome::failed(absent);
+    for ask in [Ask::Vip, Ask::Traefik, Ask::Expose] {
+        if !ask.allowed(credential) {
+            continue;
+        }
+        let found = object(&world.kubernetes, ask, credential, node, absent).await;
+        match found.as_ref().map(address) {
+            Ok(Some(address)) => return Ok(address),
+            Err(outcome @ ProbeOutcome::Unknown { .. }) => none = outcome.clone(),
+            Ok(None) | Err(_) => {}
+        }
+    }
+    Err(none)
+}
+
+/// The address in the ConfigMap or in the Service's status.
+fn address(object: &Value) -> Option<String> {
+    let in_config = object["data"]["ip"].as_str();
+    let in_status = object["status"]["loadBalancer"]["ingress"][0]["ip"].as_str();
+    in_config
+        .or(in_status)
+        .filter(|address| !address.is_empty())
+        .map(str::to_owned)
+}
+
+/// The host of `https://host:port`.
+fn host(url: &str) -> Option<String> {
+    let rest = url.trim().strip_prefix("https://")?;
+    let authority = rest.split('/').next()?;
+    let host = match authority.strip_prefix('[') {
+        Some(v6) => v6.split(']').next()?,
+        None => authority.split(':').next()?,
+    };
+    (!host.is_empty()).then(|| host.to_owned())
+}
+
+/// Harvester's own word. `/v1/harvester/readyz` (since v1.8) says most and wants the cluster token;
+/// where it does not exist, or the token is not taken, the question is the one that Harvester's
+/// console asks.
+pub(super) async fn ready(world: &World, role: Role, node: &str) -> ProbeOutcome {
+    let vip = match vip(world, role, node).await {
+        Ok(vip) => vip,
+        Err(outcome) => return outcome,
+    };
+    let authority = match vip.contains(':') {
+        true => format!("[{vip}]:{}", world.endpoints.vip_https),
+        false => format!("{vip}:{}", world.endpoints.vip_https),
+    };
+    let rancherd = world.rancherd();
+    let token = rancherd
+        .as_ref()
+        .and_then(|config| config.str_at(&["token"]));
+    if let Some(token) = token.filter(|token| !token.is_empty()) {
+        let url = format!("https://{authority}/v1/harvester/readyz");
+        match get(&world.http, &url, Some(token)).await {
+            Ok(answer) if matches!(answer.status, 401 | 403 | 404) => {}
+            other => return readyz(&url, other),
+        }
+    }
+    let url = format!("https://{authority}/v1/harvester/cluster/local");
+    cluster_local(&url, get(&world.http, &url, None).await)
+}
+
+fn readyz(url: &str, answer: Result<Answer, NoAnswer>) -> ProbeOutcome {
+    let answer = match usual(url, answer) {
+        Ok(answer) => answer,
+        Err(outcome) => return outcome,
+    };
+    let said: Option<Value> = serde_json::from_slice(&answer.body).ok();
+    match said.as_ref().and_then(|said| said["ready"].as_bool()) {
+        Some(true) => ProbeOutcome::Passed,
+        Some(false) => ProbeOutcome::failed(
+            said.as_ref()
+                .and_then(|said| said["msg"].as_str())
+                .unwrap_or("it says no more")
+                .to_owned(),
+        ),
+        None => ProbeOutcome::unknown(format!("GET {url}"), "the answer is not the one expected"),
+    }
+}
+
+fn cluster_local(url: &str, answer: Result<Answer, NoAnswer>) -> ProbeOutcome {
+    match usual(url, answer) {
+        Ok(_) => ProbeOutcome::Passed,
+        Err(outcome) => outcome,
+    }
+}
+
+/// What every answer but a 200 means.
+fn usual(url: &str, answer: Result<Answer, NoAnswer>) -> Result<Answer, ProbeOutcome> {
+    let asked = || format!("GET {url}");
+    match answer {
+        Ok(answer) if answer.status == 200 => Ok(answer),
+        Ok(answer) if matches!(answer.status, 401 | 403) => Err(ProbeOutcome::unknown(
+            asked(),
+            format!("HTTP {}", answer.status),
+        )),
+        Ok(answer) => Err(ProbeOutcome::failed(format!("HTTP {}", answer.status))),
+        Err(NoAnswer::Garbage(why)) => Err(ProbeOutcome::unknown(asked(), why)),
+        Err(none) => Err(ProbeOutcome::failed(none.say())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_vip_is_found_in_the_config_map_and_in_the_service() {
+        assert_eq!(
+            address(&json!({"data": {"ip": "10.0.0.9"}})).as_deref(),
+            Some("10.0.0.9")
+        );
+        let service = json!({"status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.9"}]}}});
+        assert_eq!(address(&service).as_deref(), Some("10.0.0.9"));
+        assert_eq!(address(&json!({"data": {"ip": ""}})), None);
+        assert_eq!(address(&json!({"status": {"loadBalancer": {}}})), None);
+    }
+
+    #[test]
+    fn the_address_that_a_node_joined_by_is_read_from_its_url() {
+        for (url, expected) in [
+            ("https://10.0.0.9:443", Some("10.0.0.9")),
+            ("https://vip.example:8443/x", Some("vip.example")),
+            ("https://[fd00::9]:443", Some("fd00::9")),
+            ("10.0.0.9", None),
+            ("https://", None),
+        ] {
+            assert_eq!(host(url).as_deref(), expected, "{url}");
+        }
+    }
+}

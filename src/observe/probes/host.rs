@@ -1,0 +1,263 @@
+//! The machine: routes, links, disks, memory, load, clock, ports. Read below the layout's root.
+
+use std::path::Path;
+
+use super::world::World;
+use crate::readiness::node::ProbeOutcome;
+
+/// Less free space than this, in percent: RKE2's kubelet evicts pods at 5.
+const SPACE_PERCENT: u64 = 10;
+/// Fewer free inodes than this, in percent.
+const INODES_PERCENT: u64 = 5;
+/// Less available memory than this, in percent.
+const MEMORY_PERCENT: u64 = 5;
+/// More processes that want to run, for each core, over the last 15 minutes.
+const LOAD_PER_CORE: f64 = 4.0;
+
+fn read(world: &World, path: &str) -> Result<String, ProbeOutcome> {
+    std::fs::read_to_string(world.layout.path(path))
+        .map_err(|error| ProbeOutcome::unknown(path, error.to_string()))
+}
+
+fn outcome(judged: Result<ProbeOutcome, ProbeOutcome>) -> ProbeOutcome {
+    judged.unwrap_or_else(|unknown| unknown)
+}
+
+/// Is there a way out?
+pub(super) fn default_route(world: &World) -> ProbeOutcome {
+    outcome((|| {
+        let v4 = read(world, "/proc/net/route")?;
+        // Not there where IPv6 is switched off.
+        let v6 = read(world, "/proc/net/ipv6_route").unwrap_or_default();
+        Ok(match has_default_v4(&v4) || has_default_v6(&v6) {
+            true => ProbeOutcome::Passed,
+            false => ProbeOutcome::failed("neither for IPv4 nor for IPv6"),
+        })
+    })())
+}
+
+/// `Iface Destination Gateway Flags RefCnt Use Metric Mask …`, in hexadecimal.
+fn has_default_v4(table: &str) -> bool {
+    const UP: u32 = 1;
+    table.lines().skip(1).any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let up = fields
+            .get(3)
+            .and_then(|flags| u32::from_str_radix(flags, 16).ok())
+            .is_some_and(|flags| flags & UP != 0);
+        up && fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000")
+    })
+}
+
+/// `destination prefix source prefix next-hop metric … device`. The kernel keeps a default route of
+/// its own on `lo`, which leads nowhere.
+fn has_default_v6(table: &str) -> bool {
+    table.lines().any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let zeros = |field: &str| field.bytes().all(|digit| digit == b'0');
+        fields.len() >= 10 && zeros(fields[0]) && zeros(fields[1]) && fields.last() != Some(&"lo")
+    })
+}
+
+/// Has a physical NIC a link?
+pub(super) fn carrier(world: &World) -> ProbeOutcome {
+    let directory = world.layout.path("/sys/class/net");
+    let entries = match std::fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) => return ProbeOutcome::unknown("/sys/class/net", error.to_string()),
+    };
+    let mut without = Vec::new();
+    for entry in entries.flatten() {
+        // What is made of software has no device behind it.
+        if !entry.path().join("device").exists() {
+            continue;
+        }
+        // Reading it is refused while the interface is down.
+        let carrier = std::fs::read_to_string(entry.path().join("carrier"));
+        if carrier.is_ok_and(|carrier| carrier.trim() == "1") {
+            return ProbeOutcome::Passed;
+        }
+        without.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    without.sort();
+    match without.as_slice() {
+        [] => ProbeOutcome::unknown("/sys/class/net", "there is no physical NIC"),
+        names => ProbeOutcome::failed(format!("{} without a link", names.join(", "))),
+    }
+}
+
+/// Which part of a file system is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scarce {
+    Space,
+    Inodes,
+}
+
+/// Free space or inodes where RKE2, etcd and images live.
+pub(super) fn disk(world: &World, scarce: Scarce) -> ProbeOutcome {
+    let data = world.layout.data_dir();
+    let mut seen = Vec::new();
+    let mut low = Vec::new();
+    for path in [
+        data.join("server/db"),
+        data.join("agent"),
+        data.to_owned(),
+        world.layout.path("/var/lib/kubelet"),
+        world.layout.path("/var/lib"),
+    ] {
+        let Ok(found) = nix::sys::statvfs::statvfs(&path) else {
+            continue;
+        };
+        if seen.contains(&found.filesystem_id()) {
+            continue;
+        }
+        seen.push(found.filesystem_id());
+        let (free, total, least) = match scarce {
+            Scarce::Space => (found.blocks_available(), found.blocks(), SPACE_PERCENT),
+            Scarce::Inodes => (found.files_available(), found.files(), INODES_PERCENT),
+        };
+        if let Some(percent) = percent(free, total).filter(|percent| *percent < least) {
+            low.push(format!("{}: {percent}% free", shown(world, &path)));
+        }
+    }
+    match (seen.is_empty(), low.is_empty()) {
+        (true, _) => ProbeOutcome::unknown("statvfs", "none of RKE2's directories is there"),
+        (_, true) => ProbeOutcome::Passed,
+        _ => ProbeOutcome::failed(low.join(", ")),
+    }
+}
+
+/// The path as it is on the node.
+fn shown(world: &World, path: &Path) -> String {
+    let inside = path.strip_prefix(world.layout.root()).unwrap_or(path);
+    Path::new("/").join(inside).display().to_string()
+}
+
+/// A file system that counts no inodes has none to run out of.
+fn percent(free: u64, total: u64) -> Option<u64> {
+    (u128::from(free) * 100)
+        .checked_div(u128::from(total))
+        .and_then(|percent| u64::try_from(percent).ok())
+}
+
+/// Memory that is available.
+pub(super) fn memory(world: &World) -> ProbeOutcome {
+    outcome((|| {
+        let text = read(world, "/proc/meminfo")?;
+        let figure = |name: &str| -> Option<u64> {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        };
+        let available = figure("MemAvailable").zip(figure("MemTotal"));
+        let percent = available
+            .and_then(|(free, total)| percent(free, total))
+            .ok_or_else(|| ProbeOutcome::unknown("/proc/meminfo", "it says no figures"))?;
+        Ok(match percent < MEMORY_PERCENT {
+            true => ProbeOutcome::failed(format!("{percent}% available")),
+            false => ProbeOutcome::Passed,
+        })
+    })())
+}
+
+/// The load of the last 15 minutes, by core.
+pub(super) fn load(world: &World) -> ProbeOutcome {
+    outcome((|| {
+        let text = read(world, "/proc/loadavg")?;
+        let cores = read(world, "/proc/stat")?
+            .lines()
+            .filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "))
+            .count();
+        let load: Option<f64> = text
+            .split_whitespace()
+            .nth(2)
+            .and_then(|load| load.parse().ok());
+        let cores = u32::try_from(cores).ok().filter(|cores| *cores > 0);
+        let (load, cores) = load
+            .zip(cores)
+            .ok_or_else(|| ProbeOutcome::unknown("/proc/loadavg", "it says no figures"))?;
+        let by_core = load / f64::from(cores);
+        Ok(match by_core > LOAD_PER_CORE {
+            true => ProbeOutcome::failed(format!(
+                "more than {LOAD_PER_CORE} waiting for each of {cores} cores"
+            )),
+            false => ProbeOutcome::Passed,
+        })
+    })())
+}
+
+/// Two DHCP clients on one port: the later one can renew nothing (harvester#8389).
+pub(super) fn dhcp_clash(world: &World) -> ProbeOutcome {
+    outcome((|| {
+        let bound = bound_to_68(&read(world, "/proc/net/udp")?);
+        Ok(match bound {
+            0 | 1 => ProbeOutcome::Passed,
+            more => ProbeOutcome::failed(format!("{more} sockets are bound to it")),
+        })
+    })())
+}
+
+fn bound_to_68(table: &str) -> usize {
+    table
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .filter(|local| local.ends_with(":0044"))
+        .count()
+}
+
+/// Is the clock synchronised?
+pub(super) async fn clock(world: &World) -> ProbeOutcome {
+    match world.bus.synchronised().await {
+        Ok(true) => ProbeOutcome::Passed,
+        Ok(false) => ProbeOutcome::failed("timedate1 says NTPSynchronized=no"),
+        Err(why) => ProbeOutcome::unknown("timedate1's NTPSynchronized", why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_route_is_one_that_is_up_and_leads_out() {
+        let head = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n";
+        let with = |line: &str| has_default_v4(&format!("{head}{line}\n"));
+        assert!(with(
+            "mgmt-br\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0"
+        ));
+        assert!(!with(
+            "mgmt-br\t00000000\t0100000A\t0002\t0\t0\t0\t00000000\t0"
+        ));
+        assert!(!with(
+            "mgmt-br\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0"
+        ));
+        let zeros = "0".repeat(32);
+        let v6 = |device: &str| {
+            has_default_v6(&format!(
+                "{zeros} 00 {zeros} 00 {zeros} 00000400 1 0 00000003 {device}\n"
+            ))
+        };
+        assert!(v6("mgmt-br"));
+        assert!(!v6("lo"));
+    }
+
+    #[test]
+    fn only_sockets_bound_to_the_dhcp_clients_port_are_counted() {
+        let table = "  sl  local_address rem_address   st\n\
+                     1: 00000000:0044 00000000:0000 07\n\
+                     2: 0100007F:0035 00000000:0044 07\n\
+                     3: 0A00000A:0044 00000000:0000 07\n";
+        assert_eq!(bound_to_68(table), 2);
+    }
+
+    #[test]
+    fn percentages_neither_overflow_nor_divide_by_nothing() {
+        assert_eq!(percent(u64::MAX, u64::MAX), Some(100));
+        assert_eq!(percent(0, 0), None);
+        assert_eq!(percent(1, 3), Some(33));
+    }
+}

@@ -1,0 +1,307 @@
+//! What is asked of kube-apiserver, by whom. This is the one place from which probes ask it, and the
+//! table of [`Ask`] is all that they ask: a node identity asks nothing that the node authorizer
+//! would refuse (KEP-4601), so that no probe of ours ever stands in the audit log as forbidden.
+
+use std::time::Duration;
+
+use http::Request;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use crate::layout::Layout;
+use crate::readiness::node::ProbeOutcome;
+
+/// An answer takes no longer. Shorter than the shortest probe's own limit.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// With which credential it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Credential {
+    /// The server's admin kubeconfig.
+    Admin,
+    /// The node's own identity (`system:node:NAME`), from the kubelet's kubeconfig.
+    Node,
+}
+
+/// Everything that is asked. All of it is GET.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// kube-apiserver's own readiness: open to every identity (`system:public-info-viewer`).
+    Readyz,
+    /// The own Node, by its name: never the list.
+    OwnNode,
+    /// Service `kube-system/rke2-traefik`: a node may read Services.
+    Traefik,
+    /// Service `kube-system/ingress-expose`, before Harvester v1.9.
+    Expose,
+    /// ConfigMap `harvester-system/vip`: a node may read a ConfigMap only if a pod of its own uses it.
+    Vip,
+    /// Deployment `cattle-system/rancher`.
+    Rancher,
+    /// ManagedChart `fleet-local/harvester`.
+    ManagedChart,
+    /// EndpointSlices of Service `harvester-system/harvester-webhook`.
+    WebhookEndpoints,
+    /// Setting `server-version`.
+    ServerVersion,
+    /// Setting `storage-network`.
+    StorageNetwork,
+    /// The newest Upgrade.
+    Upgrades,
+}
+
+impl Ask {
+    /// Everything.
+    #[cfg(test)]
+    const ALL: &'static [Ask] = &[
+        Ask::Readyz,
+        Ask::OwnNode,
+        Ask::Traefik,
+        Ask::Expose,
+        Ask::Vip,
+        Ask::Rancher,
+        Ask::ManagedChart,
+        Ask::WebhookEndpoints,
+        Ask::ServerVersion,
+        Ask::StorageNetwork,
+        Ask::Upgrades,
+    ];
+
+    /// May it be asked with this credential?
+    pub(super) fn allowed(self, credential: Credential) -> bool {
+        match credential {
+            Credential::Admin => true,
+            Credential::Node => matches!(
+                self,
+                Ask::Readyz | Ask::OwnNode | Ask::Traefik | Ask::Expose
+            ),
+        }
+    }
+
+    /// Its path, for the node of this name.
+    pub(super) fn path(self, node: &str) -> String {
+        match self {
+            Ask::Readyz => "/readyz".to_owned(),
+            Ask::OwnNode => format!("/api/v1/nodes/{node}"),
+            Ask::Traefik => "/api/v1/namespaces/kube-system/services/rke2-traefik".to_owned(),
+            Ask::Expose => "/api/v1/namespaces/kube-system/services/ingress-expose".to_owned(),
+            Ask::Vip => "/api/v1/namespaces/harvester-system/configmaps/vip".to_owned(),
+            Ask::Rancher => "/apis/apps/v1/namespaces/cattle-system/deployments/rancher".to_owned(),
+            Ask::ManagedChart => {
+                "/apis/management.cattle.io/v3/namespaces/fleet-local/managedcharts/harvester"
+                    .to_owned()
+            }
+            Ask::WebhookEndpoints => {
+                "/apis/discovery.k8s.io/v1/namespaces/harvester-system/endpointslices\
+                 ?labelSelector=kubernetes.io%2Fservice-name%3Dharvester-webhook"
+                    .to_owned()
+            }
+            Ask::ServerVersion => {
+                "/apis/harvesterhci.io/v1beta1/settings/server-version".to_owned()
+            }
+            Ask::StorageNetwork => {
+                "/apis/harvesterhci.io/v1beta1/settings/storage-network".to_owned()
+            }
+            Ask::Upgrades => "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades\
+                 ?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue"
+                .to_owned(),
+        }
+    }
+}
+
+/// An answer of kube-apiserver.
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub(super) enum NoReply {
+    /// Nobody listens.
+    Down(String),
+    /// Too late.
+    Late,
+    /// Anything else: no credential, no trust, no request that may be made.
+    Other(String),
+}
+
+impl NoReply {
+    pub(super) fn say(&self) -> String {
+        match self {
+            NoReply::Down(why) | NoReply::Other(why) => why.clone(),
+            NoReply::Late => format!("no answer within {} s", PATIENCE.as_secs()),
+        }
+    }
+}
+
+/// The clients, one a credential, made anew after every trouble: certificates are renewed in place.
+pub(super) struct Kubernetes {
+    layout: Layout,
+    admin: Mutex<Option<Client>>,
+    node: Mutex<Option<Client>>,
+}
+
+impl Kubernetes {
+    pub(super) fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            admin: Mutex::default(),
+            node: Mutex::default(),
+        }
+    }
+
+    /// Asks, if it may be asked.
+    pub(super) async fn get(
+        &self,
+        ask: Ask,
+        credential: Credential,
+        node: &str,
+    ) -> Result<Reply, NoReply> {
+        if !ask.allowed(credential) {
+            return Err(NoReply::Other(
+                "not asked: a node's identity may not".to_owned(),
+            ));
+        }
+        let slot = match credential {
+            Credential::Admin => &self.admin,
+            Credential::Node => &self.node,
+        };
+        let answer = tokio::time::timeout(PATIENCE, async {
+            let client = self.client(slot, credential).await?;
+            let request = Request::get(ask.path(node))
+                .body(Body::empty())
+                .map_err(|error| NoReply::Other(error.to_string()))?;
+            let response = client.send(request).await.map_err(|error| of(&error))?;
+            let status = response.status().as_u16();
+            let body = response.into_body().collect_bytes().await;
+            let body = body.map_err(|error| of(&error))?.to_vec();
+            Ok(Reply { status, body })
+        })
+        .await
+        .unwrap_or(Err(NoReply::Late));
+        if !answer.as_ref().is_ok_and(|reply| reply.status != 401) {
+            *slot.lock().await = None;
+        }
+        answer
+    }
+
+    async fn client(
+        &self,
+        slot: &Mutex<Option<Client>>,
+        credential: Credential,
+    ) -> Result<Client, NoReply> {
+        let mut known = slot.lock().await;
+        if let Some(client) = &*known {
+            return Ok(client.clone());
+        }
+        let path = match credential {
+            Credential::Admin => self.layout.admin_kubeconfig(),
+            Credential::Node => self.layout.kubelet_kubeconfig(),
+        };
+        let told =
+            |error: &dyn std::fmt::Display| NoReply::Other(format!("{}: {error}", path.display()));
+        if !path.exists() {
+            return Err(told(&"it is not there yet"));
+        }
+        let kubeconfig = Kubeconfig::read_from(&path).map_err(|error| told(&error))?;
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options);
+        let mut config = config.await.map_err(|error| told(&error))?;
+        config.default_retry = false;
+        config.connect_timeout = Some(PATIENCE);
+        let client = Client::try_from(config).map_err(|error| told(&error))?;
+        *known = Some(client.clone());
+        Ok(client)
+    }
+}
+
+fn of(error: &kube::Error) -> NoReply {
+    let mut inner: &dyn std::error::Error = error;
+    let mut refused = false;
+    while let Some(cause) = inner.source() {
+        inner = cause;
+        refused |= inner
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
+    }
+    let why = inner.to_string();
+    match refused {
+        true => NoReply::Down(why),
+        false => NoReply::Other(why),
+    }
+}
+
+/// How a question is named in an answer.
+pub(super) fn asked(ask: Ask, credential: Credential, node: &str) -> String {
+    let path = ask.path(node);
+    let path = path.split('?').next().unwrap_or_default();
+    match credential {
+        Credential::Admin => format!("GET {path} as admin"),
+        Credential::Node => format!("GET {path} as system:node:{node}"),
+    }
+}
+
+/// The object, or what follows from its not being had: an object that does not exist is a failure
+/// with `absent`, everything else is not known.
+pub(super) async fn object(
+    kubernetes: &Kubernetes,
+    ask: Ask,
+    credential: Credential,
+    node: &str,
+    absent: &str,
+) -> Result<Value, ProbeOutcome> {
+    let unknown = |why: String| ProbeOutcome::unknown(asked(ask, credential, node), why);
+    let reply = kubernetes.get(ask, credential, node).await;
+    match reply {
+        Ok(reply) if reply.status == 200 => serde_json::from_slice(&reply.body)
+            .map_err(|_| unknown("the answer is no JSON".to_owned())),
+        Ok(reply) if reply.status == 404 => Err(ProbeOutcome::failed(absent)),
+        Ok(reply) => Err(unknown(words(&reply))),
+        Err(none) => Err(unknown(none.say())),
+    }
+}
+
+/// A refusal in kube-apiserver's own words.
+pub(super) fn words(reply: &Reply) -> String {
+    let message = serde_json::from_slice::<Value>(&reply.body)
+        .ok()
+        .and_then(|status| status["message"].as_str().map(str::to_owned));
+    match message {
+        Some(message) => format!("{}: {message}", reply.status),
+        None => format!("HTTP {}", reply.status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_identity_asks_for_its_own_node_and_services_and_never_for_a_list() {
+        let allowed: Vec<String> = Ask::ALL
+            .iter()
+            .filter(|ask| ask.allowed(Credential::Node))
+            .map(|ask| ask.path("n1"))
+            .collect();
+        assert_eq!(
+            allowed,
+            [
+                "/readyz",
+                "/api/v1/nodes/n1",
+                "/api/v1/namespaces/kube-system/services/rke2-traefik",
+                "/api/v1/namespaces/kube-system/services/ingress-expose",
+            ]
+        );
+    }
+
+    #[test]
+    fn no_pod_is_asked_for_with_any_credential() {
+        for ask in Ask::ALL {
+            assert!(!ask.path("n1").contains("/pods"), "{ask:?}");
+        }
+    }
+}

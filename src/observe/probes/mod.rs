@@ -1,0 +1,175 @@
+//! Probes the node: each probe on its own clock, none waiting for another, all answers as events.
+//!
+//! ```text
+//!   Interests (on? platform? day 0 over?) ─┐
+//!   role, node name (read anew) ───────────┴─> one task per probe ──> ClusterEvent::Node
+//! ```
+//!
+//! A probe that hangs is given up after its timeout and is Unknown; the next question is asked when
+//! its period is over, and never two of one probe at a time. What is asked of kube-apiserver stands
+//! in `kubernetes`, and nothing else is.
+
+mod bus;
+mod certificates;
+mod cluster;
+mod harvester;
+mod host;
+mod http;
+mod kubernetes;
+mod role;
+#[cfg(test)]
+mod tests;
+mod unit;
+mod world;
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+pub use world::{Endpoints, Shared, World};
+
+use super::cluster::spread;
+use crate::decide::{ClusterEvent, Interests, ProbeInterest};
+use crate::readiness::node::{NodeEvent, ProbeOutcome, ProbeSpec, Role, specs};
+
+/// How often the role is read anew.
+const ROLE_EVERY: Duration = Duration::from_secs(20);
+
+/// An answer, and what else was seen on the way.
+struct Asked {
+    outcome: ProbeOutcome,
+    events: Vec<NodeEvent>,
+}
+
+impl From<ProbeOutcome> for Asked {
+    fn from(outcome: ProbeOutcome) -> Self {
+        Self {
+            outcome,
+            events: Vec::new(),
+        }
+    }
+}
+
+/// What decides which probes run.
+#[derive(Clone, PartialEq)]
+struct Subject {
+    interest: ProbeInterest,
+    role: Role,
+    node: String,
+}
+
+/// Probes until the receiver of the events is gone.
+pub async fn probe(
+    world: Shared,
+    mut interests: watch::Receiver<Interests>,
+    events: mpsc::Sender<ClusterEvent>,
+) {
+    let mut probed: Option<Subject> = None;
+    let mut tasks = JoinSet::new();
+    loop {
+        let interest = interests.borrow_and_update().probes;
+        let subject = match interest {
+            Some(interest) => {
+                let (role, node) = role::read(&world).await;
+                Some(Subject {
+                    interest,
+                    role,
+                    node,
+                })
+            }
+            None => None,
+        };
+        if subject != probed {
+            // What was asked of the node that it was is of no use any more.
+            tasks.shutdown().await;
+            let wanted = subject.as_ref().map(wanted).unwrap_or_default();
+            let event = match &subject {
+                Some(subject) => NodeEvent::Probing {
+                    role: subject.role,
+                    boot: world.boot(),
+                    specs: wanted.clone(),
+                },
+                None => NodeEvent::NotProbing,
+            };
+            if events.send(ClusterEvent::Node(event)).await.is_err() {
+                return;
+            }
+            if let Some(subject) = &subject {
+                for spec in wanted {
+                    tasks.spawn(one(world.clone(), subject.clone(), spec, events.clone()));
+                }
+            }
+            probed = subject;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(ROLE_EVERY) => {}
+            changed = interests.changed() => if changed.is_err() { return },
+            () = events.closed() => return,
+        }
+    }
+}
+
+fn wanted(subject: &Subject) -> Vec<ProbeSpec> {
+    specs(subject.role, subject.interest.platform)
+        .into_iter()
+        .filter(|spec| !(spec.day_zero && subject.interest.installed))
+        .collect()
+}
+
+/// One probe, for ever.
+async fn one(world: Shared, subject: Subject, spec: ProbeSpec, events: mpsc::Sender<ClusterEvent>) {
+    loop {
+        let asked = ask(&world, &subject, spec.id.as_str());
+        let asked = tokio::time::timeout(spec.timeout, asked)
+            .await
+            .unwrap_or_else(|_| {
+                let why = format!("no answer within {} s", spec.timeout.as_secs());
+                ProbeOutcome::unknown("the probe", why).into()
+            });
+        let answer = NodeEvent::Probed(spec.id.clone(), asked.outcome);
+        for event in asked.events.into_iter().chain([answer]) {
+            if events.send(ClusterEvent::Node(event)).await.is_err() {
+                return;
+            }
+        }
+        tokio::time::sleep(spread(spec.period)).await;
+    }
+}
+
+/// Asks a probe of the table.
+async fn ask(world: &World, subject: &Subject, probe: &str) -> Asked {
+    let Subject { role, node, .. } = subject;
+    let (role, node) = (*role, node.as_str());
+    match probe {
+        "default-route" => host::default_route(world).into(),
+        "nic-carrier" => host::carrier(world).into(),
+        "vip" => harvester::vip_port(world, role, node, world.endpoints.vip_https)
+            .await
+            .into(),
+        "vip-join" => harvester::vip_port(world, role, node, world.endpoints.vip_join)
+            .await
+            .into(),
+        "dhcp-client-clash" => host::dhcp_clash(world).into(),
+        "rke2-installed" => unit::installed(world, role).await.into(),
+        "rke2-service" => unit::service(world, role).await,
+        "supervisor" => http::supervisor(world).await.into(),
+        "etcd" => http::etcd(world).await.into(),
+        "apiserver" => cluster::apiserver(world, role, node).await.into(),
+        "kubelet" => http::kubelet(world).await.into(),
+        "node" => cluster::own_node(world, role, node).await,
+        "rancher" => cluster::rancher(world, node).await.into(),
+        "managed-chart" => cluster::managed_chart(world, node).await.into(),
+        "harvester" => harvester::ready(world, role, node).await.into(),
+        "webhook" => cluster::webhook(world, node).await.into(),
+        "settings" => cluster::settings(world, node).await,
+        "storage-network" => cluster::storage_network(world, node).await.into(),
+        "certificates" => certificates::expiry(world).into(),
+        "clock" => host::clock(world).await.into(),
+        "disk-space" => host::disk(world, host::Scarce::Space).into(),
+        "disk-inodes" => host::disk(world, host::Scarce::Inodes).into(),
+        "memory" => host::memory(world).into(),
+        "load" => host::load(world).into(),
+        other => ProbeOutcome::unknown(other, "nothing knows how to ask it").into(),
+    }
+}

@@ -1,0 +1,159 @@
+//! What the node is in its cluster, read anew again and again: a node can be promoted.
+
+use super::bus::Unit;
+use super::world::World;
+use crate::manifest::{Node, Value, yaml};
+use crate::observe::rke2;
+use crate::readiness::node::Role;
+
+/// The role and the name of the own Node.
+pub(super) async fn read(world: &World) -> (Role, String) {
+    let config = Config::read(world);
+    let server = world.bus.unit("rke2-server.service").await;
+    let agent = world.bus.unit("rke2-agent.service").await;
+    let serves = match (server, agent) {
+        (Ok(server), Ok(agent)) => by_units(&server, &agent),
+        // Without the bus, what RKE2 has left on the disk tells.
+        _ => by_files(world),
+    };
+    (role(serves, &config), config.name)
+}
+
+/// Is it a server? Both units may be installed: which one is at work tells, then which one is
+/// enabled.
+fn by_units(server: &Unit, agent: &Unit) -> Option<bool> {
+    let at_work = |unit: &Unit| {
+        unit.load == "loaded"
+            && matches!(
+                unit.active.as_str(),
+                "active" | "activating" | "reloading" | "deactivating" | "failed"
+            )
+    };
+    let enabled = |unit: &Unit| unit.load == "loaded" && unit.file.starts_with("enabled");
+    for is in [at_work, enabled] {
+        match (is(server), is(agent)) {
+            (true, false) => return Some(true),
+            (false, true) => return Some(false),
+            _ => {}
+        }
+    }
+    // Both (a promotion under way) or neither: a masked unit still says which one it was.
+    (server.load == "masked" && agent.load == "not-found").then_some(true)
+}
+
+fn by_files(world: &World) -> Option<bool> {
+    let data = world.layout.data_dir();
+    if data.join("server/tls").exists() {
+        return Some(true);
+    }
+    data.join("agent/kubelet.kubeconfig")
+        .exists()
+        .then_some(false)
+}
+
+fn role(serves: Option<bool>, config: &Config) -> Role {
+    match serves {
+        Some(true) if config.witness => Role::Witness,
+        Some(true) if config.joins => Role::JoinedServer,
+        Some(true) => Role::FirstServer,
+        Some(false) => Role::Agent,
+        None => Role::Unknown,
+    }
+}
+
+/// What of RKE2's configuration matters here.
+struct Config {
+    /// It names a server to join.
+    joins: bool,
+    /// It keeps kube-apiserver from this server.
+    witness: bool,
+    /// The own Node's name.
+    name: String,
+}
+
+impl Config {
+    fn read(world: &World) -> Self {
+        let mut found = rke2::config_files(&world.layout).files;
+        // As RKE2 reads them: config.yaml first, then the drop-ins in byte order.
+        found.sort_by(|a, b| (a.place, a.name()).cmp(&(b.place, b.name())));
+        let files: Vec<Node> = found
+            .iter()
+            .filter_map(|file| yaml::one(&file.text).ok().flatten())
+            .collect();
+        let last = |key: &str| files.iter().rev().find_map(|file| file.get(key));
+        let text = |key: &str| {
+            last(key)
+                .and_then(Node::as_str)
+                .map(str::trim)
+                .filter(|text| !text.is_empty())
+        };
+        let rancherd = world.rancherd();
+        let joined_by = rancherd
+            .as_ref()
+            .and_then(|config| config.str_at(&["server"]))
+            .is_some_and(|server| !server.trim().is_empty());
+        Self {
+            joins: joined_by || text("server").is_some(),
+            witness: last("disable-apiserver")
+                .is_some_and(|node| matches!(node.value, Value::Bool(true))),
+            name: text("node-name").map_or_else(|| host_name(world), str::to_owned),
+        }
+    }
+}
+
+/// The kubelet's default: the host name in lower case.
+fn host_name(world: &World) -> String {
+    std::fs::read_to_string(world.layout.path("/proc/sys/kernel/hostname"))
+        .map(|name| name.trim().to_lowercase())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(load: &str, active: &str, file: &str) -> Unit {
+        Unit {
+            load: load.to_owned(),
+            active: active.to_owned(),
+            file: file.to_owned(),
+            ..Unit::default()
+        }
+    }
+
+    #[test]
+    fn the_unit_that_is_at_work_tells_and_else_the_one_that_is_enabled() {
+        let idle = || unit("loaded", "inactive", "disabled");
+        let none = || unit("not-found", "inactive", "");
+        for (server, agent, expected) in [
+            (unit("loaded", "activating", "disabled"), idle(), Some(true)),
+            (idle(), unit("loaded", "active", "enabled"), Some(false)),
+            (unit("loaded", "inactive", "enabled"), idle(), Some(true)),
+            // A promoted node: the agent's unit is still enabled, the server's works.
+            (
+                unit("loaded", "active", "enabled"),
+                unit("loaded", "inactive", "enabled"),
+                Some(true),
+            ),
+            (idle(), idle(), None),
+            (none(), none(), None),
+            (unit("masked", "inactive", "masked"), none(), Some(true)),
+        ] {
+            assert_eq!(by_units(&server, &agent), expected, "{server:?} {agent:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_the_first_one_unless_it_joins_or_is_a_witness() {
+        let config = |joins, witness| Config {
+            joins,
+            witness,
+            name: String::new(),
+        };
+        assert_eq!(role(Some(true), &config(false, false)), Role::FirstServer);
+        assert_eq!(role(Some(true), &config(true, false)), Role::JoinedServer);
+        assert_eq!(role(Some(true), &config(true, true)), Role::Witness);
+        assert_eq!(role(Some(false), &config(true, false)), Role::Agent);
+        assert_eq!(role(None, &config(true, false)), Role::Unknown);
+    }
+}

@@ -1,0 +1,97 @@
+//! Probes against real servers on the loopback interface: right, wrong, slow, silent, garbage.
+
+mod bus;
+mod cluster;
+mod harvester;
+mod machine;
+mod schedule;
+mod servers;
+
+use std::fs;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use super::*;
+use crate::layout::Layout;
+use servers::Server;
+
+/// A node below a temporary directory.
+struct Place {
+    root: tempfile::TempDir,
+    endpoints: Endpoints,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self {
+            root: tempfile::tempdir().unwrap(),
+            endpoints: Endpoints {
+                // Nothing listens on port 1.
+                supervisor: "https://127.0.0.1:1".to_owned(),
+                etcd: "http://127.0.0.1:1".to_owned(),
+                kubelet: "http://127.0.0.1:1".to_owned(),
+                bus: Some("unix:path=/nonexistent/bus".to_owned()),
+                ..Endpoints::default()
+            },
+        }
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::new(self.root.path())
+    }
+
+    fn write(&self, path: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.layout().path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A kubeconfig at `path` for the server at `url`.
+    fn kubeconfig(&self, path: &str, url: &str) {
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+             clusters: [{{name: c, cluster: {{server: \"{url}\"}}}}]\n\
+             users: [{{name: u, user: {{}}}}]\n\
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+        );
+        self.write(path, text);
+    }
+
+    fn admin(&self, server: &Server) {
+        self.kubeconfig("/etc/rancher/rke2/rke2.yaml", &server.url);
+    }
+
+    fn identity(&self, server: &Server) {
+        let path = "/var/lib/rancher/rke2/agent/kubelet.kubeconfig";
+        self.kubeconfig(path, &server.url);
+    }
+
+    fn world(&self) -> World {
+        World::new(self.layout(), self.endpoints.clone(), Timestamp::now).unwrap()
+    }
+}
+
+fn failed(outcome: &ProbeOutcome) -> &str {
+    match outcome {
+        ProbeOutcome::Failed { why, .. } => why,
+        other => panic!("expected a failure, not {other:?}"),
+    }
+}
+
+fn unknown(outcome: &ProbeOutcome) -> String {
+    match outcome {
+        ProbeOutcome::Unknown { asked, why } => format!("{asked}: {why}"),
+        other => panic!("expected Unknown, not {other:?}"),
+    }
+}
+
+#[test]
+fn every_probe_of_the_table_is_known_to_the_adapters() {
+    let source = include_str!("mod.rs");
+    for row in crate::readiness::node::BUILTIN {
+        let arm = format!("\"{}\" =>", row.name);
+        assert!(source.contains(&arm), "{} has no adapter", row.name);
+    }
+}

@@ -1,0 +1,176 @@
+//! systemd and timedate1, played on a private bus.
+
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use super::*;
+use crate::observe::probes::{host, unit};
+use crate::readiness::node::Transition;
+
+struct Manager {
+    state: &'static str,
+}
+
+#[zbus::interface(name = "org.freedesktop.systemd1.Manager")]
+impl Manager {
+    fn load_unit(&self, name: &str) -> zbus::fdo::Result<zbus::OwnedObjectPath> {
+        let path = match name {
+            "rke2-server.service" => "/unit/server",
+            _ => "/unit/none",
+        };
+        path.try_into()
+            .map_err(|_| zbus::fdo::Error::Failed("path".to_owned()))
+    }
+
+    #[zbus(property)]
+    fn system_state(&self) -> String {
+        self.state.to_owned()
+    }
+}
+
+struct Unit {
+    load: &'static str,
+    active: &'static str,
+}
+
+#[zbus::interface(name = "org.freedesktop.systemd1.Unit")]
+impl Unit {
+    #[zbus(property)]
+    fn load_state(&self) -> String {
+        self.load.to_owned()
+    }
+
+    #[zbus(property)]
+    fn active_state(&self) -> String {
+        self.active.to_owned()
+    }
+
+    #[zbus(property)]
+    fn sub_state(&self) -> String {
+        "auto-restart".to_owned()
+    }
+
+    #[zbus(property)]
+    fn unit_file_state(&self) -> String {
+        "enabled".to_owned()
+    }
+}
+
+struct Service;
+
+#[zbus::interface(name = "org.freedesktop.systemd1.Service")]
+impl Service {
+    #[zbus(property, name = "NRestarts")]
+    fn restarts(&self) -> u32 {
+        7
+    }
+
+    #[zbus(property)]
+    fn result(&self) -> String {
+        "exit-code".to_owned()
+    }
+}
+
+struct Timedate;
+
+#[zbus::interface(name = "org.freedesktop.timedate1")]
+impl Timedate {
+    #[zbus(property, name = "NTPSynchronized")]
+    fn synchronised(&self) -> bool {
+        false
+    }
+}
+
+/// A bus of our own; it ends with its owner. `None` where there is no dbus-daemon.
+async fn bus(directory: &std::path::Path) -> Option<(Child, String)> {
+    let address = format!("unix:path={}/bus", directory.display());
+    let mut daemon = Command::new("dbus-daemon")
+        .args(["--session", "--nofork", "--nopidfile", "--print-address=1"])
+        .arg(format!("--address={address}"))
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .ok()?;
+    let mut line = String::new();
+    // Its address is printed once it listens.
+    BufReader::new(daemon.stdout.take()?)
+        .read_line(&mut line)
+        .await
+        .ok()?;
+    Some((daemon, address))
+}
+
+async fn played(address: &str, active: &'static str, state: &'static str) -> zbus::Connection {
+    zbus::connection::Builder::address(address)
+        .serve_at("/org/freedesktop/systemd1", Manager { state })
+        .serve_at(
+            "/unit/server",
+            Unit {
+                load: "loaded",
+                active,
+            },
+        )
+        .serve_at("/unit/server", Service)
+        .serve_at(
+            "/unit/none",
+            Unit {
+                load: "not-found",
+                active: "inactive",
+            },
+        )
+        .serve_at("/org/freedesktop/timedate1", Timedate)
+        .name("org.freedesktop.systemd1")
+        .name("org.freedesktop.timedate1")
+        .build()
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn units_and_the_clock_are_read_over_the_bus() {
+    let mut place = Place::new();
+    let Some((_daemon, address)) = bus(place.root.path()).await else {
+        eprintln!("skipped: there is no dbus-daemon");
+        return;
+    };
+    place.endpoints.bus = Some(address.clone());
+    let connection = played(&address, "activating", "running").await;
+    let world = place.world();
+    assert_eq!(
+        unit::installed(&world, Role::FirstServer).await,
+        ProbeOutcome::Passed
+    );
+    assert!(failed(&unit::installed(&world, Role::Agent).await).contains("no rke2"));
+    let asked = unit::service(&world, Role::FirstServer).await;
+    assert!(
+        failed(&asked.outcome).contains("started again"),
+        "{:?}",
+        asked.outcome
+    );
+    assert_eq!(
+        asked.events,
+        [NodeEvent::Transition(Transition::Shutdown, None)]
+    );
+    assert!(failed(&host::clock(&world).await).contains("NTPSynchronized=no"));
+
+    // The other side goes and comes back: nothing has to be started anew here.
+    drop(connection);
+    let _again = played(&address, "active", "stopping").await;
+    let asked = unit::service(&world, Role::FirstServer).await;
+    assert_eq!(asked.outcome, ProbeOutcome::Passed);
+    assert!(matches!(
+        asked.events.as_slice(),
+        [NodeEvent::Transition(Transition::Shutdown, Some(_))]
+    ));
+}
+
+#[tokio::test]
+async fn without_a_bus_nothing_is_known_of_units() {
+    let place = Place::new();
+    let world = place.world();
+    let said = unknown(&unit::service(&world, Role::Agent).await.outcome);
+    assert!(said.contains("rke2-agent.service"), "{said}");
+    assert!(unknown(&host::clock(&world).await).contains("timedate1"));
+}

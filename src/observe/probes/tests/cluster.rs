@@ -1,0 +1,218 @@
+//! kube-apiserver and the health endpoints.
+
+use super::servers::{Says, Server};
+use super::*;
+use crate::observe::probes::{cluster, http};
+
+const NODE: &str = "/api/v1/nodes/n1";
+
+fn ready_node(status: &str) -> String {
+    format!(
+        r#"{{"metadata": {{"name": "n1"}}, "spec": {{"taints": [{{"key": "kubevirt.io/drain"}}]}},
+            "status": {{"conditions": [{{"type": "Ready", "status": "{status}", "reason": "KubeletNotReady"}}]}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn the_health_endpoints_pass_fail_or_are_not_known() {
+    let mut place = Place::new();
+    let world = place.world();
+    assert!(failed(&http::kubelet(&world).await).contains("refused"));
+    assert!(failed(&http::supervisor(&world).await).contains("refused"));
+    for (says, expected) in [
+        (Says::ok("ok"), "passed"),
+        (Says::Http(500, "no".to_owned()), "failed: HTTP 500"),
+        (Says::Http(401, String::new()), "unknown: HTTP 401"),
+        (
+            Says::ok("<html>login</html>"),
+            "unknown: the answer is not the one expected",
+        ),
+        (Says::Garbage, "unknown: "),
+        (Says::TooMuch, "unknown: the answer is too long"),
+        (Says::Nothing, "failed: no answer within 4 s"),
+    ] {
+        let server = Server::http(move |_| says.clone()).await;
+        place.endpoints.kubelet.clone_from(&server.url);
+        let said = match http::kubelet(&place.world()).await {
+            ProbeOutcome::Passed => "passed".to_owned(),
+            ProbeOutcome::Failed { why, .. } => format!("failed: {why}"),
+            ProbeOutcome::Unknown { why, .. } => format!("unknown: {why}"),
+        };
+        assert!(said.starts_with(expected), "{said}, not {expected}");
+    }
+}
+
+#[tokio::test]
+async fn the_supervisor_is_asked_behind_its_own_certificate() {
+    let mut place = Place::new();
+    let server = Server::https(|target| match target {
+        "/ping" => Says::ok("pong"),
+        _ => Says::Http(404, String::new()),
+    })
+    .await;
+    place.endpoints.supervisor.clone_from(&server.url);
+    assert_eq!(http::supervisor(&place.world()).await, ProbeOutcome::Passed);
+}
+
+#[tokio::test]
+async fn etcd_is_asked_only_where_the_node_has_it() {
+    let mut place = Place::new();
+    let server = Server::http(|_| Says::ok(r#"{"health": "false"}"#)).await;
+    place.endpoints.etcd.clone_from(&server.url);
+    assert!(unknown(&http::etcd(&place.world()).await).contains("no static pod"));
+    assert!(server.asked().is_empty());
+    place.write("/var/lib/rancher/rke2/agent/pod-manifests/etcd.yaml", "");
+    assert!(unknown(&http::etcd(&place.world()).await).contains("not the one expected"));
+    assert!(server.asked()[0].starts_with("GET /health?serializable=true "));
+}
+
+#[tokio::test]
+async fn the_own_node_is_ready_by_its_condition_and_tells_of_a_drain() {
+    for (status, passed) in [("True", true), ("False", false), ("Unknown", false)] {
+        let place = Place::new();
+        let server = Server::http(move |_| Says::ok(&ready_node(status))).await;
+        place.admin(&server);
+        let asked = cluster::own_node(&place.world(), Role::FirstServer, "n1").await;
+        match passed {
+            true => assert_eq!(asked.outcome, ProbeOutcome::Passed),
+            false => assert_eq!(failed(&asked.outcome), "KubeletNotReady"),
+        }
+        assert!(asked.events.iter().any(|event| matches!(
+            event,
+            NodeEvent::Transition(crate::readiness::node::Transition::Drain, Some(_))
+        )));
+        assert!(server.asked()[0].starts_with(&format!("GET {NODE} ")));
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_who_asked_what_and_why_it_was_refused() {
+    let place = Place::new();
+    let server = Server::http(|_| {
+        Says::Http(
+            403,
+            r#"{"kind": "Status", "message": "node 'n1' cannot read 'n2', only its own Node object"}"#
+                .to_owned(),
+        )
+    })
+    .await;
+    place.identity(&server);
+    let asked = cluster::own_node(&place.world(), Role::Agent, "n1").await;
+    let said = unknown(&asked.outcome);
+    assert_eq!(
+        said,
+        "GET /api/v1/nodes/n1 as system:node:n1: 403: node 'n1' cannot read 'n2', only its own Node object"
+    );
+}
+
+#[tokio::test]
+async fn what_a_node_identity_may_not_ask_is_not_asked() {
+    let place = Place::new();
+    let server = Server::http(|_| Says::ok("{}")).await;
+    place.identity(&server);
+    let world = place.world();
+    for ask in [
+        kubernetes::Ask::Vip,
+        kubernetes::Ask::Rancher,
+        kubernetes::Ask::Upgrades,
+    ] {
+        let answer = world
+            .kubernetes
+            .get(ask, kubernetes::Credential::Node, "n1")
+            .await;
+        assert!(answer.is_err());
+    }
+    assert!(server.asked().is_empty());
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_had_is_not_known_and_one_that_does_not_exist_fails() {
+    for (says, expected) in [
+        (
+            Says::Http(404, "{}".to_owned()),
+            "failed: there is no Node n1 yet",
+        ),
+        (Says::Http(500, "{}".to_owned()), "unknown: HTTP 500"),
+        (Says::Http(429, "{}".to_owned()), "unknown: HTTP 429"),
+        (Says::ok("not JSON"), "unknown: the answer is no JSON"),
+        (Says::Garbage, "unknown: "),
+        (Says::Nothing, "unknown: no answer within 4 s"),
+        (Says::ok("{}"), "failed: its kubelet has not reported yet"),
+    ] {
+        let place = Place::new();
+        let server = Server::http(move |_| says.clone()).await;
+        place.admin(&server);
+        let asked = cluster::own_node(&place.world(), Role::FirstServer, "n1").await;
+        let said = match asked.outcome {
+            ProbeOutcome::Passed => "passed".to_owned(),
+            ProbeOutcome::Failed { why, .. } => format!("failed: {why}"),
+            ProbeOutcome::Unknown { why, .. } => format!("unknown: {why}"),
+        };
+        assert!(said.starts_with(expected), "{said}, not {expected}");
+    }
+}
+
+#[tokio::test]
+async fn readyz_names_what_failed_and_needs_a_credential_that_is_there() {
+    let place = Place::new();
+    let world = place.world();
+    let missing = cluster::apiserver(&world, Role::FirstServer, "n1").await;
+    assert!(unknown(&missing).contains("not there yet"));
+    let server = Server::http(|_| {
+        let text = "[+]ping ok\n[-]etcd failed: reason withheld\n".to_owned();
+        Says::Http(500, text)
+    })
+    .await;
+    place.admin(&server);
+    let outcome = cluster::apiserver(&world, Role::FirstServer, "n1").await;
+    assert_eq!(failed(&outcome), "etcd failed");
+    // The server goes away.
+    drop(server);
+    place.kubeconfig("/etc/rancher/rke2/rke2.yaml", "http://127.0.0.1:1");
+    let gone = cluster::apiserver(&place.world(), Role::FirstServer, "n1").await;
+    assert!(failed(&gone).contains("refused"), "{gone:?}");
+}
+
+#[tokio::test]
+async fn harvesters_parts_are_judged_by_what_they_say_of_themselves() {
+    let place = Place::new();
+    let server = Server::http(|target| {
+        Says::ok(match target.split('?').next().unwrap() {
+            "/apis/apps/v1/namespaces/cattle-system/deployments/rancher" => {
+                r#"{"status": {"conditions": [{"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"}]}}"#
+            }
+            "/apis/management.cattle.io/v3/namespaces/fleet-local/managedcharts/harvester" => {
+                r#"{"status": {"conditions": [{"type": "Ready", "status": "False", "message": "Modified(1) [Cluster fleet-local/local]"}]}}"#
+            }
+            "/apis/discovery.k8s.io/v1/namespaces/harvester-system/endpointslices" => {
+                r#"{"items": [{"endpoints": [{"conditions": {"ready": false}}]}]}"#
+            }
+            "/apis/harvesterhci.io/v1beta1/settings/storage-network" => {
+                r#"{"value": "{}", "status": {"conditions": [{"type": "configured", "status": "False", "reason": "In Progress", "message": "Stopping Pods"}]}}"#
+            }
+            "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades" => {
+                r#"{"items": [{"metadata": {"labels": {"harvesterhci.io/upgradeState": "UpgradingNodes"}}}]}"#
+            }
+            _ => r#"{"value": "1"}"#,
+        })
+    })
+    .await;
+    place.admin(&server);
+    let world = place.world();
+    let rancher = cluster::rancher(&world, "n1").await;
+    assert_eq!(failed(&rancher), "MinimumReplicasUnavailable");
+    assert_eq!(
+        cluster::managed_chart(&world, "n1").await,
+        ProbeOutcome::Passed
+    );
+    let webhook = cluster::webhook(&world, "n1").await;
+    assert!(failed(&webhook).contains("no pod"));
+    let storage = cluster::storage_network(&world, "n1").await;
+    assert_eq!(failed(&storage), "In Progress: Stopping Pods");
+    let settings = cluster::settings(&world, "n1").await;
+    assert_eq!(settings.outcome, ProbeOutcome::Passed);
+    assert!(matches!(
+        settings.events.as_slice(),
+        [NodeEvent::Transition(_, Some(state))] if state == "Harvester: UpgradingNodes"
+    ));
+}

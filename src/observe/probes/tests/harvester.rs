@@ -1,0 +1,106 @@
+//! The VIP and what Harvester says over it.
+
+use super::servers::{Says, Server};
+use super::*;
+use crate::observe::probes::harvester;
+
+const TOKEN: &str = "a-cluster-token";
+
+/// A joined node whose VIP is the loopback address.
+async fn joined(says: impl Fn(&str) -> Says + Send + Sync + 'static) -> (Place, Server) {
+    let mut place = Place::new();
+    let server = Server::https(says).await;
+    place.endpoints.vip_https = server.port;
+    place.write(
+        "/etc/rancher/rancherd/config.yaml",
+        format!("role: agent\nserver: https://127.0.0.1:443\ntoken: {TOKEN}\n"),
+    );
+    (place, server)
+}
+
+#[tokio::test]
+async fn harvester_is_ready_when_it_says_so_and_its_own_words_are_told() {
+    let (place, server) = joined(|_| Says::ok(r#"{"ready": true}"#)).await;
+    let outcome = harvester::ready(&place.world(), Role::Agent, "n1").await;
+    assert_eq!(outcome, ProbeOutcome::Passed);
+    let asked = server.asked();
+    assert!(asked[0].starts_with("GET /v1/harvester/readyz "));
+    assert!(asked[0].contains(&format!("Bearer {TOKEN}")));
+
+    let (place, _server) =
+        joined(|_| Says::ok(r#"{"ready": false, "msg": "rkeControlPlane is not ready"}"#)).await;
+    let outcome = harvester::ready(&place.world(), Role::Agent, "n1").await;
+    assert_eq!(failed(&outcome), "rkeControlPlane is not ready");
+}
+
+#[tokio::test]
+async fn where_readyz_does_not_exist_or_refuses_the_consoles_question_is_asked_without_the_token() {
+    for status in [401, 404] {
+        let (place, server) = joined(move |target| match target {
+            "/v1/harvester/cluster/local" => Says::ok("{}"),
+            _ => Says::Http(status, String::new()),
+        })
+        .await;
+        let outcome = harvester::ready(&place.world(), Role::Agent, "n1").await;
+        assert_eq!(outcome, ProbeOutcome::Passed);
+        let asked = server.asked();
+        assert_eq!(asked.len(), 2);
+        assert!(!asked[1].contains(TOKEN));
+    }
+}
+
+#[tokio::test]
+async fn the_token_is_never_in_an_outcome() {
+    for says in [
+        Says::Http(503, format!("no, {TOKEN}")),
+        Says::ok(TOKEN),
+        Says::Garbage,
+        Says::Http(401, TOKEN.to_owned()),
+    ] {
+        let (place, _server) = joined(move |_| says.clone()).await;
+        let outcome = harvester::ready(&place.world(), Role::Agent, "n1").await;
+        assert_ne!(outcome, ProbeOutcome::Passed);
+        assert!(!format!("{outcome:?}").contains(TOKEN), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_vip_is_the_one_in_the_cluster_and_stays_known_when_the_cluster_is_gone() {
+    let mut place = Place::new();
+    let vip = Server::http(|_| Says::ok("")).await;
+    place.endpoints.vip_https = vip.port;
+    let port = vip.port;
+    let api = Server::http(|target| match target {
+        "/api/v1/namespaces/harvester-system/configmaps/vip" => {
+            Says::ok(r#"{"data": {"ip": "127.0.0.1"}}"#)
+        }
+        _ => Says::Http(404, "{}".to_owned()),
+    })
+    .await;
+    place.admin(&api);
+    let world = place.world();
+    let outcome = harvester::vip_port(&world, Role::FirstServer, "n1", port).await;
+    assert_eq!(outcome, ProbeOutcome::Passed);
+    drop(api);
+    let outcome = harvester::vip_port(&world, Role::FirstServer, "n1", port).await;
+    assert_eq!(outcome, ProbeOutcome::Passed);
+    drop(vip);
+    let outcome = harvester::vip_port(&world, Role::FirstServer, "n1", 1).await;
+    assert!(failed(&outcome).starts_with("127.0.0.1 port 1: "));
+}
+
+#[tokio::test]
+async fn without_any_vip_the_first_server_says_so_and_a_refusal_is_not_a_no() {
+    for (status, expected) in [(404, "there is no VIP yet"), (403, "403")] {
+        let place = Place::new();
+        let api = Server::http(move |_| Says::Http(status, "{}".to_owned())).await;
+        place.admin(&api);
+        let outcome = harvester::vip_port(&place.world(), Role::FirstServer, "n1", 1).await;
+        let said = match &outcome {
+            ProbeOutcome::Unknown { why, .. } if status == 403 => why,
+            ProbeOutcome::Failed { why, .. } if status == 404 => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(said.contains(expected), "{said}");
+    }
+}

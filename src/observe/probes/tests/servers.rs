@@ -1,0 +1,133 @@
+//! Small servers that say what they are told to say, and remember what they were asked.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// What a server does with a request.
+#[derive(Clone)]
+pub(super) enum Says {
+    /// A status and a body.
+    Http(u16, String),
+    /// Bytes that are no HTTP.
+    Garbage,
+    /// More than anybody wants to read.
+    TooMuch,
+    /// Nothing, and the connection stays open.
+    Nothing,
+}
+
+impl Says {
+    pub(super) fn ok(body: &str) -> Self {
+        Self::Http(200, body.to_owned())
+    }
+}
+
+/// A server; it ends with its owner.
+pub(super) struct Server {
+    pub(super) url: String,
+    pub(super) port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+type Handler = Arc<dyn Fn(&str) -> Says + Send + Sync>;
+
+impl Server {
+    /// Plain HTTP; `says` gets each request's target.
+    pub(super) async fn http(says: impl Fn(&str) -> Says + Send + Sync + 'static) -> Self {
+        Self::start(Arc::new(says), None).await
+    }
+
+    /// The same behind a certificate that nobody knows.
+    pub(super) async fn https(says: impl Fn(&str) -> Says + Send + Sync + 'static) -> Self {
+        let made = rcgen::generate_simple_self_signed(vec!["somebody.example".to_owned()]).unwrap();
+        let key = made.signing_key.serialize_der();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![made.cert.der().clone()],
+                rustls::pki_types::PrivatePkcs8KeyDer::from(key).into(),
+            )
+            .unwrap();
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        Self::start(Arc::new(says), Some(acceptor)).await
+    }
+
+    async fn start(says: Handler, tls: Option<tokio_rustls::TlsAcceptor>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = asked.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (says, tls, log) = (says.clone(), tls.clone(), log.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => serve(stream, says, log).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, says, log).await;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        Self {
+            url: format!("{scheme}://127.0.0.1:{port}"),
+            port,
+            asked,
+            task,
+        }
+    }
+
+    /// Every request's head so far.
+    pub(super) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    says: Handler,
+    log: Arc<Mutex<Vec<String>>>,
+) {
+    let mut head = Vec::new();
+    let mut buffer = [0_u8; 4096];
+    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(count) => head.extend_from_slice(&buffer[..count]),
+        }
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
+    log.lock().unwrap().push(head);
+    let answer = match says(&target) {
+        Says::Http(status, body) => format!(
+            "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        ),
+        Says::Garbage => "SSH-2.0-OpenSSH_9.9\r\n\r\n".to_owned(),
+        Says::TooMuch => format!(
+            "HTTP/1.1 200 X\r\nconnection: close\r\n\r\n{}",
+            "x".repeat(2 << 20)
+        ),
+        Says::Nothing => return std::future::pending().await,
+    };
+    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}

@@ -1,0 +1,163 @@
+//! RKE2's unit: is it there, does it run, does it end again and again?
+
+use super::Asked;
+use super::bus::Unit;
+use super::world::{Restarts, World, lock};
+use crate::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
+use crate::reasons::Code;
+
+/// A unit that was started anew so often and does not run is in a crash loop, whenever we came.
+const MANY: u32 = 3;
+
+/// The unit of a role.
+pub(super) fn name_of(role: Role) -> Option<&'static str> {
+    match role {
+        Role::FirstServer | Role::JoinedServer | Role::Witness => Some("rke2-server.service"),
+        Role::Agent => Some("rke2-agent.service"),
+        Role::Unknown => None,
+    }
+}
+
+/// Is it installed? Of a node whose role is not known, either unit will do.
+pub(super) async fn installed(world: &World, role: Role) -> ProbeOutcome {
+    let names: &[&str] = match name_of(role) {
+        Some("rke2-agent.service") => &["rke2-agent.service"],
+        Some(_) => &["rke2-server.service"],
+        None => &["rke2-server.service", "rke2-agent.service"],
+    };
+    let mut outcome = ProbeOutcome::failed("there is no rke2 unit");
+    for name in names {
+        match world.bus.unit(name).await {
+            Ok(unit) => match loaded(name, &unit) {
+                ProbeOutcome::Passed => return ProbeOutcome::Passed,
+                other if unit.load != "not-found" => outcome = other,
+                _ => {}
+            },
+            Err(why) => return ProbeOutcome::unknown(format!("systemd about {name}"), why),
+        }
+    }
+    outcome
+}
+
+fn loaded(name: &str, unit: &Unit) -> ProbeOutcome {
+    match unit.load.as_str() {
+        "loaded" => ProbeOutcome::Passed,
+        "not-found" => ProbeOutcome::failed(format!("there is no {name}")),
+        "masked" => ProbeOutcome::stuck(format!("{name} is masked: `systemctl unmask {name}`")),
+        "" => ProbeOutcome::unknown(format!("systemd about {name}"), "no LoadState"),
+        other => ProbeOutcome::stuck(format!("{name} cannot be loaded ({other})")),
+    }
+}
+
+/// Does it run? Also tells whether the machine shuts down: the unit ends then.
+pub(super) async fn service(world: &World, role: Role) -> Asked {
+    let Some(name) = name_of(role) else {
+        return ProbeOutcome::unknown("RKE2's unit", "the node's role is not known").into();
+    };
+    let outcome = match world.bus.unit(name).await {
+        Ok(unit) => {
+            let mut restarts = lock(&world.restarts);
+            let (outcome, next) = runs(name, &unit, *restarts);
+            *restarts = next;
+            outcome
+        }
+        Err(why) => ProbeOutcome::unknown(format!("systemd about {name}"), why),
+    };
+    let events = match world.bus.stopping().await {
+        Ok(stopping) => vec![NodeEvent::Transition(
+            Transition::Shutdown,
+            stopping.then(|| "systemd stops its units".to_owned()),
+        )],
+        Err(_) => Vec::new(),
+    };
+    Asked { outcome, events }
+}
+
+/// Judges a unit, with what was seen of its restarts before.
+fn runs(name: &str, unit: &Unit, before: Restarts) -> (ProbeOutcome, Restarts) {
+    let rose = before.last.is_some_and(|last| unit.restarts > last);
+    let mut restarts = Restarts {
+        last: Some(unit.restarts),
+        rises: before.rises + u32::from(rose),
+    };
+    let outcome = match (unit.load.as_str(), unit.active.as_str()) {
+        ("loaded", "active" | "reloading" | "refreshing") => {
+            restarts.rises = 0;
+            ProbeOutcome::Passed
+        }
+        ("loaded", state) => {
+            let looping = restarts.rises > 0 || unit.restarts >= MANY;
+            if looping && state != "inactive" {
+                let why = format!(
+                    "{name} ends and is started again (last result: {})",
+                    unit.result
+                );
+                ProbeOutcome::failed_as(Code::RkeCrashLoop, why)
+            } else {
+                match state {
+                    "activating" => {
+                        ProbeOutcome::failed(format!("{name} is starting ({})", unit.sub))
+                    }
+                    "failed" => ProbeOutcome::failed(format!("{name} failed ({})", unit.result)),
+                    state => ProbeOutcome::failed(format!("{name} is {state}")),
+                }
+            }
+        }
+        _ => loaded(name, unit),
+    };
+    (outcome, restarts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(active: &str, sub: &str, restarts: u32) -> Unit {
+        Unit {
+            load: "loaded".to_owned(),
+            active: active.to_owned(),
+            sub: sub.to_owned(),
+            file: "enabled".to_owned(),
+            restarts,
+            result: "exit-code".to_owned(),
+        }
+    }
+
+    fn code(outcome: &ProbeOutcome) -> Option<Code> {
+        match outcome {
+            ProbeOutcome::Failed { code, .. } => *code,
+            _ => panic!("{outcome:?}"),
+        }
+    }
+
+    #[test]
+    fn a_restart_count_that_rises_while_the_unit_does_not_run_is_a_crash_loop() {
+        let name = "rke2-server.service";
+        let (starting, seen) = runs(name, &unit("activating", "start", 0), Restarts::default());
+        assert_eq!(code(&starting), None, "a start may last half an hour");
+        let (looping, seen) = runs(name, &unit("activating", "auto-restart", 1), seen);
+        assert_eq!(code(&looping), Some(Code::RkeCrashLoop));
+        let (looping, seen) = runs(name, &unit("activating", "start", 1), seen);
+        assert_eq!(code(&looping), Some(Code::RkeCrashLoop), "it did rise");
+        let (running, seen) = runs(name, &unit("active", "running", 1), seen);
+        assert_eq!(running, ProbeOutcome::Passed);
+        let (starting, _) = runs(name, &unit("activating", "start", 1), seen);
+        assert_eq!(code(&starting), None, "a restart by hand counts nothing");
+    }
+
+    #[test]
+    fn a_unit_that_was_often_started_before_we_came_is_in_a_crash_loop_too() {
+        let (outcome, _) = runs("u", &unit("activating", "start", 40), Restarts::default());
+        assert_eq!(code(&outcome), Some(Code::RkeCrashLoop));
+    }
+
+    #[test]
+    fn a_masked_unit_is_proved_to_stay_down() {
+        let masked = Unit {
+            load: "masked".to_owned(),
+            ..Unit::default()
+        };
+        let (outcome, _) = runs("u", &masked, Restarts::default());
+        assert!(matches!(outcome, ProbeOutcome::Failed { stuck: true, .. }));
+    }
+}

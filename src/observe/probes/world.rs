@@ -1,0 +1,121 @@
+//! What every probe may touch: paths, addresses, clients, a clock. All of it passed in, so that
+//! probes run against a temporary directory and servers on the loopback interface.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+use super::bus::Bus;
+use super::kubernetes::{Credential, Kubernetes};
+use crate::layout::Layout;
+use crate::manifest::{Node, yaml};
+use crate::readiness::node::Role;
+
+/// Where things answer on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoints {
+    /// RKE2's supervisor.
+    pub supervisor: String,
+    /// etcd's health.
+    pub etcd: String,
+    /// The kubelet's health.
+    pub kubelet: String,
+    /// The VIP's HTTPS port.
+    pub vip_https: u16,
+    /// The VIP's supervisor port.
+    pub vip_join: u16,
+    /// The system bus; `None` for the usual one.
+    pub bus: Option<String>,
+}
+
+impl Default for Endpoints {
+    fn default() -> Self {
+        Self {
+            supervisor: "https://127.0.0.1:9345".to_owned(),
+            etcd: "http://127.0.0.1:2381".to_owned(),
+            kubelet: "http://127.0.0.1:10248".to_owned(),
+            vip_https: 443,
+            vip_join: 9345,
+            bus: None,
+        }
+    }
+}
+
+/// What probes share.
+pub struct World {
+    pub(super) layout: Layout,
+    pub(super) endpoints: Endpoints,
+    pub(super) http: reqwest::Client,
+    pub(super) bus: Bus,
+    pub(super) kubernetes: Kubernetes,
+    pub(super) now: fn() -> Timestamp,
+    /// The VIP, as it was last found.
+    pub(super) vip: Mutex<Option<String>>,
+    /// How often RKE2's unit was started anew, as last seen, and whether that rises.
+    pub(super) restarts: Mutex<Restarts>,
+}
+
+/// What is remembered of a unit's restarts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Restarts {
+    pub(super) last: Option<u32>,
+    pub(super) rises: u32,
+}
+
+impl World {
+    /// A node below a layout.
+    ///
+    /// # Errors
+    ///
+    /// When no HTTP client can be made.
+    pub fn new(
+        layout: Layout,
+        endpoints: Endpoints,
+        now: fn() -> Timestamp,
+    ) -> Result<Self, reqwest::Error> {
+        Ok(Self {
+            http: super::http::client()?,
+            bus: Bus::new(endpoints.bus.clone()),
+            kubernetes: Kubernetes::new(layout.clone()),
+            layout,
+            endpoints,
+            now,
+            vip: Mutex::default(),
+            restarts: Mutex::default(),
+        })
+    }
+
+    /// The credential that a node of this role has.
+    pub(super) fn credential(role: Role) -> Credential {
+        match role.serves_api() {
+            true => Credential::Admin,
+            false => Credential::Node,
+        }
+    }
+
+    /// A configuration file of a few lines; `None` when it is not there or cannot be read as one.
+    pub(super) fn config(&self, path: &str) -> Option<Node> {
+        let text = std::fs::read_to_string(self.layout.path(path)).ok()?;
+        yaml::one(&text).ok().flatten()
+    }
+
+    /// rancherd's configuration. It holds the cluster token: nothing of it is ever printed.
+    pub(super) fn rancherd(&self) -> Option<Node> {
+        self.config("/etc/rancher/rancherd/config.yaml")
+    }
+
+    /// Which boot this is.
+    pub(super) fn boot(&self) -> String {
+        std::fs::read_to_string(self.layout.path("/proc/sys/kernel/random/boot_id"))
+            .map(|text| text.trim().to_owned())
+            .unwrap_or_default()
+    }
+}
+
+/// A lock that a panic elsewhere does not take away.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What probes share, shared.
+pub type Shared = Arc<World>;

@@ -1,0 +1,108 @@
+//! Is the process that wrote the status document still there?
+//!
+//! A document outlives its daemon. A heartbeat would cost a write for every beat; the kernel knows
+//! for free. A daemon that hangs is ended by its watchdog, so alive means current.
+
+use std::fs;
+use std::path::Path;
+
+use crate::decide::Writer;
+
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// This process, as a [`Writer`].
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn this_process() -> std::io::Result<Writer> {
+    of(std::process::id())
+}
+
+/// The process with this number, as a [`Writer`].
+///
+/// # Errors
+/// When there is none, or `/proc` cannot be read.
+pub fn of(pid: u32) -> std::io::Result<Writer> {
+    Ok(Writer {
+        pid,
+        start_ticks: start_ticks(pid)?,
+        boot_id: boot_id()?,
+    })
+}
+
+/// Is the writer alive?
+///
+/// # Errors
+/// Why it is not, or why that cannot be known, as a sentence for people.
+pub fn alive(writer: &Writer) -> Result<(), String> {
+    match boot_id() {
+        Ok(boot) if boot == writer.boot_id => {}
+        Ok(_) => return Err("it is from before the last boot".to_owned()),
+        Err(error) => return Err(format!("{BOOT_ID} cannot be read: {error}")),
+    }
+    match start_ticks(writer.pid) {
+        Ok(ticks) if ticks == writer.start_ticks => Ok(()),
+        // No such process, or its number has been given to another one.
+        _ => Err(format!(
+            "the daemon that wrote it (pid {}) is gone",
+            writer.pid
+        )),
+    }
+}
+
+fn boot_id() -> std::io::Result<String> {
+    Ok(fs::read_to_string(BOOT_ID)?.trim().to_owned())
+}
+
+fn start_ticks(pid: u32) -> std::io::Result<u64> {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"))?;
+    // The command name stands in parentheses and may hold anything, blanks and parentheses too.
+    // After it come fields 3 and up; a zombie (Z) or dead (X) process keeps nothing true.
+    let mut fields = stat
+        .rsplit_once(')')
+        .map_or("", |(_, rest)| rest)
+        .split_whitespace();
+    let state = fields.next().unwrap_or_default();
+    let ticks = fields.nth(18).and_then(|field| field.parse().ok());
+    match (state, ticks) {
+        ("Z" | "X", _) | (_, None) => Err(std::io::ErrorKind::NotFound.into()),
+        (_, Some(ticks)) => Ok(ticks),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_alive() {
+        assert_eq!(alive(&this_process().unwrap()), Ok(()));
+    }
+
+    #[test]
+    fn a_reused_process_id_is_not_the_writer() {
+        let mut writer = this_process().unwrap();
+        writer.start_ticks += 1;
+        assert!(alive(&writer).unwrap_err().contains("is gone"));
+    }
+
+    #[test]
+    fn a_writer_from_before_the_boot_is_not_alive() {
+        let mut writer = this_process().unwrap();
+        writer.boot_id = "00000000-0000-0000-0000-000000000000".to_owned();
+        assert!(alive(&writer).unwrap_err().contains("before the last boot"));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_alive() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let writer = of(child.id()).unwrap();
+        assert_eq!(alive(&writer), Ok(()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(alive(&writer).is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! What people ask for: one JSON file per request in a spool directory.
+//!
+//! A file and not a socket, so that `windrow hold` and `windrow release` work while the daemon is
+//! down. Whoever writes one does so under a temporary name and renames it to `*.json`.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use nix::fcntl::OFlag;
+use serde::{Deserialize, Serialize};
+
+use crate::decide::Manual;
+
+/// No request is larger.
+const LARGEST: u64 = 64 << 10;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RequestAction {
+    /// Keep a file from RKE2.
+    Hold,
+    /// Let RKE2 apply it.
+    Release,
+}
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Request {
+    /// What.
+    pub action: RequestAction,
+    /// Path below the manifests directory.
+    pub file: String,
+    /// Who asks.
+    pub by: String,
+    /// When it was asked.
+    pub at: Timestamp,
+    /// Why.
+    #[serde(default)]
+    pub reason: String,
+}
+
+impl Request {
+    /// The request, as the engine takes it.
+    pub fn manual(&self) -> Manual {
+        Manual {
+            hold: self.action == RequestAction::Hold,
+            by: self.by.clone(),
+            at: self.at,
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+/// A request's file and what it says, or why it cannot be read.
+pub type Spooled = (PathBuf, Result<Request, String>);
+
+/// Reads the spool, in the order of the file names. A spool that is not there is empty.
+///
+/// # Errors
+///
+/// When the directory cannot be listed.
+pub fn read_spool(spool: &Path) -> io::Result<Vec<Spooled>> {
+    let entries = match fs::read_dir(spool) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let hidden = path
+            .file_name()
+            .is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !hidden
+            && path
+                .extension()
+                .is_some_and(|extension| extension == "json")
+        {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths
+        .into_iter()
+        .filter_map(|path| match read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => Some((path, Err(error.to_string()))),
+            Ok(content) => {
+                let request = serde_json::from_slice(&content).map_err(|error| error.to_string());
+                Some((path, request))
+            }
+        })
+        .collect())
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut content = Vec::new();
+    file.take(LARGEST).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_in_the_order_of_their_names_and_a_bad_one_says_why() {
+        let spool = tempfile::tempdir().unwrap();
+        let write = |name: &str, content: &str| {
+            fs::write(spool.path().join(name), content).unwrap();
+        };
+        write(
+            "2.json",
+            r#"{"action":"release","file":"a.yaml","by":"root","at":"2026-01-02T03:04:05Z"}"#,
+        );
+        write("1.json", r#"{"action":"explode","file":"a.yaml"}"#);
+        write(".3.json", "half");
+        write("4.json.tmp", "half");
+        let found = read_spool(spool.path()).unwrap();
+        assert_eq!(found.len(), 2);
+        assert!(found[0].1.as_ref().unwrap_err().contains("explode"));
+        let request = found[1].1.as_ref().unwrap();
+        assert_eq!(request.file, "a.yaml");
+        assert!(!request.manual().hold);
+        assert!(
+            read_spool(&spool.path().join("nothing"))
+                .unwrap()
+                .is_empty()
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! What is found of RKE2 on the disk: its configuration files, and what tells which version will
+//! start.
+
+use std::fs;
+use std::io::{self, BufRead};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::files::read_text;
+use crate::gates::Candidates;
+use crate::layout::Layout;
+use crate::manifest::yaml;
+use crate::rke2::config::{ConfigFile, Place, is_read};
+
+/// `rke2 --version` only prints.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Where installers put the binary.
+const BINARIES: &[&str] = &["/usr/local/bin/rke2", "/opt/rke2/bin/rke2", "/usr/bin/rke2"];
+
+/// Configuration files, and those that cannot be read: each with its path and why.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The files.
+    pub files: Vec<ConfigFile>,
+    /// What cannot be read.
+    pub errors: Vec<String>,
+}
+
+impl Found {
+    /// Takes one file.
+    pub fn file(&mut self, place: Place, path: &Path) {
+        match read_text(path) {
+            Ok(text) => self
+                .files
+                .push(ConfigFile::new(place, path.display().to_string(), text)),
+            Err(error) => self.refuse(path, &error),
+        }
+    }
+
+    /// Takes every file of a directory that RKE2 would read as a drop-in.
+    pub fn drop_ins(&mut self, directory: &Path) {
+        let entries = match fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) => return self.refuse(directory, &error),
+        };
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.refuse(directory, &error);
+                    continue;
+                }
+            };
+            let named = entry.file_name().to_str().is_some_and(is_read);
+            if named && !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.file(Place::DropIn, &entry.path());
+            }
+        }
+    }
+
+    fn refuse(&mut self, path: &Path, error: &io::Error) {
+        self.errors
+            .push(format!("{}: cannot be read: {error}", path.display()));
+    }
+}
+
+/// The node's `config.yaml` and `config.yaml.d`, as far as they are there.
+pub fn config_files(layout: &Layout) -> Found {
+    let mut found = Found::default();
+    let main = layout.path("/etc/rancher/rke2/config.yaml");
+    if fs::symlink_metadata(&main).is_ok() {
+        found.file(Place::Main, &main);
+    }
+    let drop_ins = layout.rke2_config_dir();
+    if drop_ins.exists() {
+        found.drop_ins(&drop_ins);
+    }
+    found
+}
+
+/// What tells which version will start. A binary that does not show its version is asked.
+pub async fn candidates(layout: &Layout, data_dir: &str) -> Candidates {
+    let mut found = candidates_on_disk(layout, data_dir);
+    if found.silent {
+        found.installed = installed(layout).await;
+        found.silent = found.installed.is_none();
+    }
+    found
+}
+
+/// The same from what lies on the disk alone; nothing is run.
+pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> Candidates {
+    let data_dir = layout.path(data_dir);
+    let binary = binary(layout);
+    let installed = binary.as_deref().and_then(version_inside);
+    Candidates {
+        silent: binary.is_some() && installed.is_none(),
+        installed,
+        data: names(&data_dir.join("data")),
+        images: names(&data_dir.join("agent/images"))
+            .iter()
+            .filter_map(|name| version_in(name))
+            .collect(),
+        harvester: harvester(layout),
+        upgrade: None,
+    }
+}
+
+fn binary(layout: &Layout) -> Option<PathBuf> {
+    BINARIES
+        .iter()
+        .map(|path| layout.path(path))
+        .find(|path| path.is_file())
+}
+
+/// The Kubernetes version that is linked into a binary (`v1.35.6+rke2r1`), when it is only one.
+/// Reading a hundred megabytes takes some 50 ms, and RKE2 reads them next anyway; asking the binary
+/// takes many times that.
+fn version_inside(path: &Path) -> Option<String> {
+    const PIECE: usize = 1 << 20;
+    /// A version that lies across two pieces is found in the second.
+    const OVERLAP: usize = 64;
+    let mut file = io::BufReader::with_capacity(PIECE, fs::File::open(path).ok()?);
+    let mut found: Option<String> = None;
+    let mut piece: Vec<u8> = Vec::with_capacity(PIECE + OVERLAP);
+    loop {
+        let more = file.fill_buf().ok()?;
+        if more.is_empty() {
+            return found;
+        }
+        piece.extend_from_slice(more);
+        let length = more.len();
+        file.consume(length);
+        for at in memchr::memmem::find_iter(&piece, b"+rke2r") {
+            let before = &piece[at.saturating_sub(24)..at];
+            let Some(start) = memchr::memmem::rfind(before, b"v1.") else {
+                continue;
+            };
+            let Ok(version) = std::str::from_utf8(&before[start..]) else {
+                continue;
+            };
+            if version.parse::<crate::gates::Version>().is_err() {
+                continue;
+            }
+            match &found {
+                Some(known) if known != version => return None,
+                _ => found = Some(version.to_owned()),
+            }
+        }
+        let keep = piece.len().saturating_sub(OVERLAP);
+        piece.drain(..keep);
+    }
+}
+
+/// The version of the installed binary, as it says itself.
+async fn installed(layout: &Layout) -> Option<String> {
+    let binary = binary(layout)?;
+    let mut command = tokio::process::Command::new(binary);
+    command.arg("--version").kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, command.output()).await;
+    version_in(&String::from_utf8_lossy(&output.ok()?.ok()?.stdout))
+}
+
+fn harvester(layout: &Layout) -> Option<String> {
+    let text = read_text(&layout.path("/etc/harvester-release.yaml")).ok()?;
+    let release = yaml::one(&text).ok()??;
+    release.str_at(&["harvester"]).map(str::to_owned)
+}
+
+fn names(directory: &PathBuf) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The first RKE2 version in a text: `v1.35.6+rke2r1`, `v1.35.6-rke2r1`.
+fn version_in(text: &str) -> Option<String> {
+    let is_version = |ch: char| ch.is_ascii_alphanumeric() || matches!(ch, '.' | '+' | '-');
+    text.match_indices("v1.").find_map(|(at, _)| {
+        let rest = &text[at..];
+        let end = rest.find(|ch| !is_version(ch)).unwrap_or(rest.len());
+        let word = &rest[..end];
+        let rke2 = word.find("rke2r")?;
+        let digits = word[rke2 + 5..].bytes().take_while(u8::is_ascii_digit);
+        let word = &word[..rke2 + 5 + digits.count()];
+        word.parse::<crate::gates::Version>()
+            .is_ok()
+            .then(|| word.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_the_binary_prints_and_in_names_of_images() {
+        for (text, version) in [
+            (
+                "rke2 version v1.35.6+rke2r1 (abc)\ngo version go1.24",
+                Some("v1.35.6+rke2r1"),
+            ),
+            (
+                "rke2-images.linux-amd64-v1.34.2-rke2r1.tar.zst",
+                Some("v1.34.2-rke2r1"),
+            ),
+            (
+                "rke2-images-multus-v1.33.3-rke2r12.tar",
+                Some("v1.33.3-rke2r12"),
+            ),
+            ("rke2-images.linux-amd64.tar.zst", None),
+            ("harvester-images-v1.7.0.tar", None),
+        ] {
+            assert_eq!(version_in(text).as_deref(), version, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_binary_shows_its_version_when_it_holds_only_one() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("rke2");
+        let padding = vec![b'x'; (1 << 20) - 8];
+        let with = |texts: &[&str]| {
+            let mut content = padding.clone();
+            for text in texts {
+                content.extend_from_slice(text.as_bytes());
+                content.extend_from_slice(&padding);
+            }
+            fs::write(&path, content).unwrap();
+            version_inside(&path)
+        };
+        // Strings lie in a binary without anything between them.
+        let one = "rke2-runtime:v1.35.6-rke2r1vv1.35.6+rke2r12006-01-02";
+        assert_eq!(with(&[one]).as_deref(), Some("v1.35.6"));
+        assert_eq!(with(&[one, one]).as_deref(), Some("v1.35.6"));
+        assert_eq!(with(&[one, "v1.34.2+rke2r1"]), None);
+        assert_eq!(with(&["no version"]), None);
+        assert_eq!(version_inside(&root.path().join("nowhere")), None);
+    }
+
+    #[test]
+    fn the_files_are_those_that_rke2_reads() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("etc/rancher/rke2/config.yaml.d");
+        fs::create_dir_all(directory.join("dir.yaml")).unwrap();
+        fs::write(directory.join(".hidden.YML"), "a: 1").unwrap();
+        fs::write(directory.join("b.yaml.tmp"), "a: 1").unwrap();
+        fs::write(root.path().join("etc/rancher/rke2/config.yaml"), "a: 1").unwrap();
+        nix::unistd::mkfifo(&directory.join("fifo.yaml"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let found = config_files(&Layout::new(root.path()));
+        let names: Vec<&str> = found.files.iter().map(ConfigFile::name).collect();
+        assert_eq!(names, ["config.yaml", ".hidden.YML"]);
+        assert_eq!(found.errors.len(), 1);
+        assert!(found.errors[0].contains("not a regular file"));
+    }
+}

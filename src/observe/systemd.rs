@@ -1,0 +1,132 @@
+//! systemd over D-Bus: what a unit does, and asking for a restart of it.
+
+use std::time::Duration;
+
+use zbus::zvariant::DynamicType;
+use zbus::{Connection, Message, OwnedObjectPath, OwnedVariant};
+
+/// Longer than any answer of systemd takes, short enough for a boot that waits.
+const ANSWER: Duration = Duration::from_secs(2);
+const DESTINATION: &str = "org.freedesktop.systemd1";
+
+/// RKE2's units: a node runs one of them.
+pub const RKE2_UNITS: [&str; 2] = ["rke2-server.service", "rke2-agent.service"];
+/// The unit with kube-apiserver.
+pub const RKE2_SERVER: &str = RKE2_UNITS[0];
+
+/// What systemd says of a unit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unit {
+    /// `active`, `activating`, `inactive`, `failed` and the like.
+    pub active: String,
+    /// Identifies one start of the unit; empty when it never ran.
+    pub invocation: String,
+    /// When its main process was started, in microseconds of the wall clock.
+    pub started: u64,
+    /// How often systemd has restarted it by itself.
+    pub restarts: u32,
+}
+
+impl Unit {
+    /// Is it neither running nor being started?
+    pub fn is_down(&self) -> bool {
+        matches!(self.active.as_str(), "inactive" | "failed")
+    }
+}
+
+/// systemd on the system bus.
+#[derive(Debug, Clone)]
+pub struct Systemd {
+    connection: Connection,
+}
+
+impl Systemd {
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when there is no bus or it does not answer.
+    pub async fn connect() -> Result<Self, String> {
+        let connection = limited(Connection::system()).await?;
+        Ok(Self { connection })
+    }
+
+    /// What a unit does. One that is not there is down.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when systemd does not answer.
+    pub async fn unit(&self, name: &str) -> Result<Unit, String> {
+        let answer = self.manager("LoadUnit", &(name,)).await?;
+        let path: OwnedObjectPath = answer
+            .body()
+            .deserialize()
+            .map_err(|error| error.to_string())?;
+        let invocation: Vec<u8> = self.property(&path, "Unit", "InvocationID").await?;
+        Ok(Unit {
+            active: self.property(&path, "Unit", "ActiveState").await?,
+            invocation: invocation
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+            started: self
+                .property(&path, "Service", "ExecMainStartTimestamp")
+                .await?,
+            restarts: self.property(&path, "Service", "NRestarts").await?,
+        })
+    }
+
+    async fn manager<B>(&self, method: &str, body: &B) -> Result<Message, String>
+    where
+        B: serde::Serialize + DynamicType,
+    {
+        let path = "/org/freedesktop/systemd1";
+        let interface = format!("{DESTINATION}.Manager");
+        limited(self.connection.call_method(
+            Some(DESTINATION),
+            path,
+            Some(interface.as_str()),
+            method,
+            body,
+        ))
+        .await
+    }
+
+    async fn property<T>(
+        &self,
+        path: &OwnedObjectPath,
+        interface: &str,
+        name: &str,
+    ) -> Result<T, String>
+    where
+        T: TryFrom<OwnedVariant>,
+        T::Error: std::fmt::Display,
+    {
+        let interface = format!("{DESTINATION}.{interface}");
+        let answer = limited(self.connection.call_method(
+            Some(DESTINATION),
+            path,
+            Some("org.freedesktop.DBus.Properties"),
+            "Get",
+            &(interface, name),
+        ))
+        .await?;
+        let value: OwnedVariant = answer
+            .body()
+            .deserialize()
+            .map_err(|error| error.to_string())?;
+        T::try_from(value).map_err(|error| format!("{name}: {error}"))
+    }
+}
+
+async fn limited<T, E: std::fmt::Display>(
+    answer: impl Future<Output = Result<T, E>>,
+) -> Result<T, String> {
+    match tokio::time::timeout(ANSWER, answer).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err(format!(
+            "systemd gave no answer within {} s",
+            ANSWER.as_secs()
+        )),
+    }
+}

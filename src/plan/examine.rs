@@ -1,0 +1,380 @@
+//! One file by itself: what it declares, what each of its objects wants, what is wrong with it.
+//!
+//! This is the costly half of planning and depends on nothing but the file, the rules and the
+//! platform, so the daemon keeps the result for as long as the file does not change.
+
+use std::time::Duration;
+
+use super::annotation::{self, DEPENDS_ON, WINDROW_DEPENDS_ON};
+use super::{Finding, Origin, builtin};
+use crate::manifest::{self, GroupKind, ManifestFile, Object, ObjectRef};
+use crate::reasons::Code;
+use crate::rke2;
+use crate::rules::{Condition, Location, OnDeadline, Platform, RuleSet, Target, Tier};
+
+/// Where the lines of a file are to be found by a person: in the file itself, or in the
+/// configuration that carries it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// The file to open.
+    pub file: String,
+    /// The line there of the manifest's first line; 1 when the manifest is that file.
+    pub first_line: u32,
+    /// Do the manifest's lines stand there one below the other? Not for quoted or encoded content:
+    /// every line is then shown as the first.
+    pub line_by_line: bool,
+}
+
+impl Shown {
+    /// A manifest that is a file of its own.
+    pub fn itself(file: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            first_line: 1,
+            line_by_line: true,
+        }
+    }
+
+    /// Where a line of the manifest stands.
+    pub fn at(&self, line: Option<u32>) -> Location {
+        match line {
+            Some(line) if self.line_by_line => {
+                Location::line(&self.file, self.first_line + line.saturating_sub(1))
+            }
+            None if self.first_line == 1 && self.line_by_line => Location::file(&self.file),
+            _ => Location::line(&self.file, self.first_line),
+        }
+    }
+}
+
+/// One file, examined.
+#[derive(Debug, Clone)]
+pub struct Examined {
+    pub(super) path: String,
+    pub(super) shown: Shown,
+    pub(super) addon: String,
+    pub(super) sha256: String,
+    pub(super) digest: String,
+    pub(super) owner: Option<&'static str>,
+    pub(super) refused: Option<String>,
+    pub(super) harmful: bool,
+    pub(super) hold: Option<(String, Location)>,
+    pub(super) apply_once: bool,
+    pub(super) objects: Vec<ExaminedObject>,
+    pub(super) findings: Vec<Finding>,
+    /// Rules that would apply if the platform were known.
+    pub(super) platform_matters: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct ExaminedObject {
+    pub(super) line: u32,
+    pub(super) object: ObjectRef,
+    /// The kind that this object makes the API serve, when it is a CustomResourceDefinition, and
+    /// whether that kind is namespaced.
+    pub(super) serves: Option<(GroupKind, bool)>,
+    pub(super) wants: Vec<Want>,
+}
+
+/// A requirement before it is known who satisfies it.
+#[derive(Debug, Clone)]
+pub(super) struct Want {
+    pub(super) target: Target,
+    pub(super) condition: Condition,
+    pub(super) tier: Tier,
+    pub(super) origin: Origin,
+    pub(super) reason: String,
+    pub(super) deadline: Option<Duration>,
+    pub(super) on_deadline: OnDeadline,
+    pub(super) inferred: bool,
+    /// Counts only when a manifest declares the target.
+    pub(super) if_declared: bool,
+}
+
+/// Examines one file. `shown` says where a person finds its lines.
+pub fn examine(
+    file: &ManifestFile,
+    shown: Shown,
+    rules: &RuleSet,
+    platform: Option<Platform>,
+) -> Examined {
+    let name = base_name(&file.path);
+    let mut examined = Examined {
+        path: file.path.clone(),
+        addon: manifest::addon_name(name).to_owned(),
+        sha256: file.sha256.clone(),
+        digest: file.digest.clone(),
+        owner: rke2::owner(&file.path),
+        refused: None,
+        harmful: false,
+        hold: None,
+        apply_once: false,
+        objects: Vec::new(),
+        findings: Vec::new(),
+        platform_matters: false,
+        shown,
+    };
+    examined.problems(file, name);
+    // A refused file declares nothing: RKE2 applies none of it.
+    if examined.refused.is_none() {
+        for object in file.objects() {
+            examined.object(object, rules, platform);
+        }
+    }
+    examined
+}
+
+/// The last part of a path.
+pub(crate) fn base_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
+impl Examined {
+    /// Path below the manifests directory.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Hex SHA-256 of the bytes that were examined.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    fn find(&mut self, code: Code, line: Option<u32>, message: String) {
+        self.findings.push(Finding {
+            code,
+            severity: code.severity(),
+            message,
+            at: vec![self.shown.at(line)],
+        });
+    }
+
+    fn problems(&mut self, file: &ManifestFile, name: &str) {
+        if let Some(error) = manifest::addon_name_error(name) {
+            let message = Code::AddonNameInvalid.say(&[("name", &error)]);
+            self.refused = Some(message.clone());
+            self.find(Code::AddonNameInvalid, None, message);
+        }
+        for problem in &file.problems {
+            match problem.code {
+                // Only what RKE2 refuses for certain may be kept from it. What goes beyond our own
+                // limits or could not be read is RKE2's to judge.
+                Code::FileRefused => {
+                    self.refused.get_or_insert_with(|| problem.message.clone());
+                }
+                Code::SpecialFile => self.harmful = true,
+                _ => {}
+            }
+            self.find(problem.code, problem.line, problem.message.clone());
+        }
+    }
+
+    fn object(&mut self, object: &Object, rules: &RuleSet, platform: Option<Platform>) {
+        let mut id = object.id.clone();
+        let kind = id.group_kind();
+        match builtin::namespaced(&kind) {
+            Some(true) => {
+                id.namespace.get_or_insert_with(|| "default".to_owned());
+            }
+            Some(false) => id.namespace = None,
+            // A custom kind: whether it has a namespace is known once all files are.
+            None => {}
+        }
+        let mut wants = Vec::new();
+        self.annotations(object, &id, &mut wants);
+        self.rules(object, rules, platform, &mut wants);
+        self.references(object, &id, rules, &mut wants);
+        self.kind(object, &kind, &mut wants);
+        self.namespace(object, &id, &mut wants);
+        self.objects.push(ExaminedObject {
+            line: object.line,
+            serves: serves(object),
+            object: id,
+            wants,
+        });
+    }
+
+    fn annotations(&mut self, object: &Object, id: &ObjectRef, wants: &mut Vec<Want>) {
+        for (key, with_suffixes) in [(DEPENDS_ON, false), (WINDROW_DEPENDS_ON, true)] {
+            let Some((value, line)) = object.annotation(key) else {
+                continue;
+            };
+            let (dependencies, errors) = annotation::depends_on(value, with_suffixes);
+            for error in errors {
+                let message = Code::DependsOnInvalid.say(&[("annotation", key), ("why", &error)]);
+                self.find(Code::DependsOnInvalid, Some(line), message);
+            }
+            for dependency in dependencies {
+                if &dependency.object == id {
+                    let message = Code::DependsOnInvalid
+                        .say(&[("annotation", key), ("why", "the object names itself")]);
+                    self.find(Code::DependsOnInvalid, Some(line), message);
+                    continue;
+                }
+                wants.push(Want {
+                    reason: format!("{id} names {} in its annotation", dependency.object),
+                    target: Target::Object(dependency.object),
+                    condition: dependency.condition,
+                    tier: dependency.tier,
+                    origin: Origin {
+                        rule: format!("annotation/{key}"),
+                        at: self.shown.at(Some(line)),
+                    },
+                    deadline: None,
+                    on_deadline: OnDeadline::Keep,
+                    inferred: false,
+                    if_declared: false,
+                });
+            }
+        }
+        if let Some(entry) = object
+            .node
+            .at(&["metadata", "annotations"])
+            .and_then(|annotations| annotations.entry(annotation::HOLD))
+        {
+            // `windrow.dev/hold: yes` is a boolean, which Kubernetes would drop; it is still meant.
+            let reason = match entry.value.as_str().map(str::trim) {
+                None | Some("") => "no reason given",
+                Some(reason) => reason,
+            };
+            let at = self.shown.at(Some(entry.line));
+            self.hold.get_or_insert_with(|| (reason.to_owned(), at));
+        }
+        match object.annotation(annotation::APPLY) {
+            Some(("once", _)) => self.apply_once = true,
+            Some((other, line)) => {
+                let why = format!("it is {other:?}; only `once` is known");
+                let message = Code::AnnotationInvalid
+                    .say(&[("annotation", annotation::APPLY), ("why", &why)]);
+                self.find(Code::AnnotationInvalid, Some(line), message);
+            }
+            None => {}
+        }
+    }
+
+    fn rules(
+        &mut self,
+        object: &Object,
+        rules: &RuleSet,
+        platform: Option<Platform>,
+        wants: &mut Vec<Want>,
+    ) {
+        let matched = rules.requirements_for(object, platform);
+        for problem in matched.problems {
+            let why = format!("{}: {}", problem.rule.name, problem.message);
+            let message = Code::RuleFailed.say(&[("why", &why)]);
+            self.find(Code::RuleFailed, Some(object.line), message);
+        }
+        self.platform_matters |= platform.is_none() && rules.depends_on_platform(object);
+        for matched in matched.requirements {
+            let requirement = matched.requirement;
+            wants.push(Want {
+                target: requirement.target.clone(),
+                condition: requirement.condition.clone(),
+                tier: requirement.tier,
+                origin: Origin {
+                    rule: matched.rule.name.clone(),
+                    at: requirement.at.clone(),
+                },
+                reason: requirement.reason.clone(),
+                deadline: requirement.deadline,
+                on_deadline: requirement.on_deadline,
+                inferred: false,
+                if_declared: false,
+            });
+        }
+    }
+
+    fn references(
+        &mut self,
+        object: &Object,
+        id: &ObjectRef,
+        rules: &RuleSet,
+        wants: &mut Vec<Want>,
+    ) {
+        for reference in rules.references_of(object) {
+            if &reference.target == id {
+                continue;
+            }
+            wants.push(Want {
+                reason: format!("{id} names {}", reference.target),
+                target: Target::Object(reference.target),
+                condition: reference.condition.clone(),
+                tier: Tier::Advisory,
+                origin: Origin {
+                    rule: reference.rule.to_owned(),
+                    at: self.shown.at(Some(reference.line)),
+                },
+                deadline: None,
+                on_deadline: OnDeadline::Release,
+                inferred: true,
+                if_declared: reference.if_declared,
+            });
+        }
+    }
+
+    fn kind(&mut self, object: &Object, kind: &GroupKind, wants: &mut Vec<Want>) {
+        if !builtin::serves(&kind.group) {
+            wants.push(self.inferred(
+                object,
+                Target::Kind(kind.clone()),
+                Condition::Served,
+                "inferred/kind-served",
+                format!(
+                    "RKE2 cannot apply {} before the API serves its kind",
+                    object.id
+                ),
+            ));
+        }
+    }
+
+    fn namespace(&mut self, object: &Object, id: &ObjectRef, wants: &mut Vec<Want>) {
+        let Some(namespace) = &id.namespace else {
+            return;
+        };
+        if !builtin::has_namespace(namespace) {
+            wants.push(self.inferred(
+                object,
+                Target::Object(ObjectRef::cluster("", "Namespace", namespace)),
+                Condition::Exists,
+                "inferred/namespace",
+                format!("RKE2 cannot apply {id} before its namespace exists"),
+            ));
+        }
+    }
+
+    fn inferred(
+        &self,
+        object: &Object,
+        target: Target,
+        condition: Condition,
+        rule: &str,
+        reason: String,
+    ) -> Want {
+        Want {
+            target,
+            condition,
+            tier: Tier::Required,
+            origin: Origin {
+                rule: rule.to_owned(),
+                at: self.shown.at(Some(object.line)),
+            },
+            reason,
+            deadline: None,
+            on_deadline: OnDeadline::Release,
+            inferred: true,
+            if_declared: false,
+        }
+    }
+}
+
+/// The kind that a CustomResourceDefinition brings.
+fn serves(object: &Object) -> Option<(GroupKind, bool)> {
+    if object.id.group != "apiextensions.k8s.io" || object.id.kind != "CustomResourceDefinition" {
+        return None;
+    }
+    let group = object.node.str_at(&["spec", "group"])?;
+    let kind = object.node.str_at(&["spec", "names", "kind"])?;
+    let namespaced = object.node.str_at(&["spec", "scope"]) != Some("Cluster");
+    Some((GroupKind::new(group, kind), namespaced))
+}

@@ -1,0 +1,206 @@
+//! The dependency graph of a manifests directory: what each document requires and who says so, who
+//! satisfies it, in which order it can work, and proofs where it cannot.
+//!
+//! Pure: files that were read and rules come in, a plan goes out. The same plan is printed by
+//! `windrow plan`, run by the daemon and rehearsed offline.
+
+mod annotation;
+mod builtin;
+mod cycles;
+mod examine;
+mod graph;
+mod link;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use examine::base_name;
+pub use examine::{Examined, Shown, examine};
+pub use link::link;
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::ObjectRef;
+use crate::reasons::{Code, Severity};
+use crate::rules::{Condition, Location, OnDeadline, Platform, Target, Tier};
+
+/// Index of a [`Need`] in [`Plan::needs`].
+pub type NeedId = usize;
+/// Index of a [`PlanFile`] in [`Plan::files`].
+pub type FileId = usize;
+
+/// A plan for one manifests directory.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// What the target is, where it is known.
+    pub platform: Option<Platform>,
+    /// The files, in RKE2's order (byte order of the path).
+    pub files: Vec<PlanFile>,
+    /// Everything that is needed, each once.
+    pub needs: Vec<Need>,
+    /// An order of release that works, as far as the required edges allow one.
+    pub order: Vec<FileId>,
+    /// What is wrong, all of it.
+    pub findings: Vec<Finding>,
+}
+
+/// Something needed, in some state. Many requirements can share one need.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Need {
+    /// What.
+    pub target: Target,
+    /// In which state.
+    pub condition: Condition,
+}
+
+/// One file of the plan.
+#[derive(Debug, Clone)]
+pub struct PlanFile {
+    /// Path below the manifests directory.
+    pub path: String,
+    /// Base name: what a marker hides, in every directory.
+    pub name: String,
+    /// Name of its Addon: base name up to the first dot.
+    pub addon: String,
+    /// Hex SHA-256 of the bytes.
+    pub sha256: String,
+    /// Digest of the objects.
+    pub digest: String,
+    /// Where a person finds its lines.
+    pub shown: Shown,
+    /// Who else owns the file (RKE2's packaged charts, Rancher): never touched.
+    pub owner: Option<&'static str>,
+    /// Why RKE2 will refuse the file, if it will.
+    pub refused: Option<String>,
+    /// Must it stay held for as long as it is there (a FIFO)?
+    pub harmful: bool,
+    /// `windrow.dev/hold`: held until released by hand, for this reason.
+    pub hold: Option<(String, Location)>,
+    /// `windrow.dev/apply: once`: kept from RKE2 for good after it was applied.
+    pub apply_once: bool,
+    /// Its documents.
+    pub documents: Vec<PlanDocument>,
+}
+
+impl PlanFile {
+    /// Every requirement of every document, in order.
+    pub fn requirements(&self) -> impl Iterator<Item = &Requirement> {
+        self.documents
+            .iter()
+            .flat_map(|document| &document.requires)
+    }
+}
+
+/// One object of a file and what it requires.
+#[derive(Debug, Clone)]
+pub struct PlanDocument {
+    /// Line of the object.
+    pub line: u32,
+    /// The object, with its namespace filled in.
+    pub object: ObjectRef,
+    /// What it requires.
+    pub requires: Vec<Requirement>,
+}
+
+/// One requirement of one document.
+#[derive(Debug, Clone)]
+pub struct Requirement {
+    /// What is needed.
+    pub need: NeedId,
+    /// Holds or orders.
+    pub tier: Tier,
+    /// Who says so.
+    pub origin: Origin,
+    /// One line for people: what is waited for, and why.
+    pub reason: String,
+    /// After this long `on_deadline` happens; absent: the configured default for its origin.
+    pub deadline: Option<Duration>,
+    /// Keep or release at the deadline.
+    pub on_deadline: OnDeadline,
+    /// Did Windrow infer it from the object, rather than read it in an annotation or a rule?
+    pub inferred: bool,
+    /// Who is expected to satisfy it.
+    pub satisfied_by: SatisfiedBy,
+    /// It stands in a cycle and yields: it neither holds nor orders.
+    pub yields: bool,
+}
+
+impl Requirement {
+    /// Would it do harm to release a file before this is met, so that not even the fail-safe may? So
+    /// says a rule with `onDeadline: keep`. A depends-on annotation asks for an order, no more.
+    pub fn harms(&self) -> bool {
+        !self.inferred
+            && self.on_deadline == OnDeadline::Keep
+            && !self.origin.rule.starts_with(Origin::ANNOTATION)
+    }
+
+    /// Does it hold or order anything at run time? Not when the same file brings it (RKE2 applies
+    /// a file as a whole), not when it stands in a cycle, and a field that merely names an object
+    /// orders only what lies in the directory.
+    pub fn takes_part(&self) -> bool {
+        !self.yields
+            && match self.satisfied_by {
+                SatisfiedBy::SameFile { .. } => false,
+                SatisfiedBy::File { .. } => true,
+                SatisfiedBy::Platform { .. } | SatisfiedBy::Cluster | SatisfiedBy::Nobody => {
+                    self.tier == Tier::Required || !self.inferred
+                }
+            }
+    }
+}
+
+/// Who says that something is required.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// `annotation/<key>`, an inferred rule (`inferred/kind-served`), or `pack/rule`.
+    pub rule: String,
+    /// Where it is written: the annotation's or field's line, or the rule's.
+    #[serde(flatten)]
+    pub at: Location,
+}
+
+impl Origin {
+    /// How the rule's name begins when a manifest's own annotation says so.
+    pub const ANNOTATION: &'static str = "annotation/";
+}
+
+/// Who is expected to satisfy a requirement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SatisfiedBy {
+    /// A document of the same file: it cannot be waited for, RKE2 applies them together.
+    SameFile {
+        /// Its line.
+        line: u32,
+    },
+    /// A document of another file.
+    File {
+        /// Which file.
+        file: FileId,
+        /// The line there.
+        line: u32,
+    },
+    /// The platform.
+    Platform {
+        /// In words.
+        by: String,
+    },
+    /// Something outside the directory: it is observed in the cluster.
+    Cluster,
+    /// Nobody that is known.
+    Nobody,
+}
+
+/// Something that a person should know about the directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// The stable code.
+    pub code: Code,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What is wrong and what to do.
+    pub message: String,
+    /// Where.
+    pub at: Vec<Location>,
+}

@@ -1,0 +1,136 @@
+//! Reading observed objects: absent is absent, and a value of a wrong type is Unknown, never a panic.
+
+use serde_json::Value;
+
+use super::{Judgement, Verdict};
+
+/// What a reader returns: the value, or the verdict that ends the judging.
+pub(super) type Read<T> = Result<T, Judgement>;
+
+/// One entry of `status.conditions`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Condition<'o> {
+    pub(super) status: &'o str,
+    pub(super) reason: &'o str,
+    pub(super) message: &'o str,
+}
+
+impl Condition<'_> {
+    pub(super) fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+
+    pub(super) fn is_false(&self) -> bool {
+        self.status == "False"
+    }
+
+    /// What the controller says, in one line.
+    pub(super) fn says(&self) -> String {
+        match (self.reason, self.message) {
+            ("", "") => "no reason is given".to_owned(),
+            ("", text) | (text, "") => one_line(text),
+            (reason, message) => format!("{reason}: {}", one_line(message)),
+        }
+    }
+}
+
+/// Text from the cluster, short and on one line.
+pub(super) fn one_line(text: &str) -> String {
+    const LONGEST: usize = 300;
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words,
+    }
+}
+
+/// The value at a path; `null` counts as absent.
+pub(super) fn at<'o>(object: &'o Value, path: &[&str]) -> Option<&'o Value> {
+    path.iter()
+        .try_fold(object, |value, key| value.get(key))
+        .filter(|value| !value.is_null())
+}
+
+/// The text at a path, when it is one; empty otherwise.
+pub(super) fn text<'o>(object: &'o Value, path: &[&str]) -> &'o str {
+    at(object, path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A whole number at a path. Some controllers write theirs as a string; that is read too.
+pub(super) fn number(object: &Value, path: &[&str]) -> Read<Option<i64>> {
+    let Some(value) = at(object, path) else {
+        return Ok(None);
+    };
+    value
+        .as_i64()
+        .or_else(|| value.as_str().and_then(|text| text.parse().ok()))
+        .map(Some)
+        .ok_or_else(|| wrong_type(path, value, "a whole number"))
+}
+
+/// A condition by its type.
+pub(super) fn condition<'o>(object: &'o Value, kind: &str) -> Read<Option<Condition<'o>>> {
+    let path = ["status", "conditions"];
+    let Some(value) = at(object, &path) else {
+        return Ok(None);
+    };
+    let Some(conditions) = value.as_array() else {
+        return Err(wrong_type(&path, value, "a list"));
+    };
+    Ok(conditions
+        .iter()
+        .find(|condition| text(condition, &["type"]) == kind)
+        .map(|condition| Condition {
+            status: text(condition, &["status"]),
+            reason: text(condition, &["reason"]),
+            message: text(condition, &["message"]),
+        }))
+}
+
+/// Is there a status with anything in it?
+pub(super) fn has_status(object: &Value) -> bool {
+    match at(object, &["status"]) {
+        None => false,
+        Some(Value::Object(entries)) => !entries.is_empty(),
+        Some(_) => true,
+    }
+}
+
+fn wrong_type(path: &[&str], value: &Value, wanted: &str) -> Judgement {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    };
+    unknown(
+        "WrongType",
+        format!("{} is {found}, expected {wanted}", path.join(".")),
+    )
+}
+
+pub(super) fn ready(reason: &'static str, message: impl Into<String>) -> Judgement {
+    judgement(Verdict::Ready, reason, message)
+}
+
+pub(super) fn progressing(reason: &'static str, message: impl Into<String>) -> Judgement {
+    judgement(Verdict::Progressing, reason, message)
+}
+
+pub(super) fn failed(reason: &'static str, message: impl Into<String>) -> Judgement {
+    judgement(Verdict::Failed, reason, message)
+}
+
+pub(super) fn unknown(reason: &'static str, message: impl Into<String>) -> Judgement {
+    judgement(Verdict::Unknown, reason, message)
+}
+
+fn judgement(verdict: Verdict, reason: &'static str, message: impl Into<String>) -> Judgement {
+    Judgement {
+        verdict,
+        reason,
+        message: message.into(),
+    }
+}

@@ -1,0 +1,48 @@
+//! Is the node ready? Probe results come in, a judgement with its reason goes out.
+//!
+//! ```text
+//!   results ──> Track (rise / fall, per probe) ──┐
+//!   role, transitions ───────────────────────────┼─> judge ──> readiness, phase, reason, pace
+//!   manifests ───────────────────────────────────┘
+//! ```
+//!
+//! Three things are kept apart that a console tends to mix: what was seen to fail, what could not be
+//! asked, and what is merely on its way. A refused request is `Unknown` with what was asked, never
+//! "not ready"; everything starts Unknown. Pure: no clock, no I/O; times are passed in.
+
+mod judge;
+mod phase;
+mod probe;
+mod progress;
+mod seen;
+mod table;
+#[cfg(test)]
+mod tests;
+mod track;
+
+pub use judge::{Judged, Manifests, NodeMemory, Question, as_of, judge, listed};
+pub use phase::{Phase, PhaseState, PhaseStatus};
+pub use probe::{ProbeId, ProbeOutcome, ProbeResult, ProbeSpec, Severity};
+pub use progress::Pace;
+pub use seen::{NodeEvent, NodeSeen, Role, Transition, TransitionSeen};
+pub use table::{BUILTIN, Builtin, builtin, specs};
+pub use track::{ProbeState, Track};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Readiness of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Readiness {
+    /// Everything that the node is for works.
+    Ready,
+    /// On its way.
+    SettingUp,
+    /// It works, and something is wrong.
+    Degraded,
+    /// It does not work and is not on its way: it lost what it needs after it was Ready, or it is
+    /// proved that it will not get there by itself.
+    Failed,
+    /// Not known.
+    Unknown,
+}

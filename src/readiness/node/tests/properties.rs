@@ -1,0 +1,164 @@
+//! What holds whatever the answers are.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Debug, Clone, Copy)]
+enum Answer {
+    Pass,
+    Fail,
+    Refuse,
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    prop_oneof![
+        4 => Just(Answer::Pass),
+        1 => Just(Answer::Fail),
+        1 => Just(Answer::Refuse),
+    ]
+}
+
+fn outcome(answer: Answer) -> ProbeOutcome {
+    match answer {
+        Answer::Pass => ProbeOutcome::Passed,
+        Answer::Fail => ProbeOutcome::failed("no"),
+        Answer::Refuse => ProbeOutcome::unknown("GET it", "403"),
+    }
+}
+
+fn role() -> impl Strategy<Value = Role> {
+    prop_oneof![
+        Just(Role::FirstServer),
+        Just(Role::JoinedServer),
+        Just(Role::Agent),
+        Just(Role::Witness),
+        Just(Role::Unknown),
+    ]
+}
+
+fn platform() -> impl Strategy<Value = Platform> {
+    prop_oneof![Just(Platform::Harvester), Just(Platform::Rke2)]
+}
+
+proptest! {
+    #[test]
+    fn never_ready_with_a_required_probe_that_did_not_pass_and_never_not_ready_by_a_refusal(
+        role in role(),
+        platform in platform(),
+        answers in prop::collection::vec((any::<prop::sample::Index>(), answer()), 0..200),
+        silence in 0_i64..10,
+    ) {
+        let mut node = Node::new(role, platform);
+        node.passes_but(&[]);
+        for (which, answer) in answers {
+            let probes = node.probes();
+            node.answer(which.get::<String>(&probes), outcome(answer));
+            node.now += SignedDuration::from_secs(1);
+        }
+        node.now += SignedDuration::from_mins(silence);
+        let judged = node.judge();
+        let now = node.now;
+        let seen = node.seen.as_ref().unwrap();
+        let required = || listed(seen, &node.memory)
+            .filter(|track| track.spec.severity == Severity::Required)
+            .map(|track| as_of(track, now).0);
+        let arrived = matches!(judged.readiness, Readiness::Ready | Readiness::Degraded);
+        if arrived {
+            prop_assert!(required().all(|state| state == ProbeState::Passing), "{judged:?}");
+            prop_assert_ne!(role, Role::Unknown);
+        }
+        let wrong = matches!(judged.readiness, Readiness::SettingUp | Readiness::Failed);
+        prop_assert_eq!(wrong, required().any(|state| state == ProbeState::Failing));
+        if let Some(wake) = judged.next_wake {
+            prop_assert!(wake > now);
+        }
+        prop_assert!(!judged.message.is_empty());
+        prop_assert!(!judged.message.contains('{'), "{}", judged.message);
+    }
+
+    #[test]
+    fn no_state_changes_before_enough_answers_of_one_kind_in_a_row(
+        rise in 1_u32..5,
+        fall in 1_u32..5,
+        answers in prop::collection::vec(answer(), 0..100),
+    ) {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let mut spec = specs(Role::Agent, None).remove(0);
+        (spec.rise, spec.fall) = (rise, fall);
+        let mut track = Track::new(spec, now);
+        let mut history: Vec<ProbeState> = Vec::new();
+        for answer in answers {
+            let before = track.state;
+            track.take(ProbeResult { outcome: outcome(answer), at: now });
+            let kind = match answer {
+                Answer::Pass => ProbeState::Passing,
+                Answer::Fail => ProbeState::Failing,
+                Answer::Refuse => ProbeState::Unknown,
+            };
+            history.push(kind);
+            let run = history.iter().rev().take_while(|one| **one == kind).count();
+            let enough = if kind == ProbeState::Passing { rise } else { fall } as usize;
+            if run >= enough {
+                prop_assert_eq!(track.state, kind);
+            } else {
+                prop_assert_eq!(track.state, before);
+            }
+        }
+    }
+}
+
+proptest! {
+    // Each case is a day of some hundred thousand answers.
+    #![proptest_config(ProptestConfig::with_cases(4))]
+
+    #[test]
+    fn a_healthy_node_with_hiccups_is_ready_for_a_whole_day(
+        role in prop_oneof![Just(Role::FirstServer), Just(Role::JoinedServer), Just(Role::Agent)],
+        seed in any::<u64>(),
+    ) {
+        let mut node = Node::harvester(role);
+        node.passes_but(&[]);
+        let ready = node.judge();
+        prop_assert_eq!(ready.readiness, Readiness::Ready);
+        let mut noise = seed | 1;
+        let mut draw = move |below: u64| {
+            // xorshift64*: enough for noise, and the same for the same seed.
+            noise ^= noise >> 12;
+            noise ^= noise << 25;
+            noise ^= noise >> 27;
+            noise.wrapping_mul(0x2545_F491_4F6C_DD1D) % below
+        };
+        // When each probe is next asked, and how many of its last answers were hiccups.
+        let mut due: Vec<(ProbeSpec, Timestamp, u32)> = specs(role, node.platform)
+            .into_iter()
+            .map(|spec| (spec, node.now, 0))
+            .collect();
+        let end = node.now + SignedDuration::from_hours(24);
+        let mut answers = 0_u32;
+        while node.now < end {
+            let next = due.iter_mut().min_by_key(|(_, at, _)| *at).unwrap();
+            let (spec, at, hiccups) = next;
+            node.now = node.now.max(*at);
+            // A hiccup now and then: a slow answer or a refused one, but never `fall` in a row.
+            let hiccup = draw(20) == 0 && *hiccups + 1 < spec.fall;
+            let said = match (hiccup, draw(2)) {
+                (false, _) => ProbeOutcome::Passed,
+                (true, 0) => ProbeOutcome::failed("a hiccup"),
+                (true, _) => ProbeOutcome::unknown("GET it", "timed out"),
+            };
+            let period = i64::try_from(spec.period.as_millis()).unwrap();
+            let jitter = i64::try_from(draw(u64::try_from(period / 5).unwrap())).unwrap();
+            *at = node.now + SignedDuration::from_millis(period + jitter);
+            *hiccups = if hiccup { *hiccups + 1 } else { 0 };
+            let id = spec.id.clone();
+            node.event(NodeEvent::Probed(id, said));
+            answers += 1;
+            if hiccup || answers.is_multiple_of(50) {
+                let judged = node.judge();
+                prop_assert_eq!(judged.readiness, Readiness::Ready, "{:?}", judged);
+            }
+        }
+        prop_assert!(answers > 50_000, "{}", answers);
+    }
+}

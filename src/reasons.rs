@@ -1,0 +1,687 @@
+//! The one table of reason codes.
+//!
+//! Whatever Windrow holds, finds, does or reports has a row here: a stable code, a severity, a
+//! one-line template, what to do, a journal MESSAGE_ID and an anchor in `docs/reasons.md`. The
+//! journal catalogue, the documentation and the texts of the command line come from it. Codes and
+//! MESSAGE_IDs are promises: once released they do not change.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How much a reason matters.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Normal.
+    Info,
+    /// Normal and worth seeing.
+    Notice,
+    /// Wrong, or likely to go wrong.
+    Warning,
+    /// Cannot work as it is.
+    Error,
+}
+
+impl Severity {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Notice => "notice",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reason {
+    /// The code's variant.
+    pub code: Code,
+    /// The stable code, as printed.
+    pub id: &'static str,
+    /// Which part of `docs/reasons.md` it stands in.
+    pub section: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// One line, with `{fields}`.
+    pub template: &'static str,
+    /// What to do about it.
+    pub advice: &'static str,
+    /// The journal's MESSAGE_ID: 128 bits, hexadecimal.
+    pub message_id: &'static str,
+}
+
+macro_rules! reasons {
+    ($($section:literal { $($code:ident $id:literal $severity:ident $template:literal $advice:literal $message_id:literal;)+ })+) => {
+        /// A stable reason code.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        pub enum Code {
+            $($(
+                #[doc = $template]
+                #[serde(rename = $id)]
+                $code,
+            )+)+
+        }
+
+        /// Every reason, in the order of the documentation.
+        pub const REASONS: &[Reason] = &[
+            $($(Reason {
+                code: Code::$code,
+                id: $id,
+                section: $section,
+                severity: Severity::$severity,
+                template: $template,
+                advice: $advice,
+                message_id: $message_id,
+            },)+)+
+        ];
+    };
+}
+
+reasons! {
+    "Why a file is held" {
+        WaitsForKind "waits-for-kind" Info
+            "{what} is not served by the API yet"
+            "Wait for its CustomResourceDefinition, or add the manifest that brings it. `windrow why FILE` shows who should."
+            "95d4ccc2b43e4f798dc3825c1f914ee0";
+        WaitsForNamespace "waits-for-namespace" Info
+            "{what} does not exist yet"
+            "Wait for the namespace, or add a manifest that creates it."
+            "e2215691c67c4420aebbdb4f6da9448a";
+        WaitsForObject "waits-for-object" Info
+            "{what} does not exist yet"
+            "Wait for the object, or add the manifest that creates it."
+            "088bf3c41077450f95eadf526ef91de4";
+        WaitsForReady "waits-for-ready" Info
+            "{what} is not ready yet"
+            "Look at the object's conditions: `windrow why FILE` shows the last verdict."
+            "68029d92eec34c4a929dad339da9a613";
+        WaitsForCondition "waits-for-condition" Info
+            "{what}"
+            "The rule that asks for it is named by `windrow why FILE`; its file says why."
+            "fd6b538f9052414fb387b65d61e4e621";
+        WaitsForCluster "waits-for-cluster" Info
+            "{what} cannot be observed: {why}"
+            "Nothing is known, so nothing is claimed. Check that kube-apiserver runs and that the kubeconfig is valid."
+            "99f89de5e3684016996664963ef0b7b5";
+        HeldByAnnotation "held-by-annotation" Notice
+            "held by the manifest's own annotation: {why}"
+            "`windrow release FILE` releases it; remove the annotation windrow.dev/hold to do so for good."
+            "1cdea8e27fac4eeb9adc60bb6a866025";
+        HeldByHand "held-by-hand" Notice
+            "held by hand: {why}"
+            "`windrow release FILE` releases it."
+            "7401ea635bc4425492ab601ed00db8eb";
+        HeldAppliedOnce "held-applied-once" Info
+            "applied once and kept from RKE2 since"
+            "Nothing to do: windrow.dev/apply: once asks for it. `windrow release FILE` lets RKE2 apply it again."
+            "915e58ae2e96487a9fc717c59bf1cd65";
+        HeldByOther "held-by-other" Info
+            "held by a .skip marker that Windrow did not make"
+            "Windrow leaves it alone. Whoever made it removes it; Harvester does so during upgrades."
+            "2b61e560a59e4992abe924dd2b57af45";
+        Provisional "being-read" Info
+            "new or changed, and being read"
+            "Nothing to do: it is held for the moment it takes to read it."
+            "96236b8aed4d49e6b26266e7cc237b91";
+        HeldRefused "held-refused" Warning
+            "RKE2 would refuse the file: {why}"
+            "Mend the file at the line named. Windrow keeps it from RKE2 for a while because one refused file makes RKE2 re-apply all others every 15 s."
+            "68ec23c59b3643daa35b31389a49a3e6";
+    }
+    "What is wrong with a manifests directory" {
+        FileRefused "file-refused" Error
+            "RKE2 will refuse the whole file: {why}"
+            "Mend the line named; RKE2 applies nothing of a file with one bad document."
+            "840f558437e74a2f9b0dbd8301088b89";
+        ObjectRefused "object-refused" Error
+            "RKE2 will refuse the object: {why}"
+            "Mend the object at the line named."
+            "8c8bab8ea5ff404988a3b7a5da4d70a1";
+        LabelsDropped "labels-dropped" Warning
+            "RKE2 drops {what} of the object, all of them: {why}"
+            "Put quotation marks around the value at the line named; labels and annotations are text."
+            "af64177a38fce0d306cad0dae1ec0ea6";
+        FileTooLarge "file-too-large" Error
+            "the file has {size} bytes, the limit is {limit}"
+            "Split the file, or raise staging.limits.fileBytes."
+            "771ea5b82d984588b615d08984497af1";
+        LimitExceeded "limit-exceeded" Error
+            "{what} goes beyond the limit of {limit}"
+            "Split the file, or raise the limit named under staging.limits."
+            "7133aac1a7a5482ebc387cbba561c6a1";
+        AddonNameInvalid "addon-name-invalid" Error
+            "RKE2 cannot use this file name: its Addon would be called {name}"
+            "Rename the file: lower-case letters, digits and `-` before the first dot (RFC 1123)."
+            "7827da6a8b2043ab9a79bc58756bcc8c";
+        AddonCollision "addon-collision" Error
+            "these files share the Addon {name}; each prunes what the other applied"
+            "Rename all but one: RKE2 names an Addon after the file name up to its first dot."
+            "459e3e35ac5a45a79aeb4b768cde5b4a";
+        SameBaseName "same-base-name" Warning
+            "these files have one name; a marker for one hides both"
+            "Rename all but one. Until then they are held and released together."
+            "e8ab1dcc69234e49a936730c8fbeacc3";
+        DanglingSymlink "dangling-symlink" Error
+            "symbolic link to {target}, which does not exist: RKE2 applies nothing at all while it is there"
+            "Remove the link or create its target."
+            "8f11f24dd6c74a1e8c3cceb0aef2b99a";
+        SymlinkOutside "symlink-outside" Warning
+            "symbolic link out of the manifests directory, not followed"
+            "Put the file itself here: what is outside cannot be staged."
+            "cc32f1716f44473d9548aef4aa1393bf";
+        SpecialFile "special-file" Error
+            "{what}, not a file: RKE2 hangs for good when it opens a FIFO"
+            "Remove it."
+            "d14c4a31b0fd4d27952741b808c2cfa2";
+        FileUnreadable "file-unreadable" Error
+            "cannot be read: {error}"
+            "Mend permissions or the file system; RKE2 stops its whole pass at such a file."
+            "04ed822a517246fbbdb94deec1edb373";
+        KindWithoutProvider "kind-without-provider" Warning
+            "nothing known brings the kind {kind}"
+            "Add the CustomResourceDefinition, or say who brings it with `provides:` in a rule file."
+            "6c423f0f4fba4355ba2a716603ec3c95";
+        ObjectWithoutProvider "object-without-provider" Warning
+            "nothing known brings {what}"
+            "Add the manifest that creates it, or check the name."
+            "a3eaf700bcd5444ba690129acede048d";
+        Unobservable "requirement-unobservable" Warning
+            "{what} can never be observed ready"
+            "Ask for `(exists)`, or add a readiness rule for its kind."
+            "f42df6a969b74dbf96748b65593e9c0b";
+        RequiredCycle "required-cycle" Error
+            "these requirements form a cycle; none can be met first"
+            "Drop or turn advisory one of the requirements named."
+            "2eae73fbf083400ab54c0041f1e3169c";
+        FileCycle "file-cycle" Warning
+            "the files wait for each other, their documents do not"
+            "Split the file as shown, so that no file needs another that needs it."
+            "51e8162ed9644333918284bf3fa75c0d";
+        SameFile "same-file-order" Warning
+            "{what} is brought by the same file; RKE2's first pass will fail and be repeated"
+            "Put {what} into a file of its own that sorts first."
+            "73c7c38104eb4ed382c18755d1cc000d";
+        DependsOnInvalid "depends-on-invalid" Error
+            "the annotation {annotation} cannot be read: {why}"
+            "Write group/kind/name or group/namespaces/ns/kind/name, separated by commas."
+            "19abc5dd13f741179aac1a56870b862b";
+        AnnotationInvalid "annotation-invalid" Error
+            "the annotation {annotation} cannot be read: {why}"
+            "See the manual, windrow-rules(5), for what it takes."
+            "2c8bb90bfdca48f88c582b7964ac8db5";
+        RuleFailed "rule-failed" Warning
+            "{why}"
+            "Mend the object's field or the rule's expression; the rule did not apply."
+            "c59db126d7c14c16bb552e61924bf3bf";
+        DuplicateObject "duplicate-object" Warning
+            "{what} is declared more than once; the last one applied wins"
+            "Keep one."
+            "b2eca266babb47189e005eb0412fdecf";
+        PlatformUnknown "platform-unknown" Notice
+            "it is not known whether the target is Harvester or plain RKE2"
+            "Say so with --platform, or `platform:` in windrow.yaml."
+            "cecd4580ff484516af4700a5120a299d";
+    }
+    "What Windrow did and saw" {
+        Started "started" Info
+            "Windrow {version} started"
+            "Nothing to do."
+            "51663293be454ae5be5ea5b75fff6e43";
+        Stopping "stopping" Info
+            "Windrow stops; holds stay in place"
+            "Nothing to do. The fail-safe unit lifts what may be lifted when Windrow cannot be started again."
+            "82424bdb12384d748acf0a42dd030dd4";
+        Scanned "scanned" Info
+            "{files} manifest files, {held} held"
+            "Nothing to do."
+            "6ae0fb5b8fc14c5d9d0f3d7ef78b7e08";
+        Held "held" Notice
+            "{file} held: {why}"
+            "`windrow why FILE` shows the whole chain and what would release it."
+            "f28e416e6728454484b53fb0dc15abe1";
+        Released "released" Notice
+            "{file} released after {age}: {why}"
+            "Nothing to do: RKE2 applies it within 15 s of its next pass."
+            "7aa7fbbac9ff4d079baafbc99d3df814";
+        Applied "applied" Info
+            "{file} applied by RKE2"
+            "Nothing to do."
+            "b6eae2960c464f20a7a1925c65fb5a92";
+        ApplyFailed "apply-failed" Warning
+            "RKE2 could not apply {file}: {why}"
+            "Mend the manifest or what it needs; RKE2 tries again every 15 s."
+            "bca28882cce94157b70ea94845fa8876";
+        Escaped "escaped" Warning
+            "{file} was applied before its marker was in place"
+            "Nothing is lost if it works. Use `windrow stage` to add manifests to a running node without a gap."
+            "e58697035e614e64bc41e03afe16e303";
+        Yielded "yielded" Warning
+            "{file} released although it still waits: {why}"
+            "Its deadline passed or it stands in a cycle; RKE2 goes on trying by itself."
+            "1e2cb549992b47db859b11867456c63b";
+        Overdue "overdue" Warning
+            "{file} waits longer than its deadline and stays held: {why}"
+            "The rule keeps it because releasing would do harm. `windrow why FILE` shows the root blocker."
+            "14b49729cb1b4671972bcf315d6d3ef9";
+        Regressed "regressed" Warning
+            "{what} was ready when {file} was released and is not any more"
+            "Released stays released. Look at the object."
+            "e1c0385d28554f39b841e2570c57bf7b";
+        Vanished "vanished" Info
+            "{file} is gone"
+            "RKE2 keeps the objects of a removed file."
+            "57fffbf03071493cafa4c97d86b8c34c";
+        MarkerLost "marker-lost" Warning
+            "the marker of {file} was removed by somebody else"
+            "Windrow puts it back while the file still waits; use `windrow release FILE` to release it."
+            "01da193b31044b948e042b255cc1019c";
+        LedgerRebuilt "ledger-rebuilt" Warning
+            "the ledger could not be read and was rebuilt: {why}"
+            "The old file is kept beside it. Nothing else to do."
+            "7d74fa0edb1a4a759b44298ef3a09ceb";
+        NewCluster "new-cluster" Notice
+            "RKE2 was installed anew: what was decided for the former cluster does not count"
+            "Nothing to do: every manifest is decided anew. What was held by hand stays held."
+            "fdb103b3ca444c75b2aba9ef1edd8f62";
+        ActionFailed "action-failed" Warning
+            "could not {what}: {error}"
+            "Mend the file system; Windrow tries again."
+            "130a4fdc7785489caff52ae4d976b2e8";
+        ApiUnreachable "api-unreachable" Info
+            "kube-apiserver does not answer: {why}"
+            "Normal before RKE2 is up. Later: look at rke2-server and at the kube-apiserver pod's log."
+            "ef7fbdf6ab6f4fe3bf3b2c0606b3e52f";
+        ApiReachable "api-reachable" Info
+            "kube-apiserver answers"
+            "Nothing to do."
+            "fdee2c935cba45b28d150a3618156583";
+        Forbidden "forbidden" Warning
+            "refused: {what}: {why}"
+            "The credential may not ask this. It is Unknown, not NotReady."
+            "3fc050723902421fac581129e470c6ed";
+        WatchLost "watch-lost" Info
+            "the watch on {what} was lost: {why}"
+            "It is taken up again by itself."
+            "d1cff9e18d0a4bcc88d8ff7086ed9c34";
+        DirectoryMissing "directory-missing" Info
+            "{path} does not exist yet"
+            "Normal before RKE2's first start."
+            "56a0c0270b3541f1aa3458d9bd172999";
+        ConfigurationInvalid "configuration-invalid" Error
+            "the configuration has errors: {why}"
+            "`windrow config check` names file and line. The last good configuration, or the default, stays in force."
+            "9e2703ffe4cd4dd294ac748021835e05";
+        ConfigurationLoaded "configuration-loaded" Info
+            "configuration loaded"
+            "`windrow config show --origin` shows which file set what."
+            "69eea2babe224bc98d724721e885e326";
+    }
+    "Where the node stands" {
+        AllApplied "all-applied" Info
+            "all {count} manifests are applied"
+            "Nothing to do."
+            "c4eaad63eeb2499e8edb34e4513b614e";
+        NothingToStage "nothing-to-stage" Info
+            "there are no manifests to stage"
+            "Nothing to do."
+            "8521dbb5fa3b4148b8f214b1f5719f22";
+        Staging "staging" Info
+            "{done} of {count} manifests applied, {held} held"
+            "`windrow status` lists them."
+            "20cc1823d14f4725a09068a5150cb810";
+        StagingFailed "staging-failed" Error
+            "{count} manifests failed"
+            "`windrow status` lists them with RKE2's own message."
+            "70d12ce28c334ea080ec8b6d3217b8b0";
+        NotProbed "not-probed" Info
+            "all manifests are applied; the node itself is not probed"
+            "Ask `kubectl get nodes`, or switch probes on (`probes.enabled` in the configuration)."
+            "a15c2262ab894a0480d313fa2fbab2d5";
+        StateUnknown "state-unknown" Warning
+            "nothing is known: {why}"
+            "Check that kube-apiserver runs and that the kubeconfig is valid."
+            "e7a0fc6a59b044afbf59e8206fc3169d";
+    }
+    "Feature gates" {
+        GateUnknown "gate-unknown" Error
+            "there is no feature gate {gate}"
+            "Mend the name; a component does not start with a gate it does not know. docs/gates.md."
+            "2c8667faa6c3406ba229ce88c11d0a18";
+        GateRemoved "gate-removed" Error
+            "the feature gate {gate} was removed in Kubernetes {version}"
+            "Remove the gate, or limit it with `when:`."
+            "f28cf61f3b8d488cb4e98dff11c7a1cf";
+        GateTooNew "gate-too-new" Error
+            "the feature gate {gate} comes with Kubernetes {version}"
+            "Remove the gate, or limit it with `when:`."
+            "e1751b503cc640c6b4e914af89e8f554";
+        GateCase "gate-case" Error
+            "the feature gate {gate} is written in the wrong case"
+            "Write it as shown: case counts."
+            "ba5c0322d3d043b5bf18a103665bad53";
+        GateConstant "gate-constant" Error
+            "{gate} is the name of a constant in the sources, not of a feature gate"
+            "Write the gate's name as shown."
+            "a0013ff2475a4b489f4ad42174b901a0";
+        GateElsewhere "gate-elsewhere" Error
+            "{gate} is a feature gate of another program"
+            "Set it where that program reads it."
+            "8d29c92eccac44bbbf17a38099bb409b";
+        GatePodSelectors "gate-pod-selectors" Error
+            "NodeAuthorizerEnablePodSelectors is no feature gate of any version"
+            "List pods with the field selector spec.nodeName instead of changing a gate."
+            "964d72c2b8e744df8e2c0abbf12b1860";
+        GateLocked "gate-locked" Error
+            "the feature gate {gate} is locked to {value}"
+            "Remove the gate, or limit it with `when:`."
+            "7ba66bdf8c1a4d2faca0bd1e2bf2b12a";
+        GateDependency "gate-dependency" Error
+            "the feature gate {gate} is on and needs others that are off"
+            "Set all of them, or none."
+            "b116f40806284465b0ecddd352c556a1";
+        GateGroup "gate-group" Error
+            "{gate} sets every gate of a stage"
+            "Name the gates that are meant."
+            "d5b0a95d5828436db62bd0d3a761e868";
+        GateSyntax "gate-syntax" Error
+            "a feature-gates flag cannot be read: {why}"
+            "Write Name=true,Other=false: commas, no quotes inside, no blanks."
+            "cf2fcebf0876471db0fde4951e58fa35";
+        GatePrefix "gate-prefix" Error
+            "feature gates with and without the prefix kube: are mixed"
+            "Write plain names everywhere."
+            "8af63a7a19894fc197135247b176f351";
+        GateFlagName "gate-flag-name" Error
+            "the flag {flag} does not exist"
+            "Write feature-gates=Name=true."
+            "25fbc17f51d2496d9296c1c4b1187291";
+        GateComponent "gate-component" Warning
+            "the feature gate {gate} is not read by {component}"
+            "Set it for the component that reads it."
+            "2a76dd4b36f04337941af62eec1dec3f";
+        GateStage "gate-stage" Warning
+            "the feature gate {gate} is on its way out"
+            "Remove it before the minor that removes it."
+            "f5568f053f074addab884728c260b099";
+        GateNextMinor "gate-next-minor" Warning
+            "the feature gate {gate} stops {component} at the next minor"
+            "Remove it before the upgrade, or limit it with `when:`."
+            "76450765593444d3b662a15a1d757d3b";
+        GateUncovered "gate-uncovered" Warning
+            "nothing is known about the feature gates of Kubernetes {version}"
+            "Use a Windrow whose catalogue covers the minor, or check on a node that has its kubelet."
+            "55d02eda0c644d33b4cb76a1fdc6b145";
+        GatePatch "gate-patch" Warning
+            "the feature gate {gate} came with a patch release"
+            "Name the whole version with --target, or use a newer patch."
+            "1bba5362827e412786c5e8607ea1357f";
+        GateConflict "gate-conflict" Warning
+            "the feature gate {gate} is set twice with different values"
+            "Keep one; the last one read wins."
+            "d49799d8b4d54e9786d09e42af072c8c";
+        GateWiped "gate-wiped" Warning
+            "a later file replaces the list that sets {gate}"
+            "Write the key with a `+` in the later file, or merge the lists."
+            "92a9aff7349e482c8dafb030e87418cf";
+        GateLeftOut "gate-left-out" Warning
+            "the feature gate {gate} is not written: {why}"
+            "See the reason; `windrow gates check` shows all of them."
+            "466cff2b5c0248199c83654b889a7c0c";
+        GateTargetUnknown "gate-target-unknown" Warning
+            "which Kubernetes version will start is not known: {why}"
+            "Name it with --target. Until it is known, only gates that every plausible version takes are written."
+            "b62a7a61cf694c79a6abeaa66b69b315";
+        GatesWritten "gates-written" Notice
+            "{path} now sets {gates}"
+            "Nothing to do: RKE2 reads it at its next start."
+            "8bed72264d404235b6fd64a15cd6e15e";
+        GateDropped "gate-dropped" Warning
+            "`{gate}={value}` for {component} was taken out of Windrow's drop-in: {why}"
+            "Nothing stops because of it. Mend what the configuration asks for; `windrow gates check` shows it."
+            "b3b883c2f3f14afd8bbecf41c89b2f72";
+        GatePending "gate-pending" Notice
+            "the feature gates that are asked for are not written while RKE2 runs: {gates}"
+            "The next boot writes them, before RKE2 starts. A restart of RKE2 alone does not, so that it is never the test of something new."
+            "654e82a088a745aba20677cc7e56e041";
+        ConfigFileRefused "config-file-refused" Error
+            "RKE2 cannot read the configuration file: {why}"
+            "Mend the line named; RKE2 exits at once and is restarted without end."
+            "38ab8f91e96344a788b7aafb909ce7be";
+        ComponentArgumentInvalid "component-argument-invalid" Error
+            "the component's argument cannot be used: {why}"
+            "Write each item as name=value."
+            "b1c508e5388d454bbec5667206ffb084";
+    }
+    "How the node is judged" {
+        NodeReady "node-ready" Info
+            "every required probe passes and every manifest is applied"
+            "Nothing to do."
+            "57b1bd257ec0447482bdfc3e32d813a0";
+        ProbeUnknown "probe-unknown" Warning
+            "{probe} is not known: {why}"
+            "Unknown is not a `no`: look at what was asked and why there was no answer. A refusal (401, 403) is the credential's, not the node's."
+            "088111511eaf4fb7bef8c2c3a5215107";
+        RoleUnknown "role-unknown" Info
+            "it is not known yet whether this node is a server or an agent"
+            "Normal before RKE2 is installed. Later: look for rke2-server.service or rke2-agent.service."
+            "39e80d3ffef149d880a3aab2254dd891";
+        ShuttingDown "shutting-down" Info
+            "the machine shuts down: {why}"
+            "Nothing to do."
+            "0e4943a1a6964b908dae5875188fae19";
+        Upgrading "upgrading" Info
+            "being upgraded: {why}"
+            "Wait for the upgrade; `windrow status` shows since when it runs."
+            "148d434539c54188bb2b4a1838f4a27f";
+        Draining "draining" Info
+            "being drained: {why}"
+            "Wait for the drain, or uncordon the node. A drain that takes too long is usually blocked by a PodDisruptionBudget."
+            "865eb223a28a473ba5f61f775ca453bf";
+        Promoting "promoting" Info
+            "being promoted to a server: {why}"
+            "Wait: RKE2 is started anew as a server."
+            "d44f68a2867c4a77908fef8b6b81d601";
+    }
+    "What a probe found" {
+        NoDefaultRoute "no-default-route" Warning
+            "there is no default route: {why}"
+            "Check the management interface's addresses and its gateway."
+            "682c703845bc4949a95f5fa32f69c3bd";
+        NoCarrier "no-carrier" Warning
+            "no network link: {why}"
+            "Check cables, bond and switch."
+            "b62ce29d35554a98b10e09d9277733e2";
+        VipUnreachable "vip-unreachable" Error
+            "the VIP does not answer: {why}"
+            "Check that kube-vip runs on a server and that nothing else has the address."
+            "a9f8330af1554a71b418d85b7d831e98";
+        JoinUnreachable "join-unreachable" Warning
+            "nodes cannot join over the VIP: {why}"
+            "Port 9345 of the VIP has to reach a server's supervisor."
+            "3158636c3f2f4b4e81c212e48a8db77d";
+        DhcpClash "dhcp-client-clash" Warning
+            "two DHCP clients share UDP port 68: {why}"
+            "Give the management interface or the VIP a static address (harvester#8389)."
+            "334a9d3b590f4030975e9e4ec2591fb2";
+        RkeNotInstalled "rke-not-installed" Info
+            "RKE2 is not installed: {why}"
+            "Normal on a first boot: rancherd installs it. Later: `journalctl -u rancherd -u rancher-system-agent`."
+            "09b1a383d68f4505825f18c36bd17f52";
+        RkeServiceDown "rke-service-down" Error
+            "RKE2 does not run: {why}"
+            "`journalctl -u rke2-server -u rke2-agent` tells why."
+            "fff3c371d33d46b59ecd6fc9ce22360c";
+        RkeCrashLoop "rke-crash-loop" Error
+            "RKE2 is started again and again: {why}"
+            "`journalctl -u rke2-server -u rke2-agent` tells why it ends."
+            "9b25b94f3a2742c887cfeb9ed316cae6";
+        SupervisorDown "supervisor-down" Error
+            "RKE2's supervisor does not answer: {why}"
+            "Look at `journalctl -u rke2-server`; port 9345 must be free."
+            "d986ffca9efc40508edf731949155ab6";
+        EtcdUnhealthy "etcd-unhealthy" Warning
+            "etcd is not healthy: {why}"
+            "Look at the etcd pod's log and at the disk's latency; a quorum of servers has to be up."
+            "0a1c4754e5984a9aa39f71bd86fd5bfc";
+        ApiNotReady "apiserver-not-ready" Error
+            "kube-apiserver is not ready: {why}"
+            "Look at the kube-apiserver pod's log under /var/log/pods."
+            "66991c6e7270492380171dad27f8b96e";
+        KubeletUnhealthy "kubelet-unhealthy" Error
+            "the kubelet is not healthy: {why}"
+            "Look at agent/logs/kubelet.log below RKE2's data directory."
+            "a269a1f17da543998b275ff36944c68b";
+        NodeNotReady "node-not-ready" Error
+            "the Node is not ready: {why}"
+            "`kubectl describe node` shows its conditions."
+            "807315f4b1614005a34450203f669f63";
+        RancherNotReady "rancher-not-ready" Error
+            "Rancher is not available: {why}"
+            "Look at the pods in cattle-system."
+            "3763de856cf646d7bc806edd9c84de13";
+        ChartNotReady "chart-not-ready" Info
+            "Harvester's chart is not installed yet: {why}"
+            "Wait; `kubectl -n fleet-local get managedcharts,bundles` shows more."
+            "c540bf26e1154745b85b5bbebf45d13b";
+        HarvesterNotReady "harvester-not-ready" Error
+            "Harvester is not ready: {why}"
+            "Look at the pods in harvester-system and longhorn-system."
+            "4565467a516b4075835e91a3f1508f4b";
+        WebhookDown "webhook-down" Error
+            "Harvester's webhook has no endpoint: {why}"
+            "Look at the harvester-webhook pods in harvester-system; until one is ready, changes are refused."
+            "bde3d40a4923438cbd634d79c1f5c759";
+        SettingMissing "setting-missing" Info
+            "Harvester has not made its settings yet: {why}"
+            "Wait; if it stays so, the harvester pod's log in harvester-system tells why."
+            "ed0671cc1ffe4aaa85bd5273f187764b";
+        StorageNetworkPending "storage-network-pending" Info
+            "the storage network is not configured: {why}"
+            "Wait; it needs every VM stopped and every volume detached."
+            "c76c816d6855405da064c33e90764d47";
+        CertificateExpiring "certificate-expiring" Warning
+            "a certificate runs out: {why}"
+            "Restart rke2-server or rke2-agent: RKE2 renews its certificates at a start."
+            "124e606ed1f049cfa07467a20ff3b4ea";
+        ClockNotSynchronised "clock-not-synchronised" Warning
+            "the clock is not synchronised: {why}"
+            "Check the NTP servers; certificates and etcd need a right clock."
+            "170d1836577d402fb35939a86d71385a";
+        DiskLow "disk-low" Warning
+            "the disk is almost full: {why}"
+            "Free space: the kubelet evicts pods and removes images, and etcd stops writing."
+            "b5ff56a6d48240c9b0d8f82065d1ed40";
+        InodesLow "inodes-low" Warning
+            "the file system is almost out of inodes: {why}"
+            "Remove files: the kubelet evicts pods."
+            "7f5b500170454a2489cfe0d53b3466e5";
+        MemoryLow "memory-low" Warning
+            "memory is almost used up: {why}"
+            "Stop a VM or move it to another node."
+            "76f3e4a1d6954effbc19f1428e081e64";
+        LoadHigh "load-high" Warning
+            "the load is high: {why}"
+            "Look for what uses the processors or waits for the disk (`top`, `iostat`)."
+            "30677f5f8a0242fcae7b1381d3f683ac";
+        ProbeFailed "probe-failed" Error
+            "{probe} fails: {why}"
+            "The probe is one of the configuration; who wrote it knows what to do."
+            "c8e2e3d69f544834b17f4c896cb1efcb";
+    }
+}
+
+impl Code {
+    /// The row of the table.
+    pub fn reason(self) -> &'static Reason {
+        // The enum and the table are written by one macro, in one order.
+        &REASONS[self as usize]
+    }
+
+    /// The stable code, as printed.
+    pub fn as_str(self) -> &'static str {
+        self.reason().id
+    }
+
+    /// How much it matters.
+    pub fn severity(self) -> Severity {
+        self.reason().severity
+    }
+
+    /// The template with its `{fields}` filled in.
+    pub fn say(self, fields: &[(&str, &str)]) -> String {
+        fields
+            .iter()
+            .fold(self.reason().template.to_owned(), |text, (key, value)| {
+                text.replace(&format!("{{{key}}}"), value)
+            })
+    }
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_all_its_texts_and_no_two_share_an_id() {
+        let mut ids = HashSet::new();
+        let mut message_ids = HashSet::new();
+        for (position, reason) in REASONS.iter().enumerate() {
+            assert_eq!(reason.code as usize, position, "{}", reason.id);
+            assert_eq!(reason.code.reason(), reason);
+            assert!(ids.insert(reason.id), "{} stands twice", reason.id);
+            assert!(
+                message_ids.insert(reason.message_id),
+                "{} shares its MESSAGE_ID",
+                reason.id
+            );
+            assert_eq!(reason.message_id.len(), 32, "{}", reason.id);
+            assert!(
+                reason.message_id.bytes().all(|b| b.is_ascii_hexdigit()),
+                "{}",
+                reason.id
+            );
+            assert!(
+                reason
+                    .id
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b == b'-'),
+                "{}",
+                reason.id
+            );
+            for text in [reason.template, reason.advice, reason.section] {
+                assert!(!text.trim().is_empty(), "{} lacks a text", reason.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_code_is_written_in_json_as_it_is_printed() {
+        for reason in REASONS {
+            let json = serde_json::to_string(&reason.code).unwrap();
+            assert_eq!(json, format!("\"{}\"", reason.id));
+        }
+    }
+
+    #[test]
+    fn say_fills_the_fields_in() {
+        assert_eq!(
+            Code::Held.say(&[("file", "a.yaml"), ("why", "because")]),
+            "a.yaml held: because"
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! Feature gates for people and for programs.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::table::{Style, findings};
+use super::text::printable;
+use crate::gates::{Assessment, DropIn, Resolved, Target};
+use crate::plan::Finding;
+use crate::rules::Location;
+
+/// What `windrow gates check -o json` and `windrow gates show -o json` print. The names of its fields
+/// are a promise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GatesReport {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `Gates`
+    pub kind: String,
+    /// The versions that may start; empty when that is not known.
+    pub versions: Vec<String>,
+    /// How the version is known, or why it is not.
+    pub because: String,
+    /// Would every component start? Null when that cannot be said.
+    pub starts: Option<bool>,
+    /// The components that are given gates.
+    pub components: Vec<ComponentReport>,
+    /// What the configuration asks for and Windrow does not write.
+    pub left_out: Vec<LeftOutReport>,
+    /// What is wrong or worth knowing, all of it.
+    pub findings: Vec<Finding>,
+}
+
+/// One component.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComponentReport {
+    /// `kube-apiserver` and the like.
+    pub component: String,
+    /// Its gates, by name.
+    pub gates: Vec<GateReport>,
+}
+
+/// One gate that is set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GateReport {
+    /// Its name.
+    pub gate: String,
+    /// The value in effect.
+    pub value: bool,
+    /// Where that is written; for Windrow's own drop-in, where the configuration asks for it.
+    pub at: Location,
+    /// Why it is asked for, when the configuration says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Where other values were written before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<Location>,
+}
+
+/// A gate that is asked for and not written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOutReport {
+    /// `kube-apiserver` and the like.
+    pub component: String,
+    /// The gate.
+    pub gate: String,
+    /// The value that is asked for.
+    pub value: bool,
+    /// Why it is not written.
+    pub why: String,
+    /// Where it is asked for.
+    pub at: Location,
+}
+
+impl GatesReport {
+    /// The report of a configuration: what the files do once Windrow's drop-in is among them.
+    /// `own` is that drop-in's path.
+    pub fn of(resolved: &Resolved, assessment: &Assessment, drop_in: &DropIn, own: &str) -> Self {
+        let asked = |component, gate: &str| {
+            drop_in
+                .written
+                .iter()
+                .find(|request| request.component == component && request.gate == gate)
+        };
+        let components = assessment
+            .components
+            .iter()
+            .map(|view| ComponentReport {
+                component: view.component.to_string(),
+                gates: view
+                    .gates
+                    .iter()
+                    .map(|gate| {
+                        let request =
+                            asked(view.component, &gate.gate).filter(|_| gate.at.file == own);
+                        GateReport {
+                            gate: gate.gate.clone(),
+                            value: gate.value,
+                            at: request.map_or(&gate.at, |request| &request.at).clone(),
+                            reason: request.and_then(|request| request.reason.clone()),
+                            overrides: gate.overrides.iter().map(|(_, at)| at.clone()).collect(),
+                        }
+                    })
+                    .collect(),
+            })
+            .collect();
+        let left_out = drop_in
+            .left_out
+            .iter()
+            .map(|left| LeftOutReport {
+                component: left.request.component.to_string(),
+                gate: left.request.gate.clone(),
+                value: left.request.value,
+                why: left.why.clone(),
+                at: left.request.at.clone(),
+            })
+            .collect();
+        Self {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "Gates".to_owned(),
+            versions: match &resolved.target {
+                Target::Known(version) => vec![version.to_string()],
+                Target::OneOf(versions) => versions.iter().map(ToString::to_string).collect(),
+                Target::Unknown => Vec::new(),
+            },
+            because: resolved.because.clone(),
+            starts: match (assessment.starts(), assessment.uncertain()) {
+                (false, _) => Some(false),
+                (true, true) => None,
+                (true, false) => Some(true),
+            },
+            components,
+            left_out,
+            findings: assessment.findings.clone(),
+        }
+    }
+
+    /// The document as text.
+    pub fn to_json(&self) -> String {
+        // A struct of strings and enums always serialises.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// The same as a table.
+    pub fn to_table(&self, style: Style) -> String {
+        let mut out = String::new();
+        let versions = match self.versions.as_slice() {
+            [] => "a Kubernetes version that is not known".to_owned(),
+            versions => format!("Kubernetes {}", versions.join(" or ")),
+        };
+        let _ = writeln!(
+            out,
+            "{} ({})",
+            style.strong(&format!("Feature gates for {versions}")),
+            printable(&self.because)
+        );
+        let rows = self.components.iter().flat_map(|view| &view.gates);
+        let width = rows
+            .map(|gate| gate.gate.chars().count() + 6)
+            .max()
+            .unwrap_or(0)
+            .min(60);
+        for view in &self.components {
+            let _ = writeln!(out, "\n{}", style.strong(&view.component));
+            for gate in &view.gates {
+                let set = printable(&format!("{}={}", gate.gate, gate.value));
+                let mut origin = gate.at.to_string();
+                if let Some(reason) = &gate.reason {
+                    let _ = write!(origin, " ({reason})");
+                }
+                if !gate.overrides.is_empty() {
+                    let places: Vec<String> =
+                        gate.overrides.iter().map(ToString::to_string).collect();
+                    let _ = write!(origin, ", over {}", places.join(", "));
+                }
+                let _ = writeln!(out, "  {set:<width$}  {}", style.dim(&printable(&origin)));
+            }
+        }
+        if self.components.is_empty() {
+            out.push_str("\nNo feature gates are set.\n");
+        }
+        if !self.left_out.is_empty() {
+            let _ = writeln!(out, "\n{}", style.strong("Asked for and not written"));
+            for left in &self.left_out {
+                let found = |finding: &Finding| {
+                    finding.message.starts_with(&left.why) && finding.at.contains(&left.at)
+                };
+                let why = match self.findings.iter().any(found) {
+                    true => "see the findings",
+                    false => &left.why,
+                };
+                let line = format!(
+                    "{} {}={} ({}): {why}",
+                    left.component, left.gate, left.value, left.at
+                );
+                let _ = writeln!(out, "  {}", printable(&line));
+            }
+        }
+        out.push_str(&findings(&self.findings, style));
+        let verdict = match self.starts {
+            Some(true) => style.good("Every component would start."),
+            Some(false) => style.bad("Not every component would start, or a request is wrong."),
+            None => style.waiting("Whether every component would start cannot be said."),
+        };
+        let _ = writeln!(out, "\n{verdict}");
+        out
+    }
+}
+
+/// The JSON schema of [`GatesReport`], as committed in `docs/gates.schema.json`.
+pub fn gates_schema() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(GatesReport)).unwrap_or_default() + "\n"
+}

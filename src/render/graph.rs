@@ -1,0 +1,285 @@
+//! The plan as a graph of boxes with rows: what DOT, Mermaid and SVG draw.
+//!
+//! A box is a manifest file, or somebody else who brings what files wait for. A row is an object of
+//! the file, or a thing brought. Edges run from what is needed to what needs it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::report::held_at_boot;
+use crate::manifest::ObjectRef;
+use crate::plan::{Plan, SatisfiedBy};
+use crate::rules::{Target, Tier};
+
+/// The graph.
+pub(super) struct Graph {
+    pub(super) boxes: Vec<Box>,
+    pub(super) edges: Vec<Edge>,
+}
+
+/// A file, or somebody who brings something.
+pub(super) struct Box {
+    pub(super) title: String,
+    pub(super) kind: BoxKind,
+    pub(super) rows: Vec<Row>,
+    /// Its place in the order of release, from 1.
+    pub(super) order: Option<usize>,
+}
+
+/// What a box stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BoxKind {
+    /// A file that RKE2 may apply at once.
+    Free,
+    /// A file that is held at a fresh boot.
+    Held,
+    /// A file that is held and waits, by way of others, for itself.
+    Stuck,
+    /// A file that RKE2 would refuse.
+    Refused,
+    /// A file that somebody else owns.
+    Foreign,
+    /// The platform.
+    Platform,
+    /// The cluster: nobody in particular.
+    Cluster,
+    /// Nobody.
+    Nobody,
+}
+
+impl BoxKind {
+    /// What stands beside the title.
+    pub(super) fn badge(self) -> &'static str {
+        match self {
+            BoxKind::Free => "applied at once",
+            BoxKind::Held => "held",
+            BoxKind::Stuck => "in a cycle",
+            BoxKind::Refused => "refused",
+            BoxKind::Foreign => "not touched",
+            BoxKind::Platform => "platform",
+            BoxKind::Cluster => "cluster",
+            BoxKind::Nobody => "missing",
+        }
+    }
+
+    /// Is it a file?
+    pub(super) fn is_file(self) -> bool {
+        !matches!(self, BoxKind::Platform | BoxKind::Cluster | BoxKind::Nobody)
+    }
+}
+
+/// A row of a box.
+pub(super) struct Row {
+    pub(super) kind: String,
+    pub(super) name: String,
+    /// Line in the file.
+    pub(super) line: Option<u32>,
+}
+
+/// From a row to a row: the first has to be there before the second can work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Edge {
+    pub(super) from: (usize, usize),
+    pub(super) to: (usize, usize),
+    pub(super) tier: Tier,
+    /// What is needed, and who says so.
+    pub(super) label: String,
+    /// It stands in a cycle of files.
+    pub(super) cycle: bool,
+    /// It gives way.
+    pub(super) yields: bool,
+}
+
+impl Graph {
+    /// The graph of a plan.
+    pub(super) fn of(plan: &Plan) -> Self {
+        let mut graph = Self {
+            boxes: files(plan),
+            edges: Vec::new(),
+        };
+        let mut others: HashMap<(u8, String), usize> = HashMap::new();
+        for (file_id, file) in plan.files.iter().enumerate() {
+            if file.owner.is_some() {
+                continue;
+            }
+            for (row, document) in file.documents.iter().enumerate() {
+                for requirement in &document.requires {
+                    if !requirement.takes_part() && !requirement.yields {
+                        continue;
+                    }
+                    let need = &plan.needs[requirement.need];
+                    let from = match &requirement.satisfied_by {
+                        SatisfiedBy::SameFile { .. } => continue,
+                        SatisfiedBy::File { file, line } => {
+                            (*file, graph.row_at(*file, *line, &need.target))
+                        }
+                        other => {
+                            let (kind, title) = match other {
+                                SatisfiedBy::Platform { by } => (BoxKind::Platform, by.as_str()),
+                                SatisfiedBy::Cluster => {
+                                    (BoxKind::Cluster, "already in the cluster")
+                                }
+                                _ => (BoxKind::Nobody, "nobody known"),
+                            };
+                            let id = *others.entry((kind as u8, title.to_owned())).or_insert_with(
+                                || {
+                                    graph.boxes.push(Box {
+                                        title: title.to_owned(),
+                                        kind,
+                                        rows: Vec::new(),
+                                        order: None,
+                                    });
+                                    graph.boxes.len() - 1
+                                },
+                            );
+                            (id, graph.row_of(id, &need.target))
+                        }
+                    };
+                    graph.add(Edge {
+                        from,
+                        to: (file_id, row),
+                        tier: requirement.tier,
+                        label: format!(
+                            "{} {} ({})",
+                            need.target, need.condition, requirement.origin.rule
+                        ),
+                        cycle: false,
+                        yields: requirement.yields,
+                    });
+                }
+            }
+        }
+        graph.mark_cycles();
+        graph
+    }
+
+    /// One edge between two rows is enough for the eye: the stronger tier wins.
+    fn add(&mut self, edge: Edge) {
+        match self
+            .edges
+            .iter_mut()
+            .find(|known| known.from == edge.from && known.to == edge.to)
+        {
+            Some(known) => {
+                if edge.tier == Tier::Required {
+                    known.tier = Tier::Required;
+                }
+                known.yields &= edge.yields;
+                if !known.label.contains(&edge.label) {
+                    known.label = format!("{}; {}", known.label, edge.label);
+                }
+            }
+            None => self.edges.push(edge),
+        }
+    }
+
+    fn row_at(&self, file: usize, line: u32, target: &Target) -> usize {
+        let rows = &self.boxes[file].rows;
+        let by_line = rows.iter().position(|row| row.line == Some(line));
+        by_line
+            .or_else(|| {
+                let (kind, name) = target_words(target);
+                rows.iter()
+                    .position(|row| row.kind == kind && row.name == name)
+            })
+            .unwrap_or(0)
+    }
+
+    fn row_of(&mut self, id: usize, target: &Target) -> usize {
+        let (kind, name) = target_words(target);
+        let rows = &mut self.boxes[id].rows;
+        match rows
+            .iter()
+            .position(|row| row.kind == kind && row.name == name)
+        {
+            Some(row) => row,
+            None => {
+                rows.push(Row {
+                    kind,
+                    name,
+                    line: None,
+                });
+                rows.len() - 1
+            }
+        }
+    }
+
+    /// Marks the edges between boxes that can reach each other.
+    fn mark_cycles(&mut self) {
+        let successors = self.successors();
+        let reach: Vec<BTreeSet<usize>> = (0..self.boxes.len())
+            .map(|start| {
+                let mut seen = BTreeSet::new();
+                let mut stack: Vec<usize> = successors[start].iter().copied().collect();
+                while let Some(next) = stack.pop() {
+                    if seen.insert(next) {
+                        stack.extend(&successors[next]);
+                    }
+                }
+                seen
+            })
+            .collect();
+        for edge in &mut self.edges {
+            edge.cycle = reach[edge.to.0].contains(&edge.from.0);
+            let stuck = edge.cycle && edge.tier == Tier::Required && !edge.yields;
+            let waiting = &mut self.boxes[edge.to.0].kind;
+            if stuck && *waiting == BoxKind::Held {
+                *waiting = BoxKind::Stuck;
+            }
+        }
+    }
+
+    fn successors(&self) -> Vec<BTreeSet<usize>> {
+        let mut successors = vec![BTreeSet::new(); self.boxes.len()];
+        for edge in &self.edges {
+            successors[edge.from.0].insert(edge.to.0);
+        }
+        successors
+    }
+}
+
+fn files(plan: &Plan) -> Vec<Box> {
+    plan.files
+        .iter()
+        .enumerate()
+        .map(|(id, file)| Box {
+            title: file.path.clone(),
+            kind: if file.owner.is_some() {
+                BoxKind::Foreign
+            } else if file.harmful || file.refused.is_some() {
+                BoxKind::Refused
+            } else if held_at_boot(file).is_some() {
+                BoxKind::Held
+            } else {
+                BoxKind::Free
+            },
+            rows: file
+                .documents
+                .iter()
+                .map(|document| Row {
+                    kind: document.object.kind.clone(),
+                    name: full_name(&document.object),
+                    line: Some(document.line),
+                })
+                .collect(),
+            order: plan
+                .order
+                .iter()
+                .position(|ordered| *ordered == id)
+                .map(|position| position + 1),
+        })
+        .collect()
+}
+
+fn target_words(target: &Target) -> (String, String) {
+    match target {
+        Target::Kind(kind) => ("kind".to_owned(), kind.to_string()),
+        Target::Object(object) => (object.kind.clone(), full_name(object)),
+    }
+}
+
+fn full_name(object: &ObjectRef) -> String {
+    match &object.namespace {
+        Some(namespace) => format!("{namespace}/{}", object.name),
+        None => object.name.clone(),
+    }
+}

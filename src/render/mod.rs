@@ -1,0 +1,28 @@
+//! A plan for people and for programs: table, JSON, DOT, Mermaid, SVG.
+//!
+//! Pure: a [`Plan`](crate::plan::Plan) comes in, text goes out. Nothing here decides anything.
+
+mod dot;
+mod gates;
+mod graph;
+mod mermaid;
+mod report;
+mod svg;
+mod table;
+mod text;
+
+pub use dot::dot;
+pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport, gates_schema};
+pub use mermaid::mermaid;
+pub use report::{
+    DocumentReport, FileReport, PlanReport, RequirementReport, held_at_boot, plan_schema,
+};
+pub use svg::svg;
+pub use table::{Style, findings, table};
+pub(crate) use text::printable;
+pub use text::{fit, wrap};
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! The plan as a JSON document: `apiVersion: windrow.dev/v1`, `kind: Plan`.
+//!
+//! The names of its fields are a promise; `docs/plan.schema.json` is generated from these types.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::ObjectRef;
+use crate::plan::{Finding, Origin, Plan, PlanFile, Requirement, SatisfiedBy};
+use crate::reasons::Code;
+use crate::rules::Tier;
+
+/// What `windrow plan -o json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanReport {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `Plan`
+    pub kind: String,
+    /// The files, in the order in which RKE2 would read them.
+    pub files: Vec<FileReport>,
+    /// Paths in an order of release that works, as far as there is one.
+    pub order: Vec<String>,
+    /// What is wrong, all of it.
+    pub findings: Vec<Finding>,
+}
+
+/// One manifest file of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileReport {
+    /// Path below the manifests directory.
+    pub path: String,
+    /// Name of the Addon that RKE2 makes of it.
+    pub addon: String,
+    /// Why it would be held at a fresh boot; null when it would not.
+    pub held: Option<Vec<String>>,
+    /// Its objects.
+    pub documents: Vec<DocumentReport>,
+}
+
+/// One object of a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DocumentReport {
+    /// Line of the object in the manifest.
+    pub line: u32,
+    /// The object.
+    pub object: ObjectRef,
+    /// What it requires.
+    pub requires: Vec<RequirementReport>,
+}
+
+/// One requirement of one object.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequirementReport {
+    /// What is needed.
+    pub what: String,
+    /// In which state: `served`, `exists`, `ready`, or a CEL expression on the object.
+    pub condition: String,
+    /// Holds or orders.
+    pub tier: Tier,
+    /// Who says so, and where that is written.
+    pub origin: Origin,
+    /// Who brings it: `file PATH:LINE`, `same file`, `platform: WHO`, `cluster` or `nobody`.
+    pub satisfied_by: String,
+}
+
+impl PlanReport {
+    /// The plan as a document.
+    pub fn of(plan: &Plan) -> Self {
+        Self {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "Plan".to_owned(),
+            files: plan
+                .files
+                .iter()
+                .map(|file| FileReport {
+                    path: file.path.clone(),
+                    addon: file.addon.clone(),
+                    held: held_at_boot(file),
+                    documents: file
+                        .documents
+                        .iter()
+                        .map(|document| DocumentReport {
+                            line: document.line,
+                            object: document.object.clone(),
+                            requires: document
+                                .requires
+                                .iter()
+                                .map(|requirement| requirement_report(plan, requirement))
+                                .collect(),
+                        })
+                        .collect(),
+                })
+                .collect(),
+            order: plan
+                .order
+                .iter()
+                .map(|file| plan.files[*file].path.clone())
+                .collect(),
+            findings: plan.findings.clone(),
+        }
+    }
+
+    /// The document as text.
+    pub fn to_json(&self) -> String {
+        // A struct of strings and enums always serialises.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// The JSON schema of [`PlanReport`], as committed in `docs/plan.schema.json`.
+pub fn plan_schema() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(PlanReport)).unwrap_or_default() + "\n"
+}
+
+/// Why a file would be held when a fresh node boots, before anything is in the cluster; `None` when
+/// RKE2 may apply it at once.
+pub fn held_at_boot(file: &PlanFile) -> Option<Vec<String>> {
+    if file.owner.is_some() {
+        return None;
+    }
+    let mut reasons = Vec::new();
+    let mut add = |reason: String| {
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    };
+    if let Some((why, _)) = &file.hold {
+        add(Code::HeldByAnnotation.say(&[("why", why)]));
+    }
+    if file.harmful {
+        add(Code::SpecialFile.say(&[("what", "it is")]));
+    }
+    if let Some(why) = &file.refused {
+        add(Code::HeldRefused.say(&[("why", why)]));
+    }
+    for requirement in file.requirements().filter(|one| one.takes_part()) {
+        add(requirement.reason.clone());
+    }
+    (!reasons.is_empty()).then_some(reasons)
+}
+
+/// Who brings what is needed, in words.
+pub(super) fn satisfied_by(plan: &Plan, requirement: &Requirement) -> String {
+    match &requirement.satisfied_by {
+        SatisfiedBy::SameFile { .. } => "same file".to_owned(),
+        SatisfiedBy::File { file, line } => format!("file {}:{line}", plan.files[*file].path),
+        SatisfiedBy::Platform { by } => format!("platform: {by}"),
+        SatisfiedBy::Cluster => "cluster".to_owned(),
+        SatisfiedBy::Nobody => "nobody".to_owned(),
+    }
+}
+
+fn requirement_report(plan: &Plan, requirement: &Requirement) -> RequirementReport {
+    let need = &plan.needs[requirement.need];
+    RequirementReport {
+        what: need.target.to_string(),
+        condition: need.condition.to_string(),
+        tier: requirement.tier,
+        origin: requirement.origin.clone(),
+        satisfied_by: satisfied_by(plan, requirement),
+    }
+}

@@ -1,0 +1,257 @@
+//! Plans made by hand, for the renderers' tests.
+
+use crate::manifest::{GroupKind, ObjectRef};
+use crate::plan::{
+    Finding, Need, Origin, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Shown,
+};
+use crate::reasons::Code;
+use crate::rules::{Condition, Location, OnDeadline, Platform, Target, Tier};
+
+pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
+    PlanFile {
+        path: path.to_owned(),
+        name: path.rsplit('/').next().unwrap_or(path).to_owned(),
+        addon: path.split('.').next().unwrap_or(path).to_owned(),
+        sha256: String::new(),
+        digest: String::new(),
+        shown: Shown::itself(path),
+        owner: None,
+        refused: None,
+        harmful: false,
+        hold: None,
+        apply_once: false,
+        documents: objects
+            .iter()
+            .enumerate()
+            .map(|(position, object)| PlanDocument {
+                line: 1 + 10 * position as u32,
+                object: object.clone(),
+                requires: Vec::new(),
+            })
+            .collect(),
+    }
+}
+
+/// Adds a requirement to a document.
+pub(super) fn require(
+    plan: &mut Plan,
+    (file, document): (usize, usize),
+    target: Target,
+    tier: Tier,
+    rule: &str,
+    satisfied_by: SatisfiedBy,
+) {
+    let condition = match target {
+        Target::Kind(_) => Condition::Served,
+        Target::Object(_) => Condition::Exists,
+    };
+    let reason = format!("{target} is not there yet");
+    let need = Need { target, condition };
+    let need = match plan.needs.iter().position(|known| *known == need) {
+        Some(id) => id,
+        None => {
+            plan.needs.push(need);
+            plan.needs.len() - 1
+        }
+    };
+    let path = plan.files[file].path.clone();
+    let document = &mut plan.files[file].documents[document];
+    document.requires.push(Requirement {
+        need,
+        tier,
+        origin: Origin {
+            rule: rule.to_owned(),
+            at: Location::line(path, document.line),
+        },
+        reason,
+        deadline: None,
+        on_deadline: OnDeadline::Release,
+        inferred: rule.starts_with("inferred/"),
+        satisfied_by,
+        yields: false,
+    });
+}
+
+/// A VM and what it needs, named so that RKE2 would read the VM first.
+pub(super) fn first_vm() -> Plan {
+    let vm = ObjectRef::namespaced("kubevirt.io", "VirtualMachine", "shop", "till");
+    let network = ObjectRef::namespaced(
+        "k8s.cni.cncf.io",
+        "NetworkAttachmentDefinition",
+        "shop",
+        "vlan40",
+    );
+    let image = ObjectRef::namespaced("harvesterhci.io", "VirtualMachineImage", "shop", "debian");
+    let claim = ObjectRef::namespaced("", "PersistentVolumeClaim", "shop", "till-root");
+    let secret = ObjectRef::namespaced("", "Secret", "shop", "till-init");
+    let namespace = ObjectRef::cluster("", "Namespace", "shop");
+    let mut plan = Plan {
+        platform: Some(Platform::Harvester),
+        files: vec![
+            file("05-till.yaml", std::slice::from_ref(&vm)),
+            file("10-shop.yaml", &[namespace.clone(), secret.clone()]),
+            file("20-network.yaml", std::slice::from_ref(&network)),
+            file("30-image.yaml", std::slice::from_ref(&image)),
+            file("40-disk.yaml", std::slice::from_ref(&claim)),
+        ],
+        needs: Vec::new(),
+        order: vec![1, 2, 3, 4, 0],
+        findings: Vec::new(),
+    };
+    let harvester = |by: &str| SatisfiedBy::Platform { by: by.to_owned() };
+    for (at, object) in [((2, 0), &network), ((3, 0), &image), ((0, 0), &vm)] {
+        require(
+            &mut plan,
+            at,
+            Target::Kind(object.group_kind()),
+            Tier::Required,
+            "inferred/kind-served",
+            harvester("Harvester's charts"),
+        );
+    }
+    for at in [(2, 0), (3, 0), (4, 0), (0, 0)] {
+        require(
+            &mut plan,
+            at,
+            Target::Object(namespace.clone()),
+            Tier::Required,
+            "inferred/namespace-exists",
+            SatisfiedBy::File { file: 1, line: 1 },
+        );
+    }
+    let setting = ObjectRef::cluster("harvesterhci.io", "Setting", "storage-network");
+    require(
+        &mut plan,
+        (0, 0),
+        Target::Object(setting),
+        Tier::Required,
+        "harvester-vm/vm-waits-for-storage-network",
+        harvester("Harvester"),
+    );
+    for (object, from, line) in [(&secret, 1, 11), (&claim, 4, 1), (&network, 2, 1)] {
+        require(
+            &mut plan,
+            (0, 0),
+            Target::Object(object.clone()),
+            Tier::Advisory,
+            "references/vm",
+            SatisfiedBy::File { file: from, line },
+        );
+    }
+    require(
+        &mut plan,
+        (4, 0),
+        Target::Object(image),
+        Tier::Advisory,
+        "references/pvc-image",
+        SatisfiedBy::File { file: 3, line: 1 },
+    );
+    plan
+}
+
+/// Two files that need each other, one thing that nobody brings, and texts that want escaping.
+pub(super) fn broken() -> Plan {
+    let a = ObjectRef::namespaced("", "ConfigMap", "a", "left");
+    let b = ObjectRef::namespaced("", "ConfigMap", "a", "right");
+    let odd = ObjectRef::cluster("x.example", "Odd", "<&\">");
+    let mut plan = Plan {
+        files: vec![
+            file("a.yaml", std::slice::from_ref(&a)),
+            file("b.yaml", std::slice::from_ref(&b)),
+            file("c.yaml", std::slice::from_ref(&odd)),
+            file("d.yaml", &[]),
+        ],
+        order: vec![3],
+        ..Plan::default()
+    };
+    plan.files[3].refused = Some("line 3: found a tab".to_owned());
+    for (at, target, file) in [((0, 0), &b, 1), ((1, 0), &a, 0)] {
+        require(
+            &mut plan,
+            at,
+            Target::Object(target.clone()),
+            Tier::Required,
+            "annotation",
+            SatisfiedBy::File { file, line: 1 },
+        );
+    }
+    require(
+        &mut plan,
+        (2, 0),
+        Target::Kind(GroupKind::new("x.example", "Odd")),
+        Tier::Required,
+        "inferred/kind-served",
+        SatisfiedBy::Nobody,
+    );
+    plan.findings = vec![
+        finding(
+            Code::RequiredCycle,
+            "ConfigMap a/left needs ConfigMap a/right, which needs ConfigMap a/left",
+            &[("a.yaml", 1), ("b.yaml", 1)],
+        ),
+        finding(
+            Code::FileRefused,
+            "RKE2 will refuse the whole file: line 3: found a tab",
+            &[("d.yaml", 3)],
+        ),
+    ];
+    plan
+}
+
+fn finding(code: Code, message: &str, at: &[(&str, u32)]) -> Finding {
+    Finding {
+        code,
+        severity: code.severity(),
+        message: message.to_owned(),
+        at: at
+            .iter()
+            .map(|(file, line)| Location::line(*file, *line))
+            .collect(),
+    }
+}
+
+/// Many files with many objects, in a chain, for width and overlap.
+pub(super) fn wide() -> Plan {
+    let mut plan = Plan::default();
+    for position in 0..9_usize {
+        let objects: Vec<ObjectRef> = (0..=position * 3)
+            .map(|object| {
+                ObjectRef::namespaced(
+                    "very-long-group-name.operators.example.com",
+                    "AKindWithQuiteALongNameThatGoesOn",
+                    "a-namespace-with-a-long-name",
+                    format!("an-object-with-a-name-as-long-as-generated-ones-{object:04}"),
+                )
+            })
+            .collect();
+        plan.files
+            .push(file(&format!("some/where/{position}-file.yaml"), &objects));
+        plan.order.push(position);
+    }
+    for position in 1..9_usize {
+        for back in [1, 2, 4] {
+            let Some(from) = position.checked_sub(back) else {
+                continue;
+            };
+            for document in 0..plan.files[position].documents.len() {
+                let target =
+                    &plan.files[from].documents[document % plan.files[from].documents.len()];
+                let (target, line) = (Target::Object(target.object.clone()), target.line);
+                let tier = if back == 1 {
+                    Tier::Required
+                } else {
+                    Tier::Advisory
+                };
+                require(
+                    &mut plan,
+                    (position, document),
+                    target,
+                    tier,
+                    "annotation",
+                    SatisfiedBy::File { file: from, line },
+                );
+            }
+        }
+    }
+    plan
+}

@@ -1,0 +1,317 @@
+//! The plan for a person at a terminal: the order, what each file waits for and who says so,
+//! findings last with what to do.
+
+use std::fmt::Write as _;
+
+use super::report::held_at_boot;
+use super::text::{fit, printable, wrap};
+use crate::plan::{Finding, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Shown};
+use crate::reasons::Severity;
+use crate::rules::{Condition, Location, Tier};
+
+/// Requirements that only order are listed up to this many per file: they never keep a node from
+/// coming up, and `-o json` has them all.
+const ADVISORY_SHOWN: usize = 6;
+
+/// How a table looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns that it may use.
+    pub width: usize,
+    /// Colour, for terminals.
+    pub color: bool,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self {
+            width: 100,
+            color: false,
+        }
+    }
+}
+
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.color {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// A text that matters.
+    pub fn strong(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// A text that can be skipped.
+    pub fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    /// Something fine.
+    pub fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    /// Something that waits.
+    pub fn waiting(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    /// Something wrong.
+    pub fn bad(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    /// A severity in its colour.
+    pub fn severity(self, severity: Severity) -> String {
+        let word = format!("{:<7}", severity.as_str());
+        match severity {
+            Severity::Error => self.bad(&word),
+            Severity::Warning => self.waiting(&word),
+            Severity::Info | Severity::Notice => self.dim(&word),
+        }
+    }
+}
+
+/// The plan as a table.
+pub fn table(plan: &Plan, style: Style) -> String {
+    let mut out = String::new();
+    head(&mut out, plan, style);
+    let unordered = (0..plan.files.len()).filter(|file| !plan.order.contains(file));
+    for (position, file) in plan.order.iter().copied().chain(unordered).enumerate() {
+        let number = plan.order.contains(&file).then_some(position + 1);
+        one_file(&mut out, plan, &plan.files[file], number, style);
+    }
+    out.push_str(&findings(&plan.findings, style));
+    verdict(&mut out, plan, style);
+    out
+}
+
+/// Findings under their heading; nothing when there are none.
+pub fn findings(findings: &[Finding], style: Style) -> String {
+    let mut out = String::new();
+    if !findings.is_empty() {
+        let _ = writeln!(out, "\n{}", style.strong("Findings"));
+        for finding in findings {
+            one_finding(&mut out, finding, style);
+        }
+    }
+    out
+}
+
+fn head(out: &mut String, plan: &Plan, style: Style) {
+    let held = plan
+        .files
+        .iter()
+        .filter(|file| held_at_boot(file).is_some())
+        .count();
+    let platform = match plan.platform {
+        Some(platform) => format!(" on {platform}"),
+        None => String::new(),
+    };
+    let _ = writeln!(
+        out,
+        "{}{platform}: {}, {held} held at a fresh boot, in order of release\n",
+        style.strong("Plan"),
+        count(plan.files.len(), "manifest file"),
+    );
+}
+
+fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
+}
+
+fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize>, style: Style) {
+    let number = number.map_or("-".to_owned(), |number| number.to_string());
+    let path = fit(&printable(&file.path), style.width.saturating_sub(38));
+    let objects = count(file.documents.len(), "object");
+    let state = if let Some(owner) = file.owner {
+        style.dim(&fit(&format!("not touched: {owner}'s"), 24))
+    } else if file.harmful || file.refused.is_some() {
+        style.bad("refused")
+    } else if held_at_boot(file).is_some() {
+        style.waiting("held")
+    } else {
+        style.good("applied at once")
+    };
+    let room = style.width.saturating_sub(38).min(44);
+    let _ = writeln!(
+        out,
+        "{number:>3}  {}{}  {objects:>10}  {state}",
+        style.strong(&path),
+        " ".repeat(room.saturating_sub(path.chars().count())),
+    );
+    if let Some((why, at)) = &file.hold {
+        paragraph(
+            out,
+            style,
+            "hold",
+            &format!("by its own annotation ({}): {why}", place(file, at)),
+        );
+    }
+    if let Some(why) = &file.refused {
+        paragraph(out, style, "refused", why);
+    }
+    if file.owner.is_none() {
+        waiting(out, plan, file, style);
+    }
+}
+
+/// One line of a file's list: a need, and every requirement that shares need, tier and rule.
+struct Group<'a> {
+    first: &'a Requirement,
+    document: &'a PlanDocument,
+    more: usize,
+}
+
+fn groups(file: &PlanFile) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for document in &file.documents {
+        for requirement in document.requires.iter().filter(|one| one.takes_part()) {
+            let known = groups.iter_mut().find(|group| {
+                group.first.need == requirement.need
+                    && group.first.tier == requirement.tier
+                    && group.first.origin.rule == requirement.origin.rule
+            });
+            match known {
+                Some(group) => group.more += 1,
+                None => groups.push(Group {
+                    first: requirement,
+                    document,
+                    more: 0,
+                }),
+            }
+        }
+    }
+    groups
+}
+
+fn waiting(out: &mut String, plan: &Plan, file: &PlanFile, style: Style) {
+    let (required, advisory): (Vec<_>, Vec<_>) = groups(file)
+        .into_iter()
+        .partition(|group| group.first.tier == Tier::Required);
+    for group in required.iter().chain(advisory.iter().take(ADVISORY_SHOWN)) {
+        one_group(out, plan, file, group, style);
+    }
+    if advisory.len() > ADVISORY_SHOWN {
+        let rest = advisory.len() - ADVISORY_SHOWN;
+        paragraph(
+            out,
+            style,
+            "",
+            &format!("and {rest} more that only order; -o json lists them"),
+        );
+    }
+}
+
+fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &Group<'_>, style: Style) {
+    let need = &plan.needs[group.first.need];
+    let target = &need.target;
+    let what = match &need.condition {
+        Condition::Served => format!("{target} served"),
+        Condition::Exists => format!("{target} exists"),
+        Condition::Ready => format!("{target} ready"),
+        Condition::Expression(_) => format!("{target}: {}", group.first.reason),
+    };
+    let by = match &group.first.satisfied_by {
+        SatisfiedBy::File { file, line } => format!("from {}:{line}", plan.files[*file].path),
+        SatisfiedBy::Platform { by } => format!("from {by}"),
+        SatisfiedBy::SameFile { .. } => "from the same file".to_owned(),
+        SatisfiedBy::Cluster => "looked up in the cluster".to_owned(),
+        SatisfiedBy::Nobody => "which nobody known brings".to_owned(),
+    };
+    let for_whom = match (file.documents.len(), group.more) {
+        (1, _) => String::new(),
+        (_, 0) => format!("for {}; ", group.document.object),
+        (_, more) => format!("for {} and {more} more; ", group.document.object),
+    };
+    let label = match group.first.tier {
+        Tier::Required => "needs",
+        Tier::Advisory => "after",
+    };
+    paragraph(
+        out,
+        style,
+        label,
+        &format!(
+            "{what}, {by} ({for_whom}{}, {})",
+            place(file, &group.first.origin.at),
+            group.first.origin.rule
+        ),
+    );
+}
+
+/// A place, as short as it can be told: in a file of its own, the line is enough.
+fn place(file: &PlanFile, at: &Location) -> String {
+    match at.line {
+        Some(line) if at.file == file.shown.file && file.shown == Shown::itself(&at.file) => {
+            format!("line {line}")
+        }
+        _ => at.to_string(),
+    }
+}
+
+/// Column at which texts below a file begin.
+const INDENT: usize = 14;
+
+fn paragraph(out: &mut String, style: Style, label: &str, text: &str) {
+    for (row, line) in wrap(&printable(text), style.width.saturating_sub(INDENT))
+        .iter()
+        .enumerate()
+    {
+        let label = format!("{:<9}", if row == 0 { label } else { "" });
+        let label = match label.trim_end() {
+            "needs" | "hold" => style.waiting(&label),
+            "refused" => style.bad(&label),
+            _ => style.dim(&label),
+        };
+        let _ = writeln!(out, "     {}", format!("{label}{line}").trim_end());
+    }
+}
+
+fn one_finding(out: &mut String, finding: &Finding, style: Style) {
+    let _ = writeln!(
+        out,
+        "  {}  {}",
+        style.severity(finding.severity),
+        style.strong(finding.code.as_str())
+    );
+    let mut lines = Vec::new();
+    if !finding.at.is_empty() {
+        let places: Vec<String> = finding.at.iter().map(ToString::to_string).collect();
+        lines.push(places.join(", "));
+    }
+    lines.push(finding.message.clone());
+    let advice = finding.code.reason().advice;
+    if !finding.message.contains(advice) {
+        lines.push(advice.to_owned());
+    }
+    for text in lines {
+        for line in wrap(&printable(&text), style.width.saturating_sub(11)) {
+            let _ = writeln!(out, "           {line}");
+        }
+    }
+}
+
+fn verdict(out: &mut String, plan: &Plan, style: Style) {
+    let errors = plan
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .count();
+    let line = match errors {
+        0 if plan.files.is_empty() => "There is nothing to stage.".to_owned(),
+        0 => style.good("It can work: every file can be released."),
+        _ => style.bad(&format!(
+            "It cannot work as it is: {}.",
+            count(errors, "error")
+        )),
+    };
+    let _ = writeln!(out, "\n{line}");
+}

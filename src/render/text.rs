@@ -1,0 +1,85 @@
+//! Text in a fixed number of columns.
+
+/// Breaks a text into lines of at most `width` characters, at blanks. A word that is longer than a
+/// line is broken, so that nothing ever goes beyond the width.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let mut word: Vec<char> = word.chars().collect();
+        if used > 0 && used + 1 + word.len() > width {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
+        }
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        while word.len() > width {
+            let rest = word.split_off(width);
+            lines.push(word.into_iter().collect());
+            word = rest;
+        }
+        used += word.len();
+        line.extend(word);
+    }
+    if used > 0 {
+        lines.push(line);
+    }
+    lines
+}
+
+/// Shortens a text to at most `width` characters, with an ellipsis at the end when something is
+/// left out.
+pub fn fit(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars()
+        .take(width.saturating_sub(1))
+        .chain(std::iter::once('…'))
+        .collect()
+}
+
+/// What a terminal must not be fed from a file: control characters become visible.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_longer_than_the_width_and_no_word_is_lost() {
+        let text = "a bb ccc dddddddddddd e";
+        let lines = wrap(text, 5);
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 5),
+            "{lines:?}"
+        );
+        let joined: String = lines.concat().split_whitespace().collect();
+        assert_eq!(joined, "abbcccdddddddddddde");
+    }
+
+    #[test]
+    fn a_text_that_fits_stays_on_one_line() {
+        assert_eq!(wrap("one two", 7), ["one two"]);
+        assert_eq!(wrap("", 7), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_shortened_text_says_so() {
+        assert_eq!(fit("abcdef", 6), "abcdef");
+        assert_eq!(fit("abcdef", 5), "abcd…");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
+    }
+}

@@ -1,0 +1,5 @@
+//! What the node is told to be: one file per outlet, all fed from one [`crate::decide::Status`].
+
+pub mod journal;
+pub mod notify;
+pub mod publish;

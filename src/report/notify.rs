@@ -1,0 +1,89 @@
+//! The service manager: READY, STATUS, the watchdog, reloading, stopping.
+//!
+//! Silent when there is no `NOTIFY_SOCKET`. The watchdog is fed by the driver after a completed
+//! tick and by nobody else: a timer of its own would prove nothing.
+
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+
+use crate::decide::Status;
+
+/// Longest STATUS line.
+const LINE: usize = 160;
+
+/// The service manager, as the daemon talks to it.
+#[derive(Debug, Default)]
+pub struct Manager {
+    last: String,
+}
+
+impl Manager {
+    /// The first scan's markers are on disk.
+    pub fn ready(&mut self) {
+        send(&[NotifyState::Ready]);
+    }
+
+    /// The settings are read anew. [`Manager::ready`] ends it.
+    pub fn reloading(&mut self) {
+        match NotifyState::monotonic_usec_now() {
+            Ok(now) => send(&[NotifyState::Reloading, now]),
+            // Without the time systemd would take the reload for failed.
+            Err(error) => tracing::trace!("no monotonic clock: {error}"),
+        }
+    }
+
+    /// The daemon stops.
+    pub fn stopping(&mut self) {
+        send(&[
+            NotifyState::Stopping,
+            NotifyState::Status("stopping; holds stay in place"),
+        ]);
+    }
+
+    /// One line about where the node stands, sent when it changed.
+    pub fn status(&mut self, status: &Status) {
+        let line = line(status);
+        if line != self.last {
+            send(&[NotifyState::Status(&line)]);
+            self.last = line;
+        }
+    }
+
+    /// The driver has completed a tick.
+    pub fn alive(&self) {
+        send(&[NotifyState::Watchdog]);
+    }
+}
+
+/// How often the service manager wants to hear that the driver is alive: half of its patience.
+pub fn watchdog_interval() -> Option<Duration> {
+    sd_notify::watchdog_enabled().map(|patience| patience / 2)
+}
+
+fn send(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::trace!("the service manager was not reached: {error}");
+    }
+}
+
+/// The first blocker and how many files wait.
+fn line(status: &Status) -> String {
+    let held = status.staging.held.len();
+    let text = match held {
+        0 => status.reason.message.clone(),
+        1 => format!("1 file held; {}", status.reason.message),
+        held => format!("{held} files held; {}", status.reason.message),
+    };
+    // A line break would start another assignment of the protocol.
+    text.chars()
+        .map(|character| {
+            if character.is_control() {
+                ' '
+            } else {
+                character
+            }
+        })
+        .take(LINE)
+        .collect()
+}

@@ -1,0 +1,173 @@
+//! The one status document for every outlet: a watch value and a file.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::decide::{Status, Writer};
+use crate::files::{Durability, replace};
+
+/// Publishes the status: `generation` rises by one with every change.
+#[derive(Debug)]
+pub struct Publisher {
+    path: PathBuf,
+    writer: Option<Writer>,
+    /// Where the count goes on: at the document of an earlier run.
+    generation: u64,
+    current: watch::Sender<Option<Arc<Status>>>,
+    written: bool,
+}
+
+impl Publisher {
+    /// A publisher that writes to `path` in the name of `writer`.
+    pub fn new(path: PathBuf, writer: Option<Writer>) -> Self {
+        let generation = fs::read(&path)
+            .ok()
+            .and_then(|content| serde_json::from_slice::<Status>(&content).ok())
+            .map_or(0, |status| status.generation);
+        Self {
+            path,
+            writer,
+            generation,
+            current: watch::Sender::new(None),
+            written: true,
+        }
+    }
+
+    /// For outlets that follow the status.
+    pub fn subscribe(&self) -> watch::Receiver<Option<Arc<Status>>> {
+        self.current.subscribe()
+    }
+
+    /// The status in force.
+    pub fn current(&self) -> Option<Arc<Status>> {
+        self.current.borrow().clone()
+    }
+
+    /// Publishes a status, if it says anything new. True when it does.
+    ///
+    /// # Errors
+    ///
+    /// When the file could not be written; the watch has the new value, and the next call tries the
+    /// file again.
+    pub fn publish(&mut self, mut status: Status, now: Timestamp) -> io::Result<bool> {
+        let last = self.current();
+        status.writer.clone_from(&self.writer);
+        status.since = match &last {
+            Some(last) if stands_as(last, &status) => last.since,
+            _ => now,
+        };
+        let same = last.as_deref().is_some_and(|last| {
+            status.generation = last.generation;
+            *last == status
+        });
+        if same && self.written {
+            return Ok(false);
+        }
+        if !same {
+            self.generation += 1;
+            status.generation = self.generation;
+            self.current.send_replace(Some(Arc::new(status.clone())));
+        }
+        self.written = false;
+        let mut content = serde_json::to_vec_pretty(&status)?;
+        content.push(b'\n');
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        replace(&self.path, &content, 0o644, Durability::Volatile)?;
+        self.written = true;
+        Ok(!same)
+    }
+}
+
+fn stands_as(last: &Status, status: &Status) -> bool {
+    last.readiness == status.readiness && last.phase == status.phase
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::{Phase, Readiness, Role, StagingStatus, StatusReason, Versions};
+    use crate::reasons::Code;
+
+    fn status(message: &str) -> Status {
+        Status {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "Status".to_owned(),
+            generation: 0,
+            readiness: Readiness::SettingUp,
+            phase: Phase::Staging,
+            since: Timestamp::UNIX_EPOCH,
+            reason: StatusReason {
+                code: Code::Staging,
+                message: message.to_owned(),
+            },
+            summary: message.to_owned(),
+            platform: None,
+            role: Role::Unknown,
+            phases: Vec::new(),
+            pace: None,
+            transition: None,
+            staging: StagingStatus::default(),
+            probes: Vec::new(),
+            findings: Vec::new(),
+            gates: None,
+            versions: Versions::default(),
+            writer: None,
+        }
+    }
+
+    #[test]
+    fn the_committed_schema_is_that_of_the_document() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/status.schema.json");
+        let schema = serde_json::to_string_pretty(&schemars::schema_for!(Status)).unwrap() + "\n";
+        if std::env::var_os("WINDROW_UPDATE").is_some() {
+            fs::write(path, &schema).unwrap();
+        }
+        let committed = fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            committed == schema,
+            "docs/status.schema.json is not current: WINDROW_UPDATE=1 writes it"
+        );
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn the_generation_rises_by_one_per_change_and_goes_on_after_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("windrow/status.json");
+        let read = || -> Status { serde_json::from_slice(&fs::read(&path).unwrap()).unwrap() };
+        let mut publisher = Publisher::new(path.clone(), None);
+        assert!(publisher.publish(status("a"), at(1)).unwrap());
+        assert!(!publisher.publish(status("a"), at(2)).unwrap(), "only time");
+        assert!(publisher.publish(status("b"), at(3)).unwrap());
+        assert_eq!(read().generation, 2);
+        assert_eq!(read().since, at(1), "readiness and phase are as they were");
+
+        let mut publisher = Publisher::new(path.clone(), None);
+        assert!(publisher.publish(status("b"), at(4)).unwrap());
+        assert_eq!(read().generation, 3);
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_written_is_written_later() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("windrow/status.json");
+        fs::write(directory.path().join("windrow"), "").unwrap();
+        let mut publisher = Publisher::new(path.clone(), None);
+        let follower = publisher.subscribe();
+        assert!(publisher.publish(status("a"), at(1)).is_err());
+        assert!(follower.borrow().is_some(), "the watch has it");
+        fs::remove_file(directory.path().join("windrow")).unwrap();
+        assert!(!publisher.publish(status("a"), at(2)).unwrap());
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,239 @@
+//! CEL expressions: compiled when a rule is loaded, evaluated on one object.
+//!
+//! What can be refused at load time is: syntax, unknown variables, unknown functions, expressions
+//! that cannot yield true or false, and expressions too large to be read. What is left at evaluation
+//! is a missing field or a value of another type, and that is an answer, never a panic. Messages name
+//! fields and types and never values: an object may be a Secret.
+
+mod check;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock};
+
+use cel::objects::{Key, Map};
+use cel::{Context, Env, ExecutionError, Program, Value};
+
+use self::check::Checker;
+use super::Expression;
+use crate::manifest;
+
+/// Longest source, in bytes: a condition is a line or two, and the parser's work grows with it.
+const MAX_SOURCE: usize = 2048;
+
+/// Deepest nesting of brackets: the parser recurses on them.
+const MAX_BRACKETS: usize = 32;
+
+/// Stack for compiling, in bytes. The parser takes up to 100 KiB for one level of brackets, which
+/// is more than the usual 2 MiB of a thread can bear.
+const COMPILE_STACK: usize = 32 << 20;
+
+/// The standard environment, built once: it is the same for every expression.
+static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+
+/// Why an expression has no answer on an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EvaluationError {
+    /// A field, key or item that it reads is not there.
+    Missing(String),
+    /// A value is of another type than the expression assumes.
+    Type(String),
+}
+
+impl fmt::Display for EvaluationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EvaluationError::Missing(message) | EvaluationError::Type(message) => {
+                f.write_str(message)
+            }
+        }
+    }
+}
+
+impl std::error::Error for EvaluationError {}
+
+impl Expression {
+    /// Compiles `source`; the error says what is wrong with it, in one line.
+    pub fn compile(source: &str) -> Result<Self, String> {
+        if source.trim().is_empty() {
+            return Err("the expression is empty".to_owned());
+        }
+        if source.len() > MAX_SOURCE {
+            return Err(format!(
+                "the expression has {} bytes, the limit is {MAX_SOURCE}",
+                source.len()
+            ));
+        }
+        if bracket_depth(source) > MAX_BRACKETS {
+            return Err(format!("brackets are nested more than {MAX_BRACKETS} deep"));
+        }
+        let text = source.to_owned();
+        let program = std::thread::Builder::new()
+            .name("cel".to_owned())
+            .stack_size(COMPILE_STACK)
+            .spawn(move || compile(&text))
+            .map_err(|error| format!("the expression cannot be read: {error}"))?
+            .join()
+            .map_err(|_| "the expression cannot be read".to_owned())??;
+        Ok(Self {
+            source: source.into(),
+            program: Arc::new(program),
+        })
+    }
+
+    /// Is it true of this observed object?
+    pub fn holds(&self, object: &serde_json::Value) -> Result<bool, EvaluationError> {
+        self.evaluate(from_json(object))
+    }
+
+    /// Is it true of this object of a manifest?
+    pub fn holds_for(&self, object: &manifest::Node) -> Result<bool, EvaluationError> {
+        self.evaluate(from_node(object))
+    }
+
+    fn evaluate(&self, object: Value) -> Result<bool, EvaluationError> {
+        // The interpreter is not ours: should it panic on some object, that object has no answer
+        // and the daemon lives on.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+            context.add_variable_from_value("object", object);
+            self.program.execute(&context)
+        }));
+        match outcome {
+            Ok(Ok(Value::Bool(answer))) => Ok(answer),
+            Ok(Ok(other)) => Err(EvaluationError::Type(format!(
+                "the expression yields a {}, not true or false",
+                other.type_of()
+            ))),
+            Ok(Err(error)) => Err(explain(&error)),
+            Err(_) => Err(EvaluationError::Type(
+                "the expression cannot be evaluated on this object".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Parses and checks; what is refused is also dropped here, where the stack is deep enough.
+fn compile(source: &str) -> Result<Program, String> {
+    let program = ENVIRONMENT.compile(source).map_err(|errors| {
+        let errors: Vec<String> = errors
+            .errors
+            .iter()
+            .map(|error| format!("{} (column {})", one_line(&error.msg), error.pos.1))
+            .collect();
+        format!("the expression cannot be read: {}", errors.join("; "))
+    })?;
+    let mut checker = Checker::default();
+    checker.visit(program.expression(), 0);
+    checker.result_type(program.expression());
+    if checker.errors.is_empty() {
+        Ok(program)
+    } else {
+        Err(checker.errors.join("; "))
+    }
+}
+
+/// An execution error without the values that the interpreter would print.
+fn explain(error: &ExecutionError) -> EvaluationError {
+    match error {
+        ExecutionError::NoSuchKey(key) => {
+            EvaluationError::Missing(format!("`{key}` is not there yet"))
+        }
+        ExecutionError::IndexOutOfBounds(_) => {
+            EvaluationError::Missing("a list has fewer items than the expression reads".to_owned())
+        }
+        ExecutionError::NoSuchOverload(error) => EvaluationError::Type(error.to_string()),
+        ExecutionError::UndeclaredReference(name) => {
+            EvaluationError::Type(format!("`{name}` is not known"))
+        }
+        ExecutionError::FunctionError { function, .. } => {
+            EvaluationError::Type(format!("`{function}` cannot be applied to this value"))
+        }
+        ExecutionError::UnexpectedType { got, want } => {
+            EvaluationError::Type(format!("a {got} where a {want} is expected"))
+        }
+        ExecutionError::ValuesNotComparable(left, right) => EvaluationError::Type(format!(
+            "a {} cannot be compared with a {}",
+            left.type_of(),
+            right.type_of()
+        )),
+        _ => EvaluationError::Type("a value is of another type than the expression assumes".into()),
+    }
+}
+
+/// How deep brackets are nested. Those inside strings count too: that errs on the safe side.
+fn bracket_depth(source: &str) -> usize {
+    let mut depth = 0_usize;
+    source
+        .bytes()
+        .map(|byte| {
+            match byte {
+                b'(' | b'[' | b'{' => depth += 1,
+                b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth
+        })
+        .max()
+        .unwrap_or(0)
+}
+
+/// Parser messages span lines; ours do not.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn from_json(value: &serde_json::Value) -> Value {
+    match value {
+        serde_json::Value::Null => Value::Null,
+        serde_json::Value::Bool(value) => Value::Bool(*value),
+        serde_json::Value::Number(number) => from_number(number),
+        serde_json::Value::String(text) => Value::String(Arc::new(text.clone())),
+        serde_json::Value::Array(items) => {
+            Value::List(Arc::new(items.iter().map(from_json).collect()))
+        }
+        serde_json::Value::Object(entries) => from_entries(
+            entries
+                .iter()
+                .map(|(key, value)| (key.clone(), from_json(value))),
+        ),
+    }
+}
+
+fn from_node(node: &manifest::Node) -> Value {
+    match &node.value {
+        manifest::Value::Null => Value::Null,
+        manifest::Value::Bool(value) => Value::Bool(*value),
+        manifest::Value::Number(number) => from_number(number),
+        manifest::Value::String(text) => Value::String(Arc::new(text.clone())),
+        manifest::Value::Sequence(items) => {
+            Value::List(Arc::new(items.iter().map(from_node).collect()))
+        }
+        manifest::Value::Mapping(entries) => from_entries(
+            entries
+                .iter()
+                .map(|entry| (entry.key.clone(), from_node(&entry.value))),
+        ),
+    }
+}
+
+/// Integers are `int` wherever they fit, so that `object.spec.replicas == 1` compares like with like.
+fn from_number(number: &serde_json::Number) -> Value {
+    if let Some(integer) = number.as_i64() {
+        Value::Int(integer)
+    } else if let Some(integer) = number.as_u64() {
+        Value::UInt(integer)
+    } else {
+        Value::Float(number.as_f64().unwrap_or(f64::NAN))
+    }
+}
+
+fn from_entries(entries: impl Iterator<Item = (String, Value)>) -> Value {
+    let map: HashMap<Key, Value> = entries
+        .map(|(key, value)| (Key::String(Arc::new(key)), value))
+        .collect();
+    Value::Map(Map { map: Arc::new(map) })
+}

@@ -1,0 +1,171 @@
+//! The one table of what can be set. From it come reading, `config show` and the checks of
+//! `docs/configuration.md` and `config/windrow.yaml`.
+
+use std::time::Duration;
+
+use super::Settings;
+use super::units::{count, duration, expected, show_duration, show_size, size};
+use crate::manifest::Node;
+use crate::rules::Platform;
+
+/// One key.
+pub(super) struct Key {
+    /// Its path, with dots.
+    pub(super) name: &'static str,
+    /// Puts a value in, or says what is wrong with it.
+    pub(super) set: fn(&mut Settings, &Node) -> Result<(), String>,
+    /// The value, as it would be written.
+    pub(super) show: fn(&Settings) -> String,
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Every key, in the order of the documentation.
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        name: "platform",
+        set: |settings, node| {
+            settings.platform = match node.as_str() {
+                Some("auto") => None,
+                Some("harvester") => Some(Platform::Harvester),
+                Some("rke2") => Some(Platform::Rke2),
+                _ => return Err(expected("auto, harvester or rke2", node)),
+            };
+            Ok(())
+        },
+        show: |settings| {
+            settings
+                .platform
+                .map_or_else(|| "auto".to_owned(), |platform| platform.to_string())
+        },
+    },
+    Key {
+        name: "dataDir",
+        set: |settings, node| {
+            let path = node
+                .as_str()
+                .filter(|path| path.starts_with('/'))
+                .ok_or_else(|| expected("an absolute path", node))?;
+            if path.split('/').any(|part| part == "..") {
+                return Err(format!("`{path}` leads upwards: write it without `..`"));
+            }
+            path.clone_into(&mut settings.data_dir);
+            Ok(())
+        },
+        show: |settings| settings.data_dir.clone(),
+    },
+    Key {
+        name: "probes.enabled",
+        set: |settings, node| {
+            settings.probes.enabled = node
+                .as_bool()
+                .ok_or_else(|| expected("true or false", node))?;
+            Ok(())
+        },
+        show: |settings| settings.probes.enabled.to_string(),
+    },
+    Key {
+        name: "staging.enabled",
+        set: |settings, node| {
+            settings.staging.enabled = node
+                .as_bool()
+                .ok_or_else(|| expected("true or false", node))?;
+            Ok(())
+        },
+        show: |settings| settings.staging.enabled.to_string(),
+    },
+    Key {
+        name: "staging.advisoryDeadline",
+        set: |settings, node| {
+            settings.staging.advisory_deadline = duration(node, SECOND)?;
+            Ok(())
+        },
+        show: |settings| show_duration(settings.staging.advisory_deadline),
+    },
+    Key {
+        name: "staging.inferredDeadline",
+        set: |settings, node| {
+            settings.staging.inferred_deadline = duration(node, SECOND)?;
+            Ok(())
+        },
+        show: |settings| show_duration(settings.staging.inferred_deadline),
+    },
+    Key {
+        name: "staging.refusedDeadline",
+        set: |settings, node| {
+            settings.staging.refused_deadline = duration(node, SECOND)?;
+            Ok(())
+        },
+        show: |settings| show_duration(settings.staging.refused_deadline),
+    },
+    Key {
+        name: "staging.overdueAfter",
+        set: |settings, node| {
+            settings.staging.overdue_after = duration(node, SECOND)?;
+            Ok(())
+        },
+        show: |settings| show_duration(settings.staging.overdue_after),
+    },
+    Key {
+        name: "staging.blindDeadline",
+        set: |settings, node| {
+            settings.staging.blind_deadline = duration(node, SECOND)?;
+            Ok(())
+        },
+        show: |settings| show_duration(settings.staging.blind_deadline),
+    },
+    Key {
+        name: "staging.rescan",
+        set: |settings, node| {
+            settings.staging.rescan = duration(node, SECOND)?;
+            Ok(())
+        },
+        show: |settings| show_duration(settings.staging.rescan),
+    },
+    Key {
+        name: "staging.limits.fileBytes",
+        set: |settings, node| {
+            settings.staging.limits.file_bytes = size(node)?;
+            Ok(())
+        },
+        show: |settings| show_size(settings.staging.limits.file_bytes),
+    },
+    Key {
+        name: "staging.limits.documents",
+        set: |settings, node| {
+            settings.staging.limits.documents = count(node)?;
+            Ok(())
+        },
+        show: |settings| settings.staging.limits.documents.to_string(),
+    },
+    Key {
+        name: "staging.limits.depth",
+        set: |settings, node| {
+            settings.staging.limits.depth = count(node)?;
+            Ok(())
+        },
+        show: |settings| settings.staging.limits.depth.to_string(),
+    },
+    Key {
+        name: "staging.limits.aliasNodes",
+        set: |settings, node| {
+            settings.staging.limits.alias_nodes = count(node)?;
+            Ok(())
+        },
+        show: |settings| settings.staging.limits.alias_nodes.to_string(),
+    },
+];
+
+/// The key of this name.
+pub(super) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// Is this the name of a map that has keys below it?
+pub(super) fn is_section(name: &str) -> bool {
+    KEYS.iter().any(|key| {
+        key.name
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with('.'))
+    })
+}

@@ -1,0 +1,312 @@
+//! From files to settings: fragments, merged with the origin of every value, validated.
+//!
+//! A file with an error is left out as a whole, and said so: half of a file that a person wrote as
+//! one thing is nobody's wish. All errors of all files are reported at once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::dropins::{ConfigFile, ConfigFiles, Role, find};
+use super::keys::{self, KEYS, Key};
+use super::units::{expected, nearest};
+use super::{Settings, gates};
+use crate::gates::Component;
+use crate::harvester;
+use crate::layout::Layout;
+use crate::manifest::{Node, Value as Yaml, yaml};
+use crate::rules::{Location, RuleSet};
+
+/// Something wrong with a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Where.
+    pub at: Location,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)
+    }
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody set it.
+    Default,
+    /// A line of a file.
+    File(Location),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File(at) => at.fmt(f),
+        }
+    }
+}
+
+/// One key, its value as it would be written, and who set it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    /// The key's path, with dots.
+    pub key: &'static str,
+    /// The value in force.
+    pub value: String,
+    /// Who set it.
+    pub origin: Origin,
+}
+
+/// The configuration in force, and what is wrong with the files it comes from.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The settings, validated.
+    pub settings: Settings,
+    /// The same, key by key, with origins.
+    pub values: Vec<Value>,
+    /// The rules: the shipped packs and those of the files.
+    pub rules: RuleSet,
+    /// Everything that is wrong. Files named here are left out; of rule files only the rules named.
+    pub errors: Vec<ConfigError>,
+    /// The files that were read, in the order in which they count.
+    pub files: Vec<ConfigFile>,
+}
+
+/// Finds, reads and merges the node's configuration. Never fails: what is wrong is left out and
+/// stands in [`Loaded::errors`].
+pub fn load(layout: &Layout) -> Loaded {
+    let mut found = find(layout);
+    found.preset = presets_storage_network(layout);
+    merge(found)
+}
+
+/// What the installer was told is kept on the node.
+fn presets_storage_network(layout: &Layout) -> bool {
+    std::fs::read_to_string(layout.path("/oem/harvester.config"))
+        .is_ok_and(|text| harvester::presets_storage_network(&text))
+}
+
+/// Merges configuration files. See [`load`].
+pub fn merge(found: ConfigFiles) -> Loaded {
+    let ConfigFiles {
+        files,
+        mut errors,
+        preset,
+    } = found;
+    let mut merged = Merged::default();
+    for file in files.iter().filter(|file| file.role == Role::Settings) {
+        match Fragment::read(file) {
+            Ok(fragment) => merged.take(fragment),
+            Err(wrong) => errors.extend(wrong),
+        }
+    }
+    let rules = load_rules(&files, preset, &mut errors);
+    let (settings, values) = merged.validate(&mut errors);
+    Loaded {
+        settings,
+        values,
+        rules,
+        errors,
+        files,
+    }
+}
+
+/// What one file sets.
+struct Fragment {
+    values: Vec<Assignment>,
+    gates: Vec<gates::Setting>,
+}
+
+struct Assignment {
+    key: &'static Key,
+    node: Node,
+    at: Location,
+}
+
+impl Fragment {
+    fn read(file: &ConfigFile) -> Result<Self, Vec<ConfigError>> {
+        let mut reading = Reading {
+            file: file.path.display().to_string(),
+            values: Vec::new(),
+            gates: Vec::new(),
+            errors: Vec::new(),
+        };
+        match yaml::one(&file.text) {
+            Ok(None) => {}
+            Ok(Some(root)) => reading.section("", &root),
+            Err(problems) => {
+                for problem in problems {
+                    reading.errors.push(ConfigError {
+                        at: Location {
+                            file: reading.file.clone(),
+                            line: problem.line,
+                        },
+                        message: problem.message,
+                    });
+                }
+            }
+        }
+        if reading.errors.is_empty() {
+            Ok(Self {
+                values: reading.values,
+                gates: reading.gates,
+            })
+        } else {
+            Err(reading.errors)
+        }
+    }
+}
+
+struct Reading {
+    file: String,
+    values: Vec<Assignment>,
+    gates: Vec<gates::Setting>,
+    errors: Vec<ConfigError>,
+}
+
+impl Reading {
+    fn section(&mut self, prefix: &str, node: &Node) {
+        if node.is_null() {
+            return; // `staging:` with everything below it commented out.
+        }
+        if !matches!(node.value, Yaml::Mapping(_)) {
+            return self.wrong(node.line, expected("a map of keys", node));
+        }
+        for entry in node.entries() {
+            let name = match prefix {
+                "" => entry.key.clone(),
+                prefix => format!("{prefix}.{}", entry.key),
+            };
+            if name == gates::SECTION {
+                match gates::read(&self.file, &entry.value) {
+                    Ok(settings) => self.gates.extend(settings),
+                    Err(wrong) => self.errors.extend(wrong),
+                }
+            } else if keys::is_section(&name) {
+                self.section(&name, &entry.value);
+            } else if let Some(key) = keys::find(&name) {
+                self.value(key, entry.line, &entry.value);
+            } else {
+                self.unknown(prefix, &name, entry.line);
+            }
+        }
+    }
+
+    fn value(&mut self, key: &'static Key, line: u32, node: &Node) {
+        // Tried on a scratch copy, so that a file with one bad value sets nothing.
+        match (key.set)(&mut Settings::default(), node) {
+            Ok(()) => self.values.push(Assignment {
+                key,
+                node: node.clone(),
+                at: Location::line(self.file.clone(), line),
+            }),
+            Err(why) => self.wrong(line, format!("{}: {why}", key.name)),
+        }
+    }
+
+    fn unknown(&mut self, prefix: &str, name: &str, line: u32) {
+        let section = prefix.is_empty().then_some(gates::SECTION);
+        let siblings = KEYS
+            .iter()
+            .filter_map(|key| {
+                let rest = key.name.strip_prefix(prefix)?;
+                rest.trim_start_matches('.').split('.').next()
+            })
+            .chain(section);
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let hint = match nearest(last, siblings) {
+            Some(known) => format!("did you mean `{known}`?"),
+            None => "windrow.yaml(5) lists the keys".to_owned(),
+        };
+        self.wrong(line, format!("unknown key `{name}`: {hint}"));
+    }
+
+    fn wrong(&mut self, line: u32, message: String) {
+        self.errors.push(ConfigError {
+            at: Location::line(self.file.clone(), line),
+            message,
+        });
+    }
+}
+
+/// What all files set, the last word of each key.
+#[derive(Default)]
+struct Merged {
+    values: BTreeMap<&'static str, Assignment>,
+    gates: BTreeMap<(Component, String), gates::Setting>,
+}
+
+impl Merged {
+    fn take(&mut self, fragment: Fragment) {
+        for assignment in fragment.values {
+            self.values.insert(assignment.key.name, assignment);
+        }
+        for setting in fragment.gates {
+            let of = (setting.component, setting.gate.clone());
+            self.gates.insert(of, setting);
+        }
+    }
+
+    fn validate(self, errors: &mut Vec<ConfigError>) -> (Settings, Vec<Value>) {
+        let mut settings = Settings::default();
+        for assignment in self.values.values() {
+            if let Err(message) = (assignment.key.set)(&mut settings, &assignment.node) {
+                errors.push(ConfigError {
+                    at: assignment.at.clone(),
+                    message,
+                });
+            }
+        }
+        let values = KEYS
+            .iter()
+            .map(|key| Value {
+                key: key.name,
+                value: (key.show)(&settings),
+                origin: self
+                    .values
+                    .get(key.name)
+                    .map_or(Origin::Default, |assignment| {
+                        Origin::File(assignment.at.clone())
+                    }),
+            })
+            .collect();
+        settings.feature_gates = self
+            .gates
+            .into_values()
+            .filter_map(|setting| setting.request)
+            .collect();
+        (settings, values)
+    }
+}
+
+/// The texts of all rule packs: the shipped ones, which are part of the program, that of a preset
+/// storage network, and those of files. A file of the same name masks a shipped pack.
+pub fn rule_sources(files: &[ConfigFile], preset: bool) -> Vec<(String, String)> {
+    let mut packs: BTreeMap<String, (String, String)> = RuleSet::shipped_sources()
+        .into_iter()
+        .chain(preset.then(harvester::preset_rules))
+        .map(|(name, text)| (name.clone(), (name, text)))
+        .collect();
+    for file in files.iter().filter(|file| file.role == Role::Rules) {
+        packs.insert(
+            file.name.clone(),
+            (file.path.display().to_string(), file.text.clone()),
+        );
+    }
+    packs
+        .into_values()
+        .filter(|(_, text)| !text.trim().is_empty())
+        .collect()
+}
+
+fn load_rules(files: &[ConfigFile], preset: bool, errors: &mut Vec<ConfigError>) -> RuleSet {
+    let (rules, wrong) = RuleSet::load(&rule_sources(files, preset));
+    errors.extend(wrong.into_iter().map(|error| ConfigError {
+        at: error.at,
+        message: error.message,
+    }));
+    rules
+}

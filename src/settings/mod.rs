@@ -1,0 +1,100 @@
+//! The settings in force, validated: what the configuration files say once they are merged.
+//!
+//! Three stages. `dropins` finds the files and says which masks which. `load` reads each into a
+//! fragment, merges the fragments with the origin of every value, and validates the result into
+//! the domain types below. `keys` is the one table of what can be set.
+//!
+//! `dropins` reads files; nothing else here does, and nothing here reads a clock.
+
+mod dropins;
+mod gates;
+mod keys;
+mod load;
+#[cfg(test)]
+mod tests;
+mod units;
+
+pub use dropins::{ConfigFile, ConfigFiles, Role, find};
+pub use load::{ConfigError, Loaded, Origin, Value, load, merge, rule_sources};
+
+use std::time::Duration;
+
+use crate::gates::Request;
+use crate::manifest::Limits;
+use crate::rules::Platform;
+
+/// Everything that can be configured, as domain types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// What the node is; `None` means that it is found out.
+    pub platform: Option<Platform>,
+    /// RKE2's data directory, an absolute path.
+    pub data_dir: String,
+    /// Staging.
+    pub staging: Staging,
+    /// Probes of the node.
+    pub probes: Probes,
+    /// Feature gates that are asked for.
+    pub feature_gates: Vec<Request>,
+}
+
+/// How the node is probed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probes {
+    /// Off: the node itself is not judged, and its readiness stays Unknown.
+    pub enabled: bool,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+/// How manifests are staged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Staging {
+    /// Off: everything is observed and reported, nothing is held.
+    pub enabled: bool,
+    /// How long a requirement that only orders may hold a file back.
+    pub advisory_deadline: Duration,
+    /// How long an inferred requirement may hold a file of which something could be applied already.
+    pub inferred_deadline: Duration,
+    /// How long a file that RKE2 would refuse is kept from it.
+    pub refused_deadline: Duration,
+    /// After how long a file that stays held is reported as overdue.
+    pub overdue_after: Duration,
+    /// How long files are held while kube-apiserver never answered here: RKE2 may well reach it.
+    pub blind_deadline: Duration,
+    /// How often the directory is read again without an event.
+    pub rescan: Duration,
+    /// Bounds against hostile input.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            platform: None,
+            data_dir: crate::layout::Layout::RKE2_DATA_DIR.to_owned(),
+            staging: Staging::default(),
+            probes: Probes::default(),
+            feature_gates: Vec::new(),
+        }
+    }
+}
+
+impl Default for Staging {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            advisory_deadline: Duration::from_secs(2 * 60),
+            inferred_deadline: Duration::from_secs(10 * 60),
+            refused_deadline: Duration::from_secs(10 * 60),
+            overdue_after: Duration::from_secs(30 * 60),
+            blind_deadline: Duration::from_secs(30 * 60),
+            rescan: Duration::from_secs(60),
+            limits: Limits::default(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What will happen and when: the simulated node jumps from one entry to the next.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::manifest::{GroupKind, ObjectRef};
+
+/// Something that will happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// kube-apiserver answers.
+    ApiReady,
+    /// The deploy controller's next file, or its next pass.
+    Deploy,
+    /// A CustomResourceDefinition becomes Established.
+    Established(ObjectRef),
+    /// Discovery lists a kind; true when it is namespaced.
+    Discovered(GroupKind, bool),
+    /// A step of the platform's bootstrap.
+    Step(usize),
+    /// Something that the scenario brings.
+    Arrival(usize),
+    /// Harvester's pod creates its Settings.
+    SetAll,
+    /// The storage network is configured.
+    StorageNetwork,
+    /// A controller gets to an object.
+    Act(ObjectRef, Stage),
+}
+
+/// A controller speaks twice about an object: when it has seen it, and when it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It has seen the object.
+    Seen,
+    /// It is done with it.
+    Done,
+}
+
+/// What will happen, the earliest first; at one instant in the order in which it was entered.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Agenda {
+    heap: BinaryHeap<Reverse<Entry>>,
+    entered: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    at: Timestamp,
+    number: u64,
+    timer: Timer,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+impl Agenda {
+    pub(super) fn enter(&mut self, at: Timestamp, timer: Timer) {
+        self.entered += 1;
+        self.heap.push(Reverse(Entry {
+            at,
+            number: self.entered,
+            timer,
+        }));
+    }
+
+    pub(super) fn next_at(&self) -> Option<Timestamp> {
+        self.heap.peek().map(|Reverse(entry)| entry.at)
+    }
+
+    /// Takes the earliest entry, if it is due.
+    pub(super) fn due(&mut self, now: Timestamp) -> Option<(Timestamp, Timer)> {
+        if self.next_at()? > now {
+            return None;
+        }
+        self.heap
+            .pop()
+            .map(|Reverse(entry)| (entry.at, entry.timer))
+    }
+
+    pub(super) fn any(&self, test: impl Fn(&Timer) -> bool) -> bool {
+        self.heap.iter().any(|Reverse(entry)| test(&entry.timer))
+    }
+
+    /// The node is down for a while: what it does itself is forgotten, everything else comes later.
+    pub(super) fn outage(&mut self, length: Duration, forget: impl Fn(&Timer) -> bool) {
+        let entries = std::mem::take(&mut self.heap).into_sorted_vec();
+        for Reverse(entry) in entries.into_iter().rev() {
+            if !forget(&entry.timer) {
+                self.enter(entry.at + length, entry.timer);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_in_order_of_time_and_then_of_entry() {
+        let mut agenda = Agenda::default();
+        let at = |seconds| Timestamp::UNIX_EPOCH + Duration::from_secs(seconds);
+        agenda.enter(at(2), Timer::SetAll);
+        agenda.enter(at(1), Timer::Step(0));
+        agenda.enter(at(1), Timer::Step(1));
+        assert_eq!(agenda.due(at(0)), None);
+        let order: Vec<_> = std::iter::from_fn(|| agenda.due(at(9)))
+            .map(|(_, timer)| timer)
+            .collect();
+        assert_eq!(order, [Timer::Step(0), Timer::Step(1), Timer::SetAll]);
+    }
+
+    #[test]
+    fn an_outage_forgets_what_the_node_did_and_delays_the_rest_in_its_order() {
+        let mut agenda = Agenda::default();
+        let at = |seconds| Timestamp::UNIX_EPOCH + Duration::from_secs(seconds);
+        agenda.enter(at(1), Timer::Deploy);
+        agenda.enter(at(2), Timer::Step(0));
+        agenda.enter(at(2), Timer::Step(1));
+        agenda.outage(Duration::from_secs(10), |timer| *timer == Timer::Deploy);
+        assert_eq!(agenda.due(at(99)), Some((at(12), Timer::Step(0))));
+        assert_eq!(agenda.due(at(99)), Some((at(12), Timer::Step(1))));
+        assert_eq!(agenda.due(at(99)), None);
+    }
+}

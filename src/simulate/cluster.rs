@@ -1,0 +1,408 @@
+//! A small model of an API server: objects with versions, namespaces that must exist, kinds that
+//! have to be served first, and the errors of the real one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::agenda::{Agenda, Stage, Timer};
+use super::chance::Chance;
+use super::kinds;
+use super::log::{Counts, Happening, What};
+use super::reading::Declared;
+use super::times::{self, Range};
+use crate::decide::{Addon, ApplyFailure};
+use crate::manifest::{GroupKind, ObjectRef};
+
+/// The API server, and the clock that everything on the simulated node shares.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    pub(super) now: Timestamp,
+    pub(super) agenda: Agenda,
+    pub(super) chance: Chance,
+    pub(super) log: Vec<Happening>,
+    pub(super) counts: Counts,
+    /// Objects that controllers have not looked at since they changed.
+    pub(super) changed: Vec<ObjectRef>,
+    pub(super) addons: BTreeMap<String, AddonRecord>,
+    pub(super) failures: BTreeMap<String, ApplyFailure>,
+    up: bool,
+    revision: u64,
+    /// Kinds that are served beside the built-in ones; true for namespaced ones.
+    served: BTreeMap<GroupKind, bool>,
+    objects: BTreeMap<ObjectRef, Stored>,
+    /// Why Harvester's webhook refuses to touch the storage network, while it does.
+    pub(super) guard: Option<Guard>,
+}
+
+/// Harvester's validating webhook, once it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Guard {
+    /// Refuse an empty `storage-network` too (Harvester up to 1.5.0).
+    pub(super) even_when_empty: bool,
+}
+
+/// One Addon, as the deploy controller keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AddonRecord {
+    pub(super) seen: Addon,
+    /// What was applied last: prune candidates are looked for among these kinds.
+    pub(super) kinds: BTreeSet<GroupKind>,
+    /// Rises with every change that a watch would tell.
+    pub(super) revision: u64,
+}
+
+/// One object.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    /// As it is now.
+    pub(super) json: Arc<Value>,
+    /// As its manifest last declared it.
+    declared: Option<Arc<Value>>,
+    /// The Addon that applied it last.
+    pub(super) owner: Option<String>,
+    /// `metadata.resourceVersion`
+    pub(super) revision: u64,
+}
+
+impl Cluster {
+    pub(super) fn new(now: Timestamp, chance: Chance) -> Self {
+        let mut cluster = Self {
+            now,
+            agenda: Agenda::default(),
+            chance,
+            log: Vec::new(),
+            counts: Counts::default(),
+            changed: Vec::new(),
+            addons: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            up: false,
+            revision: 0,
+            served: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            guard: None,
+        };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            cluster.add_namespace(name);
+        }
+        cluster
+    }
+
+    /// The simulated time.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Does kube-apiserver answer?
+    pub fn is_up(&self) -> bool {
+        self.up
+    }
+
+    pub(super) fn set_up(&mut self, up: bool) {
+        self.up = up;
+    }
+
+    /// Rises with everything that changes in the cluster but events.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(super) fn touch(&mut self) -> u64 {
+        self.revision += 1;
+        self.revision
+    }
+
+    /// Is a kind served, and is it namespaced?
+    pub fn serves(&self, kind: &GroupKind) -> Option<bool> {
+        kinds::built_in(&kind.group, &kind.kind).or_else(|| self.served.get(kind).copied())
+    }
+
+    /// Is anything of this group served?
+    pub(super) fn serves_group(&self, group: &str) -> bool {
+        kinds::is_built_in_group(group) || self.served.keys().any(|kind| kind.group == group)
+    }
+
+    /// One object, as it is now.
+    pub fn get(&self, object: &ObjectRef) -> Option<&Arc<Value>> {
+        self.objects.get(object).map(|stored| &stored.json)
+    }
+
+    /// The Addon that an object belongs to: the one that applied it last.
+    pub fn owner(&self, object: &ObjectRef) -> Option<&str> {
+        self.objects.get(object)?.owner.as_deref()
+    }
+
+    /// Every object of a group and kind.
+    pub fn list<'a>(
+        &'a self,
+        group: &'a str,
+        kind: &'a str,
+    ) -> impl Iterator<Item = (&'a ObjectRef, &'a Arc<Value>)> {
+        self.objects
+            .iter()
+            .filter(move |(id, _)| id.kind == kind && id.group == group)
+            .map(|(id, stored)| (id, &stored.json))
+    }
+
+    pub(super) fn stored(&self, object: &ObjectRef) -> Option<&Stored> {
+        self.objects.get(object)
+    }
+
+    pub(super) fn tell(&mut self, what: What) {
+        self.log.push(Happening { at: self.now, what });
+    }
+
+    pub(super) fn after(&mut self, delay: Duration, timer: Timer) {
+        self.agenda.enter(self.now + delay, timer);
+    }
+
+    pub(super) fn within(&mut self, range: Range, timer: Timer) {
+        let delay = self.chance.between(range);
+        self.after(delay, timer);
+    }
+
+    /// Discovery lists a kind from now on; true when it did not before.
+    pub(super) fn serve(&mut self, kind: GroupKind, namespaced: bool) -> bool {
+        if self.serves(&kind).is_some() {
+            return false;
+        }
+        self.served.insert(kind, namespaced);
+        self.touch();
+        true
+    }
+
+    /// The same, told in the log: a kind that somebody's manifest or the scenario brings.
+    pub(super) fn discover(&mut self, kind: GroupKind, namespaced: bool) {
+        if self.serve(kind.clone(), namespaced) {
+            self.tell(What::Served { kind });
+        }
+    }
+
+    pub(super) fn add_namespace(&mut self, name: &str) {
+        let id = ObjectRef::cluster("", "Namespace", name);
+        if !self.objects.contains_key(&id) {
+            let json = json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
+                "status": {"phase": "Active"},
+            });
+            self.put(id, json);
+        }
+    }
+
+    /// A controller creates or replaces an object.
+    pub(super) fn put(&mut self, id: ObjectRef, json: Value) {
+        let revision = self.touch();
+        let known = self.objects.remove(&id);
+        let (declared, owner) = known.map_or((None, None), |old| (old.declared, old.owner));
+        let generation = 1;
+        let stored = Stored {
+            json: Arc::new(stamped(json, &id, revision, generation)),
+            declared,
+            owner,
+            revision,
+        };
+        self.objects.insert(id.clone(), stored);
+        self.changed.push(id);
+    }
+
+    /// A controller sets an object's status.
+    pub(super) fn set_status(&mut self, id: &ObjectRef, status: Value) {
+        let revision = self.revision + 1;
+        let Some(stored) = self.objects.get_mut(id) else {
+            return;
+        };
+        if stored.json["status"] == status {
+            return;
+        }
+        let json = Arc::make_mut(&mut stored.json);
+        json["status"] = status;
+        json["metadata"]["resourceVersion"] = revision.to_string().into();
+        stored.revision = revision;
+        self.revision = revision;
+    }
+
+    /// The number of the object's last change of substance.
+    pub(super) fn generation(&self, id: &ObjectRef) -> u64 {
+        self.get(id)
+            .and_then(|json| json["metadata"]["generation"].as_u64())
+            .unwrap_or(1)
+    }
+
+    /// Creates or updates an object as the deploy controller would: changed only where its manifest
+    /// changed.
+    pub(super) fn apply(&mut self, declared: &Declared, owner: &str) -> Result<ObjectRef, String> {
+        let id = self.resolve(&declared.id)?;
+        if let Some(namespace) = &id.namespace {
+            let namespace = ObjectRef::cluster("", "Namespace", namespace.as_str());
+            if !self.objects.contains_key(&namespace) {
+                return Err(format!("namespaces \"{}\" not found", namespace.name));
+            }
+        }
+        let known = self.objects.get(&id);
+        // A name that is chosen here is never among those that are there: each time a new object is
+        // made, and the former one pruned.
+        let generated = is_blank(&declared.json["metadata"]["name"]);
+        let same = known.is_some_and(|known| {
+            !generated
+                && known.owner.as_deref() == Some(owner)
+                && known.declared.as_deref() == Some(&*declared.json)
+        });
+        if same {
+            return Ok(id);
+        }
+        self.admit(&id, &declared.json)?;
+        let known = self.objects.remove(&id);
+        self.counts.writes += u64::from(generated && known.is_some());
+        let status = known
+            .as_ref()
+            .and_then(|known| known.json.get("status").cloned());
+        let generation = known.map_or(1, |known| {
+            let same_spec = known.json.get("spec") == declared.json.get("spec");
+            known.json["metadata"]["generation"].as_u64().unwrap_or(1) + u64::from(!same_spec)
+        });
+        let revision = self.touch();
+        self.counts.writes += 1;
+        let mut json = stamped((*declared.json).clone(), &id, revision, generation);
+        if let Some(status) = status {
+            json["status"] = status;
+        }
+        let stored = Stored {
+            json: Arc::new(json),
+            declared: Some(declared.json.clone()),
+            owner: Some(owner.to_owned()),
+            revision,
+        };
+        self.objects.insert(id.clone(), stored);
+        self.changed.push(id.clone());
+        if id.kind == "CustomResourceDefinition" && id.group == "apiextensions.k8s.io" {
+            self.within(times::ESTABLISHED, Timer::Established(id.clone()));
+        }
+        Ok(id)
+    }
+
+    /// The object's name in the cluster: with a namespace when its kind is namespaced.
+    pub(super) fn resolve(&self, id: &ObjectRef) -> Result<ObjectRef, String> {
+        let namespaced = self
+            .serves(&id.group_kind())
+            .ok_or("the server could not find the requested resource")?;
+        let namespace = namespaced.then(|| id.namespace.clone().unwrap_or("default".to_owned()));
+        Ok(ObjectRef {
+            namespace,
+            ..id.clone()
+        })
+    }
+
+    /// Harvester's webhook: the storage network is not touched while any machine might run. Any
+    /// `printableStatus` but `Stopped`, also none at all, counts as running
+    /// (`pkg/util/virtualmachine`).
+    pub(super) fn admit(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
+        let storage_network =
+            id.group == "harvesterhci.io" && id.kind == "Setting" && id.name == "storage-network";
+        let Some(guard) = self.guard.filter(|_| storage_network) else {
+            return Ok(());
+        };
+        let empty = json["value"].as_str().unwrap_or("").is_empty();
+        if empty && !guard.even_when_empty {
+            return Ok(());
+        }
+        let running = self
+            .list("kubevirt.io", "VirtualMachine")
+            .any(|(_, vm)| vm["status"]["printableStatus"] != "Stopped");
+        match running {
+            false => Ok(()),
+            true => Err(
+                "admission webhook \"validator.harvesterhci.io\" denied the request: \
+                 Please stop all VMs before configuring the storage-network setting"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// Objects that an Addon applied and that are not among `keep`, in the given kinds.
+    pub(super) fn owned_beside(
+        &self,
+        owner: &str,
+        keep: &BTreeSet<ObjectRef>,
+        kinds: &BTreeSet<GroupKind>,
+    ) -> Vec<ObjectRef> {
+        self.objects
+            .iter()
+            .filter(|(id, stored)| {
+                stored.owner.as_deref() == Some(owner)
+                    && !keep.contains(id)
+                    && kinds.contains(&id.group_kind())
+                    && stored.json["metadata"]["labels"]["objectset.rio.cattle.io/prune"] != "false"
+            })
+            .map(|(id, _)| id.clone())
+            .collect()
+    }
+
+    /// Deletes an object, and what goes with it.
+    pub(super) fn delete(&mut self, id: &ObjectRef) {
+        let Some(stored) = self.objects.remove(id) else {
+            return;
+        };
+        self.touch();
+        match (id.group.as_str(), id.kind.as_str()) {
+            ("", "Namespace") => self
+                .objects
+                .retain(|other, _| other.namespace.as_deref() != Some(id.name.as_str())),
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+                if let Some((kind, _)) = defined_kind(&stored.json) {
+                    self.served.remove(&kind);
+                    self.objects.retain(|other, _| other.group_kind() != kind);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A CustomResourceDefinition is Established; discovery follows a little later.
+    pub(super) fn established(&mut self, id: &ObjectRef) {
+        let Some((kind, namespaced)) = self.get(id).and_then(|json| defined_kind(json)) else {
+            return;
+        };
+        self.set_status(
+            id,
+            json!({"conditions": [
+                {"type": "NamesAccepted", "status": "True"},
+                {"type": "Established", "status": "True"},
+            ]}),
+        );
+        self.within(times::DISCOVERED, Timer::Discovered(kind, namespaced));
+    }
+
+    /// A controller will get to an object.
+    pub(super) fn act_on(&mut self, id: ObjectRef, stage: Stage, range: Range) {
+        self.within(range, Timer::Act(id, stage));
+    }
+}
+
+/// Is it not there, or as good as not there?
+pub(super) fn is_blank(value: &Value) -> bool {
+    value.as_str().is_none_or(str::is_empty)
+}
+
+/// The kind that a CustomResourceDefinition defines; true for a namespaced one.
+fn defined_kind(crd: &Value) -> Option<(GroupKind, bool)> {
+    let spec = &crd["spec"];
+    let kind = GroupKind::new(spec["group"].as_str()?, spec["names"]["kind"].as_str()?);
+    Some((kind, spec["scope"] != "Cluster"))
+}
+
+fn stamped(mut json: Value, id: &ObjectRef, revision: u64, generation: u64) -> Value {
+    if !json["metadata"].is_object() {
+        json["metadata"] = json!({});
+    }
+    let metadata = &mut json["metadata"];
+    metadata["name"] = id.name.as_str().into();
+    if let Some(namespace) = &id.namespace {
+        metadata["namespace"] = namespace.as_str().into();
+    }
+    metadata["resourceVersion"] = revision.to_string().into();
+    metadata["generation"] = generation.into();
+    json
+}

@@ -1,0 +1,335 @@
+//! The controllers that make objects work: each speaks about an object when it has seen it and when
+//! it is done with it, and in between waits for what the object names.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::agenda::Stage;
+use super::cluster::Cluster;
+use super::log::What;
+use super::times::{self, Range};
+use crate::manifest::{GroupKind, ObjectRef};
+
+/// Objects that wait for something that they name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Controllers {
+    waiting: BTreeMap<ObjectRef, Stage>,
+    looked_at: u64,
+}
+
+impl Controllers {
+    /// Takes new and changed objects up, and those that waited and can go on.
+    pub(super) fn look(&mut self, cluster: &mut Cluster) {
+        for id in std::mem::take(&mut cluster.changed) {
+            if let Some(range) = first_look(&id) {
+                self.waiting.remove(&id);
+                cluster.act_on(id, Stage::Seen, range);
+            }
+        }
+        if self.looked_at == cluster.revision() || self.waiting.is_empty() {
+            return;
+        }
+        self.looked_at = cluster.revision();
+        let able: Vec<_> = self
+            .waiting
+            .iter()
+            .filter(|(id, stage)| can(cluster, id, **stage))
+            .map(|(id, stage)| (id.clone(), *stage))
+            .collect();
+        for (id, stage) in able {
+            self.waiting.remove(&id);
+            self.schedule(id, stage, cluster);
+        }
+    }
+
+    fn schedule(&self, id: ObjectRef, stage: Stage, cluster: &mut Cluster) {
+        let range = match stage {
+            Stage::Seen => first_look(&id),
+            Stage::Done => Some(last_word(&id)),
+        };
+        if let Some(range) = range {
+            cluster.act_on(id, stage, range);
+        }
+    }
+
+    /// A controller gets to an object.
+    pub(super) fn act(&mut self, id: ObjectRef, stage: Stage, cluster: &mut Cluster) {
+        if cluster.get(&id).is_none() {
+            return;
+        }
+        if !can(cluster, &id, stage) {
+            self.waiting.insert(id, stage);
+            return;
+        }
+        match stage {
+            Stage::Seen => {
+                seen(cluster, &id);
+                match can(cluster, &id, Stage::Done) {
+                    true => self.schedule(id, Stage::Done, cluster),
+                    false => {
+                        self.waiting.insert(id, Stage::Done);
+                    }
+                }
+            }
+            Stage::Done => done(cluster, &id),
+        }
+    }
+}
+
+/// How soon a controller sees an object of this kind; `None` when none has to do with it.
+fn first_look(id: &ObjectRef) -> Option<Range> {
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("apps", "DaemonSet" | "Deployment" | "StatefulSet")
+        | ("batch", "Job")
+        | ("", "PersistentVolumeClaim" | "Pod")
+        | ("kubevirt.io", "VirtualMachine")
+        | ("harvesterhci.io", "VirtualMachineImage" | "Addon")
+        | ("helm.cattle.io", "HelmChart") => Some(times::VM_STATUS),
+        ("apiregistration.k8s.io", "APIService") => Some(times::VM_STATUS),
+        // Settings are for Harvester's own controller; the other built-in kinds have no status.
+        ("harvesterhci.io", "Setting") | ("kubevirt.io", "KubeVirt") => None,
+        (group, kind) => super::kinds::built_in(group, kind)
+            .is_none()
+            .then_some(times::VM_STATUS),
+    }
+}
+
+/// How long it takes from there, once everything that the object names is there.
+fn last_word(id: &ObjectRef) -> Range {
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("apps", _) | ("", "Pod") => times::WORKLOAD,
+        ("batch", _) => times::JOB,
+        ("", "PersistentVolumeClaim") => times::CLAIM,
+        ("kubevirt.io", "VirtualMachine") => times::VM_START,
+        ("harvesterhci.io", "VirtualMachineImage") => times::IMAGE,
+        ("helm.cattle.io", _) => times::HELM_JOB,
+        _ => times::CUSTOM,
+    }
+}
+
+/// Is everything there that the controller needs for this?
+fn can(cluster: &Cluster, id: &ObjectRef, stage: Stage) -> bool {
+    let Some(json) = cluster.get(id) else {
+        return false;
+    };
+    match (id.group.as_str(), id.kind.as_str(), stage) {
+        ("kubevirt.io", "VirtualMachine", Stage::Seen) => kubevirt_deployed(cluster),
+        ("kubevirt.io", "VirtualMachine", Stage::Done) => {
+            starts(json) && vm_parts(cluster, id, json)
+        }
+        ("harvesterhci.io", _, _) => harvester_runs(cluster),
+        ("", "PersistentVolumeClaim", Stage::Done) => {
+            match json["spec"]["storageClassName"].as_str() {
+                None | Some("") => true,
+                Some(class) => cluster
+                    .get(&ObjectRef::cluster("storage.k8s.io", "StorageClass", class))
+                    .is_some(),
+            }
+        }
+        _ => true,
+    }
+}
+
+/// The first word.
+fn seen(cluster: &mut Cluster, id: &ObjectRef) {
+    let generation = cluster.generation(id);
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("kubevirt.io", "VirtualMachine") => {
+            let state = match cluster.get(id).is_some_and(|json| starts(json)) {
+                true => "Starting",
+                false => "Stopped",
+            };
+            become_state(cluster, id, "printableStatus", state);
+        }
+        ("", "PersistentVolumeClaim") => cluster.set_status(id, json!({"phase": "Pending"})),
+        ("", "Pod") => cluster.set_status(id, json!({"phase": "Pending"})),
+        ("apps", "DaemonSet") => cluster.set_status(
+            id,
+            json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
+                "currentNumberScheduled": 1, "updatedNumberScheduled": 1}),
+        ),
+        ("apps", _) => {
+            let replicas = replicas(cluster, id);
+            cluster.set_status(
+                id,
+                json!({"observedGeneration": generation, "replicas": replicas,
+                    "updatedReplicas": replicas, "unavailableReplicas": replicas,
+                    "conditions": [{"type": "Progressing", "status": "True",
+                        "reason": "ReplicaSetUpdated"}]}),
+            );
+        }
+        ("batch", "Job") => cluster.set_status(id, json!({"active": 1})),
+        _ => {}
+    }
+}
+
+/// The last word.
+fn done(cluster: &mut Cluster, id: &ObjectRef) {
+    let generation = cluster.generation(id);
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("kubevirt.io", "VirtualMachine") => {
+            become_state(cluster, id, "printableStatus", "Running");
+        }
+        ("", "PersistentVolumeClaim") => cluster.set_status(id, json!({"phase": "Bound"})),
+        ("", "Pod") => cluster.set_status(
+            id,
+            json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
+        ),
+        ("apps", "DaemonSet") => cluster.set_status(
+            id,
+            json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
+                "currentNumberScheduled": 1, "updatedNumberScheduled": 1,
+                "numberReady": 1, "numberAvailable": 1}),
+        ),
+        ("apps", _) => {
+            let replicas = replicas(cluster, id);
+            cluster.set_status(
+                id,
+                json!({"observedGeneration": generation, "replicas": replicas,
+                "updatedReplicas": replicas, "readyReplicas": replicas,
+                "availableReplicas": replicas, "currentReplicas": replicas,
+                "conditions": [
+                    {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+                    {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+                ]}),
+            );
+        }
+        ("batch", "Job") => cluster.set_status(
+            id,
+            json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}),
+        ),
+        ("helm.cattle.io", "HelmChart") => helm_job(cluster, id),
+        ("harvesterhci.io", "VirtualMachineImage") => image_imported(cluster, id),
+        ("harvesterhci.io", "Addon") => {
+            let enabled = cluster
+                .get(id)
+                .is_some_and(|json| json["spec"]["enabled"] == true);
+            let status = if enabled {
+                "AddonDeploySuccessful"
+            } else {
+                "AddonDisabled"
+            };
+            cluster.set_status(id, json!({"status": status}));
+        }
+        _ => cluster.set_status(
+            id,
+            json!({"observedGeneration": generation,
+                "conditions": [{"type": "Ready", "status": "True", "reason": "Simulated"},
+                    {"type": "Available", "status": "True", "reason": "Simulated"}]}),
+        ),
+    }
+}
+
+fn become_state(cluster: &mut Cluster, id: &ObjectRef, field: &str, state: &str) {
+    let before = cluster.get(id).map(|json| json["status"][field].clone());
+    if before == Some(Value::from(state)) {
+        return;
+    }
+    let mut status = json!({"created": true, "ready": state == "Running"});
+    status[field] = state.into();
+    cluster.set_status(id, status);
+    cluster.tell(What::Became {
+        object: id.clone(),
+        state: state.to_owned(),
+    });
+}
+
+fn replicas(cluster: &Cluster, id: &ObjectRef) -> u64 {
+    cluster
+        .get(id)
+        .and_then(|json| json["spec"]["replicas"].as_u64())
+        .unwrap_or(1)
+}
+
+/// helm-controller (k3s): one Job in the chart's namespace, named after it.
+fn helm_job(cluster: &mut Cluster, id: &ObjectRef) {
+    let job = format!("helm-install-{}", id.name);
+    let namespace = id.namespace.clone().unwrap_or_default();
+    cluster.set_status(
+        id,
+        json!({"jobName": job, "conditions": [{"type": "JobCreated", "status": "True"}]}),
+    );
+    let job = ObjectRef::namespaced("batch", "Job", namespace, job);
+    let json = json!({"apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"labels": {"helmcharts.helm.cattle.io/chart": id.name}}, "spec": {}});
+    cluster.put(job, json);
+}
+
+/// The import is over, and the image's storage class appears (Longhorn's backing images).
+fn image_imported(cluster: &mut Cluster, id: &ObjectRef) {
+    cluster.set_status(
+        id,
+        json!({"progress": 100, "storageClassName": format!("longhorn-{}", id.name),
+            "conditions": [{"type": "Initialized", "status": "True"},
+                {"type": "Imported", "status": "True"}]}),
+    );
+    cluster.tell(What::Became {
+        object: id.clone(),
+        state: "Imported".to_owned(),
+    });
+    let class = format!("longhorn-{}", id.name);
+    let class = ObjectRef::cluster("storage.k8s.io", "StorageClass", class);
+    cluster.put(
+        class,
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+            "provisioner": "driver.longhorn.io"}),
+    );
+}
+
+fn kubevirt_deployed(cluster: &Cluster) -> bool {
+    cluster
+        .list("kubevirt.io", "KubeVirt")
+        .any(|(_, kubevirt)| kubevirt["status"]["phase"] == "Deployed")
+}
+
+/// Harvester's own controllers run once its pod got past its Settings.
+fn harvester_runs(cluster: &Cluster) -> bool {
+    let setting = ObjectRef::cluster("harvesterhci.io", "Setting", "server-version");
+    cluster.get(&setting).is_some()
+}
+
+/// Does its run strategy start the machine?
+pub(super) fn starts(vm: &Value) -> bool {
+    match vm["spec"]["runStrategy"].as_str() {
+        Some(strategy) => matches!(strategy, "Always" | "RerunOnFailure" | "Once"),
+        None => vm["spec"]["running"] == true,
+    }
+}
+
+/// Claims bound, networks and secrets there?
+fn vm_parts(cluster: &Cluster, id: &ObjectRef, vm: &Value) -> bool {
+    let namespace = id.namespace.as_deref().unwrap_or("default");
+    let spec = &vm["spec"]["template"]["spec"];
+    let exists = |kind: GroupKind, name: &str| {
+        let (namespace, name) = name.split_once('/').unwrap_or((namespace, name));
+        let object = ObjectRef::namespaced(kind.group, kind.kind, namespace, name);
+        cluster.get(&object).cloned()
+    };
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    let volumes_there = volumes.into_iter().all(|volume| {
+        let claim = volume["persistentVolumeClaim"]["claimName"].as_str();
+        let bound = claim.is_none_or(|name| {
+            exists(GroupKind::new("", "PersistentVolumeClaim"), name)
+                .is_some_and(|claim| claim["status"]["phase"] == "Bound")
+        });
+        let init = &volume["cloudInitNoCloud"];
+        let secrets = [
+            &init["secretRef"]["name"],
+            &init["networkDataSecretRef"]["name"],
+        ];
+        bound
+            && secrets
+                .iter()
+                .filter_map(|name| name.as_str())
+                .all(|name| exists(GroupKind::new("", "Secret"), name).is_some())
+    });
+    let networks = spec["networks"].as_array().into_iter().flatten();
+    let networks_there = networks
+        .filter_map(|network| network["multus"]["networkName"].as_str())
+        .all(|name| {
+            let kind = GroupKind::new("k8s.cni.cncf.io", "NetworkAttachmentDefinition");
+            exists(kind, name).is_some()
+        });
+    volumes_there && networks_there
+}

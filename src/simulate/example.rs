@@ -1,0 +1,60 @@
+//! The example that the program carries along, so that the sandbox needs nothing else.
+
+use jiff::Timestamp;
+
+use super::files::Files;
+use super::harvester::HarvesterVersion;
+use super::node::Scenario;
+use super::run::Setup;
+use crate::manifest::{Limits, Node, extract, yaml};
+use crate::rules::RuleSet;
+use crate::settings::Settings;
+
+/// `examples/first-vm/harvester-config.yaml`
+pub const FIRST_VM: &str = include_str!("../../examples/first-vm/harvester-config.yaml");
+
+impl Setup {
+    /// The first virtual machine of a Harvester node, with the rules that Windrow ships.
+    pub fn first_vm(start: Timestamp) -> Self {
+        Self::harvester_config(
+            "harvester-config.yaml",
+            FIRST_VM,
+            HarvesterVersion::LATEST,
+            start,
+        )
+    }
+
+    /// A node that is installed with this Harvester configuration. What is wrong with it is for
+    /// [`crate::manifest::extract::extract`] to tell; here it is left out.
+    pub fn harvester_config(
+        source: &str,
+        text: &str,
+        version: HarvesterVersion,
+        start: Timestamp,
+    ) -> Self {
+        let config = yaml::one(text).ok().flatten();
+        let preset = config
+            .iter()
+            .flat_map(Node::entries)
+            .filter(|entry| is_system_settings(&entry.key))
+            .find_map(|entry| entry.value.str_at(&["storage-network"]));
+        let mut files = Files::new();
+        for file in extract::extract(source, text, &Limits::default()).files {
+            files.write(file.path, file.content, start);
+        }
+        Self {
+            scenario: Scenario::harvester(version, preset, start),
+            files,
+            changes: Vec::new(),
+            settings: Settings::default(),
+            rules: RuleSet::shipped(),
+        }
+    }
+}
+
+/// The installer takes its keys in any spelling (`systemSettings`, `system_settings`), and writes
+/// them in lower case.
+fn is_system_settings(key: &str) -> bool {
+    key.replace(['_', '-'], "")
+        .eq_ignore_ascii_case("systemsettings")
+}

@@ -1,0 +1,164 @@
+//! A manifests directory in memory: what RKE2's deploy controller reads and Windrow puts its
+//! markers into.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::decide::{Directory, FileChange, Mark, Marker};
+use crate::manifest::{self, Content, MARKER_SUFFIX};
+
+/// One entry of the directory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct File {
+    /// What it is, and its bytes. Shared, so that a copy of the directory costs little.
+    pub content: Arc<Content>,
+    /// When it was last written: all that RKE2 looks at once its first clean pass is over.
+    pub mtime: Timestamp,
+}
+
+/// The directory. Paths are below it, with `/`; directories exist by what lies in them.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    entries: BTreeMap<String, File>,
+    generation: u64,
+}
+
+impl Files {
+    /// An empty directory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Writes a regular file, whole and at once.
+    pub fn write(&mut self, path: impl Into<String>, bytes: impl Into<Vec<u8>>, now: Timestamp) {
+        self.put(path, Content::Bytes(bytes.into()), now);
+    }
+
+    /// Puts an entry of any sort in place.
+    pub fn put(&mut self, path: impl Into<String>, content: Content, now: Timestamp) {
+        self.generation += 1;
+        self.entries.insert(
+            path.into(),
+            File {
+                content: Arc::new(content),
+                mtime: now,
+            },
+        );
+    }
+
+    /// Takes an entry away; false when there was none.
+    pub fn remove(&mut self, path: &str) -> bool {
+        let removed = self.entries.remove(path).is_some();
+        self.generation += u64::from(removed);
+        removed
+    }
+
+    /// One entry.
+    pub fn get(&self, path: &str) -> Option<&File> {
+        self.entries.get(path)
+    }
+
+    /// Every entry, in byte order of the path: RKE2's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &File)> {
+        self.entries
+            .iter()
+            .map(|(path, file)| (path.as_str(), file))
+    }
+
+    /// Every manifest, in RKE2's order.
+    pub fn manifests(&self) -> impl Iterator<Item = (&str, &File)> {
+        self.iter().filter(|(path, _)| is_manifest(path))
+    }
+
+    /// Rises with every change.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Base names that a marker of anybody hides from RKE2, in every directory. A directory named
+    /// `x.yaml.skip` hides `x.yaml` as well.
+    pub fn hidden(&self) -> impl Iterator<Item = &str> {
+        self.entries
+            .keys()
+            .flat_map(|path| path.split('/'))
+            .filter_map(|part| part.strip_suffix(MARKER_SUFFIX))
+    }
+
+    /// Is this manifest hidden from RKE2 now?
+    pub fn is_hidden(&self, path: &str) -> bool {
+        let name = base_name(path);
+        self.hidden().any(|hidden| hidden == name)
+    }
+
+    /// What a look at the directory finds, given what the last look found.
+    pub fn look(&self, before: Option<&Files>) -> Directory {
+        let files = self
+            .manifests()
+            .map(|(path, file)| FileChange {
+                path: path.to_owned(),
+                content: match before.and_then(|files| files.get(path)) {
+                    Some(known) if Arc::ptr_eq(&known.content, &file.content) => None,
+                    _ => Some((*file.content).clone()),
+                },
+            })
+            .collect();
+        let markers = self
+            .iter()
+            .filter(|(path, _)| path.ends_with(MARKER_SUFFIX))
+            .map(|(path, file)| Marker {
+                path: path.to_owned(),
+                mark: match &*file.content {
+                    Content::Bytes(bytes) => Mark::parse(bytes),
+                    _ => None,
+                },
+            })
+            .collect();
+        Directory { files, markers }
+    }
+}
+
+/// The part after the last `/`.
+pub(super) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Would RKE2 apply a file of this name?
+fn is_manifest(path: &str) -> bool {
+    manifest::is_manifest_name(base_name(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_in_any_directory_hides_its_name_in_every_directory() {
+        let mut files = Files::new();
+        files.write("one/x.yaml", "", Timestamp::UNIX_EPOCH);
+        files.write("x.yaml", "", Timestamp::UNIX_EPOCH);
+        files.write("x.yml", "", Timestamp::UNIX_EPOCH);
+        files.write("other/x.yaml.skip", "", Timestamp::UNIX_EPOCH);
+        assert!(files.is_hidden("one/x.yaml") && files.is_hidden("x.yaml"));
+        assert!(!files.is_hidden("x.yml"));
+    }
+
+    #[test]
+    fn a_second_look_carries_only_what_changed() {
+        let mut files = Files::new();
+        files.write("a.yaml", "a: 1", Timestamp::UNIX_EPOCH);
+        files.write("b.yaml", "b: 1", Timestamp::UNIX_EPOCH);
+        let before = files.clone();
+        files.write("b.yaml", "b: 2", Timestamp::UNIX_EPOCH);
+        let look = files.look(Some(&before));
+        let changed: Vec<_> = look
+            .files
+            .iter()
+            .filter(|file| file.content.is_some())
+            .map(|file| file.path.as_str())
+            .collect();
+        assert_eq!(changed, ["b.yaml"]);
+        assert_eq!(look.files.len(), 2);
+    }
+}

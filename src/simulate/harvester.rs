@@ -1,0 +1,459 @@
+//! The platform's own bootstrap: what comes when, and where Harvester's start can get stuck.
+//!
+//! ```text
+//!   RKE2's charts ── Rancher ── Harvester's CRDs ── KubeVirt, webhook ── pod creates its Settings
+//!                                                                           │ a machine is not Stopped
+//!                                                                           v
+//!                                                          refused: crash, back-off, once more
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::agenda::Timer;
+use super::cluster::{Cluster, Guard};
+use super::log::What;
+use super::times;
+use crate::manifest::{GroupKind, ObjectRef};
+
+/// A Harvester version: what it does at its start depends on it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct HarvesterVersion {
+    /// Major version.
+    pub major: u32,
+    /// Minor version.
+    pub minor: u32,
+    /// Patch.
+    pub patch: u32,
+}
+
+impl HarvesterVersion {
+    /// The newest version that this simulation was written after.
+    pub const LATEST: Self = Self::new(1, 6, 0);
+
+    /// A version.
+    pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
+        Self {
+            major,
+            minor,
+            patch,
+        }
+    }
+
+    /// Up to 1.5.0 the check was made for an empty setting too (harvester#8407, fixed by #8390).
+    fn checks_empty(self) -> bool {
+        self < Self::new(1, 5, 1)
+    }
+}
+
+impl fmt::Display for HarvesterVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+impl FromStr for HarvesterVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("\"{text}\" is not a Harvester version; write it like v1.5.1");
+        let plain = text.strip_prefix('v').unwrap_or(text);
+        let plain = plain.split(['-', '+']).next().unwrap_or(plain);
+        let mut parts = plain.split('.').map(str::parse::<u32>);
+        let mut next = || parts.next().ok_or_else(wrong)?.map_err(|_| wrong());
+        let version = Self::new(next()?, next()?, next()?);
+        match parts.next() {
+            None => Ok(version),
+            Some(_) => Err(wrong()),
+        }
+    }
+}
+
+/// One step of a platform's bootstrap, on a good day at `after` from kube-apiserver's first answer.
+pub(super) struct Step {
+    after: Duration,
+    says: &'static str,
+    namespaces: &'static [&'static str],
+    kinds: &'static [Kinds],
+    then: Then,
+}
+
+/// Kinds of one group; true for namespaced ones.
+type Kinds = (&'static str, &'static [(&'static str, bool)]);
+
+/// What else a step does.
+#[derive(Clone, Copy)]
+enum Then {
+    Nothing,
+    Objects,
+    KubeVirt,
+    Webhook,
+    Pod,
+}
+
+const RKE2: &[Step] = &[Step {
+    after: Duration::from_secs(60),
+    says: "RKE2's packaged charts are installed",
+    namespaces: &[],
+    kinds: &[
+        (
+            "snapshot.storage.k8s.io",
+            &[
+                ("VolumeSnapshot", true),
+                ("VolumeSnapshotClass", false),
+                ("VolumeSnapshotContent", false),
+            ],
+        ),
+        (
+            "traefik.io",
+            &[
+                ("IngressRoute", true),
+                ("Middleware", true),
+                ("TLSOption", true),
+            ],
+        ),
+    ],
+    then: Then::Nothing,
+}];
+
+const HARVESTER: &[Step] = &[
+    Step {
+        after: Duration::from_secs(60),
+        says: "RKE2's packaged charts are installed, Multus among them",
+        namespaces: &[],
+        kinds: &[
+            ("k8s.cni.cncf.io", &[("NetworkAttachmentDefinition", true)]),
+            (
+                "snapshot.storage.k8s.io",
+                &[
+                    ("VolumeSnapshot", true),
+                    ("VolumeSnapshotClass", false),
+                    ("VolumeSnapshotContent", false),
+                ],
+            ),
+        ],
+        then: Then::Nothing,
+    },
+    Step {
+        after: Duration::from_secs(240),
+        says: "Rancher runs",
+        namespaces: &[
+            "cattle-system",
+            "cattle-fleet-system",
+            "fleet-local",
+            "fleet-default",
+        ],
+        kinds: &[
+            (
+                "management.cattle.io",
+                &[
+                    ("Cluster", false),
+                    ("Feature", false),
+                    ("ManagedChart", true),
+                    ("NodeDriver", false),
+                    ("Setting", false),
+                ],
+            ),
+            (
+                "catalog.cattle.io",
+                &[("App", true), ("ClusterRepo", false)],
+            ),
+            ("provisioning.cattle.io", &[("Cluster", true)]),
+            (
+                "fleet.cattle.io",
+                &[("Bundle", true), ("Cluster", true), ("GitRepo", true)],
+            ),
+            ("upgrade.cattle.io", &[("Plan", true)]),
+        ],
+        then: Then::Nothing,
+    },
+    Step {
+        after: Duration::from_secs(360),
+        says: "Harvester's CustomResourceDefinitions are installed",
+        namespaces: &["harvester-system", "harvester-public", "longhorn-system"],
+        kinds: &[
+            (
+                "harvesterhci.io",
+                &[
+                    ("Addon", true),
+                    ("KeyPair", true),
+                    ("Setting", false),
+                    ("Upgrade", true),
+                    ("VirtualMachineBackup", true),
+                    ("VirtualMachineImage", true),
+                    ("VirtualMachineTemplate", true),
+                    ("VirtualMachineTemplateVersion", true),
+                ],
+            ),
+            (
+                "network.harvesterhci.io",
+                &[
+                    ("ClusterNetwork", false),
+                    ("LinkMonitor", false),
+                    ("VlanConfig", false),
+                    ("VlanStatus", false),
+                ],
+            ),
+            (
+                "kubevirt.io",
+                &[
+                    ("KubeVirt", true),
+                    ("VirtualMachine", true),
+                    ("VirtualMachineInstance", true),
+                    ("VirtualMachineInstanceMigration", true),
+                ],
+            ),
+            ("cdi.kubevirt.io", &[("CDI", false), ("DataVolume", true)]),
+            (
+                "longhorn.io",
+                &[("BackingImage", true), ("Setting", true), ("Volume", true)],
+            ),
+            ("node.harvesterhci.io", &[("CloudInit", false)]),
+            (
+                "loadbalancer.harvesterhci.io",
+                &[("IPPool", false), ("LoadBalancer", true)],
+            ),
+        ],
+        then: Then::Objects,
+    },
+    Step {
+        after: Duration::from_secs(420),
+        says: "KubeVirt is deployed",
+        namespaces: &[],
+        kinds: &[],
+        then: Then::KubeVirt,
+    },
+    Step {
+        after: Duration::from_secs(470),
+        says: "Harvester's webhook answers",
+        namespaces: &[],
+        kinds: &[],
+        then: Then::Webhook,
+    },
+    Step {
+        after: Duration::from_secs(480),
+        says: "Harvester's pod starts",
+        namespaces: &[],
+        kinds: &[],
+        then: Then::Pod,
+    },
+];
+
+/// Harvester, or nothing but RKE2.
+#[derive(Debug, Clone)]
+pub(super) struct Platform {
+    harvester: Option<HarvesterVersion>,
+    storage_network: String,
+    refusals: u32,
+    /// Cluster's revision at the last refusal: as long as it stays, the next try is refused too.
+    refused_at: Option<u64>,
+    up: bool,
+}
+
+impl Platform {
+    pub(super) fn new(harvester: Option<HarvesterVersion>, storage_network: Option<&str>) -> Self {
+        Self {
+            harvester,
+            storage_network: storage_network.unwrap_or_default().to_owned(),
+            refusals: 0,
+            refused_at: None,
+            up: harvester.is_none(),
+        }
+    }
+
+    fn steps(&self) -> &'static [Step] {
+        match self.harvester {
+            Some(_) => HARVESTER,
+            None => RKE2,
+        }
+    }
+
+    /// Enters every step, each after the one before it.
+    pub(super) fn begin(&self, cluster: &mut Cluster) {
+        let mut late = Duration::ZERO;
+        for (number, step) in self.steps().iter().enumerate() {
+            late += cluster.chance.between(times::STEP_LATE);
+            cluster.after(step.after + late, Timer::Step(number));
+        }
+    }
+
+    pub(super) fn step(&mut self, number: usize, cluster: &mut Cluster) {
+        let Some(step) = self.steps().get(number) else {
+            return;
+        };
+        cluster.tell(What::Platform {
+            step: step.says.to_owned(),
+        });
+        for namespace in step.namespaces {
+            cluster.add_namespace(namespace);
+        }
+        for (group, kinds) in step.kinds {
+            for (kind, namespaced) in *kinds {
+                cluster.serve(GroupKind::new(*group, *kind), *namespaced);
+            }
+        }
+        match step.then {
+            Then::Nothing => {}
+            Then::Objects => objects(cluster),
+            Then::KubeVirt => cluster.put(
+                ObjectRef::namespaced("kubevirt.io", "KubeVirt", "harvester-system", "kubevirt"),
+                json!({"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "spec": {},
+                "status": {"phase": "Deployed", "observedGeneration": 1, "conditions": [
+                    {"type": "Available", "status": "True", "reason": "AllComponentsReady"},
+                    {"type": "Progressing", "status": "False"},
+                    {"type": "Degraded", "status": "False"},
+                ]}}),
+            ),
+            Then::Webhook => self.webhook(cluster),
+            Then::Pod => {
+                deployment(cluster, "harvester");
+                cluster.within(times::SET_ALL, Timer::SetAll);
+            }
+        }
+    }
+
+    fn webhook(&self, cluster: &mut Cluster) {
+        let version = self.harvester.unwrap_or(HarvesterVersion::LATEST);
+        cluster.guard = Some(Guard {
+            even_when_empty: version.checks_empty(),
+        });
+        deployment(cluster, "harvester-webhook");
+        cluster.put(
+            ObjectRef::cluster(
+                "admissionregistration.k8s.io",
+                "ValidatingWebhookConfiguration",
+                "harvester-validator",
+            ),
+            json!({"apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "ValidatingWebhookConfiguration", "webhooks": []}),
+        );
+        cluster.put(
+            ObjectRef::namespaced("", "Service", "harvester-system", "harvester-webhook"),
+            json!({"apiVersion": "v1", "kind": "Service",
+                "spec": {"clusterIP": "10.53.0.10", "type": "ClusterIP"},
+                "status": {"loadBalancer": {}}}),
+        );
+        cluster.put(
+            ObjectRef::namespaced("", "Endpoints", "harvester-system", "harvester-webhook"),
+            json!({"apiVersion": "v1", "kind": "Endpoints",
+                "subsets": [{"addresses": [{"ip": "10.52.0.10"}], "ports": [{"port": 9443}]}]}),
+        );
+    }
+
+    /// The pod creates the Settings that are missing; one refusal and it crashes.
+    pub(super) fn set_all(&mut self, cluster: &mut Cluster) {
+        let id = ObjectRef::cluster("harvesterhci.io", "Setting", "storage-network");
+        let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
+            "default": "", "value": self.storage_network});
+        let known = cluster.get(&id).is_some();
+        if !known {
+            if let Err(message) = cluster.admit(&id, &setting) {
+                return self.refuse(message, cluster);
+            }
+            cluster.put(id, setting);
+        }
+        for name in ["server-version", "cluster-registration-url", "ui-index"] {
+            let id = ObjectRef::cluster("harvesterhci.io", "Setting", name);
+            cluster.put(
+                id,
+                json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": ""}),
+            );
+        }
+        self.refused_at = None;
+        cluster.tell(What::Platform {
+            step: "Harvester created its Settings".to_owned(),
+        });
+        match self.storage_network.is_empty() {
+            true => self.up = true,
+            false => cluster.within(times::STORAGE_NETWORK, Timer::StorageNetwork),
+        }
+    }
+
+    fn refuse(&mut self, message: String, cluster: &mut Cluster) {
+        self.refused_at = Some(cluster.revision());
+        let doublings = self.refusals.min(5);
+        let wait = (times::BACK_OFF * 2_u32.pow(doublings)).min(times::BACK_OFF_MAX);
+        self.refusals += 1;
+        cluster.tell(What::Denied { message });
+        cluster.after(wait, Timer::SetAll);
+    }
+
+    pub(super) fn configured(&mut self, cluster: &mut Cluster) {
+        let id = ObjectRef::cluster("harvesterhci.io", "Setting", "storage-network");
+        cluster.set_status(
+            &id,
+            json!({"conditions": [{"type": "configured", "status": "True",
+                "reason": "Completed"}]}),
+        );
+        self.up = true;
+        cluster.tell(What::Platform {
+            step: "the storage network is configured".to_owned(),
+        });
+    }
+
+    /// Has Harvester come up (always true without it)?
+    pub(super) fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Will its pod's next start end as the last one, as long as the cluster stays as it is?
+    pub(super) fn is_idle(&self, cluster: &Cluster) -> bool {
+        self.refused_at == Some(cluster.revision())
+    }
+
+    pub(super) fn refusals(&self) -> u32 {
+        self.refusals
+    }
+}
+
+/// What Harvester's charts bring beside kinds and workloads.
+fn objects(cluster: &mut Cluster) {
+    cluster.put(
+        ObjectRef::cluster("network.harvesterhci.io", "ClusterNetwork", "mgmt"),
+        json!({"apiVersion": "network.harvesterhci.io/v1beta1", "kind": "ClusterNetwork",
+            "status": {"conditions": [{"type": "ready", "status": "True"}]}}),
+    );
+    for class in [
+        "harvester-longhorn",
+        "longhorn-static",
+        "vmstate-persistence",
+    ] {
+        cluster.put(
+            ObjectRef::cluster("storage.k8s.io", "StorageClass", class),
+            json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+                "provisioner": "driver.longhorn.io"}),
+        );
+    }
+}
+
+fn deployment(cluster: &mut Cluster, name: &str) {
+    cluster.put(
+        ObjectRef::namespaced("apps", "Deployment", "harvester-system", name),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1},
+        "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1,
+            "readyReplicas": 1, "availableReplicas": 1, "conditions": [
+                {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+                {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+            ]}}),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_they_are_written_in_the_field() {
+        let version = |text: &str| text.parse::<HarvesterVersion>();
+        assert_eq!(version("v1.5.1-rc2"), Ok(HarvesterVersion::new(1, 5, 1)));
+        assert_eq!(version("1.6.0"), Ok(HarvesterVersion::new(1, 6, 0)));
+        assert!(version("1.6").is_err() && version("master").is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! A simulated node and its clock: RKE2's deploy controller, a small API server, Harvester's
+//! controllers, and Windrow's own core driven against them.
+//!
+//! Pure and deterministic: the same scenario, files and seed give the same run, event for event.
+//! Used by `windrow rehearse`, `windrow run --sandbox` and the simulation tests. It is written after
+//! the real controllers, not after Windrow: nothing on the simulated node knows of plans or rules.
+
+mod agenda;
+mod chance;
+mod cluster;
+mod controllers;
+mod deploy;
+mod drive;
+mod example;
+mod faults;
+mod files;
+mod harvester;
+mod kinds;
+mod log;
+mod node;
+mod reading;
+mod run;
+mod times;
+mod watch;
+
+pub use chance::Chance;
+pub use cluster::Cluster;
+pub use deploy::DeployController;
+pub use drive::{with_windrow, without_windrow};
+pub use example::FIRST_VM;
+pub use faults::Faults;
+pub use files::{File, Files};
+pub use harvester::HarvesterVersion;
+pub use log::{Counts, Happening, What};
+pub use node::{Arrival, Node, Outcome, Scenario, Verdict};
+pub use run::{Change, Release, Run, Setup};
+pub use watch::Watch;
+
+#[cfg(test)]
+mod tests;

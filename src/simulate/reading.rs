@@ -1,0 +1,147 @@
+//! What the simulated deploy controller reads out of a file, kept so that a file is parsed once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::manifest::{self, Content, Limits, ManifestFile, Node, ObjectRef, Value as Yaml};
+use crate::reasons::{Code, Severity};
+
+/// One object as its manifest declares it.
+#[derive(Debug, Clone)]
+pub(super) struct Declared {
+    /// Namespace as written.
+    pub(super) id: ObjectRef,
+    pub(super) api_version: String,
+    pub(super) json: Arc<Value>,
+}
+
+/// One file, read.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    pub(super) objects: Vec<Declared>,
+    pub(super) sha256: String,
+    /// Why RKE2 cannot read the file, if it cannot.
+    pub(super) refused: Option<String>,
+    /// Why it does not try to apply any of it, if it can read it.
+    pub(super) invalid: Option<&'static str>,
+    /// Objects without a name, as the error calls them, and their kinds: the rest of the file is
+    /// applied.
+    pub(super) unnamed: Vec<(String, String)>,
+    /// What cannot be an object of any kind: as well.
+    pub(super) unknown: Vec<String>,
+}
+
+/// Files that were read, by path; good for as long as the content is the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Readings {
+    known: HashMap<String, (Arc<Content>, Arc<Reading>)>,
+}
+
+impl Readings {
+    pub(super) fn read(&mut self, path: &str, content: &Arc<Content>) -> Arc<Reading> {
+        if let Some((known, reading)) = self.known.get(path)
+            && Arc::ptr_eq(known, content)
+        {
+            return reading.clone();
+        }
+        let reading = Arc::new(read(path, content));
+        self.known
+            .insert(path.to_owned(), (content.clone(), reading.clone()));
+        reading
+    }
+}
+
+fn read(path: &str, content: &Content) -> Reading {
+    let file = manifest::read(path, content, &Limits::default());
+    let objects = file
+        .objects()
+        .map(|object| Declared {
+            id: object.id.clone(),
+            api_version: match object.id.group.as_str() {
+                "" => object.version.clone(),
+                group => format!("{group}/{}", object.version),
+            },
+            json: Arc::new(object.node.to_json()),
+        })
+        .collect();
+    let mut reading = Reading {
+        objects,
+        refused: None,
+        invalid: None,
+        unnamed: Vec::new(),
+        unknown: Vec::new(),
+        sha256: file.sha256.clone(),
+    };
+    let refused = file.problems.iter().find(|problem| {
+        problem.code.severity() == Severity::Error && problem.code != Code::ObjectRefused
+    });
+    match (refused, content) {
+        (Some(problem), _) => reading.refused = Some(say(problem)),
+        (None, Content::Bytes(bytes)) if file.refused().is_some() => {
+            examine(&file, &String::from_utf8_lossy(bytes), &mut reading);
+        }
+        _ => {}
+    }
+    reading
+}
+
+fn say(problem: &manifest::Problem) -> String {
+    match problem.line {
+        Some(line) => format!("line {line}: {}", problem.message),
+        None => problem.message.clone(),
+    }
+}
+
+/// To Windrow an object that lacks something is wrong, and so its file. RKE2 looks for the kind
+/// when it reads the file, for the version before it applies, and finds the rest out as it applies
+/// one object after the other.
+fn examine(file: &ManifestFile, text: &str, reading: &mut Reading) {
+    let mut items = Vec::new();
+    for document in manifest::nodes(text, &Limits::default()) {
+        let kind = document.str_at(&["kind"]).unwrap_or("").to_owned();
+        let inherited = kind.strip_suffix("List").unwrap_or("").to_owned();
+        if kind.is_empty() {
+            reading.refused = file.refused().map(say);
+        }
+        match document.entry("items").map(|entry| &entry.value.value) {
+            Some(Yaml::Sequence(inner)) => {
+                let version = document.str_at(&["apiVersion"]).unwrap_or("").to_owned();
+                items.extend(inner.iter().map(|item| match item.entry("kind") {
+                    None if !inherited.is_empty() => {
+                        (item.clone(), version.clone(), inherited.clone())
+                    }
+                    _ => typed(item.clone()),
+                }));
+            }
+            _ => items.push(typed(document)),
+        }
+    }
+    for (item, version, kind) in items {
+        let slash = if version.contains('/') { "" } else { "/" };
+        if kind.is_empty() {
+            reading.refused = file.refused().map(say);
+        } else if version.is_empty() {
+            reading.invalid = Some("groupVersion shouldn't be empty");
+        } else if kind == "List" {
+            reading.unknown.push(format!(
+                "failed to discover client for {slash}{version}, Kind=List"
+            ));
+        } else if ["name", "generateName"]
+            .iter()
+            .all(|key| item.str_at(&["metadata", key]).is_none_or(str::is_empty))
+        {
+            let namespace = item.str_at(&["metadata", "namespace"]).unwrap_or("default");
+            reading
+                .unnamed
+                .push((format!("{namespace}/ {slash}{version}, Kind={kind}"), kind));
+        }
+    }
+}
+
+fn typed(item: Node) -> (Node, String, String) {
+    let text = |key| item.str_at(&[key]).unwrap_or("").to_owned();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    (item, version, kind)
+}

@@ -1,0 +1,290 @@
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::*;
+use crate::manifest::Content;
+
+const LIMIT: Duration = Duration::from_secs(4 * 3600);
+
+fn start() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+/// Lets the node run until nothing can change any more.
+fn run(node: &mut Node, files: &Files) -> Outcome {
+    let end = start() + LIMIT;
+    while let Some(next) = node.next_event_at().filter(|next| *next < end) {
+        node.advance(next, files);
+        if node.is_settled(files) {
+            break;
+        }
+    }
+    node.outcome(files)
+}
+
+fn file(files: &mut Files, path: &str, objects: &[serde_json::Value]) {
+    let text: Vec<_> = objects.iter().map(ToString::to_string).collect();
+    files.write(path, text.join("\n---\n"), start());
+}
+
+fn config_map(name: &str) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+}
+
+fn of_kind(kind: &str, name: &str) -> serde_json::Value {
+    json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": name}})
+}
+
+fn definition(kind: &str) -> serde_json::Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{}s.example.com", kind.to_lowercase())},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": kind}}})
+}
+
+/// Lets the node run until so many passes of the deploy controller are over.
+fn passes(node: &mut Node, files: &Files, count: usize) {
+    let over = |node: &Node| {
+        let ends = |what: &What| matches!(what, What::PassEnded { .. });
+        node.log().iter().filter(|entry| ends(&entry.what)).count()
+    };
+    while over(node) < count {
+        let next = node.next_event_at().unwrap();
+        node.advance(next, files);
+    }
+}
+
+#[test]
+fn a_directory_of_ordinary_manifests_is_applied_once_and_the_node_is_complete() {
+    let mut files = Files::new();
+    file(&mut files, "a.yaml", &[config_map("a"), config_map("b")]);
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let outcome = run(&mut node, &files);
+    assert_eq!(outcome.verdict, Verdict::Complete);
+    assert_eq!((node.counts().applies, node.counts().failed), (1, 0));
+}
+
+#[test]
+fn one_file_that_cannot_work_has_every_file_applied_in_every_pass() {
+    let mut files = Files::new();
+    file(&mut files, "a.yaml", &[config_map("a")]);
+    file(&mut files, "b.yaml", &[of_kind("Lost", "b")]);
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    passes(&mut node, &files, 4);
+    assert!(node.deploy().forces());
+    assert_eq!(node.counts().applies, 8);
+    assert_eq!((node.counts().failed, node.counts().repeated), (4, 3));
+    let outcome = run(&mut node, &files);
+    let Verdict::Stuck { missing } = outcome.verdict else {
+        panic!("{:?}", outcome.verdict);
+    };
+    assert!(missing[0].contains("Kind=Lost"), "{missing:?}");
+}
+
+#[test]
+fn once_a_pass_was_clean_only_a_new_modification_time_and_a_new_checksum_matter() {
+    let mut files = Files::new();
+    file(&mut files, "a.yaml", &[config_map("a")]);
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    passes(&mut node, &files, 3);
+    assert_eq!(node.counts().applies, 1);
+    files.write("a.yaml", config_map("a").to_string(), node.cluster().now());
+    passes(&mut node, &files, 5);
+    assert_eq!(node.counts().applies, 1, "the same bytes at a new time");
+    files.write("a.yaml", config_map("b").to_string(), start());
+    passes(&mut node, &files, 7);
+    assert_eq!(node.counts().applies, 2, "other bytes at another time");
+}
+
+#[test]
+fn what_vanishes_from_a_file_is_deleted_and_a_deleted_file_leaves_everything() {
+    let mut files = Files::new();
+    file(&mut files, "a.yaml", &[config_map("a"), config_map("b")]);
+    file(&mut files, "c.yaml", &[config_map("c")]);
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    passes(&mut node, &files, 2);
+    files.write("a.yaml", config_map("a").to_string(), node.cluster().now());
+    files.remove("c.yaml");
+    passes(&mut node, &files, 4);
+    let there = |name| {
+        let id = crate::manifest::ObjectRef::namespaced("", "ConfigMap", "default", name);
+        node.cluster().get(&id).is_some()
+    };
+    assert!(there("a") && !there("b") && there("c"));
+}
+
+#[test]
+fn a_namespace_that_does_not_exist_is_named_in_the_error_and_the_rest_is_applied() {
+    let mut files = Files::new();
+    let mut lost = config_map("lost");
+    lost["metadata"]["namespace"] = "nowhere".into();
+    file(&mut files, "a.yaml", &[lost, config_map("found")]);
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    passes(&mut node, &files, 2);
+    assert!(
+        node.log().iter().any(|happening| matches!(&happening.what,
+        What::ApplyFailed { message, .. } if message.contains("namespaces \"nowhere\" not found")))
+    );
+    let id = crate::manifest::ObjectRef::namespaced("", "ConfigMap", "default", "found");
+    assert!(node.cluster().get(&id).is_some());
+}
+
+#[test]
+fn a_definition_and_its_object_in_one_file_succeed_in_a_later_pass() {
+    let mut files = Files::new();
+    file(
+        &mut files,
+        "a.yaml",
+        &[definition("Pear"), of_kind("Pear", "p")],
+    );
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let outcome = run(&mut node, &files);
+    assert_eq!(outcome.verdict, Verdict::Complete);
+    assert_eq!((node.counts().applies, node.counts().failed), (2, 1));
+}
+
+#[test]
+fn a_marker_hides_a_file_from_the_pass_that_begins_after_it_and_no_earlier() {
+    let mut files = Files::new();
+    file(&mut files, "a.yaml", &[config_map("a")]);
+    files.write("a.yaml.skip", "", start());
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    passes(&mut node, &files, 2);
+    assert_eq!(node.counts().applies, 0);
+    files.remove("a.yaml.skip");
+    passes(&mut node, &files, 4);
+    assert_eq!(node.counts().applies, 1);
+}
+
+#[test]
+fn a_dangling_link_keeps_the_whole_directory_from_being_applied() {
+    let mut files = Files::new();
+    file(&mut files, "a.yaml", &[config_map("a")]);
+    let target = "/gone".to_owned();
+    files.put("note.txt", Content::DanglingSymlink { target }, start());
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    assert!(matches!(
+        run(&mut node, &files).verdict,
+        Verdict::Stuck { .. }
+    ));
+    assert_eq!(node.counts().applies, 0);
+    files.remove("note.txt");
+    assert_eq!(run(&mut node, &files).verdict, Verdict::Complete);
+}
+
+#[test]
+fn a_fifo_hangs_the_controller_for_good_unless_it_is_hidden() {
+    let mut files = Files::new();
+    files.put("a.yaml", Content::Fifo, start());
+    file(&mut files, "b.yaml", &[config_map("b")]);
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    assert!(matches!(
+        run(&mut node, &files).verdict,
+        Verdict::Stuck { .. }
+    ));
+    assert_eq!(node.deploy().hung(), Some("a.yaml"));
+    files.remove("a.yaml");
+    assert!(matches!(
+        run(&mut node, &files).verdict,
+        Verdict::Stuck { .. }
+    ));
+
+    files.put("a.yaml", Content::Fifo, start());
+    files.write("a.yaml.skip", "", start());
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    assert_eq!(run(&mut node, &files).verdict, Verdict::Complete);
+}
+
+#[test]
+fn two_files_of_one_addon_name_take_each_others_objects_away() {
+    let mut files = Files::new();
+    file(&mut files, "foo.bar.yml", &[config_map("a")]);
+    file(&mut files, "foo.yaml", &[config_map("b")]);
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    passes(&mut node, &files, 3);
+    assert!(
+        node.log()
+            .iter()
+            .any(|happening| matches!(happening.what, What::Pruned { .. }))
+    );
+}
+
+#[test]
+fn a_name_that_no_addon_can_have_fails_for_ever_and_only_the_log_tells() {
+    let mut files = Files::new();
+    file(&mut files, "Upper_case.yaml", &[config_map("a")]);
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    assert!(matches!(
+        run(&mut node, &files).verdict,
+        Verdict::Stuck { .. }
+    ));
+    assert!(node.deploy().forces());
+    assert_eq!(node.counts().events, 0);
+}
+
+#[test]
+fn after_a_reboot_every_file_is_applied_anew() {
+    let mut files = Files::new();
+    file(&mut files, "a.yaml", &[config_map("a")]);
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    run(&mut node, &files);
+    node.reboot();
+    assert!(!node.cluster().is_up());
+    run(&mut node, &files);
+    assert_eq!((node.counts().applies, node.counts().repeated), (2, 1));
+}
+
+fn machine(strategy: &str) -> serde_json::Value {
+    json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+        "metadata": {"name": "first"}, "spec": {"runStrategy": strategy}})
+}
+
+fn with_machine(version: (u32, u32, u32), preset: Option<&str>, strategy: &str) -> Verdict {
+    let mut files = Files::new();
+    file(&mut files, "vm.yaml", &[machine(strategy)]);
+    let (major, minor, patch) = version;
+    let version = HarvesterVersion::new(major, minor, patch);
+    let mut node = Node::new(Scenario::harvester(version, preset, start()), 3);
+    run(&mut node, &files).verdict
+}
+
+#[test]
+fn a_machine_that_starts_before_the_storage_network_deadlocks_harvester() {
+    let deadlocked = |verdict| matches!(verdict, Verdict::Deadlocked { .. });
+    assert!(deadlocked(with_machine((1, 5, 0), None, "Always")));
+    assert!(deadlocked(with_machine(
+        (1, 6, 0),
+        Some("{}"),
+        "RerunOnFailure"
+    )));
+}
+
+#[test]
+fn without_a_preset_the_fixed_versions_come_up_with_the_machine() {
+    assert_eq!(with_machine((1, 5, 1), None, "Always"), Verdict::Complete);
+}
+
+#[test]
+fn a_halted_machine_delays_an_old_harvester_and_does_not_stop_it() {
+    assert_eq!(with_machine((1, 5, 0), None, "Halted"), Verdict::Complete);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_log_event_for_event() {
+    let log = |seed| {
+        let mut files = Files::new();
+        file(
+            &mut files,
+            "a.yaml",
+            &[definition("Pear"), of_kind("Pear", "p")],
+        );
+        file(&mut files, "vm.yaml", &[machine("Always")]);
+        let scenario = Scenario::harvester(HarvesterVersion::LATEST, Some("{}"), start());
+        let mut node = Node::new(scenario, seed);
+        run(&mut node, &files);
+        node.log().to_vec()
+    };
+    assert_eq!(log(5), log(5));
+    assert_ne!(log(5), log(6));
+}

@@ -1,0 +1,62 @@
+//! How long things take in the simulated node: one table.
+//!
+//! The figures of the deploy controller are what was seen of the real one; those of a Harvester
+//! bootstrap are modelled, coarse on purpose: what matters is which thing comes before which.
+
+use std::time::Duration;
+
+const fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+const fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A shortest and a longest time; the seed draws one between them.
+pub(super) type Range = (Duration, Duration);
+
+/// RKE2's start until kube-apiserver answers `/readyz`. Modelled.
+pub(super) const API_READY: Range = (s(35), s(50));
+/// From there until the deploy controller's first pass (start-up hooks, registration of RKE2's own
+/// CRDs). Modelled.
+pub(super) const DEPLOY_START: Range = (s(2), s(6));
+/// From the end of a pass to the next: a constant in k3s `pkg/deploy/controller.go`.
+pub(super) const POLL: Duration = s(15);
+/// What one file costs a pass. Chosen so that eleven files of three objects make seven passes in
+/// 110 s, as the real controller does.
+pub(super) const PER_FILE: Duration = ms(40);
+/// What one object costs a pass.
+pub(super) const PER_OBJECT: Duration = ms(10);
+/// A CustomResourceDefinition's creation until it is Established.
+pub(super) const ESTABLISHED: Range = (ms(60), ms(250));
+/// From Established until discovery lists the kind.
+pub(super) const DISCOVERED: Range = (ms(30), ms(150));
+/// A workload until its pods run. Modelled.
+pub(super) const WORKLOAD: Range = (s(4), s(60));
+/// A HelmChart until its Job exists. Modelled.
+pub(super) const HELM_JOB: Range = (ms(500), s(3));
+/// A Job until it is complete. Modelled.
+pub(super) const JOB: Range = (s(5), s(60));
+/// A claim until it is bound. Modelled.
+pub(super) const CLAIM: Range = (s(1), s(8));
+/// A virtual machine whose parts are all there, until it runs. Modelled.
+pub(super) const VM_START: Range = (s(10), s(60));
+/// virt-controller's first word about a virtual machine. Modelled.
+pub(super) const VM_STATUS: Range = (ms(200), s(2));
+/// A VM image's import. Modelled.
+pub(super) const IMAGE: Range = (s(20), s(120));
+/// Any other custom resource until its controller says Ready. Modelled.
+pub(super) const CUSTOM: Range = (s(1), s(20));
+/// Each step of a platform's bootstrap is late by up to this much. Modelled.
+pub(super) const STEP_LATE: Range = (s(0), s(45));
+/// Harvester's pod until it creates its Settings. Modelled.
+pub(super) const SET_ALL: Range = (s(5), s(20));
+/// First back-off of a crash-looping pod; doubles up to [`BACK_OFF_MAX`] (kubelet's habit).
+pub(super) const BACK_OFF: Duration = s(10);
+/// Longest back-off of a crash-looping pod.
+pub(super) const BACK_OFF_MAX: Duration = s(300);
+/// A storage network with a value until its condition `configured` is True. Modelled.
+pub(super) const STORAGE_NETWORK: Range = (s(30), s(120));
+/// A reboot: from the last breath to RKE2's start. Modelled.
+pub(super) const REBOOT: Range = (s(60), s(240));

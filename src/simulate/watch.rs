@@ -1,0 +1,156 @@
+//! What Windrow's adapters would tell of the simulated cluster: watches, reduced to differences.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::cluster::Cluster;
+use crate::decide::{ClusterEvent, Detail, Interests};
+use crate::manifest::{GroupKind, ObjectRef};
+use crate::readiness::{KindSeen, ObjectSeen};
+
+/// What was told already. A new one tells everything anew, as a new process' first list does.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    reachable: Option<bool>,
+    kinds: BTreeMap<GroupKind, bool>,
+    objects: BTreeMap<ObjectRef, (Option<u64>, Detail)>,
+    addons: Option<BTreeMap<String, u64>>,
+    failures: BTreeMap<String, Timestamp>,
+}
+
+impl Watch {
+    /// What is new since the last call, for what is asked now.
+    pub fn poll(&mut self, cluster: &Cluster, interests: &Interests) -> Vec<ClusterEvent> {
+        let mut events = Vec::new();
+        let up = cluster.is_up();
+        if self.reachable != Some(up) {
+            self.reachable = Some(up);
+            events.push(match up {
+                true => ClusterEvent::ApiReachable,
+                false => ClusterEvent::ApiUnreachable {
+                    why: "connection refused".to_owned(),
+                },
+            });
+        }
+        if up {
+            self.kinds(cluster, interests, &mut events);
+            self.objects(cluster, interests, &mut events);
+            self.addons(cluster, &mut events);
+            self.failures(cluster, &mut events);
+        }
+        events
+    }
+
+    /// Everything is told anew at the next call: a watch was cut and lists again.
+    pub fn cut(&mut self) {
+        let reachable = self.reachable;
+        *self = Self {
+            reachable,
+            ..Self::default()
+        };
+    }
+
+    /// Every request is answered with an error instead; the next call tells what is true anew.
+    pub fn refused(&mut self, interests: &Interests, why: &str) -> Vec<ClusterEvent> {
+        self.cut();
+        let why = || why.to_owned();
+        let kinds = interests
+            .kinds
+            .iter()
+            .map(|kind| ClusterEvent::Kind(kind.clone(), KindSeen::Unknown { why: why() }));
+        let objects = interests
+            .objects
+            .keys()
+            .map(|id| ClusterEvent::Object(id.clone(), ObjectSeen::Unknown { why: why() }));
+        kinds.chain(objects).collect()
+    }
+
+    fn kinds(&mut self, cluster: &Cluster, interests: &Interests, events: &mut Vec<ClusterEvent>) {
+        self.kinds.retain(|kind, _| interests.kinds.contains(kind));
+        for kind in &interests.kinds {
+            let served = cluster.serves(kind).is_some();
+            if self.kinds.get(kind) == Some(&served) {
+                continue;
+            }
+            self.kinds.insert(kind.clone(), served);
+            let seen = match served {
+                true => KindSeen::Served,
+                false => KindSeen::NotServed,
+            };
+            events.push(ClusterEvent::Kind(kind.clone(), seen));
+        }
+    }
+
+    fn objects(
+        &mut self,
+        cluster: &Cluster,
+        interests: &Interests,
+        events: &mut Vec<ClusterEvent>,
+    ) {
+        self.objects
+            .retain(|id, _| interests.objects.contains_key(id));
+        for (id, detail) in &interests.objects {
+            let stored = cluster.stored(id);
+            let now = (stored.map(|stored| stored.revision), *detail);
+            if self.objects.get(id) == Some(&now) {
+                continue;
+            }
+            self.objects.insert(id.clone(), now);
+            let seen = match (stored, detail) {
+                (None, _) => ObjectSeen::Absent,
+                (Some(stored), Detail::Full) => ObjectSeen::Present(stored.json.clone()),
+                (Some(stored), Detail::Metadata) => {
+                    ObjectSeen::Present(Arc::new(metadata(&stored.json)))
+                }
+            };
+            events.push(ClusterEvent::Object(id.clone(), seen));
+        }
+    }
+
+    fn addons(&mut self, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
+        let Some(known) = &mut self.addons else {
+            let all: HashMap<_, _> = cluster
+                .addons
+                .iter()
+                .map(|(name, addon)| (name.clone(), addon.seen.clone()))
+                .collect();
+            let revisions = cluster.addons.iter();
+            self.addons = Some(
+                revisions
+                    .map(|(name, addon)| (name.clone(), addon.revision))
+                    .collect(),
+            );
+            events.push(ClusterEvent::Addons(all));
+            return;
+        };
+        for (name, addon) in &cluster.addons {
+            if known.get(name) != Some(&addon.revision) {
+                known.insert(name.clone(), addon.revision);
+                events.push(ClusterEvent::Addon(name.clone(), Some(addon.seen.clone())));
+            }
+        }
+    }
+
+    fn failures(&mut self, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
+        for (addon, failure) in &cluster.failures {
+            if self.failures.get(addon) != Some(&failure.at) {
+                self.failures.insert(addon.clone(), failure.at);
+                events.push(ClusterEvent::ApplyFailed {
+                    addon: addon.clone(),
+                    failure: failure.clone(),
+                });
+            }
+        }
+    }
+}
+
+fn metadata(object: &Value) -> Value {
+    json!({
+        "apiVersion": object["apiVersion"],
+        "kind": object["kind"],
+        "metadata": object["metadata"],
+    })
+}
