@@ -1,0 +1,141 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_windrow_global_optspecs
+    string join \n root= h/help V/version
+end
+
+function __fish_windrow_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_windrow_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_windrow_using_subcommand
+    set -l cmd (__fish_windrow_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c windrow -n "__fish_windrow_needs_command" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_needs_command" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_needs_command" -s V -l version -d 'Print version'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "run" -d 'Run the daemon'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "status" -d 'Show what the node is and why'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "why" -d 'Show what a held file or object waits for, down to the root'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "wait" -d 'Wait until the node or a file is as far as asked'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "stage" -d 'Add manifests to a running node without a race'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "hold" -d 'Hold files by hand: RKE2 does not apply them until they are released'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "release" -d 'Release held files by hand: RKE2 applies them at its next pass'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "gates" -d 'Check feature gates before they keep a component from starting, and show what is set'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "config" -d 'Show and check the configuration'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l sandbox -d 'Run over a simulated node in this empty directory; nothing else is needed or touched' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l speed -d 'How much faster than real time the sandbox runs' -r
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l config -d 'Harvester configuration with which the sandbox\'s node is installed [default: one with a virtual machine and a preset storage network]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l seed -d 'Which of the possible courses of events the sandbox takes' -r
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand run" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+dot\t''
+mermaid\t''
+svg\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l platform -d 'What the manifests are for; a Harvester configuration says so itself' -r -f -a "harvester\t''
+rke2\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'Directories or files with further rule packs' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand status" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand status" -l watch -d 'Show every change, until interrupted'
+complete -c windrow -n "__fish_windrow_using_subcommand status" -l json -d 'Print the status document'
+complete -c windrow -n "__fish_windrow_using_subcommand status" -l console -d 'Print one line of at most 65 characters'
+complete -c windrow -n "__fish_windrow_using_subcommand status" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand why" -s o -l output -d 'Output format' -r -f -a "text\t''
+json\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand why" -l status -d 'Explain from this status document, whoever wrote it and whenever' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand why" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand why" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -l for -d 'What to wait for: ready, staged, released=FILE or applied=FILE' -r
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -l timeout -d 'Give up after this long (90s, 15m, 2h); without it, never' -r
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand console" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand console" -l once -d 'Print one line of at most 65 characters and end'
+complete -c windrow -n "__fish_windrow_using_subcommand console" -l stay -d 'Do not end on q: there is nothing else on this terminal'
+complete -c windrow -n "__fish_windrow_using_subcommand console" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l force -d 'Add also what RKE2 would refuse'
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l replace -d 'Replace files of the same name with another content'
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand hold" -l reason -d 'Why; it is recorded with who and when' -r
+complete -c windrow -n "__fish_windrow_using_subcommand hold" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand hold" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand release" -l reason -d 'Why; it is recorded with who and when' -r
+complete -c windrow -n "__fish_windrow_using_subcommand release" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand release" -l all -d 'Release everything that Windrow holds'
+complete -c windrow -n "__fish_windrow_using_subcommand release" -l failsafe -d 'Lift every hold that may be lifted without the daemon; needs neither it nor a configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand release" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -f -a "show" -d 'Show which gates are set, and where each comes from'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -f -a "settle" -d 'Take out of Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; found out when it is not given' -r
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; found out when it is not given' -r
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show which gates are set, and where each comes from'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "settle" -d 'Take out of Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "show" -d 'Show the configuration in force'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "check" -d 'Check settings and rules, and name every error'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "text\t''
+json\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l origin -d 'Say which file and line set each value'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show the configuration in force'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check settings and rules, and name every error'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "run" -d 'Run the daemon'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "status" -d 'Show what the node is and why'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "why" -d 'Show what a held file or object waits for, down to the root'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "wait" -d 'Wait until the node or a file is as far as asked'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "stage" -d 'Add manifests to a running node without a race'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "hold" -d 'Hold files by hand: RKE2 does not apply them until they are released'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "release" -d 'Release held files by hand: RKE2 applies them at its next pass'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "gates" -d 'Check feature gates before they keep a component from starting, and show what is set'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "config" -d 'Show and check the configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates config help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show which gates are set, and where each comes from'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "settle" -d 'Take out of Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "show" -d 'Show the configuration in force'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "check" -d 'Check settings and rules, and name every error'
