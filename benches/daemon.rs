@@ -1,0 +1,151 @@
+//! Whole-process figures of the daemon: start to READY=1 with 200 manifests, a manifest appears to
+//! its marker on disk, resident memory at rest. Not criterion: each sample is a process or a file.
+//!
+//! `cargo bench --bench daemon`. Nothing here fails when one is missed.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a benchmark that cannot go on has failed"
+)]
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use notify::{RecursiveMode, Watcher};
+
+const WIDGET: &str =
+    "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
+
+struct Node {
+    root: tempfile::TempDir,
+    daemon: Child,
+    socket: UnixDatagram,
+    /// From the start of the process to READY=1.
+    ready_after: Duration,
+}
+
+impl Node {
+    fn start(manifests: usize) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let directory = manifests_of(root.path());
+        fs::create_dir_all(&directory).unwrap();
+        for number in 0..manifests {
+            fs::write(directory.join(format!("{number:03}.yaml")), WIDGET).unwrap();
+        }
+        let place = root.path().join("notify");
+        let socket = UnixDatagram::bind(&place).unwrap();
+        let begun = Instant::now();
+        let daemon = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .args(["run", "--root"])
+            .arg(root.path())
+            .env("NOTIFY_SOCKET", &place)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut buffer = [0; 1024];
+        loop {
+            let length = socket.recv(&mut buffer).unwrap();
+            if buffer[..length].starts_with(b"READY=1") {
+                break;
+            }
+        }
+        Self {
+            root,
+            daemon,
+            socket,
+            ready_after: begun.elapsed(),
+        }
+    }
+
+    /// Waits until the daemon has said that so many files are held: then it is at rest.
+    fn rests_with(&self, held: usize) {
+        let word = match held {
+            1 => "1 file held".to_owned(),
+            held => format!("{held} files held"),
+        };
+        let mut buffer = [0; 1024];
+        loop {
+            let length = self.socket.recv(&mut buffer).unwrap();
+            if String::from_utf8_lossy(&buffer[..length]).contains(&word) {
+                return;
+            }
+        }
+    }
+
+    fn memory(&self) -> String {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.daemon.id())).unwrap();
+        ["VmRSS", "RssAnon", "VmHWM"]
+            .map(|key| {
+                let line = status.lines().find(|line| line.starts_with(key));
+                line.unwrap_or_default()
+                    .split_whitespace()
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+            .join(", ")
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+    }
+}
+
+fn manifests_of(root: &Path) -> PathBuf {
+    root.join("var/lib/rancher/rke2/server/manifests")
+}
+
+fn show(what: &str, mut samples: Vec<Duration>) {
+    samples.sort();
+    let at = |percent: usize| samples[(samples.len() - 1) * percent / 100];
+    println!(
+        "{what}: p50 {:.2?}, p99 {:.2?}, worst {:.2?} ({} samples)",
+        at(50),
+        at(99),
+        at(100),
+        samples.len()
+    );
+}
+
+fn main() {
+    let starts = (0..20).map(|_| Node::start(200).ready_after).collect();
+    show("start to READY=1, 200 manifests, 200 markers", starts);
+
+    let node = Node::start(0);
+    let directory = manifests_of(node.root.path());
+    let (events, seen) = mpsc::channel();
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let at = Instant::now();
+        if let Ok(event) = event
+            && event.kind.is_create()
+            && let Some(path) = event.paths.first()
+        {
+            let _ = events.send((path.clone(), at));
+        }
+    })
+    .unwrap();
+    watcher
+        .watch(&directory, RecursiveMode::NonRecursive)
+        .unwrap();
+    let mut samples = Vec::new();
+    for number in 0..500 {
+        let path = directory.join(format!("{number:03}.yaml"));
+        let marker = directory.join(format!("{number:03}.yaml.skip"));
+        let temporary = directory.join(".new.tmp");
+        fs::write(&temporary, WIDGET).unwrap();
+        let begun = Instant::now();
+        fs::rename(&temporary, &path).unwrap();
+        let (_, marked) = seen.iter().find(|(path, _)| *path == marker).unwrap();
+        samples.push(marked.duration_since(begun));
+        node.rests_with(number + 1);
+    }
+    show("manifest appears to marker on disk", samples);
+    println!("at rest, 500 files held: {}", node.memory());
+    println!("at rest, no manifests: {}", Node::start(0).memory());
+}

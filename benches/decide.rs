@@ -1,0 +1,67 @@
+//! How long one decision takes with many held documents. The aim is 1 ms for 2,000.
+
+use std::collections::HashMap;
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use jiff::Timestamp;
+use windrow::decide::{ClusterEvent, Directory, Engine, FileChange, Ledger};
+use windrow::manifest::Content;
+use windrow::rules::{Platform, RuleSet};
+use windrow::settings::Settings;
+
+/// An engine with `documents` custom objects of kinds that nobody serves, ten to a file, all held
+/// and all of that told already: what every further tick looks at.
+fn engine(documents: usize, now: Timestamp) -> Engine {
+    let files = (0..documents / 10)
+        .map(|file| {
+            let text: String = (0..10)
+                .map(|document| {
+                    format!("---\napiVersion: g{file}.example.com/v1\nkind: Widget\nmetadata: {{name: w-{document}}}\n")
+                })
+                .collect();
+            FileChange {
+                path: format!("{file:05}.yaml"),
+                content: Some(Content::Bytes(text.into_bytes())),
+            }
+        })
+        .collect();
+    let mut engine = Engine::new(
+        Settings::default(),
+        RuleSet::shipped(),
+        Some(Platform::Rke2),
+        Ledger::default(),
+        now,
+    );
+    engine.scanned(Directory {
+        files,
+        markers: Vec::new(),
+    });
+    engine.observed(ClusterEvent::ApiReachable, now);
+    engine.observed(ClusterEvent::Addons(HashMap::new()), now);
+    for action in engine.decide(now).actions {
+        engine.done(&action);
+    }
+    engine
+}
+
+fn benchmark(criterion: &mut Criterion) {
+    let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a timestamp");
+    let mut group = criterion.benchmark_group("decide");
+    for documents in [200, 2_000, 20_000] {
+        let mut engine = engine(documents, now);
+        let held = engine.decide(now).status.staging.held.len();
+        assert_eq!(
+            held,
+            documents / 10,
+            "everything is held, or this measures nothing"
+        );
+        group.bench_function(BenchmarkId::from_parameter(documents), |bencher| {
+            bencher.iter(|| black_box(engine.decide(now)));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, benchmark);
+criterion_main!(benches);

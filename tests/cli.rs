@@ -1,0 +1,524 @@
+//! The verbs through the real binary, on files in a temporary directory.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const MANIFESTS: &str = "var/lib/rancher/rke2/server/manifests";
+
+/// A node's file tree, and the program run on it.
+struct Node {
+    root: TempDir,
+}
+
+impl Node {
+    fn new() -> Self {
+        let root = TempDir::new().unwrap();
+        fs::create_dir_all(root.path().join(MANIFESTS)).unwrap();
+        Self { root }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path)
+    }
+
+    fn manifest(&self, name: &str, text: &str) {
+        fs::write(self.path(MANIFESTS).join(name), text).unwrap();
+    }
+
+    fn marker(&self, name: &str) -> Option<Value> {
+        let text = fs::read(self.path(MANIFESTS).join(format!("{name}.skip"))).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    fn write(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn requests(&self) -> Vec<Value> {
+        let spool = self.path("var/lib/rancher/windrow/requests");
+        let mut paths: Vec<PathBuf> = fs::read_dir(spool)
+            .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
+            .unwrap_or_default();
+        paths.sort();
+        paths
+            .iter()
+            .map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap())
+            .collect()
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        self.run_with(args, "")
+    }
+
+    fn run_with(&self, args: &[&str], input: &str) -> Ran {
+        use std::io::Write as _;
+        let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .arg("--root")
+            .arg(self.root.path())
+            .args(args)
+            .current_dir(self.root.path())
+            .env("SUDO_USER", "ada")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // A verb that reads nothing may be gone already.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        Ran::of(child.wait_with_output().unwrap())
+    }
+}
+
+#[derive(Debug)]
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: w\n";
+const CRD: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+metadata:\n  name: widgets.example.com\nspec:\n  group: example.com\n  scope: Cluster\n  names:\n    \
+kind: Widget\n    plural: widgets\n  versions: []\n";
+const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n";
+
+fn example() -> String {
+    format!(
+        "{}/examples/first-vm/harvester-config.yaml",
+        env!("CARGO_MANIFEST_DIR")
+    )
+}
+
+#[test]
+fn a_plan_of_a_directory_orders_it_and_says_who_brings_what() {
+    let node = Node::new();
+    node.manifest("a.yaml", WIDGET);
+    node.manifest("b.yaml", CRD);
+    let ran = node.run(&["plan", "-o", "json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let plan = ran.json();
+    assert_eq!(plan["apiVersion"], "windrow.dev/v1");
+    assert_eq!(plan["kind"], "Plan");
+    assert_eq!(plan["order"], serde_json::json!(["b.yaml", "a.yaml"]));
+    let widget = &plan["files"][0];
+    assert_eq!(widget["path"], "a.yaml");
+    assert_eq!(widget["addon"], "a");
+    assert!(widget["held"].is_array());
+    let needs = &widget["documents"][0]["requires"][0];
+    assert_eq!(needs["satisfiedBy"], "file b.yaml:1");
+    assert_eq!(needs["tier"], "required");
+    assert_eq!(needs["condition"], "served");
+    assert_eq!(needs["origin"]["line"], 1);
+    assert!(plan["files"][1]["held"].is_null());
+}
+
+#[test]
+fn a_plan_of_a_harvester_configuration_points_to_its_own_lines() {
+    let node = Node::new();
+    let config = example();
+    let ran = node.run(&["plan", "-o", "json", &config]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let plan = ran.json();
+    let machine = plan["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|file| file["documents"][0]["object"]["kind"] == "VirtualMachine")
+        .unwrap();
+    let namespace = machine["documents"][0]["requires"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["origin"]["rule"] == "inferred/namespace")
+        .unwrap();
+    assert_eq!(namespace["origin"]["file"], config.as_str());
+    let line = namespace["origin"]["line"].as_u64().unwrap() as usize;
+    let text = fs::read_to_string(&config).unwrap();
+    let shown = text.lines().nth(line - 1).unwrap().trim();
+    assert!(shown.starts_with("apiVersion: kubevirt.io"), "{shown}");
+    // The machine comes last, though its file sorts first.
+    assert_eq!(
+        plan["order"].as_array().unwrap().last(),
+        Some(&machine["path"])
+    );
+}
+
+#[test]
+fn every_output_of_a_plan_is_what_it_claims_to_be() {
+    let node = Node::new();
+    for (format, begins) in [
+        ("table", "Plan on harvester"),
+        ("json", "{"),
+        ("dot", "digraph"),
+        ("mermaid", "flowchart LR"),
+        ("svg", "<svg"),
+    ] {
+        let ran = node.run(&["plan", "-o", format, &example()]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.out.starts_with(begins), "{format}: {}", ran.out);
+    }
+}
+
+#[test]
+fn a_plan_that_cannot_work_exits_4_and_names_every_mistake() {
+    let node = Node::new();
+    node.manifest("a.yaml", "kind: [\n");
+    node.manifest("B_c.yaml", CONFIG_MAP);
+    let ran = node.run(&["plan"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.out.contains("file-refused"), "{ran:?}");
+    assert!(ran.out.contains("addon-name-invalid"), "{ran:?}");
+    assert!(ran.out.contains("a.yaml:"), "{ran:?}");
+}
+
+#[test]
+fn standard_input_is_planned_as_a_manifest() {
+    let node = Node::new();
+    let ran = node.run_with(&["plan", "-o", "json", "-"], CONFIG_MAP);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(
+        ran.json()["files"][0]["documents"][0]["object"]["name"],
+        "c"
+    );
+}
+
+#[test]
+fn inputs_that_cannot_be_used_are_all_named_and_exit_64() {
+    let node = Node::new();
+    node.write("x/a.yaml", CONFIG_MAP);
+    node.write("y/a.yaml", CONFIG_MAP);
+    let ran = node.run(&["plan", "x", "y", "nowhere.yaml"]);
+    assert_eq!(ran.code, 64, "{ran:?}");
+    assert!(ran.err.contains("nowhere.yaml"), "{ran:?}");
+    assert!(ran.err.contains("x/a.yaml and y/a.yaml"), "{ran:?}");
+    assert_eq!(node.run(&["plan", "--output", "pdf"]).code, 64);
+    assert_eq!(node.run(&["no-such-verb"]).code, 64);
+}
+
+#[test]
+fn a_rule_pack_with_a_mistake_exits_78_with_its_line() {
+    let node = Node::new();
+    node.write(
+        "rules/bad.yaml",
+        "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: bad}\nrulez: []\n",
+    );
+    let ran = node.run(&["plan", &example(), "--rules", "rules"]);
+    assert_eq!(ran.code, 78, "{ran:?}");
+    assert!(ran.err.contains("rules/bad.yaml:4"), "{ran:?}");
+}
+
+#[test]
+fn a_status_that_nobody_keeps_is_unknown_and_says_why() {
+    let node = Node::new();
+    let ran = node.run(&["status"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.out.contains("the daemon has not run"), "{ran:?}");
+    node.write("run/windrow/status.json", STATUS);
+    let ran = node.run(&["status", "--json"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert_eq!(ran.json()["readiness"], "Unknown");
+    assert_eq!(ran.json()["reason"]["code"], "state-unknown");
+    let line = node.run(&["status", "--console"]).out;
+    assert!(line.trim_end().chars().count() <= 65, "{line}");
+    assert_eq!(node.run(&["wait", "--timeout", "0s"]).code, 5);
+}
+
+#[test]
+fn a_status_whose_writer_lives_is_shown_with_its_exit_code() {
+    let node = Node::new();
+    node.write("run/windrow/status.json", &kept_by_this_test(STATUS));
+    let ran = node.run(&["status"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    for expected in ["SettingUp", "vm.yaml", "Namespace shop does not exist yet"] {
+        assert!(ran.out.contains(expected), "{expected}: {ran:?}");
+    }
+    assert_eq!(node.run(&["wait", "--for", "applied=ns.yaml"]).code, 0);
+    let ran = node.run(&["wait", "--for", "released=vm.yaml", "--timeout", "0s"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+}
+
+#[test]
+fn wait_returns_when_the_status_comes_to_say_so() {
+    let node = Node::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .arg("--root")
+        .arg(node.root.path())
+        .args(["wait", "--for", "applied=ns.yaml", "--timeout", "60s"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    node.write("run/windrow/status.json", &kept_by_this_test(STATUS));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn why_goes_down_to_the_root() {
+    let node = Node::new();
+    let status = node.write("elsewhere/status.json", STATUS);
+    let status = status.to_str().unwrap();
+    for asked in ["vm.yaml", "VirtualMachine/shop/till", "till"] {
+        let ran = node.run(&["why", "--status", status, asked]);
+        assert_eq!(ran.code, 3, "{ran:?}");
+        for expected in [
+            "vm.yaml is held",
+            "disk.yaml is held",
+            "Root: Namespace shop does not exist yet",
+            "By hand: windrow release vm.yaml",
+            "in 10m00s at the latest",
+        ] {
+            assert!(ran.out.contains(expected), "{expected}: {ran:?}");
+        }
+    }
+    let why = node
+        .run(&["why", "-o", "json", "--status", status, "vm.yaml"])
+        .json();
+    let step = &why["files"][0]["waitsFor"][0];
+    assert_eq!(step["root"], false);
+    assert_eq!(step["because"]["waitsFor"][0]["root"], true);
+    assert_eq!(node.run(&["why", "--status", status, "ns.yaml"]).code, 0);
+    assert_eq!(node.run(&["why", "--status", status, "nothing"]).code, 5);
+}
+
+#[test]
+fn hold_and_release_work_at_once_and_are_recorded_with_who_and_why() {
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    let ran = node.run(&["hold", "a.yaml", "--reason", "maintenance"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let mark = node.marker("a.yaml").unwrap();
+    assert_eq!(mark["by"], "windrow");
+    assert_eq!(mark["code"], "held-by-hand");
+    assert_eq!(mark["onFailure"], "keep");
+    assert!(mark["why"].as_str().unwrap().contains("maintenance"));
+    let ran = node.run(&["release", "a.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(node.marker("a.yaml").is_none());
+    let requests = node.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0]["action"], "hold");
+    assert_eq!(requests[0]["by"], "ada");
+    assert_eq!(requests[0]["reason"], "maintenance");
+    assert_eq!(requests[1]["action"], "release");
+}
+
+#[test]
+fn somebody_elses_marker_is_neither_replaced_nor_removed() {
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    node.manifest("a.yaml.skip", "");
+    for verb in ["hold", "release"] {
+        let ran = node.run(&[verb, "a.yaml"]);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.err.contains("did not make"), "{ran:?}");
+    }
+    assert_eq!(
+        fs::read(node.path(MANIFESTS).join("a.yaml.skip")).unwrap(),
+        b""
+    );
+    assert!(node.requests().is_empty());
+}
+
+#[test]
+fn every_unknown_file_is_named_and_nothing_is_held() {
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    let ran = node.run(&["hold", "a.yaml", "x.yaml", "y.yaml"]);
+    assert_eq!(ran.code, 64, "{ran:?}");
+    assert!(
+        ran.err.contains("x.yaml") && ran.err.contains("y.yaml"),
+        "{ran:?}"
+    );
+    assert!(node.marker("a.yaml").is_none());
+}
+
+#[test]
+fn the_failsafe_lifts_what_may_be_lifted_whatever_lies_beside_it() {
+    let node = Node::new();
+    for name in ["lift", "keep"] {
+        node.manifest(&format!("{name}.yaml"), CONFIG_MAP);
+        node.manifest(&format!("{name}.yaml.skip"), &mark(name));
+    }
+    node.manifest("foreign.yaml.skip", "harvester");
+    node.manifest("broken.yaml.skip", "{\"by\": \"windrow\", ");
+    symlink("nowhere", node.path(MANIFESTS).join("link.yaml.skip")).unwrap();
+    node.write("etc/windrow/windrow.yaml", "stagin: [\n");
+    let ran = node.run(&["release", "--failsafe"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(node.marker("lift.yaml").is_none());
+    assert!(node.marker("keep.yaml").is_some());
+    for kept in ["foreign.yaml.skip", "broken.yaml.skip", "link.yaml.skip"] {
+        let path = node.path(MANIFESTS).join(kept);
+        assert!(fs::symlink_metadata(path).is_ok(), "{kept}");
+        assert!(ran.out.contains(kept), "{kept}: {ran:?}");
+    }
+    assert!(ran.out.contains("1 lifted, 4 kept"), "{ran:?}");
+}
+
+#[test]
+fn a_staged_file_has_its_marker_and_says_that_the_daemon_is_away() {
+    let node = Node::new();
+    let from = node.write("new.yaml", CONFIG_MAP);
+    let ran = node.run(&["stage", "new.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let there = node.path(MANIFESTS).join("new.yaml");
+    assert_eq!(fs::read(&there).unwrap(), fs::read(&from).unwrap());
+    assert_eq!(node.marker("new.yaml").unwrap()["onFailure"], "lift");
+    assert!(ran.out.contains("does not run"), "{ran:?}");
+    let left: Vec<_> = fs::read_dir(node.path(MANIFESTS)).unwrap().collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn stage_refuses_what_would_do_harm_all_of_it_at_once() {
+    let node = Node::new();
+    node.manifest("there.yaml", CONFIG_MAP);
+    node.manifest("twin.one.yaml", CONFIG_MAP);
+    node.write("in/there.yaml", WIDGET);
+    node.write("in/twin.yaml", WIDGET);
+    node.write("in/Upper_Case.yaml", WIDGET);
+    node.write("in/bad.yaml", "kind: [\n");
+    node.write("in/notes.txt", "");
+    let ran = node.run(&[
+        "stage",
+        "in/there.yaml",
+        "in/twin.yaml",
+        "in/Upper_Case.yaml",
+        "in/bad.yaml",
+        "in/notes.txt",
+        "in/missing.yaml",
+    ]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    for expected in [
+        "--replace",
+        "share the Addon twin",
+        "Upper_Case",
+        "in/bad.yaml:",
+        "in/notes.txt",
+        "in/missing.yaml",
+        "nothing was staged",
+    ] {
+        assert!(ran.err.contains(expected), "{expected}: {ran:?}");
+    }
+    let path = node.path(MANIFESTS);
+    assert_eq!(
+        fs::read_to_string(path.join("there.yaml")).unwrap(),
+        CONFIG_MAP
+    );
+    assert!(!path.join("bad.yaml").exists());
+    let ran = node.run(&["stage", "--force", "in/bad.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran = node.run(&["stage", "--replace", "in/there.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(fs::read_to_string(path.join("there.yaml")).unwrap(), WIDGET);
+    assert!(node.marker("there.yaml").is_some());
+}
+
+#[test]
+fn the_configuration_is_shown_with_who_set_it() {
+    let node = Node::new();
+    let file = node.write("etc/windrow/conf.d/10-site.yaml", "platform: harvester\n");
+    let ran = node.run(&["config", "show", "--origin", "-o", "json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let shown = ran.json();
+    let values = shown["values"].as_array().unwrap();
+    let platform = values.iter().find(|one| one["key"] == "platform").unwrap();
+    assert_eq!(platform["value"], "harvester");
+    assert_eq!(platform["file"], file.to_str().unwrap());
+    assert_eq!(platform["line"], 1);
+    assert!(values.iter().any(|one| one["origin"] == "default"));
+    assert!(
+        node.run(&["config", "show", "--origin"])
+            .out
+            .contains("10-site.yaml:1")
+    );
+    assert_eq!(node.run(&["config", "check"]).code, 0);
+}
+
+#[test]
+fn config_check_names_every_error_of_every_file_and_exits_78() {
+    let node = Node::new();
+    node.write("etc/windrow/conf.d/10-a.yaml", "\nplatfrom: harvester\n");
+    node.write("etc/windrow/conf.d/20-b.yaml", "staging:\n  enabled: 7\n");
+    let ran = node.run(&["config", "check"]);
+    assert_eq!(ran.code, 78, "{ran:?}");
+    assert!(ran.err.contains("10-a.yaml:2"), "{ran:?}");
+    assert!(ran.err.contains("20-b.yaml:2"), "{ran:?}");
+}
+
+fn mark(on_failure: &str) -> String {
+    format!(
+        r#"{{"by":"windrow","file":"{on_failure}.yaml","code":"waits-for-kind","why":"x","since":"2026-01-01T00:00:00Z","onFailure":"{on_failure}","digest":"","release":""}}"#
+    )
+}
+
+/// The document, as if this process were the daemon.
+fn kept_by_this_test(status: &str) -> String {
+    let mut status: Value = serde_json::from_str(status).unwrap();
+    let stat = fs::read_to_string(Path::new("/proc/self/stat")).unwrap();
+    let ticks: u64 = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_whitespace().nth(19))
+        .and_then(|field| field.parse().ok())
+        .unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    status["writer"] = serde_json::json!({
+        "pid": std::process::id(), "startTicks": ticks, "bootId": boot.trim(),
+    });
+    status.to_string()
+}
+
+const STATUS: &str = r#"{
+  "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 7,
+  "readiness": "SettingUp", "phase": "staging", "since": "2026-01-01T00:00:00Z",
+  "reason": {"code": "waits-for-namespace", "message": "disk.yaml: Namespace shop does not exist yet"},
+  "summary": "SettingUp: 1 of 3 applied, 2 held",
+  "staging": {
+    "total": 3,
+    "held": [
+      {"file": "disk.yaml", "since": "2026-01-01T00:00:00Z", "code": "waits-for-namespace",
+       "why": "Namespace shop does not exist yet", "by": "windrow",
+       "blockers": [{"what": "Namespace shop", "condition": "exists", "tier": "required",
+         "message": "Namespace shop does not exist yet",
+         "requiredBy": "PersistentVolumeClaim shop/root, line 1",
+         "origin": {"rule": "inferred/namespace", "file": "disk.yaml", "line": 1}}]},
+      {"file": "vm.yaml", "since": "2026-01-01T00:00:00Z", "code": "waits-for-object",
+       "why": "PersistentVolumeClaim shop/root does not exist yet", "by": "windrow",
+       "deadline": "2026-01-01T00:10:00Z",
+       "blockers": [{"what": "PersistentVolumeClaim shop/root", "condition": "exists",
+         "tier": "advisory", "message": "PersistentVolumeClaim shop/root does not exist yet",
+         "requiredBy": "VirtualMachine shop/till, line 1",
+         "origin": {"rule": "references/vm-claim", "file": "vm.yaml", "line": 9},
+         "broughtBy": "disk.yaml"}]}
+    ],
+    "released": [],
+    "applied": [{"file": "ns.yaml", "since": "2026-01-01T00:00:00Z", "cause": "free"}],
+    "failed": []
+  },
+  "findings": [],
+  "versions": {"windrow": "0.1.0"}
+}"#;

@@ -1,0 +1,47 @@
+// Command deploy-controller runs the deploy controller on one folder against the API server of a kubeconfig.
+//
+//	deploy-controller KUBECONFIG FOLDER
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"windrow.dev/tests/cluster/node/deploy"
+)
+
+func main() {
+	log.SetFlags(log.Ltime | log.Lmicroseconds)
+	if len(os.Args) != 3 {
+		log.Fatal("usage: deploy-controller KUBECONFIG FOLDER")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1], os.Args[2]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, kubeconfig, folder string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	// The tests put many files into one folder; the pace of the client is none of the behaviour they look at.
+	config.QPS, config.Burst = 200, 400
+	if err := deploy.RegisterCRDs(ctx, config); err != nil {
+		return err
+	}
+	controller, err := deploy.New(ctx, config, folder)
+	if err != nil {
+		return err
+	}
+	log.Printf("deploying %s", folder)
+	controller.Run(ctx)
+	return nil
+}

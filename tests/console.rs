@@ -1,0 +1,329 @@
+//! `windrow console` on a terminal: a real pseudo-terminal, at whose other end the test sits.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::pty::{Winsize, openpty};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rustix::termios::{LocalModes, tcgetattr, tcsetwinsize};
+use serde_json::{Value, json};
+use windrow::observe::process;
+
+/// Far longer than anything takes here: passing it is a failure, not a measurement.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What every whole screen begins with.
+const WHOLE: &str = "\x1b[0m\x1b[H\x1b[2J";
+
+struct Node {
+    root: tempfile::TempDir,
+    /// Stands in for the daemon that keeps the document.
+    daemon: Child,
+}
+
+impl Node {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("run/windrow")).unwrap();
+        let daemon = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        Self { root, daemon }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.root.path().join("run/windrow/status.json")
+    }
+
+    /// Replaces the document as the daemon does.
+    fn says(&self, readiness: &str, message: &str) {
+        let writer = process::of(self.daemon.id()).unwrap();
+        let document: Value = json!({
+            "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 1,
+            "readiness": readiness, "phase": "staging", "since": "2026-03-01T12:00:00Z",
+            "reason": {"code": "staging", "message": message}, "summary": message,
+            "staging": {"total": 0, "held": [], "released": [], "applied": [], "failed": []},
+            "findings": [], "versions": {"windrow": "0.1.0"}, "writer": writer,
+        });
+        let temporary = self.path().with_extension("new");
+        fs::write(&temporary, document.to_string()).unwrap();
+        fs::rename(temporary, self.path()).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
+        command
+            .arg("--root")
+            .arg(self.root.path())
+            .arg("console")
+            .args(arguments)
+            .env_remove("NO_COLOR")
+            .env("TERM", "xterm");
+        command
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+    }
+}
+
+/// A person before a terminal.
+struct Person {
+    console: Child,
+    master: File,
+    /// Held open, so that its modes can be asked for when the console has ended.
+    slave: File,
+    /// All that came since the last screen that was waited for.
+    seen: String,
+}
+
+impl Person {
+    fn sits_down(mut command: Command, columns: u16, rows: u16) -> Self {
+        let size = Winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let pty = openpty(&size, None).unwrap();
+        let slave = File::from(pty.slave);
+        let console = command
+            .stdin(slave.try_clone().unwrap())
+            .stdout(slave.try_clone().unwrap())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self {
+            console,
+            master: File::from(pty.master),
+            slave,
+            seen: String::new(),
+        }
+    }
+
+    /// Takes in what comes within a moment; false when nothing does.
+    fn looks(&mut self, patience: PollTimeout) -> bool {
+        let mut fds = [PollFd::new(self.master.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut fds, patience).unwrap() == 0 {
+            return false;
+        }
+        let mut bytes = [0; 65_536];
+        let read = self.master.read(&mut bytes).unwrap();
+        self.seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        true
+    }
+
+    /// Waits until the terminal was sent this, and forgets what came up to it.
+    fn sees(&mut self, text: &str) {
+        let until = Instant::now() + DEADLINE;
+        while !self.seen.contains(text) {
+            assert!(Instant::now() < until, "no {text:?} in {}", self.seen);
+            self.looks(PollTimeout::from(200_u8));
+        }
+        let at = self.seen.find(text).unwrap() + text.len();
+        self.seen.drain(..at);
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn signals(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.console.id().try_into().unwrap());
+        kill(pid, signal).unwrap();
+    }
+
+    /// Waits for the console's end; its exit code.
+    fn waits(&mut self) -> Option<i32> {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            if let Some(status) = self.console.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < until, "the console does not end");
+            self.looks(PollTimeout::from(20_u8));
+        }
+    }
+
+    fn terminal_is_as_before(&self) -> bool {
+        let modes = tcgetattr(&self.slave).unwrap().local_modes;
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO)
+    }
+}
+
+impl Drop for Person {
+    fn drop(&mut self) {
+        let _ = self.console.kill();
+        let _ = self.console.wait();
+    }
+}
+
+#[test]
+fn a_change_of_the_document_is_shown_and_q_ends_with_the_terminal_as_it_was() {
+    let node = Node::new();
+    node.says("SettingUp", "the first reason");
+    let mut person = Person::sits_down(node.command(&[]), 80, 25);
+    person.sees("Setting up node");
+    person.sees("the first reason");
+    assert!(!person.terminal_is_as_before(), "it echoes keys");
+    node.says("Ready", "another reason");
+    person.sees("Ready");
+    person.sees("another reason");
+    person.types("?");
+    person.sees("Help");
+    person.types("\x1b");
+    person.sees("Manifests");
+    person.types("q");
+    assert_eq!(person.waits(), Some(0));
+    person.sees("\x1b[?25h");
+    assert!(person.terminal_is_as_before());
+}
+
+#[test]
+fn the_end_of_the_daemon_is_shown_at_once_and_its_return_too() {
+    let mut node = Node::new();
+    node.says("Ready", "fine");
+    let mut person = Person::sits_down(node.command(&[]), 80, 25);
+    person.sees("fine");
+    node.daemon.kill().unwrap();
+    person.sees("Unknown");
+    person.sees("is gone");
+    node.daemon.wait().unwrap();
+    node.daemon = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    node.says("Ready", "fine again");
+    person.sees("fine again");
+}
+
+#[test]
+fn without_a_document_it_says_unknown_and_why_and_lives_on() {
+    let node = Node::new();
+    fs::remove_dir_all(node.root.path().join("run")).unwrap();
+    let mut person = Person::sits_down(node.command(&[]), 200, 25);
+    person.sees("Unknown");
+    person.sees("there is no");
+    fs::create_dir_all(node.root.path().join("run/windrow")).unwrap();
+    fs::write(node.path(), "{\"apiVersion\": \"windrow.dev/v9\"").unwrap();
+    person.sees("not a status document");
+    node.says("SettingUp", "now it is there");
+    person.sees("now it is there");
+}
+
+#[test]
+fn another_size_gets_another_screen() {
+    let node = Node::new();
+    node.says("SettingUp", "a reason");
+    let mut person = Person::sits_down(node.command(&[]), 80, 25);
+    person.sees("\x1b[25;2H");
+    tcsetwinsize(
+        &person.slave,
+        rustix::termios::Winsize {
+            ws_row: 50,
+            ws_col: 132,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        },
+    )
+    .unwrap();
+    person.signals(Signal::SIGWINCH);
+    person.sees(WHOLE);
+    person.sees("\x1b[50;2H");
+}
+
+#[test]
+fn on_a_console_that_is_all_there_is_q_does_not_end_it_and_sigterm_does() {
+    let node = Node::new();
+    node.says("SettingUp", "a reason");
+    let mut person = Person::sits_down(node.command(&["--stay"]), 80, 25);
+    person.sees("a reason");
+    person.types("qq?");
+    person.sees("Help");
+    person.signals(Signal::SIGTERM);
+    assert_eq!(person.waits(), Some(0));
+    assert!(person.terminal_is_as_before());
+}
+
+#[test]
+fn a_terminal_that_takes_nothing_holds_nothing_up() {
+    let node = Node::new();
+    node.says("SettingUp", "a reason");
+    let mut person = Person::sits_down(node.command(&["--stay"]), 80, 25);
+    person.sees("a reason");
+    rustix::termios::tcflow(&person.slave, rustix::termios::Action::OOff).unwrap();
+    node.says("SettingUp", "nobody sees this");
+    person.types("\t\t\t");
+    person.signals(Signal::SIGTERM);
+    assert_eq!(person.waits(), Some(0));
+}
+
+#[test]
+fn a_document_that_changes_without_end_is_redrawn_twice_a_second_at_most() {
+    let node = Node::new();
+    node.says("SettingUp", "first");
+    let begun = Instant::now();
+    let mut person = Person::sits_down(node.command(&[]), 80, 25);
+    person.sees("first");
+    let mut screens = 0;
+    while begun.elapsed() < Duration::from_secs(3) {
+        node.says("SettingUp", &format!("change {:?}", begun.elapsed()));
+        while person.looks(PollTimeout::from(5_u8)) {}
+        screens += person.seen.matches(WHOLE).count();
+        person.seen.clear();
+    }
+    node.says("Ready", "last");
+    person.sees("last");
+    let most = 2 * (begun.elapsed().as_secs() + 1) + 1;
+    assert!(
+        screens > 1 && screens as u64 <= most,
+        "{screens} screens in {:?}",
+        begun.elapsed()
+    );
+}
+
+#[test]
+fn a_terminal_without_a_cursor_to_place_gets_lines() {
+    let node = Node::new();
+    node.says("SettingUp", "a\u{1b}[2J reason");
+    let mut command = node.command(&[]);
+    command.env("TERM", "dumb");
+    let mut person = Person::sits_down(command, 80, 25);
+    person.sees("Setting up node: a\u{fffd}[2J reason\r\n");
+    node.says("Ready", "done");
+    person.sees("Ready: done\r\n");
+    assert!(!person.seen.contains('\x1b'));
+}
+
+fn output(mut command: Command) -> Output {
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn one_line_is_for_whoever_has_one_line() {
+    let node = Node::new();
+    node.says("SettingUp", &"a very long reason ".repeat(9));
+    let once = output(node.command(&["--once"]));
+    let line = String::from_utf8(once.stdout).unwrap();
+    assert_eq!(line.trim_end().chars().count(), 65, "{line:?}");
+    assert_eq!(once.status.code(), Some(3));
+    let mut status = Command::new(env!("CARGO_BIN_EXE_windrow"));
+    status.arg("--root").arg(node.root.path());
+    status.args(["status", "--console"]);
+    assert_eq!(String::from_utf8(output(status).stdout).unwrap(), line);
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_use_instead() {
+    let node = Node::new();
+    let refused = output(node.command(&[]));
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.contains("windrow console --once"), "{message}");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(Path::new(&node.path()).parent().unwrap().exists());
+}

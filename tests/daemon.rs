@@ -1,0 +1,435 @@
+//! Level 3: the real program on a real file system, with real inotify and a real notify socket.
+//!
+//! There is no cluster: what waits for one waits.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+#[path = "support/daemon.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use serde_json::Value;
+use support::Node;
+
+/// Waits for a kind that nobody brings.
+const WIDGET: &str =
+    "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
+/// Waits for nothing.
+const FREE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\n";
+
+#[test]
+fn markers_are_on_disk_before_ready_and_no_cluster_is_needed_for_it() {
+    let names: Vec<String> = (0..50).map(|number| format!("{number:02}.yaml")).collect();
+    let node = Node::with(
+        &names
+            .iter()
+            .map(|name| (name.as_str(), WIDGET))
+            .collect::<Vec<_>>(),
+    );
+    fs::write(node.manifest("free.yaml"), FREE).unwrap();
+    let daemon = node.start();
+    daemon.hear("READY=1");
+    for name in &names {
+        assert!(node.mark(name).is_some(), "{name} has no marker");
+    }
+    assert!(!node.is_marked("free.yaml"));
+    let line = daemon.hear("STATUS=");
+    assert!(line.starts_with("STATUS=50 files held; "), "{line}");
+    assert_eq!(line.lines().count(), 1);
+    assert_eq!(
+        node.status()["staging"]["held"].as_array().unwrap().len(),
+        50
+    );
+    let leftovers = fs::read_dir(node.manifests())
+        .unwrap()
+        .filter(|entry| {
+            let name = entry.as_ref().unwrap().file_name();
+            name.as_bytes().starts_with(b".windrow")
+        })
+        .count();
+    assert_eq!(leftovers, 0);
+}
+
+#[test]
+fn the_watchdog_is_fed_when_it_is_asked_for_and_only_then() {
+    let node = Node::with(&[("a.yaml", WIDGET)]);
+    let daemon = node.ready();
+    daemon.ticks(3);
+    drop(daemon);
+
+    let daemon = node.start_with(Command::new(env!("CARGO_BIN_EXE_windrow")), false);
+    daemon.hear("READY=1");
+    daemon.signal(Signal::SIGTERM);
+    loop {
+        let said = daemon.next();
+        assert!(!said.contains("WATCHDOG"), "{said}");
+        if said.contains("STOPPING=1") {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_file_that_appears_is_marked_and_one_that_goes_takes_its_marker_along() {
+    let node = Node::with(&[]);
+    let daemon = node.ready();
+    fs::write(node.manifest("late.yaml"), WIDGET).unwrap();
+    daemon.until("the marker", || {
+        node.mark("late.yaml")
+            .is_some_and(|mark| mark["code"] != "being-read")
+    });
+    fs::create_dir(node.manifest("sub")).unwrap();
+    fs::write(node.manifest("sub/deep.yaml"), WIDGET).unwrap();
+    daemon.until("the marker below", || node.is_marked("sub/deep.yaml"));
+    fs::remove_file(node.manifest("late.yaml")).unwrap();
+    daemon.until("no marker", || !node.is_marked("late.yaml"));
+    assert!(node.is_marked("sub/deep.yaml"));
+}
+
+#[test]
+fn a_file_is_kept_from_rke2_for_as_long_as_it_is_being_written() {
+    let node = Node::with(&[]);
+    let daemon = node.ready();
+    let mut file = File::create(node.manifest("slow.yaml")).unwrap();
+    file.write_all(FREE.as_bytes()).unwrap();
+    daemon.until("the marker", || node.is_marked("slow.yaml"));
+    for _ in 0..5 {
+        file.write_all(b"# more\n").unwrap();
+        daemon.ticks(1);
+        assert!(node.is_marked("slow.yaml"), "lifted while it was open");
+    }
+    drop(file);
+    daemon.until("no marker", || !node.is_marked("slow.yaml"));
+}
+
+#[test]
+fn a_directory_may_come_later_and_be_replaced() {
+    let node = Node::empty();
+    let daemon = node.ready();
+    assert!(daemon.said().contains("does not exist yet"));
+    fs::create_dir_all(node.manifests()).unwrap();
+    fs::write(node.manifest("a.yaml"), WIDGET).unwrap();
+    daemon.until("the first marker", || node.is_marked("a.yaml"));
+    fs::rename(node.manifests(), node.path("/old")).unwrap();
+    fs::create_dir_all(node.manifests()).unwrap();
+    fs::write(node.manifest("b.yaml"), WIDGET).unwrap();
+    daemon.until("the marker in the new directory", || {
+        node.is_marked("b.yaml")
+    });
+    assert!(!node.is_marked("a.yaml"));
+}
+
+#[test]
+fn what_others_hold_stays_theirs() {
+    let node = Node::with(&[("a.yaml", WIDGET), ("b.yaml", FREE)]);
+    for name in ["a.yaml.skip", "b.yaml.skip"] {
+        fs::write(node.manifest(name), "harvester").unwrap();
+    }
+    let daemon = node.ready();
+    daemon.ticks(2);
+    let held = node.status()["staging"]["held"].clone();
+    for entry in held.as_array().unwrap() {
+        assert_eq!(entry["by"], "other");
+    }
+    assert!(daemon.end(Signal::SIGTERM).success());
+    for name in ["a.yaml.skip", "b.yaml.skip"] {
+        assert_eq!(
+            fs::read_to_string(node.manifest(name)).unwrap(),
+            "harvester"
+        );
+    }
+}
+
+#[test]
+fn a_kill_and_a_restart_change_nothing_that_was_decided() {
+    let node = Node::with(&[("a.yaml", WIDGET), ("free.yaml", FREE)]);
+    let daemon = node.ready();
+    let before = node.mark("a.yaml").unwrap();
+    assert!(!daemon.end(Signal::SIGKILL).success());
+    assert_eq!(node.mark("a.yaml").unwrap(), before);
+    let daemon = node.ready();
+    assert_eq!(node.mark("a.yaml").unwrap()["since"], before["since"]);
+    assert!(!node.is_marked("free.yaml"));
+    assert!(
+        !daemon.said().contains("held: "),
+        "told once only:\n{}",
+        daemon.said()
+    );
+}
+
+#[test]
+fn sigterm_ends_it_well_and_leaves_every_hold_in_place() {
+    let node = Node::with(&[("a.yaml", WIDGET)]);
+    let mut daemon = node.ready();
+    daemon.signal(Signal::SIGTERM);
+    daemon.hear("STOPPING=1");
+    assert!(daemon.child.wait().unwrap().success());
+    assert!(node.is_marked("a.yaml"));
+}
+
+#[test]
+fn sighup_reads_the_configuration_anew_and_a_bad_one_is_told_with_its_line() {
+    let node = Node::with(&[("a.yaml", WIDGET)]);
+    let daemon = node.ready();
+    node.write(
+        "/etc/windrow/conf.d/10-bad.yaml",
+        "staging:\n  enabled: perhaps\n",
+    );
+    node.write(
+        "/etc/windrow/conf.d/20-off.yaml",
+        "staging: {enabled: false}\n",
+    );
+    daemon.signal(Signal::SIGHUP);
+    let said = daemon.hear("RELOADING=1");
+    assert!(said.contains("MONOTONIC_USEC="), "{said}");
+    daemon.hear("READY=1");
+    assert!(!node.is_marked("a.yaml"), "staging is off");
+    assert!(daemon.said().contains("10-bad.yaml:2: staging.enabled"));
+    fs::remove_file(node.path("/etc/windrow/conf.d/20-off.yaml")).unwrap();
+    daemon.signal(Signal::SIGHUP);
+    daemon.hear("READY=1");
+    fs::write(node.manifest("b.yaml"), WIDGET).unwrap();
+    daemon.until("staging to be on again", || node.is_marked("b.yaml"));
+}
+
+#[test]
+fn a_ledger_that_cannot_be_read_is_set_aside_and_the_markers_rebuild_it() {
+    let node = Node::with(&[("a.yaml", WIDGET)]);
+    let daemon = node.ready();
+    let before = node.mark("a.yaml").unwrap();
+    drop(daemon);
+    let ledger = node.write(
+        "/var/lib/rancher/windrow/ledger.json",
+        "{\"version\":1,\"fi",
+    );
+    let daemon = node.ready();
+    assert!(daemon.said().contains("rebuilt"), "{}", daemon.said());
+    assert!(ledger.with_file_name("ledger.json.corrupt-1").exists());
+    let rebuilt: Value = serde_json::from_slice(&fs::read(&ledger).unwrap()).unwrap();
+    assert_eq!(rebuilt["files"]["a.yaml"]["since"], before["since"]);
+}
+
+#[test]
+fn a_disk_that_takes_nothing_keeps_nobody_from_being_ready() {
+    let node = Node::with(&[("a.yaml", WIDGET)]);
+    // Files where directories should be: root cannot write there either.
+    let state = node.write("/var/lib/rancher/windrow", "");
+    let run = node.write("/run/windrow", "");
+    let daemon = node.ready();
+    assert!(node.is_marked("a.yaml"));
+    let said = daemon.said();
+    assert!(said.contains("could not write the ledger"), "{said}");
+    assert!(said.contains("status.json"), "{said}");
+    fs::remove_file(&state).unwrap();
+    fs::remove_file(&run).unwrap();
+    daemon.until("the ledger and the status", || {
+        state.join("ledger.json").exists() && run.join("status.json").exists()
+    });
+    let failures = daemon.said().matches("could not write the ledger").count();
+    assert_eq!(failures, 1, "told once:\n{}", daemon.said());
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_told_and_tried_again() {
+    let node = Node::with(&[("a.yaml", WIDGET)]);
+    let mut command = Command::new("unshare");
+    let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
+    command
+        .args(["--mount", "sh", "-c", script])
+        .arg(node.manifests())
+        .arg(env!("CARGO_BIN_EXE_windrow"));
+    let can_mount = Command::new("unshare")
+        .args(["--mount", "sh", "-c", "mount --bind /proc /proc"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !can_mount {
+        eprintln!("skipped: a read-only directory needs the right to mount");
+        return;
+    }
+    let daemon = node.start_with(command, true);
+    daemon.hear("READY=1");
+    assert!(!node.is_marked("a.yaml"));
+    daemon.until("the error", || {
+        daemon.said().contains("could not create the marker")
+            && daemon.said().contains("Read-only file system")
+    });
+    // It lives on, and says it once.
+    daemon.ticks(15);
+    let failures = daemon.said().matches("could not create the marker").count();
+    assert_eq!(failures, 1, "{}", daemon.said());
+}
+
+#[test]
+fn a_hostile_directory_neither_blocks_nor_hides_what_is_good() {
+    let node = Node::with(&[("good.yaml", WIDGET)]);
+    let at = |name: &str| node.manifest(name);
+    nix::unistd::mkfifo(&at("fifo.yaml"), Mode::S_IRWXU).unwrap();
+    let _socket = UnixListener::bind(at("socket.yaml")).unwrap();
+    fs::create_dir(at("directory.yaml")).unwrap();
+    symlink("nowhere", at("dangling.yaml")).unwrap();
+    symlink("/etc/passwd", at("outside.yaml")).unwrap();
+    symlink("loop.yaml", at("loop.yaml")).unwrap();
+    symlink(".", at("cycle")).unwrap();
+    File::create(at("huge.yaml"))
+        .unwrap()
+        .set_len(1 << 31)
+        .unwrap();
+    fs::write(at("nul.yaml"), b"a: \0\n").unwrap();
+    fs::write(at("utf16.yaml"), b"\xff\xfea\0:\0").unwrap();
+    let bomb: String = ('a'..='z').fold("x0: &x0 [1,1,1,1,1,1,1,1,1]\n".to_owned(), |text, _| {
+        let last = text.matches('&').count() - 1;
+        let next = last + 1;
+        format!("{text}x{next}: &x{next} [*x{last},*x{last},*x{last},*x{last}]\n")
+    });
+    fs::write(at("bomb.yaml"), bomb).unwrap();
+    fs::write(at("deep.yaml"), "[".repeat(100_000)).unwrap();
+    let raw = std::ffi::OsStr::from_bytes(b"\xff\xfe.yaml");
+    fs::write(node.manifests().join(raw), WIDGET).unwrap();
+    let daemon = node.ready();
+    assert!(node.is_marked("good.yaml"));
+    assert!(
+        node.is_marked("fifo.yaml"),
+        "RKE2 would hang on it for good"
+    );
+    let status = node.status();
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for finding in status["findings"].as_array().unwrap() {
+        for place in finding["at"].as_array().unwrap() {
+            found
+                .entry(place["file"].as_str().unwrap().to_owned())
+                .or_default()
+                .push(finding["code"].as_str().unwrap().to_owned());
+        }
+    }
+    for name in [
+        "fifo.yaml",
+        "socket.yaml",
+        "dangling.yaml",
+        "outside.yaml",
+        "huge.yaml",
+        "nul.yaml",
+        "bomb.yaml",
+        "deep.yaml",
+    ] {
+        assert!(
+            found.contains_key(name),
+            "nothing said of {name}: {found:?}"
+        );
+    }
+    daemon.ticks(2);
+}
+
+#[test]
+fn a_request_is_carried_out_also_when_it_was_written_while_nobody_listened() {
+    let node = Node::with(&[("free.yaml", FREE), ("a.yaml", WIDGET)]);
+    let request = node.request("1", "hold", "free.yaml");
+    let daemon = node.ready();
+    assert_eq!(node.mark("free.yaml").unwrap()["code"], "held-by-hand");
+    assert!(!request.exists());
+    let release = node.request("2", "release", "a.yaml");
+    daemon.until("the release", || !node.is_marked("a.yaml"));
+    daemon.until("the request to be done with", || !release.exists());
+    assert!(node.is_marked("free.yaml"));
+    let nonsense = node.request("3", "explode", "a.yaml");
+    daemon.until("the nonsense to be done with", || !nonsense.exists());
+    assert!(daemon.said().contains("explode"), "{}", daemon.said());
+
+    drop(daemon);
+    let _daemon = node.ready();
+    assert!(
+        node.is_marked("free.yaml"),
+        "what a person said outlives a restart"
+    );
+    assert!(!node.is_marked("a.yaml"));
+}
+
+#[test]
+fn a_second_daemon_on_the_same_root_ends_at_once_and_touches_nothing() {
+    let node = Node::with(&[("a.yaml", WIDGET)]);
+    let daemon = node.ready();
+    let state = || {
+        let mut found = Vec::new();
+        walk(node.root.path(), node.root.path(), &mut found);
+        found.sort();
+        let ledger = fs::read_to_string(node.path("/var/lib/rancher/windrow/ledger.json"));
+        let ledger: Value = serde_json::from_str(&ledger.unwrap()).unwrap();
+        let writer = node.status()["writer"].clone();
+        (found, ledger["files"].clone(), node.mark("a.yaml"), writer)
+    };
+    let before = state();
+    let mut second = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["run", "--root"])
+        .arg(node.root.path())
+        .env_remove("NOTIFY_SOCKET")
+        .env_remove("JOURNAL_STREAM")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    for _ in 0..100 {
+        if second.try_wait().unwrap().is_some() {
+            break;
+        }
+        daemon.ticks(1);
+    }
+    // Should it live on, it has no exit code.
+    let _ = second.kill();
+    let output = second.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.starts_with("windrow: ") && said.contains("already runs") && said.lines().count() == 1,
+        "{said}"
+    );
+    assert_eq!(state(), before);
+
+    // However the first one ends, the lock ends with it.
+    assert!(!daemon.end(Signal::SIGKILL).success());
+    node.ready();
+}
+
+#[test]
+fn nothing_but_its_own_directories_is_touched() {
+    let node = Node::with(&[("a.yaml", WIDGET)]);
+    let daemon = node.ready();
+    daemon.ticks(2);
+    assert!(daemon.end(Signal::SIGTERM).success());
+    let mut made = Vec::new();
+    walk(node.root.path(), node.root.path(), &mut made);
+    made.sort();
+    assert_eq!(
+        made,
+        [
+            "etc/windrow/conf.d/00-test.yaml",
+            "log",
+            "notify",
+            "run/windrow/lock",
+            "run/windrow/status.json",
+            "var/lib/rancher/rke2/server/manifests/a.yaml",
+            "var/lib/rancher/rke2/server/manifests/a.yaml.skip",
+            "var/lib/rancher/windrow/ledger.json",
+        ]
+    );
+}
+
+fn walk(root: &Path, directory: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            walk(root, &path, found);
+        } else {
+            let below = path.strip_prefix(root).unwrap();
+            found.push(below.display().to_string());
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! `windrow gates` as a user has it: files in, text and an exit code out.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const SECRET: &str = "K10f00d5ecret";
+
+fn windrow(root: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .arg("--root")
+        .arg(root)
+        .arg("gates")
+        .args(args)
+        .current_dir(root)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_directory_of_drop_ins_is_checked_for_the_version_that_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    write(
+        root.path(),
+        "d/50-api.yaml",
+        "kube-apiserver-arg:\n- feature-gates=AuthorizeNodeWithSelectors=false\n",
+    );
+    for (version, exit) in [
+        ("v1.33", 0),
+        ("v1.34.2+rke2r1", 4),
+        ("v1.37", 4),
+        ("v1.60", 4),
+    ] {
+        let output = windrow(root.path(), &["check", "--target", version, "d"]);
+        assert_eq!(code(&output), exit, "{version}: {}", text(&output));
+    }
+    let output = windrow(root.path(), &["check", "--target", "v1.34", "d"]);
+    assert!(
+        text(&output).contains("d/50-api.yaml:2"),
+        "{}",
+        text(&output)
+    );
+    // Which version starts is not known, so whether it starts is not either.
+    assert_eq!(code(&windrow(root.path(), &["check", "d"])), 5);
+    assert_eq!(
+        code(&windrow(root.path(), &["check", "--target", "soon", "d"])),
+        64
+    );
+    assert_eq!(code(&windrow(root.path(), &["check", "nowhere"])), 64);
+}
+
+#[test]
+fn a_harvester_configuration_is_checked_with_the_lines_of_the_outer_file() {
+    let root = tempfile::tempdir().unwrap();
+    write(
+        root.path(),
+        "harvester.yaml",
+        &format!(
+            "schemeVersion: 1\ntoken: {SECRET}\nos:\n  writeFiles:\n  - path: /etc/rancher/rke2/config.yaml.d/60.yaml\n    content: |\n      token: {SECRET}\n      kubelet-arg:\n      - feature-gates=NodeSwap=false\n  - path: /etc/windrow/conf.d/gates.yaml\n    content: |\n      featureGates:\n        kubeApiserver: {{imagevolume: true}}\n"
+        ),
+    );
+    let output = windrow(
+        root.path(),
+        &["check", "--target", "v1.34", "harvester.yaml"],
+    );
+    assert_eq!(code(&output), 4);
+    let text = text(&output);
+    assert!(text.contains("harvester.yaml:9"), "{text}");
+    assert!(text.contains("written `ImageVolume`"), "{text}");
+    assert!(!text.contains(SECRET), "{text}");
+}
+
+#[test]
+fn the_nodes_own_configuration_is_checked_for_the_binary_that_is_installed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let root = tempfile::tempdir().unwrap();
+    write(
+        root.path(),
+        "usr/local/bin/rke2",
+        "#!/bin/sh\necho 'rke2 version v1.33.3+rke2r1 (abc)'\n",
+    );
+    let binary = root.path().join("usr/local/bin/rke2");
+    fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
+    write(
+        root.path(),
+        "etc/windrow/windrow.yaml",
+        "featureGates:\n  kubeApiserver:\n    AuthorizeNodeWithSelectors: {value: false, reason: second node}\n",
+    );
+    write(
+        root.path(),
+        "etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml",
+        "kube-apiserver-arg+:\n- feature-gates+=NoLongerAskedFor=true\n",
+    );
+    let output = windrow(root.path(), &["check"]);
+    assert_eq!(code(&output), 0, "{}", text(&output));
+    assert!(text(&output).contains("the installed rke2 is 1.33.3"));
+    assert!(!text(&output).contains("NoLongerAskedFor"));
+    let output = windrow(root.path(), &["check", "--target", "v1.34.2"]);
+    assert_eq!(code(&output), 4, "{}", text(&output));
+    let shown = windrow(root.path(), &["show", "-o", "json"]);
+    assert_eq!(code(&shown), 0);
+    let json: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let gate = &json["components"][0]["gates"][0];
+    assert_eq!(gate["gate"], "AuthorizeNodeWithSelectors");
+    assert_eq!(gate["reason"], "second node");
+    assert_eq!(gate["at"]["line"], 3);
+}
+
+#[test]
+fn secrets_in_drop_ins_never_appear_whatever_is_wrong_with_the_file() {
+    let root = tempfile::tempdir().unwrap();
+    let broken = [
+        format!("token: {SECRET}\nkubelet-arg: [feature-gates=X-true]\n"),
+        format!("token: [{SECRET}\n"),
+        format!("token: *{SECRET}\n"),
+        format!("token: \"{SECRET}\n"),
+        format!("{SECRET}\n"),
+        format!("{{\"server\": \"{SECRET}\", \"agent-token\": \"{SECRET}\"}}\n"),
+        format!("token:\n\t{SECRET}: 1\n"),
+        format!("#cloud-config\nwrite_files: {SECRET}\n"),
+        format!("os: {SECRET}\ntoken: *{SECRET}\n"),
+    ];
+    for (number, content) in broken.iter().enumerate() {
+        write(root.path(), &format!("d/{number}.yaml"), content);
+        let file = format!("d/{number}.yaml");
+        for args in [
+            &["check", "--target", "v1.35", &file][..],
+            &["show", "--target", "v1.35", "-o", "json", &file],
+        ] {
+            let text = text(&windrow(root.path(), args));
+            assert!(!text.contains(SECRET), "{content}\n{text}");
+        }
+    }
+    let all = windrow(root.path(), &["check", "--target", "v1.35", "d"]);
+    assert_eq!(code(&all), 4);
+    assert!(!text(&all).contains(SECRET), "{}", text(&all));
+}
+
+#[test]
+fn a_wrong_request_in_windrows_configuration_is_refused_with_its_line() {
+    let root = tempfile::tempdir().unwrap();
+    write(
+        root.path(),
+        "w.yaml",
+        "featureGates:\n  kubelet:\n    NodeSwap: 'yes'\n",
+    );
+    let output = windrow(root.path(), &["check", "--target", "v1.33", "w.yaml"]);
+    assert_eq!(code(&output), 78);
+    assert!(text(&output).contains("w.yaml:3"), "{}", text(&output));
+}

@@ -1,0 +1,69 @@
+//! Where the binaries are: a user's `KUBEBUILDER_ASSETS` first, then what `tests/cluster/build` left in the cache, then
+//! `PATH`.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// The Kubernetes versions that a cluster can be made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Minor {
+    /// 1.33: the last minor that lets KEP-4601 be switched off.
+    V1_33,
+    /// 1.36: the current one.
+    V1_36,
+}
+
+impl Minor {
+    /// The minor as it is written, `1.36`.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::V1_33 => "1.33",
+            Self::V1_36 => "1.36",
+        }
+    }
+}
+
+/// The path of a program, or one line that says where it was looked for and how to get it.
+pub(super) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
+    let cache = env::var_os("WINDROW_CACHE")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| {
+            let caches = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+            caches
+                .unwrap_or_else(|| {
+                    PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache")
+                })
+                .join("windrow")
+        });
+    let kubernetes = cache
+        .join("assets")
+        .join(format!("k8s-{}", minor.text()))
+        .join("current");
+    let node = cache.join("assets/node/current");
+    let mut places = Vec::new();
+    // A user's own binaries are of one version; it stands in for the current one.
+    if minor == Minor::V1_36 {
+        places.extend(env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from));
+    }
+    places.extend([kubernetes, node]);
+    if minor == Minor::V1_36 || name == "etcd" {
+        places.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+    }
+    places
+        .iter()
+        .map(|dir| dir.join(name))
+        .find(|path| executable(path))
+        .ok_or_else(|| match name {
+            "etcd" => {
+                "no etcd in KUBEBUILDER_ASSETS or PATH: install Debian's etcd-server".to_owned()
+            }
+            _ => format!(
+                "no {name} {} in KUBEBUILDER_ASSETS, the cache or PATH: run tests/cluster/build",
+                minor.text()
+            ),
+        })
+}
+
+fn executable(path: &Path) -> bool {
+    path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
+}

@@ -1,0 +1,70 @@
+//! What was written to the API server, by whom, in order: its own audit log.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+/// Reading is not recorded; of a write, who wrote what and how it was answered.
+const POLICY: &str = "apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - {level: None, verbs: [get, list, watch]}
+  - {level: Metadata}
+";
+
+/// One write.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    /// The program, as its user agent begins: `deploy-controller`.
+    pub(crate) program: String,
+    /// `create`, `update`, `patch`, `delete`.
+    pub(crate) verb: String,
+    /// The plural, with the subresource: `addons`, `pods/binding`.
+    pub(crate) resource: String,
+    /// The object's name; empty where the API server chose it.
+    pub(crate) name: String,
+    /// The answer's code.
+    pub(crate) code: u64,
+}
+
+impl Write {
+    /// Whether it was done.
+    pub(crate) fn done(&self) -> bool {
+        self.code < 300
+    }
+}
+
+/// kube-apiserver's arguments, with their file in a directory.
+pub(super) fn arguments(dir: &Path) -> [String; 2] {
+    let policy = dir.join("audit-policy.yaml");
+    fs::write(&policy, POLICY).expect("the cluster's directory is writable");
+    [
+        format!("--audit-policy-file={}", policy.display()),
+        format!("--audit-log-path={}", dir.join("audit.log").display()),
+    ]
+}
+
+pub(super) fn writes(dir: &Path) -> Vec<Write> {
+    let log = fs::read_to_string(dir.join("audit.log")).unwrap_or_default();
+    log.lines()
+        // The last line may be half written.
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .map(|event| {
+            let object = &event["objectRef"];
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let agent = text(&event["userAgent"]);
+            Write {
+                program: agent.split('/').next().unwrap_or_default().to_owned(),
+                verb: text(&event["verb"]),
+                resource: match object["subresource"].as_str() {
+                    Some(sub) => format!("{}/{sub}", text(&object["resource"])),
+                    None => text(&object["resource"]),
+                },
+                name: text(&object["name"]),
+                code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,429 @@
+//! A test cluster: etcd and the real kube-apiserver on loopback, with certificates of its own, and on request
+//! kube-controller-manager and the deploy controller of RKE2 on a folder.
+//!
+//! Knows how a cluster is put together, started and ended; knows nothing of what Windrow should do with it. Every process
+//! ends with its value, or, should this process die, with the pipe that it holds (see `process`). One cluster can serve all
+//! tests of a test binary: [`shared`].
+
+// Each test file takes what it needs of it.
+#![allow(dead_code, unused_imports)]
+
+mod assets;
+mod audit;
+mod events;
+mod pki;
+mod process;
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::api::GetParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Request;
+use kube::{Client, Config};
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, sleep};
+
+pub(crate) use assets::Minor;
+pub(crate) use audit::Write;
+pub(crate) use events::Recorder;
+use pki::Pki;
+pub(crate) use pki::Who;
+use process::{Janitor, Process};
+
+/// Far longer than anything takes here: passing it is a failure, not a measurement.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+/// The wait between two looks at something that does not tell of its changes.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// What a cluster consists of.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    /// The Kubernetes version.
+    pub(crate) minor: Minor,
+    /// Whether controllers run: Deployments make pods, namespaces terminate, service accounts appear.
+    pub(crate) controller_manager: bool,
+    /// Whether kube-apiserver keeps a record of every write: [`Cluster::writes`].
+    pub(crate) audit: bool,
+    /// Further arguments of kube-apiserver.
+    pub(crate) arguments: Vec<String>,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self {
+            minor: Minor::V1_36,
+            controller_manager: false,
+            audit: false,
+            arguments: Vec::new(),
+        }
+    }
+}
+
+/// A running cluster.
+pub(crate) struct Cluster {
+    // Declared in the order in which they must end.
+    controller_manager: Option<Process>,
+    apiserver: Process,
+    etcd: Process,
+    dir: Janitor,
+    pki: Pki,
+    spec: Spec,
+    port: u16,
+}
+
+/// Why no cluster can be started here, in one line; `None` when one can.
+pub(crate) fn missing(minor: Minor) -> Option<String> {
+    ["etcd", "kube-apiserver"]
+        .into_iter()
+        .find_map(|name| assets::find(minor, name).err())
+}
+
+/// Says why a test is skipped, or panics where `WINDROW_REQUIRE_CLUSTER` forbids skipping. True when it is skipped.
+pub(crate) fn skipped(minor: Minor) -> bool {
+    let Some(why) = missing(minor) else {
+        return false;
+    };
+    assert!(
+        std::env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
+        "WINDROW_REQUIRE_CLUSTER is set, and {why}"
+    );
+    // Not eprintln: the line must show without --nocapture.
+    writeln!(std::io::stderr(), "skipped: {why}").expect("standard error is open");
+    true
+}
+
+/// The cluster of this test binary, started by the first test that asks; `None`, after one line that says why, when the
+/// parts are not here.
+pub(crate) async fn shared() -> Option<&'static Cluster> {
+    static CLUSTER: OnceCell<Option<Cluster>> = OnceCell::const_new();
+    CLUSTER
+        .get_or_init(async || Cluster::start(Spec::default()).await)
+        .await
+        .as_ref()
+}
+
+/// What kube-apiserver of a version says to arguments that it refuses: its last line, or `None` if it took them. No
+/// cluster is needed: arguments are checked before etcd is asked for.
+pub(crate) async fn refusal(minor: Minor, arguments: &[&str]) -> Option<String> {
+    let dir = Janitor::new();
+    let pki = Pki::create(dir.path());
+    let mut all = apiserver_arguments(&pki, dir.path(), free_port(), free_port());
+    all.extend(arguments.iter().map(ToString::to_string));
+    let program = assets::find(minor, "kube-apiserver").expect("the parts are here");
+    let mut process = Process::start("kube-apiserver", &program, &all, dir.path(), &[]);
+    eventually(
+        "kube-apiserver takes or refuses its arguments",
+        DEADLINE,
+        async || {
+            let ended = process.ended();
+            let log = process.log();
+            let refused = log
+                .lines()
+                .rfind(|line| line.contains("Error: ") || line.contains("command failed"));
+            match (ended, refused) {
+                (true, Some(line)) => Some(Some(line.to_owned())),
+                (true, None) => panic!("kube-apiserver ended without saying why:\n{log}"),
+                // This line comes right after the arguments were accepted.
+                (false, _) => log.contains("Version: v").then_some(None),
+            }
+        },
+    )
+    .await
+}
+
+impl Cluster {
+    /// Starts a cluster and waits until it is ready; `None`, after one line that says why, when the parts are not here.
+    pub(crate) async fn start(spec: Spec) -> Option<Self> {
+        if skipped(spec.minor) {
+            return None;
+        }
+        // A port that was free a moment ago may be taken now: another process asks for ports in the same way.
+        for _ in 0..3 {
+            if let Some(cluster) = Self::try_start(&spec).await {
+                return Some(cluster);
+            }
+        }
+        panic!("no free ports for a cluster in three tries");
+    }
+
+    async fn try_start(spec: &Spec) -> Option<Self> {
+        let find = |name| assets::find(spec.minor, name).expect("the parts are here");
+        let dir = Janitor::new();
+        let pki = Pki::create(dir.path());
+        let (port, etcd_port) = (free_port(), free_port());
+        let url = format!("http://127.0.0.1:{etcd_port}");
+        let data = dir.path().join("etcd");
+        let etcd = [
+            format!("--data-dir={}", data.display()),
+            format!("--listen-client-urls={url}"),
+            format!("--advertise-client-urls={url}"),
+            "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
+            "--unsafe-no-fsync".to_owned(),
+        ];
+        let etcd = Process::start("etcd", &find("etcd"), &etcd, dir.path(), &[]);
+        let mut arguments = apiserver_arguments(&pki, dir.path(), port, etcd_port);
+        if spec.audit {
+            arguments.extend(audit::arguments(dir.path()));
+        }
+        arguments.extend(spec.arguments.iter().cloned());
+        let apiserver = Process::start(
+            "kube-apiserver",
+            &find("kube-apiserver"),
+            &arguments,
+            dir.path(),
+            &[],
+        );
+        pki.write_kubeconfigs(port);
+
+        let mut cluster = Self {
+            controller_manager: None,
+            apiserver,
+            etcd,
+            dir,
+            pki,
+            spec: spec.clone(),
+            port,
+        };
+        let admin = cluster.client(Who::Admin).await;
+        let ready = eventually("kube-apiserver is ready", DEADLINE, async || {
+            for process in [&mut cluster.apiserver, &mut cluster.etcd] {
+                if process.ended() {
+                    let log = process.log();
+                    assert!(
+                        log.contains("address already in use"),
+                        "{} ended:\n{log}",
+                        process.name
+                    );
+                    return Some(false);
+                }
+            }
+            let request = Request::new("")
+                .get("readyz", &GetParams::default())
+                .expect("it is a path");
+            admin.request_text(request).await.is_ok().then_some(true)
+        })
+        .await;
+        if !ready {
+            return None;
+        }
+        if spec.controller_manager {
+            let arguments = [
+                format!("--kubeconfig={}", cluster.kubeconfig(Who::Admin).display()),
+                format!(
+                    "--service-account-private-key-file={}",
+                    cluster.pki.service_account_key().display()
+                ),
+                format!("--root-ca-file={}", cluster.pki.ca().display()),
+                "--use-service-account-credentials=false".to_owned(),
+                "--leader-elect=false".to_owned(),
+                "--secure-port=0".to_owned(),
+            ];
+            let program = find("kube-controller-manager");
+            let process = Process::start(
+                "kube-controller-manager",
+                &program,
+                &arguments,
+                cluster.dir.path(),
+                &[],
+            );
+            cluster.controller_manager = Some(process);
+        }
+        Some(cluster)
+    }
+
+    /// Where the cluster's files are. It is removed with the cluster.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The API server's address.
+    pub(crate) fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// The kubeconfig file of an identity.
+    pub(crate) fn kubeconfig(&self, who: Who) -> PathBuf {
+        self.pki.kubeconfig(who)
+    }
+
+    /// Every write that the API server answered so far, in order. Needs [`Spec::audit`].
+    pub(crate) fn writes(&self) -> Vec<Write> {
+        audit::writes(self.dir.path())
+    }
+
+    /// A client with an identity. It belongs to the runtime of the test that asks.
+    pub(crate) async fn client(&self, who: Who) -> Client {
+        let file = Kubeconfig::read_from(self.kubeconfig(who)).expect("the kubeconfig was written");
+        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+        Client::try_from(config.expect("the kubeconfig is whole"))
+            .expect("a client needs no connection")
+    }
+
+    /// Runs RKE2's deploy controller on a folder, as one server would; `None`, after one line, when it is not here.
+    pub(crate) fn deploy(&self, folder: &Path) -> Option<DeployController> {
+        self.deploy_as("deploy-controller", folder)
+    }
+
+    /// The same, under a name by which its writes are known: [`Write::program`].
+    pub(crate) fn deploy_as(&self, name: &str, folder: &Path) -> Option<DeployController> {
+        let program = match assets::find(self.spec.minor, "deploy-controller") {
+            Ok(program) => program,
+            Err(why) => {
+                assert!(
+                    std::env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
+                    "{why}"
+                );
+                writeln!(std::io::stderr(), "skipped: {why}").expect("standard error is open");
+                return None;
+            }
+        };
+        let arguments = [
+            self.kubeconfig(Who::Admin).display().to_string(),
+            folder.display().to_string(),
+        ];
+        let logs = tempfile::tempdir_in(self.dir.path())
+            .expect("the cluster's directory is writable")
+            .keep();
+        let called = logs.join(name);
+        symlink(program, &called).expect("the cluster's directory is writable");
+        // In UTC its log can be laid beside the events.
+        let environment = [("NODE_NAME", "node1"), ("TZ", "UTC")];
+        Some(DeployController(Process::start(
+            "deploy-controller",
+            &called,
+            &arguments,
+            &logs,
+            &environment,
+        )))
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.print_logs();
+        }
+    }
+}
+
+impl Cluster {
+    /// Prints the end of each log: what a failed test against a shared cluster calls through [`Cluster::logs_on_failure`].
+    fn print_logs(&self) {
+        let all = [
+            Some(&self.etcd),
+            Some(&self.apiserver),
+            self.controller_manager.as_ref(),
+        ];
+        for process in all.into_iter().flatten() {
+            process.print_log();
+        }
+    }
+
+    /// Prints the cluster's logs if the test that holds the value fails.
+    pub(crate) fn logs_on_failure(&self) -> impl Drop + '_ {
+        struct Logs<'a>(&'a Cluster);
+        impl Drop for Logs<'_> {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.print_logs();
+                }
+            }
+        }
+        Logs(self)
+    }
+}
+
+/// The deploy controller on one folder. It prints its log if the test that holds it fails.
+pub(crate) struct DeployController(Process);
+
+impl DeployController {
+    /// Waits until as many passes have ended, counted from the start of the controller.
+    pub(crate) async fn passed(&self, passes: usize) {
+        eventually(
+            &format!("the deploy controller ends pass {passes}"),
+            DEADLINE,
+            async || (self.log().matches("pass ended").count() >= passes).then_some(()),
+        )
+        .await;
+    }
+
+    /// Waits for the end of a pass that begins after now.
+    pub(crate) async fn next_pass(&self) {
+        // One that is under way may have read the folder already.
+        let begun = self.log().matches("pass begins").count();
+        self.passed(begun + 1).await;
+    }
+
+    /// What it wrote so far.
+    pub(crate) fn log(&self) -> String {
+        self.0.log()
+    }
+}
+
+impl Drop for DeployController {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.print_log();
+        }
+    }
+}
+
+/// Looks until there is something, and fails with a sentence when there is nothing for too long.
+pub(crate) async fn eventually<T>(
+    what: &str,
+    deadline: Duration,
+    mut look: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let until = Instant::now() + deadline;
+    loop {
+        if let Some(seen) = look().await {
+            return seen;
+        }
+        assert!(
+            Instant::now() < until,
+            "waited {} s in vain: {what}",
+            deadline.as_secs()
+        );
+        sleep(LOOK_AGAIN).await;
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+    listener.local_addr().expect("it is bound").port()
+}
+
+fn apiserver_arguments(pki: &Pki, dir: &Path, port: u16, etcd_port: u16) -> Vec<String> {
+    let certificates = dir.join("apiserver");
+    fs::create_dir_all(&certificates).expect("the cluster's directory is writable");
+    let (cert, key) = pki.server();
+    let (account, ca) = (pki.service_account_key(), pki.ca());
+    vec![
+        format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
+        format!("--secure-port={port}"),
+        format!("--cert-dir={}", certificates.display()),
+        format!("--tls-cert-file={}", cert.display()),
+        format!("--tls-private-key-file={}", key.display()),
+        format!("--client-ca-file={}", ca.display()),
+        format!(
+            "--service-account-key-file={}",
+            pki.service_account_public_key().display()
+        ),
+        format!("--service-account-signing-key-file={}", account.display()),
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
+        "--service-cluster-ip-range=10.43.0.0/16".to_owned(),
+        "--bind-address=127.0.0.1".to_owned(),
+        // As RKE2 has it: without a credential even /readyz answers 401.
+        "--anonymous-auth=false".to_owned(),
+        "--authorization-mode=Node,RBAC".to_owned(),
+        "--enable-admission-plugins=NodeRestriction".to_owned(),
+        // Without controllers no namespace ever gets its service account, and pods would be refused.
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        "--endpoint-reconciler-type=none".to_owned(),
+    ]
+}

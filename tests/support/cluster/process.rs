@@ -1,0 +1,128 @@
+//! Processes that cannot outlive the tests, and the directory they write to.
+//!
+//! A destructor does not run when a test process is killed, and never for a cluster that a static holds. So every child
+//! stands in a process group of its own together with a shell that reads from a pipe this process keeps open: at its end,
+//! whatever brings that about, the shell kills the group.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// The shell's part. The program replaces the first shell, so that its exit status is the child's.
+const GUARD: &str = r#"exec 3<&0; ( read -r _ <&3; kill -KILL 0 ) & exec "$@" 3<&- </dev/null"#;
+
+/// A child with a log.
+pub(super) struct Process {
+    /// What it is called in messages.
+    pub(super) name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts a program; what it writes goes to `<name>.log` in a directory.
+    pub(super) fn start(
+        name: &str,
+        program: &Path,
+        arguments: &[String],
+        dir: &Path,
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let log = dir.join(format!("{name}.log"));
+        let output = fs::File::create(&log).expect("the log can be written");
+        let child = Command::new("sh")
+            .args(["-c", GUARD, "guard"])
+            .arg(program)
+            .args(arguments)
+            .envs(environment.iter().copied())
+            .current_dir(dir)
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone().expect("a file can be opened twice"))
+            .stderr(output)
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|e| panic!("sh cannot start {}: {e}", program.display()));
+        Self {
+            name: name.to_owned(),
+            child,
+            log,
+        }
+    }
+
+    /// Whether it has ended by itself.
+    pub(super) fn ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
+    /// What it wrote so far.
+    pub(super) fn log(&self) -> String {
+        fs::read(&self.log)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    /// Prints the end of what it wrote.
+    pub(super) fn print_log(&self) {
+        let log = self.log();
+        let lines: Vec<_> = log.lines().collect();
+        eprintln!("--- the last lines of {}:", self.name);
+        for line in &lines[lines.len().saturating_sub(60)..] {
+            eprintln!("{line}");
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The end of the pipe ends the group.
+        drop(self.child.stdin.take());
+        // An error means that it has been waited for.
+        let _ = self.child.wait();
+    }
+}
+
+/// A directory that goes away with the processes in it.
+pub(super) struct Janitor {
+    path: PathBuf,
+    shell: Child,
+}
+
+impl Janitor {
+    pub(super) fn new() -> Self {
+        let path = tempfile::Builder::new()
+            .prefix("windrow-cluster-")
+            .tempdir()
+            .expect("the temporary directory is writable")
+            .keep();
+        // A process that is just being killed may still write a file: try until the directory is gone.
+        let shell = Command::new("sh")
+            .args([
+                "-c",
+                r#"read -r _; until rm -rf "$1"; do :; done"#,
+                "janitor",
+            ])
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .expect("sh starts");
+        Self { path, shell }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Janitor {
+    fn drop(&mut self) {
+        if let Some(mut pipe) = self.shell.stdin.take() {
+            // A line serves as well as the end of the pipe; an error means that the shell is gone.
+            let _ = writeln!(pipe);
+        }
+        let _ = self.shell.wait();
+    }
+}

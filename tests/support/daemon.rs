@@ -1,0 +1,199 @@
+//! The root of a node in a temporary directory, and the real program that runs on it.
+//!
+//! Nothing here sleeps. The daemon's own notifications, watchdog pings above all, are the events
+//! after which a test looks again.
+
+// Each test file takes what it needs of it.
+#![allow(dead_code)]
+
+use std::fs::{self, File};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// Far longer than anything takes: passing it is a failure, not a measurement.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The root of a node.
+pub(crate) struct Node {
+    pub(crate) root: tempfile::TempDir,
+}
+
+/// A daemon that runs there.
+pub(crate) struct Daemon {
+    pub(crate) child: Child,
+    socket: UnixDatagram,
+    log: PathBuf,
+}
+
+impl Node {
+    /// A root without a manifests directory. The regular scan is far off, so that it hides no event
+    /// that was missed.
+    pub(crate) fn empty() -> Self {
+        let node = Self {
+            root: tempfile::tempdir().unwrap(),
+        };
+        node.write(
+            "/etc/windrow/conf.d/00-test.yaml",
+            "staging: {rescan: 1h}\n",
+        );
+        node
+    }
+
+    /// A root with these manifests.
+    pub(crate) fn with(manifests: &[(&str, &str)]) -> Self {
+        let node = Self::empty();
+        fs::create_dir_all(node.manifests()).unwrap();
+        for (name, text) in manifests {
+            fs::write(node.manifest(name), text).unwrap();
+        }
+        node
+    }
+
+    pub(crate) fn path(&self, absolute: &str) -> PathBuf {
+        self.root.path().join(absolute.trim_start_matches('/'))
+    }
+
+    pub(crate) fn manifests(&self) -> PathBuf {
+        self.path("/var/lib/rancher/rke2/server/manifests")
+    }
+
+    pub(crate) fn manifest(&self, name: &str) -> PathBuf {
+        self.manifests().join(name)
+    }
+
+    /// The mark in the marker of a file, if it is Windrow's.
+    pub(crate) fn mark(&self, name: &str) -> Option<Value> {
+        let content = fs::read(self.manifest(&format!("{name}.skip"))).ok()?;
+        serde_json::from_slice(&content).ok()
+    }
+
+    pub(crate) fn is_marked(&self, name: &str) -> bool {
+        self.manifest(&format!("{name}.skip")).exists()
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        let content = fs::read(self.path("/run/windrow/status.json")).unwrap();
+        serde_json::from_slice(&content).unwrap()
+    }
+
+    pub(crate) fn write(&self, absolute: &str, text: &str) -> PathBuf {
+        let path = self.path(absolute);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn request(&self, name: &str, action: &str, file: &str) -> PathBuf {
+        let spool = "/var/lib/rancher/windrow/requests";
+        let text = format!(
+            r#"{{"action":"{action}","file":"{file}","by":"ann","at":"2026-01-02T03:04:05Z","reason":"test"}}"#
+        );
+        let temporary = self.write(&format!("{spool}/.{name}.tmp"), &text);
+        let path = self.path(&format!("{spool}/{name}.json"));
+        fs::rename(temporary, &path).unwrap();
+        path
+    }
+
+    /// Starts the daemon, with a watchdog that wants to hear of it every tenth of a second.
+    pub(crate) fn start(&self) -> Daemon {
+        self.start_with(Command::new(env!("CARGO_BIN_EXE_windrow")), true)
+    }
+
+    pub(crate) fn start_with(&self, mut command: Command, watchdog: bool) -> Daemon {
+        let place = self.path("/notify");
+        let _ = fs::remove_file(&place);
+        let socket = UnixDatagram::bind(&place).unwrap();
+        socket.set_read_timeout(Some(DEADLINE)).unwrap();
+        let log = self.path("/log");
+        command
+            .args(["run", "--root"])
+            .arg(self.root.path())
+            .env("NOTIFY_SOCKET", &place)
+            .env_remove("WATCHDOG_PID")
+            .env_remove("JOURNAL_STREAM")
+            .stdin(Stdio::null())
+            .stderr(File::create(&log).unwrap());
+        if watchdog {
+            command.env("WATCHDOG_USEC", "200000");
+        }
+        Daemon {
+            child: command.spawn().unwrap(),
+            socket,
+            log,
+        }
+    }
+
+    /// Starts the daemon and waits until it is ready.
+    pub(crate) fn ready(&self) -> Daemon {
+        let daemon = self.start();
+        daemon.hear("READY=1");
+        daemon
+    }
+}
+
+impl Daemon {
+    /// Waits for a notification that contains `word`, and returns it.
+    pub(crate) fn hear(&self, word: &str) -> String {
+        loop {
+            let said = self.next();
+            if said.contains(word) {
+                return said;
+            }
+        }
+    }
+
+    pub(crate) fn next(&self) -> String {
+        let mut buffer = [0; 4096];
+        let length = self
+            .socket
+            .recv(&mut buffer)
+            .unwrap_or_else(|error| panic!("the daemon says nothing: {error}\n{}", self.said()));
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    }
+
+    /// Looks after each notification until it is so.
+    pub(crate) fn until(&self, what: &str, mut so: impl FnMut() -> bool) {
+        // Ten looks a second.
+        for _ in 0..DEADLINE.as_secs() * 10 {
+            if so() {
+                return;
+            }
+            self.next();
+        }
+        panic!("in vain: {what}\n{}", self.said());
+    }
+
+    /// Waits for so many more ticks.
+    pub(crate) fn ticks(&self, number: usize) {
+        for _ in 0..number {
+            self.hear("WATCHDOG=1");
+        }
+    }
+
+    pub(crate) fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).unwrap();
+        kill(Pid::from_raw(pid), signal).unwrap();
+    }
+
+    pub(crate) fn end(mut self, signal: Signal) -> ExitStatus {
+        self.signal(signal);
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

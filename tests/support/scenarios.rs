@@ -1,0 +1,172 @@
+//! Manifests directories drawn by seed: definitions, objects of their kinds, namespaces, workloads
+//! and what depends on them, spread over files whose names say nothing about what needs what.
+//! Everything in them can work in the end, but for what is held on purpose: what is brought may
+//! need each other in circles, as RKE2 gets right by trying again, but what a person asks for with
+//! an annotation always points to files before it.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windrow::manifest::{Content, GroupKind, ObjectRef};
+use windrow::rules::RuleSet;
+use windrow::settings::Settings;
+use windrow::simulate::{Arrival, Chance, Change, Files, Scenario, Setup};
+
+/// A directory, and the files in it that stay held on purpose.
+pub(crate) struct Drawn {
+    /// The node and its directory.
+    pub(crate) setup: Setup,
+    /// Files that nobody but a person may release.
+    pub(crate) kept: Vec<String>,
+}
+
+const KINDS: u64 = 5;
+const NAMESPACES: u64 = 3;
+
+/// Draws a directory.
+pub(crate) fn draw(seed: u64, rules: &RuleSet, start: Timestamp) -> Drawn {
+    let mut chance = Chance::new(seed ^ 0x5EED);
+    let mut texts: Vec<String> = vec![String::new(); 3 + chance.below(8) as usize];
+    let mut arrivals = Vec::new();
+    // The first files bring things, the others depend on what is in files before them.
+    let bringing = 1 + chance.below(texts.len() as u64 - 1) as usize;
+    let put = |texts: &mut Vec<String>, chance: &mut Chance, text: &str| {
+        let file = chance.below(bringing as u64) as usize;
+        texts[file].push_str("---\n");
+        texts[file].push_str(text);
+    };
+    for kind in 0..KINDS {
+        // Every kind is brought once: by a file, or by somebody else later.
+        match chance.below(3) {
+            0 => arrivals.push(Arrival {
+                after: Duration::from_secs(chance.below(900)),
+                kinds: vec![(GroupKind::new("example.com", format!("Kind{kind}")), true)],
+                objects: Vec::new(),
+            }),
+            _ => put(&mut texts, &mut chance, &definition(kind)),
+        }
+    }
+    for namespace in 0..NAMESPACES {
+        match chance.below(3) {
+            0 => arrivals.push(Arrival {
+                after: Duration::from_secs(chance.below(900)),
+                kinds: Vec::new(),
+                objects: vec![(
+                    ObjectRef::cluster("", "Namespace", format!("space-{namespace}")),
+                    serde_json::json!({"apiVersion": "v1", "kind": "Namespace",
+                        "status": {"phase": "Active"}}),
+                )],
+            }),
+            _ => {
+                let text = format!(
+                    "apiVersion: v1\nkind: Namespace\nmetadata: {{name: space-{namespace}}}\n"
+                );
+                put(&mut texts, &mut chance, &text);
+            }
+        }
+    }
+    let mut earlier: Vec<(usize, String)> = Vec::new();
+    for number in 0..4 + chance.below(14) {
+        let file = chance.below(texts.len() as u64) as usize;
+        let before: Vec<&str> = earlier
+            .iter()
+            .filter(|(other, _)| *other < file && file >= bringing)
+            .map(|(_, reference)| reference.as_str())
+            .collect();
+        let (text, reference) = object(number, &mut chance, &before);
+        texts[file].push_str("---\n");
+        texts[file].push_str(&text);
+        earlier.push((file, reference));
+    }
+    place(texts, arrivals, chance, rules, start)
+}
+
+fn place(
+    texts: Vec<String>,
+    arrivals: Vec<Arrival>,
+    mut chance: Chance,
+    rules: &RuleSet,
+    start: Timestamp,
+) -> Drawn {
+    let mut files = Files::new();
+    let mut changes = Vec::new();
+    let mut kept = Vec::new();
+    for (number, text) in texts.into_iter().enumerate() {
+        let folder = if chance.one_in(5) { "sub/" } else { "" };
+        let path = format!("{folder}{:02}-{number}.yaml", chance.below(100));
+        if chance.one_in(4) {
+            changes.push(Change {
+                after: Duration::from_secs(chance.below(600)),
+                path,
+                content: Some(Content::Bytes(text.into_bytes())),
+            });
+        } else {
+            files.write(path, text, start);
+        }
+    }
+    if chance.one_in(4) {
+        files.put("pipe.yaml", Content::Fifo, start);
+        kept.push("pipe.yaml".to_owned());
+    }
+    if chance.one_in(4) {
+        let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: by-hand\n  annotations: {windrow.dev/hold: not yet}\n";
+        files.write("by-hand.yaml", text, start);
+        kept.push("by-hand.yaml".to_owned());
+    }
+    if chance.one_in(4) {
+        let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: once\n  annotations: {windrow.dev/apply: once}\n";
+        files.write("once.yaml", text, start);
+        kept.push("once.yaml".to_owned());
+    }
+    let mut scenario = Scenario::rke2(start);
+    scenario.arrivals = arrivals;
+    Drawn {
+        setup: Setup {
+            scenario,
+            files,
+            changes,
+            settings: Settings::default(),
+            rules: rules.clone(),
+        },
+        kept,
+    }
+}
+
+fn definition(kind: u64) -> String {
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: kind{kind}s.example.com}}\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {{kind: Kind{kind}, plural: kind{kind}s}}\n  versions: [{{name: v1, served: true, storage: true}}]\n"
+    )
+}
+
+/// One object, and the reference by which a later one may depend on it.
+fn object(number: u64, chance: &mut Chance, earlier: &[&str]) -> (String, String) {
+    let (api, group, kind) = match chance.below(5) {
+        0 => ("v1", "", "ConfigMap".to_owned()),
+        1 => ("batch/v1", "batch", "Job".to_owned()),
+        2 => ("apps/v1", "apps", "Deployment".to_owned()),
+        _ => {
+            let kind = format!("Kind{}", chance.below(KINDS));
+            ("example.com/v1", "example.com", kind)
+        }
+    };
+    let namespace = match chance.below(NAMESPACES + 1) {
+        NAMESPACES => "default".to_owned(),
+        namespace => format!("space-{namespace}"),
+    };
+    let mut text = format!(
+        "apiVersion: {api}\nkind: {kind}\nmetadata:\n  name: object-{number}\n  namespace: {namespace}\n"
+    );
+    if chance.one_in(3)
+        && let Some(on) = chance.pick(earlier)
+    {
+        let state = ["", " (exists)", " (advisory)"][chance.below(3) as usize];
+        // A String takes every write.
+        let _ = writeln!(
+            text,
+            "  annotations:\n    windrow.dev/depends-on: \"{on}{state}\""
+        );
+    }
+    let reference = format!("{group}/namespaces/{namespace}/{kind}/object-{number}");
+    (text, reference)
+}
