@@ -1,5 +1,7 @@
 //! What is known of Harvester itself: its installer's configuration and what follows from it. Pure.
 
+pub mod addons;
+
 use crate::manifest::{Node, yaml};
 
 /// File name shown for the rules of [`preset_rules`].

@@ -1,0 +1,228 @@
+//! The table by which an Addon of Harvester is judged, row by row, and what lies between the rows.
+
+use serde_json::json;
+
+use super::*;
+
+const ASKED: &str = "2026-03-01T10:00:00Z";
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// So many seconds after the Addon was last changed.
+fn after(seconds: i64) -> Timestamp {
+    at(ASKED) + SignedDuration::from_secs(seconds)
+}
+
+fn addon(status: &str) -> Value {
+    json!({
+        "metadata": {"name": "harvester-seeder", "namespace": "harvester-system"},
+        "spec": {"enabled": true},
+        "status": {"status": status, "conditions": [
+            {"type": "InProgress", "status": "True", "lastUpdateTime": ASKED},
+        ]},
+    })
+}
+
+fn chart(job: &str) -> Value {
+    json!({"metadata": {"name": "harvester-seeder"}, "status": {"jobName": job}})
+}
+
+/// A Job made so many seconds after the Addon was last changed.
+fn job(made: i64, status: &Value) -> Value {
+    json!({"metadata": {"creationTimestamp": after(made).to_string()}, "status": status})
+}
+
+fn complete(at: i64) -> Value {
+    json!({"succeeded": 1, "completionTime": after(at).to_string(),
+           "conditions": [{"type": "Complete", "status": "True"}]})
+}
+
+struct Case {
+    addon: Value,
+    chart: Option<Value>,
+    job: Option<Value>,
+    pods: Vec<Value>,
+}
+
+impl Case {
+    fn enabling() -> Self {
+        Self {
+            addon: addon("AddonEnabling"),
+            chart: Some(chart("helm-install-harvester-seeder")),
+            job: None,
+            pods: Vec::new(),
+        }
+    }
+
+    fn with_job(made: i64, status: &Value) -> Self {
+        Self {
+            job: Some(job(made, status)),
+            ..Self::enabling()
+        }
+    }
+
+    fn at(&self, seconds: i64) -> State {
+        let parts = Parts {
+            addon: &self.addon,
+            chart: self.chart.as_ref(),
+            job: self.job.as_ref(),
+            pods: &self.pods,
+        };
+        judge(&parts, after(seconds))
+    }
+}
+
+fn who(state: &State) -> Controller {
+    match state {
+        State::ControllerDown { who, .. } => *who,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_addon_that_is_as_asked_for_is_settled() {
+    for (status, enabled) in [
+        ("AddonDeploySuccessful", true),
+        ("AddonDisabled", false),
+        ("", false),
+    ] {
+        let mut case = Case::enabling();
+        case.addon["status"]["status"] = status.into();
+        case.addon["spec"]["enabled"] = enabled.into();
+        assert_eq!(case.at(9999), State::Settled, "{status}");
+    }
+}
+
+#[test]
+fn a_chart_that_is_not_made_means_harvester_only_after_two_minutes() {
+    let mut case = Case::enabling();
+    case.chart = None;
+    assert_eq!(case.at(110), State::NotStarted);
+    assert_eq!(who(&case.at(130)), Controller::Harvester);
+    // Switched on, and not begun: the time is that of the operation before and proves nothing.
+    case.addon["status"]["status"] = "AddonDisabled".into();
+    assert_eq!(case.at(9999), State::NotStarted);
+}
+
+#[test]
+fn a_chart_without_a_job_means_rke2s_helm_controller() {
+    let mut case = Case::enabling();
+    case.chart = Some(chart(""));
+    assert_eq!(case.at(60), State::NotStarted);
+    assert_eq!(who(&case.at(130)), Controller::Helm);
+    // The Job that it names is gone and is not made anew.
+    case.chart = Some(chart("helm-install-harvester-seeder"));
+    assert_eq!(case.at(60), State::NotStarted);
+    assert_eq!(who(&case.at(130)), Controller::Helm);
+}
+
+#[test]
+fn a_failed_operation_is_failed_although_the_status_says_enabling() {
+    let mut case = Case::with_job(5, &json!({"active": 1}));
+    let conditions = case.addon["status"]["conditions"].as_array_mut().unwrap();
+    conditions.push(json!({"type": "OperationFailed", "status": "True",
+                           "reason": "Error", "message": "job failed\nBackoffLimitExceeded"}));
+    let expected = State::Failed {
+        why: "Error: job failed BackoffLimitExceeded".to_owned(),
+    };
+    assert_eq!(case.at(60), expected);
+    assert!(!expected.is_on_its_way());
+}
+
+#[test]
+fn a_job_at_work_is_progressing_retrying_or_lacks_its_image() {
+    let working = Case::with_job(5, &json!({"active": 1}));
+    assert_eq!(
+        working.at(9999),
+        State::Progressing,
+        "a chart may take long"
+    );
+    let retrying = Case::with_job(5, &json!({"active": 1, "failed": 2}));
+    assert_eq!(retrying.at(60), State::Retrying { failed: 2 });
+    let mut without = Case::with_job(5, &json!({"active": 1, "failed": 2}));
+    without.pods = vec![json!({"status": {"phase": "Pending", "containerStatuses": [
+        {"image": "rancher/klipper-helm:v0.9", "state": {"waiting": {"reason": "ImagePullBackOff"}}},
+    ]}})];
+    let expected = State::ImageMissing {
+        image: "rancher/klipper-helm:v0.9".to_owned(),
+    };
+    assert_eq!(without.at(60), expected);
+    // A pod that merely waits for its turn says nothing of images.
+    without.pods = vec![json!({"status": {"phase": "Pending", "containerStatuses": [
+        {"image": "x", "state": {"waiting": {"reason": "ContainerCreating"}}},
+    ]}})];
+    assert_eq!(without.at(60), State::Retrying { failed: 2 });
+}
+
+#[test]
+fn a_complete_job_that_is_older_than_the_last_change_is_stuck_for_good() {
+    let older = Case::with_job(-60, &complete(-30));
+    // helm-controller may be about to make a newer one.
+    assert_eq!(older.at(200), State::Progressing);
+    let stuck = older.at(301);
+    assert_eq!(
+        stuck,
+        State::Stuck {
+            job: "helm-install-harvester-seeder".to_owned(),
+            made: after(-60),
+            since: after(0),
+        }
+    );
+    assert!(stuck.say().contains("stuck for good"), "{}", stuck.say());
+    // A Job that is at work is no proof, however old.
+    let at_work = Case::with_job(-60, &json!({"active": 1}));
+    assert_eq!(at_work.at(301), State::Progressing);
+}
+
+#[test]
+fn a_complete_job_of_the_same_second_counts_as_newer() {
+    let same = Case::with_job(0, &complete(20));
+    assert_eq!(same.at(40), State::Progressing);
+    assert_eq!(who(&same.at(51)), Controller::Harvester);
+}
+
+#[test]
+fn a_failed_job_says_why_before_harvester_does() {
+    let failed = Case::with_job(
+        5,
+        &json!({"failed": 6, "conditions": [{"type": "Failed", "status": "True",
+            "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}]}),
+    );
+    assert!(
+        matches!(failed.at(60), State::Failed { why } if why.starts_with("BackoffLimitExceeded"))
+    );
+}
+
+#[test]
+fn nothing_is_overdue_or_proved_without_a_time_and_odd_objects_are_no_panic() {
+    let mut case = Case::with_job(-60, &complete(-30));
+    case.addon["status"]["conditions"][0]["lastUpdateTime"] = "soon".into();
+    assert!(!matches!(case.at(99_999), State::Stuck { .. }));
+    case.chart = None;
+    assert_eq!(case.at(99_999), State::NotStarted);
+    let null = Value::Null;
+    let odd = [
+        json!({"spec": {"enabled": "yes"}, "status": []}),
+        json!([]),
+        json!("x"),
+    ];
+    for addon in &odd {
+        let parts = Parts {
+            addon,
+            chart: Some(&null),
+            job: Some(&null),
+            pods: &odd,
+        };
+        judge(&parts, after(0));
+    }
+}
+
+#[test]
+fn switching_off_is_on_its_way_and_nothing_is_claimed_of_it() {
+    let mut case = Case::with_job(-600, &complete(-500));
+    case.addon["spec"]["enabled"] = false.into();
+    case.addon["status"]["status"] = "AddonDisabling".into();
+    assert_eq!(case.at(9999), State::Progressing);
+}
