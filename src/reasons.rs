@@ -566,6 +566,10 @@ reasons! {
             "the storage network is not configured: {why}"
             "Wait; it needs every VM stopped and every volume detached."
             "c76c816d6855405da064c33e90764d47";
+        AddonInTrouble "addon-in-trouble" Warning
+            "an Addon of Harvester is not deployed: {why}"
+            "Look at its HelmChart and at the Job helm-install-NAME in its namespace. One that failed is tried again when it is switched off and on. Until all are settled, Harvester refuses upgrades."
+            "cb7477b3aa894c289396053482637bbf";
         CertificateExpiring "certificate-expiring" Warning
             "a certificate runs out: {why}"
             "Restart rke2-server or rke2-agent: RKE2 renews its certificates at a start."

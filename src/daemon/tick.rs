@@ -315,6 +315,9 @@ impl Daemon {
     /// Decides and acts. True when the directory was not as it was thought to be.
     fn decide(&mut self) -> bool {
         let now = self.clock.now();
+        if let Some(view) = &*self.gates.borrow_and_update() {
+            self.engine.found("gates", &view.findings);
+        }
         let decision = self.engine.decide(now);
         let mut actions = decision.actions;
         // A marker stays while its file is being written, whatever the content of before allowed.
@@ -357,9 +360,8 @@ impl Daemon {
     }
 
     fn publish(&mut self, mut status: crate::decide::Status, now: jiff::Timestamp) {
-        if let Some(view) = &*self.gates.borrow_and_update() {
+        if let Some(view) = &*self.gates.borrow() {
             status.gates = Some(view.section.clone());
-            status.findings.extend(view.findings.iter().cloned());
         }
         match self.publisher.publish(status, now) {
             Ok(changed) => {

@@ -16,7 +16,7 @@ use super::{
     ProbeInterest, marker_path,
 };
 use crate::manifest::{self, Content};
-use crate::plan::{self, Examined, Plan, PlanFile, Shown, base_name};
+use crate::plan::{self, Examined, Finding, Plan, PlanFile, Shown, base_name};
 use crate::readiness::{self, ObjectSeen, Observed};
 use crate::reasons::{Code, Severity};
 use crate::rke2;
@@ -230,6 +230,16 @@ impl Engine {
                 ObjectSeen::Done
             }
             _ => ObjectSeen::Absent,
+        }
+    }
+
+    /// What somebody else than the plan has found, all of it: it takes the place of what the same one
+    /// found before. It stands in the status beside the plan's findings, and counts as they do.
+    pub fn found(&mut self, by: &'static str, findings: &[Finding]) {
+        if findings.is_empty() {
+            self.observation.found.remove(by);
+        } else {
+            self.observation.found.insert(by, findings.to_vec());
         }
     }
 

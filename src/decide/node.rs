@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 
 use super::files::Context;
+use super::observation::Observation;
 use super::status::{
     HeldFile, Holder, Phase, ProbeStatus, Readiness, StagingStatus, Status, StatusReason,
 };
-use crate::readiness::node::{self, Manifests, NodeMemory, NodeSeen, Question};
-use crate::reasons::Code;
+use crate::readiness::node::{self, Manifests, NodeMemory, NodeSeen, Question, Trouble};
+use crate::reasons::{Code, Severity};
 
 /// What staging alone says.
 pub(super) type Staged = (Readiness, Phase, StatusReason);
@@ -21,11 +22,13 @@ pub(super) fn judge(
     context: &Context<'_>,
 ) -> (NodeMemory, Option<Timestamp>) {
     let manifests = manifests(status, seen, context);
+    let trouble = trouble(seen, context);
     let judged = node::judge(&Question {
         seen,
         platform: context.plan.platform,
         memory,
         manifests: &manifests,
+        trouble: trouble.as_ref(),
         now: context.now,
     });
     status.readiness = judged.readiness;
@@ -67,7 +70,17 @@ fn manifests(status: &Status, seen: &NodeSeen, context: &Context<'_>) -> Manifes
     }
     let total = staging.total;
     if staging.settled {
-        return Manifests::Settled { total };
+        return match own_failure(context) {
+            None => Manifests::Settled { total },
+            Some(message) => Manifests::Waiting {
+                code: Code::ApplyFailed,
+                message,
+                done: total,
+                total,
+                stuck: false,
+                moved: moved(staging, context.observation.started),
+            },
+        };
     }
     let (code, message) = (status.reason.code, status.reason.message.clone());
     match status.readiness {
@@ -85,6 +98,48 @@ fn manifests(status: &Status, seen: &NodeSeen, context: &Context<'_>) -> Manifes
             moved: moved(staging, context.observation.started),
         },
     }
+}
+
+/// A file that is not ours to stage (RKE2's packaged charts, Rancher's), changed, and RKE2 says that
+/// it cannot apply it. What was applied and fails when it is applied once more is not meant.
+fn own_failure(context: &Context<'_>) -> Option<String> {
+    let Observation {
+        addons,
+        failures,
+        markers,
+        ..
+    } = context.observation;
+    let addons = addons.as_ref()?;
+    let files = context.plan.files.iter();
+    files
+        .filter(|file| file.owner.is_some() && !markers.contains_key(&file.name))
+        .filter(|file| {
+            addons
+                .get(&file.addon)
+                .is_none_or(|addon| addon.checksum != file.sha256)
+        })
+        .find_map(|file| {
+            let failure = failures.get(&file.addon)?;
+            Some(Code::ApplyFailed.say(&[("file", &file.path), ("why", &failure.message)]))
+        })
+}
+
+/// The first finding of severity error. Where RKE2 reads no manifests, what is wrong with those that
+/// lie there does no harm.
+fn trouble(seen: &NodeSeen, context: &Context<'_>) -> Option<Trouble> {
+    let plan = &context.plan.findings;
+    let of_plan = plan.iter().filter(|_| seen.role.applies_manifests());
+    let found = context.observation.found.values().flatten();
+    of_plan
+        .chain(found)
+        .find(|finding| finding.severity == Severity::Error)
+        .map(|finding| Trouble {
+            code: finding.code,
+            message: match finding.at.first() {
+                Some(at) => format!("{at}: {}", finding.message),
+                None => finding.message.clone(),
+            },
+        })
 }
 
 /// A hold that nothing but a person can end: it stands in a cycle and has no deadline.

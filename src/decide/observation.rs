@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::{GroupKind, ObjectRef};
+use crate::plan::Finding;
 use crate::readiness::node::{NodeEvent, NodeSeen};
 use crate::readiness::{KindSeen, ObjectSeen, Observed};
 use crate::reasons::Code;
@@ -34,6 +35,8 @@ pub struct Observation {
     pub failures: HashMap<String, ApplyFailure>,
     /// The node itself; `None` where it is not probed.
     pub node: Option<NodeSeen>,
+    /// What others than the plan have found, by who found it.
+    pub found: BTreeMap<&'static str, Vec<Finding>>,
 }
 
 /// kube-apiserver, as seen from here.

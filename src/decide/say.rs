@@ -8,7 +8,7 @@ use super::status::{
     FailedFile, FileStatus, HeldFile, Holder, Phase, Readiness, Role, StagingStatus, Status,
     StatusReason, Versions,
 };
-use crate::plan::PlanFile;
+use crate::plan::{Finding, PlanFile};
 use crate::readiness::node::NodeMemory;
 use crate::reasons::Code;
 
@@ -54,7 +54,7 @@ pub(super) fn status(
         transition: None,
         staging,
         probes: Vec::new(),
-        findings: context.plan.findings.clone(),
+        findings: findings(context),
         gates: None,
         versions: Versions {
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
@@ -71,6 +71,17 @@ pub(super) fn status(
         memory,
         next_wake,
     }
+}
+
+fn findings(context: &Context<'_>) -> Vec<Finding> {
+    let others = context.observation.found.values().flatten();
+    context
+        .plan
+        .findings
+        .iter()
+        .chain(others)
+        .cloned()
+        .collect()
 }
 
 fn staging(context: &Context<'_>, verdicts: Vec<Verdict<'_>>) -> StagingStatus {

@@ -148,6 +148,21 @@ impl Node {
         self.observe(ClusterEvent::Addon(addon, Some(Addon { checksum, source })));
     }
 
+    /// RKE2 says that it cannot apply a file.
+    fn fails(&mut self, path: &str, why: &str) {
+        let plan = self.engine.plan();
+        let file = plan.files.iter().find(|file| file.path == path).unwrap();
+        let event = ClusterEvent::ApplyFailed {
+            addon: file.addon.clone(),
+            failure: ApplyFailure {
+                reason: "ApplyManifestFailed".to_owned(),
+                message: why.to_owned(),
+                at: self.now,
+            },
+        };
+        self.observe(event);
+    }
+
     fn later(&mut self, minutes: i64) {
         self.now += SignedDuration::from_mins(minutes);
     }

@@ -1,7 +1,9 @@
 //! A probed node: staging and probes make one status.
 
 use super::*;
+use crate::plan::Finding;
 use crate::readiness::node::{NodeEvent, ProbeOutcome, Role, specs};
+use crate::reasons::Severity;
 use crate::rules::Platform;
 
 /// Probes the node in a role, and lets every probe pass.
@@ -72,6 +74,64 @@ fn that_a_node_was_installed_is_remembered_in_the_ledger_and_only_told_once() {
             .all(|probe| probe.id.as_str() != "managed-chart"),
         "day 0 is over"
     );
+}
+
+fn finding(severity: Severity) -> Finding {
+    Finding {
+        code: Code::GateLocked,
+        severity,
+        message: "the gate is locked".to_owned(),
+        at: vec![crate::rules::Location::line("windrow.yaml", 3)],
+    }
+}
+
+#[test]
+fn an_error_that_somebody_found_degrades_a_node_that_works_until_it_is_mended() {
+    let mut node = Node::new(&[]);
+    node.api();
+    healthy(&mut node, Role::FirstServer);
+    node.engine.found("gates", &[finding(Severity::Warning)]);
+    let status = node.tick().status;
+    assert_eq!(status.readiness, Readiness::Ready, "a warning does not");
+    assert_eq!(status.findings.len(), 1);
+    node.engine.found("gates", &[finding(Severity::Error)]);
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.reason.code),
+        (Readiness::Degraded, Code::GateLocked)
+    );
+    assert_eq!(status.reason.message, "windrow.yaml:3: the gate is locked");
+    node.engine.found("gates", &[]);
+    assert_eq!(node.tick().status.readiness, Readiness::Ready);
+}
+
+#[test]
+fn what_is_wrong_with_manifests_that_nobody_reads_does_not_degrade_an_agent() {
+    // The name is none that RKE2 can use.
+    let mut node = Node::new(&[("Not_A_Name.yaml", &free("a"))]);
+    node.api();
+    healthy(&mut node, Role::Agent);
+    let status = node.tick().status;
+    assert!(!status.findings.is_empty());
+    assert_eq!(status.readiness, Readiness::Ready);
+}
+
+#[test]
+fn a_changed_file_of_rke2s_own_that_it_cannot_apply_keeps_the_node_from_being_ready() {
+    let mut node = Node::new(&[("rke2-canal.yaml", &free("a"))]);
+    node.api();
+    healthy(&mut node, Role::FirstServer);
+    assert_eq!(node.tick().status.readiness, Readiness::Ready);
+    node.fails("rke2-canal.yaml", "no matches for kind");
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.reason.code),
+        (Readiness::SettingUp, Code::ApplyFailed)
+    );
+    assert!(status.reason.message.contains("rke2-canal.yaml"));
+    // Applied at last. An event of before tells nothing any more.
+    node.applied("rke2-canal.yaml");
+    assert_eq!(node.tick().status.readiness, Readiness::Ready);
 }
 
 #[test]

@@ -176,7 +176,12 @@ pub(super) async fn storage_network(world: &World, node: &str) -> ProbeOutcome {
         .unwrap_or_else(|| ProbeOutcome::failed("Harvester has not looked at it yet"))
 }
 
-async fn admin(world: &World, ask: Ask, node: &str, absent: &str) -> Result<Value, ProbeOutcome> {
+pub(super) async fn admin(
+    world: &World,
+    ask: Ask<'_>,
+    node: &str,
+    absent: &str,
+) -> Result<Value, ProbeOutcome> {
     object(&world.kubernetes, ask, Credential::Admin, node, absent).await
 }
 

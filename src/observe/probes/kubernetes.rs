@@ -28,7 +28,7 @@ pub(super) enum Credential {
 
 /// Everything that is asked. All of it is GET.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(super) enum Ask<'a> {
     /// kube-apiserver's own readiness: open to every identity (`system:public-info-viewer`).
     Readyz,
     /// The own Node, by its name: never the list.
@@ -51,12 +51,27 @@ pub(super) enum Ask {
     StorageNetwork,
     /// The newest Upgrade.
     Upgrades,
+    /// Harvester's Addons, all of them.
+    Addons,
+    /// The HelmChart of an Addon.
+    HelmChart(Named<'a>),
+    /// The Job of a HelmChart.
+    Job(Named<'a>),
+    /// The pods of such a Job: why one waits for its image stands nowhere else.
+    JobPods(Named<'a>),
 }
 
-impl Ask {
+/// A name in a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Named<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+}
+
+impl Ask<'_> {
     /// Everything.
     #[cfg(test)]
-    const ALL: &'static [Ask] = &[
+    const ALL: &'static [Ask<'static>] = &[
         Ask::Readyz,
         Ask::OwnNode,
         Ask::Traefik,
@@ -68,6 +83,10 @@ impl Ask {
         Ask::ServerVersion,
         Ask::StorageNetwork,
         Ask::Upgrades,
+        Ask::Addons,
+        Ask::HelmChart(ANY),
+        Ask::Job(ANY),
+        Ask::JobPods(ANY),
     ];
 
     /// May it be asked with this credential?
@@ -108,9 +127,45 @@ impl Ask {
             Ask::Upgrades => "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades\
                  ?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue"
                 .to_owned(),
+            Ask::Addons => "/apis/harvesterhci.io/v1beta1/addons".to_owned(),
+            Ask::HelmChart(named) => named.below("/apis/helm.cattle.io/v1", "helmcharts"),
+            Ask::Job(named) => named.below("/apis/batch/v1", "jobs"),
+            Ask::JobPods(Named { namespace, name }) => format!(
+                "/api/v1/namespaces/{}/pods?labelSelector=job-name%3D{}&limit=20",
+                segment(namespace),
+                segment(name)
+            ),
         }
     }
 }
+
+impl Named<'_> {
+    fn below(self, api: &str, resource: &str) -> String {
+        let (namespace, name) = (segment(self.namespace), segment(self.name));
+        format!("{api}/namespaces/{namespace}/{resource}/{name}")
+    }
+}
+
+/// A name as one segment of a path: what comes from the cluster must not lead elsewhere.
+fn segment(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        // A name of dots alone would be taken for a directory.
+        if plain(byte) || (byte == b'.' && name.bytes().any(plain)) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+const ANY: Named<'static> = Named {
+    namespace: "some",
+    name: "thing",
+};
 
 /// An answer of kube-apiserver.
 pub(super) struct Reply {
@@ -157,7 +212,7 @@ impl Kubernetes {
     /// Asks, if it may be asked.
     pub(super) async fn get(
         &self,
-        ask: Ask,
+        ask: Ask<'_>,
         credential: Credential,
         node: &str,
     ) -> Result<Reply, NoReply> {
@@ -236,7 +291,7 @@ fn of(error: &kube::Error) -> NoReply {
 }
 
 /// How a question is named in an answer.
-pub(super) fn asked(ask: Ask, credential: Credential, node: &str) -> String {
+pub(super) fn asked(ask: Ask<'_>, credential: Credential, node: &str) -> String {
     let path = ask.path(node);
     let path = path.split('?').next().unwrap_or_default();
     match credential {
@@ -249,7 +304,7 @@ pub(super) fn asked(ask: Ask, credential: Credential, node: &str) -> String {
 /// with `absent`, everything else is not known.
 pub(super) async fn object(
     kubernetes: &Kubernetes,
-    ask: Ask,
+    ask: Ask<'_>,
     credential: Credential,
     node: &str,
     absent: &str,
@@ -299,9 +354,29 @@ mod tests {
     }
 
     #[test]
-    fn no_pod_is_asked_for_with_any_credential() {
-        for ask in Ask::ALL {
-            assert!(!ask.path("n1").contains("/pods"), "{ask:?}");
-        }
+    fn pods_are_asked_for_by_an_admin_only_and_only_those_of_one_job() {
+        let pods: Vec<&Ask<'_>> = Ask::ALL
+            .iter()
+            .filter(|ask| ask.path("n1").contains("/pods"))
+            .collect();
+        assert_eq!(pods, [&Ask::JobPods(ANY)]);
+        assert!(!Ask::JobPods(ANY).allowed(Credential::Node));
+    }
+
+    #[test]
+    fn a_name_from_the_cluster_leads_nowhere_else() {
+        let named = |name| {
+            Ask::Job(Named {
+                namespace: "a",
+                name,
+            })
+            .path("n1")
+        };
+        assert_eq!(named("b.c-d"), "/apis/batch/v1/namespaces/a/jobs/b.c-d");
+        assert_eq!(
+            named("../b?c"),
+            "/apis/batch/v1/namespaces/a/jobs/..%2Fb%3Fc"
+        );
+        assert_eq!(named(".."), "/apis/batch/v1/namespaces/a/jobs/%2E%2E");
     }
 }

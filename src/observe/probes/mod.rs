@@ -9,6 +9,7 @@
 //! its period is over, and never two of one probe at a time. What is asked of kube-apiserver stands
 //! in `kubernetes`, and nothing else is.
 
+mod addons;
 mod bus;
 mod certificates;
 mod cluster;
@@ -164,6 +165,7 @@ async fn ask(world: &World, subject: &Subject, probe: &str) -> Asked {
         "webhook" => cluster::webhook(world, node).await.into(),
         "settings" => cluster::settings(world, node).await,
         "storage-network" => cluster::storage_network(world, node).await.into(),
+        "addons" => addons::settled(world, node).await.into(),
         "certificates" => certificates::expiry(world).into(),
         "clock" => host::clock(world).await.into(),
         "disk-space" => host::disk(world, host::Scarce::Space).into(),

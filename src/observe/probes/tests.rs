@@ -1,5 +1,6 @@
 //! Probes against real servers on the loopback interface: right, wrong, slow, silent, garbage.
 
+mod addons;
 mod bus;
 mod cluster;
 mod harvester;

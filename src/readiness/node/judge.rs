@@ -12,6 +12,7 @@
 //! | manifests are proved to be stuck | Failed |
 //! | manifests are not all applied | SettingUp |
 //! | a required probe is unknown, or the role, or the manifests | Unknown |
+//! | something is found that cannot work as it is (a finding of severity error) | Degraded |
 //! | a wanted probe fails, or a transition takes too long | Degraded |
 //! | none of these | Ready |
 
@@ -81,6 +82,15 @@ pub enum Manifests {
     },
 }
 
+/// A known problem that cannot come right by itself: a finding of severity error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// What, for programs.
+    pub code: Code,
+    /// What, for people.
+    pub message: String,
+}
+
 /// Everything that is judged.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
@@ -92,6 +102,8 @@ pub struct Question<'a> {
     pub memory: &'a NodeMemory,
     /// Its manifests.
     pub manifests: &'a Manifests,
+    /// The gravest known problem, whoever found it.
+    pub trouble: Option<&'a Trouble>,
     /// The time.
     pub now: Timestamp,
 }
@@ -245,6 +257,9 @@ impl Judging<'_> {
         }
         if let Manifests::Unknown { code, message, .. } = manifests {
             return verdict(Readiness::Unknown, Phase::Manifests, *code, message.clone());
+        }
+        if let Some(Trouble { code, message }) = self.question.trouble {
+            return verdict(Readiness::Degraded, Phase::Ready, *code, message.clone());
         }
         if let Some(wanted) = self.first(Severity::Wanted, ProbeState::Failing) {
             return Verdict {

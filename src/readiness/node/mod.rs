@@ -3,7 +3,7 @@
 //! ```text
 //!   results ──> Track (rise / fall, per probe) ──┐
 //!   role, transitions ───────────────────────────┼─> judge ──> readiness, phase, reason, pace
-//!   manifests ───────────────────────────────────┘
+//!   manifests, findings ─────────────────────────┘
 //! ```
 //!
 //! Three things are kept apart that a console tends to mix: what was seen to fail, what could not be
@@ -20,7 +20,7 @@ mod table;
 mod tests;
 mod track;
 
-pub use judge::{Judged, Manifests, NodeMemory, Question, as_of, judge, listed};
+pub use judge::{Judged, Manifests, NodeMemory, Question, Trouble, as_of, judge, listed};
 pub use phase::{Phase, PhaseState, PhaseStatus};
 pub use probe::{ProbeId, ProbeOutcome, ProbeResult, ProbeSpec, Severity};
 pub use progress::Pace;

@@ -257,6 +257,16 @@ pub const BUILTIN: &[Builtin] = &[
         ..REQUIRED
     },
     Builtin {
+        name: "addons",
+        timeout: 30,
+        phase: Phase::Settings,
+        code: Code::AddonInTrouble,
+        roles: SERVERS,
+        platform: HARVESTER,
+        asks: "Harvester's Addons: is each deployed as asked for, or on its way?",
+        ..WANTED
+    },
+    Builtin {
         name: "certificates",
         period: 3600,
         phase: Phase::Node,

@@ -15,6 +15,7 @@ struct Node {
     platform: Option<Platform>,
     memory: NodeMemory,
     manifests: Manifests,
+    trouble: Option<Trouble>,
     now: Timestamp,
 }
 
@@ -25,6 +26,7 @@ impl Node {
             platform: Some(platform),
             memory: NodeMemory::default(),
             manifests: Manifests::Settled { total: 3 },
+            trouble: None,
             now: Timestamp::from_second(1_800_000_000).unwrap(),
         };
         node.boots(role, "boot-1");
@@ -124,6 +126,7 @@ impl Node {
             platform: self.platform,
             memory: &self.memory,
             manifests: &self.manifests,
+            trouble: self.trouble.as_ref(),
             now: self.now,
         });
         self.memory = judged.memory.clone();

@@ -1,0 +1,88 @@
+//! Harvester's Addons: each that is not settled is looked at down to the pods of its Job.
+
+use serde_json::Value;
+
+use super::cluster::admin;
+use super::kubernetes::{Ask, Credential, Named, asked, object};
+use super::world::World;
+use crate::harvester::addons::{Parts, State, is_settled, job_of, judge};
+use crate::readiness::node::ProbeOutcome;
+
+/// More Addons in trouble are counted, not named.
+const NAMED: usize = 3;
+
+/// Are all of them settled, or on their way?
+pub(super) async fn settled(world: &World, node: &str) -> ProbeOutcome {
+    let list = match admin(world, Ask::Addons, node, "").await {
+        Ok(list) => list,
+        Err(ProbeOutcome::Failed { .. }) => {
+            let asked = asked(Ask::Addons, Credential::Admin, node);
+            return ProbeOutcome::unknown(asked, "the kind is not served");
+        }
+        Err(unknown) => return unknown,
+    };
+    let mut wrong = Vec::new();
+    let mut not_known = None;
+    let addons = list["items"].as_array().into_iter().flatten();
+    for addon in addons.filter(|addon| !is_settled(addon)) {
+        let text = |key: &str| addon["metadata"][key].as_str().unwrap_or_default();
+        let named = Named {
+            namespace: text("namespace"),
+            name: text("name"),
+        };
+        match state(world, node, addon, named).await {
+            Ok(state) if state.is_on_its_way() => {}
+            Ok(state) => wrong.push(format!("{}: {}", named.name, state.say())),
+            Err(unknown) => not_known = Some(unknown),
+        }
+    }
+    let more = wrong.len().saturating_sub(NAMED);
+    wrong.truncate(NAMED);
+    match (wrong.as_slice(), not_known) {
+        ([], None) => ProbeOutcome::Passed,
+        ([], Some(unknown)) => unknown,
+        (wrong, _) => {
+            let more = match more {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            ProbeOutcome::failed(format!("{}{more}", wrong.join("; ")))
+        }
+    }
+}
+
+async fn state(
+    world: &World,
+    node: &str,
+    addon: &Value,
+    named: Named<'_>,
+) -> Result<State, ProbeOutcome> {
+    let chart = found(world, node, Ask::HelmChart(named)).await?;
+    let job_name = chart.as_ref().and_then(job_of);
+    let job_named = job_name.map(|name| Named { name, ..named });
+    let job = match job_named {
+        Some(named) => found(world, node, Ask::Job(named)).await?,
+        None => None,
+    };
+    let pods = match job_named.filter(|_| job.is_some()) {
+        Some(named) => found(world, node, Ask::JobPods(named)).await?,
+        None => None,
+    };
+    let pods = pods.as_ref().and_then(|list| list["items"].as_array());
+    let parts = Parts {
+        addon,
+        chart: chart.as_ref(),
+        job: job.as_ref(),
+        pods: pods.map_or(&[], Vec::as_slice),
+    };
+    Ok(judge(&parts, (world.now)()))
+}
+
+/// `None` when it does not exist; an error when that could not be found out.
+async fn found(world: &World, node: &str, ask: Ask<'_>) -> Result<Option<Value>, ProbeOutcome> {
+    match object(&world.kubernetes, ask, Credential::Admin, node, "").await {
+        Ok(value) => Ok(Some(value)),
+        Err(ProbeOutcome::Failed { .. }) => Ok(None),
+        Err(unknown) => Err(unknown),
+    }
+}
