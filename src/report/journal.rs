@@ -37,10 +37,14 @@ pub const WARNINGS: &str = "warn";
 pub fn start(default: &str) {
     let filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new(default));
     let journal = goes_to_journal().then(tracing_journald::layer);
+    let cgroup = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let layer = match journal {
         Some(Ok(layer)) => layer
             .with_field_prefix(None)
             .with_syslog_identifier("windrow".to_owned())
+            // journald looks a sender's unit up in /proc, too late for what has ended by then (a hook
+            // before RKE2's start). This field says it as well; `journalctl -u` believes root's.
+            .with_custom_fields(unit_of(&cgroup).map(|unit| ("OBJECT_SYSTEMD_UNIT", unit)))
             .with_priority_mappings(PriorityMappings {
                 error: Priority::Error,
                 warn: Priority::Warning,
@@ -99,6 +103,19 @@ fn goes_to_journal() -> bool {
         .is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
 }
 
+/// The unit that a process runs in, from its `/proc/PID/cgroup`: the last name of the path in systemd's
+/// own hierarchy (`0::` or `name=systemd`).
+fn unit_of(cgroup: &str) -> Option<&str> {
+    let paths = cgroup.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (hierarchy, path) = rest.split_once(':')?;
+        matches!(hierarchy, "" | "name=systemd").then_some(path)
+    });
+    paths
+        .flat_map(|path| path.rsplit('/'))
+        .find(|name| name.ends_with(".service"))
+}
+
 /// One plain line: the severity and the message.
 struct Line {
     colour: bool,
@@ -140,5 +157,21 @@ impl Visit for Message {
         if field.name() == "message" {
             self.0 = format!("{value:?}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unit_of;
+
+    #[test]
+    fn the_unit_is_found_on_both_generations_of_cgroups() {
+        let unified = "0::/system.slice/rke2-server.service\n";
+        assert_eq!(unit_of(unified), Some("rke2-server.service"));
+        let instance = "0::/system.slice/system-x.slice/x@tty1.service/sub\n";
+        assert_eq!(unit_of(instance), Some("x@tty1.service"));
+        let legacy = "4:memory:/a.service\n1:name=systemd:/system.slice/rke2-agent.service\n";
+        assert_eq!(unit_of(legacy), Some("rke2-agent.service"));
+        assert_eq!(unit_of("0::/user.slice/user-0.slice/session-1.scope\n"), None);
     }
 }
