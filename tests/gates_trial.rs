@@ -146,7 +146,11 @@ fn gates_are_in_place_before_the_first_start_and_what_an_upgrade_refuses_is_gone
     let drop_in = machine.read(DROP_IN).expect("a drop-in");
     assert!(!drop_in.contains("AuthorizeNodeWithSelectors"), "{drop_in}");
     assert_eq!(machine.unit(SERVER, "NRestarts"), "0", "it never failed");
-    machine.wait_journal(&["--unit=rke2-server"], "locked to true in Kubernetes 1.36");
+    // What `journalctl --unit=rke2-server` looks for, too: the hook may be gone before journald asks for its unit.
+    machine.wait_journal(
+        &["OBJECT_SYSTEMD_UNIT=rke2-server.service"],
+        "locked to true in Kubernetes 1.36",
+    );
     machine.sh("systemctl reload windrow");
     machine.wait_until("the status says so", |machine| {
         findings(machine, "gate-left-out")

@@ -172,6 +172,9 @@ mod tests {
         assert_eq!(unit_of(instance), Some("x@tty1.service"));
         let legacy = "4:memory:/a.service\n1:name=systemd:/system.slice/rke2-agent.service\n";
         assert_eq!(unit_of(legacy), Some("rke2-agent.service"));
-        assert_eq!(unit_of("0::/user.slice/user-0.slice/session-1.scope\n"), None);
+        assert_eq!(
+            unit_of("0::/user.slice/user-0.slice/session-1.scope\n"),
+            None
+        );
     }
 }
