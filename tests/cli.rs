@@ -522,3 +522,53 @@ const STATUS: &str = r#"{
   "findings": [],
   "versions": {"windrow": "0.1.0"}
 }"#;
+
+#[test]
+fn cleanup_takes_back_every_hold_and_the_gates_and_nothing_of_anybody_elses() {
+    let node = Node::new();
+    for name in ["lift", "keep"] {
+        node.manifest(&format!("{name}.yaml"), CONFIG_MAP);
+        node.manifest(&format!("{name}.yaml.skip"), &mark(name));
+    }
+    node.manifest("foreign.yaml.skip", "harvester");
+    let gates = node.write(
+        "etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml",
+        "kube-apiserver-arg+: [feature-gates+=A=true]\n",
+    );
+    let theirs = node.write(
+        "etc/rancher/rke2/config.yaml.d/90-site.yaml",
+        "cni: canal\n",
+    );
+    let ran = node.run(&["cleanup"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(node.marker("lift.yaml").is_none() && node.marker("keep.yaml").is_none());
+    assert!(node.path(MANIFESTS).join("foreign.yaml.skip").exists());
+    assert!(!gates.exists() && theirs.exists());
+    for said in [
+        "lifted lift.yaml.skip",
+        "lifted keep.yaml.skip",
+        "may do harm",
+        "99-zz9-windrow-gates.yaml",
+    ] {
+        assert!(ran.out.contains(said), "{said}: {ran:?}");
+    }
+    // What was applied meanwhile is not held again by a later installation.
+    let files: Vec<Value> = node
+        .requests()
+        .iter()
+        .map(|one| one["file"].clone())
+        .collect();
+    assert_eq!(files, ["keep.yaml", "lift.yaml"]);
+
+    let again = node.run(&["cleanup"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    assert!(again.out.contains("0 lifted, 1 kept"), "{again:?}");
+}
+
+#[test]
+fn the_version_names_the_build() {
+    let ran = Node::new().run(&["--version"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let expected = format!("windrow {} (", env!("CARGO_PKG_VERSION"));
+    assert!(ran.out.starts_with(&expected), "{ran:?}");
+}

@@ -114,7 +114,8 @@ fn the_schema_of_a_plan_is_current() {
 
 #[test]
 fn the_manual_pages_are_current() {
-    let mut command = windrow::cli::command();
+    // Not of which build the pages are: they would change with each commit.
+    let mut command = windrow::cli::command().version(env!("CARGO_PKG_VERSION"));
     command.build();
     page(&command, "windrow");
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {

@@ -16,6 +16,9 @@ _windrow() {
             ",$1")
                 cmd="windrow"
                 ;;
+            windrow,cleanup)
+                cmd="windrow__subcmd__cleanup"
+                ;;
             windrow,config)
                 cmd="windrow__subcmd__config"
                 ;;
@@ -94,6 +97,9 @@ _windrow() {
             windrow__subcmd__gates__subcmd__help,show)
                 cmd="windrow__subcmd__gates__subcmd__help__subcmd__show"
                 ;;
+            windrow__subcmd__help,cleanup)
+                cmd="windrow__subcmd__help__subcmd__cleanup"
+                ;;
             windrow__subcmd__help,config)
                 cmd="windrow__subcmd__help__subcmd__config"
                 ;;
@@ -152,8 +158,26 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version run plan status why wait console stage hold release gates config help"
+            opts="-h -V --root --help --version run plan status why wait console stage hold release gates config cleanup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__cleanup)
+            opts="-h --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -472,8 +496,22 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="run plan status why wait console stage hold release gates config help"
+            opts="run plan status why wait console stage hold release gates config cleanup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__cleanup)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

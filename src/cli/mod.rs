@@ -3,6 +3,7 @@
 //! A verb is a module with an `Args` (clap) and a `run(args, &Context) -> anyhow::Result<Exit>`; it
 //! is listed once in `Verb` and once in `Verb::run`.
 
+mod cleanup;
 mod config;
 mod console;
 mod document;
@@ -29,9 +30,16 @@ use crate::layout::Layout;
 use crate::render::Style;
 use crate::settings;
 
+/// The version and the source it was built from. `packaging/program` names the commit; any other build
+/// is a development build.
+const VERSION: &str = match option_env!("WINDROW_BUILD") {
+    Some(build) => build,
+    None => concat!(env!("CARGO_PKG_VERSION"), " (development build)"),
+};
+
 /// Bootstrap agent of a bare-metal RKE2 / Harvester node.
 #[derive(Debug, Parser)]
-#[command(name = "windrow", version, arg_required_else_help = true)]
+#[command(name = "windrow", version = VERSION, arg_required_else_help = true)]
 struct Cli {
     /// Run below this directory as if it were `/`.
     #[arg(
@@ -59,6 +67,7 @@ enum Verb {
     Release(release::Args),
     Gates(gates::Args),
     Config(config::Args),
+    Cleanup(cleanup::Args),
 }
 
 impl Verb {
@@ -75,6 +84,7 @@ impl Verb {
             Verb::Release(args) => release::run(args, context),
             Verb::Gates(args) => gates::run(args, context),
             Verb::Config(args) => config::run(args, context),
+            Verb::Cleanup(args) => cleanup::run(args, context),
         }
     }
 }

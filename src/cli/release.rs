@@ -130,73 +130,105 @@ fn refuse(file: &str, path: &str) {
 /// Lifts what may be lifted. Runs when everything else has failed, so nothing here gives up: each
 /// marker that cannot be handled is named, and the next one is taken.
 fn failsafe(context: &Context) -> Exit {
-    let mut directories = vec![context.layout.manifests()];
-    // A configuration that cannot be loaded must not keep the default directory's holds in place.
-    let configured = std::panic::catch_unwind(|| context.manifests());
-    directories.extend(configured.ok().filter(|one| *one != directories[0]));
-    let mut exit = Exit::Ok;
-    for directory in directories {
-        if !lift_all(context, &directory) {
-            exit = Exit::Failure;
-        }
-    }
-    exit
+    let lift = Lift {
+        all: false,
+        by: FAILSAFE,
+        reason: "Windrow could not run",
+    };
+    lift.everywhere(context)
 }
 
-fn lift_all(context: &Context, directory: &Path) -> bool {
-    if !directory.exists() {
-        println!("{} does not exist: nothing to lift", directory.display());
-        return true;
-    }
-    let found = match look(directory, now()) {
-        Ok(found) => found,
-        Err(error) => {
-            eprintln!("windrow: {error:#}");
-            return false;
-        }
-    };
-    let markers = Markers::new(directory);
-    let mut fine = true;
-    let (mut lifted, mut kept) = (0, 0);
-    for marker in &found.markers {
-        let Some(mark) = marker.content.as_deref().and_then(Mark::parse) else {
-            println!("kept   {}: Windrow did not make it", marker.path);
-            kept += 1;
-            continue;
-        };
-        if mark.on_failure == OnFailure::Keep {
-            println!("kept   {}: {} (onFailure: keep)", marker.path, mark.why);
-            kept += 1;
-            continue;
-        }
-        match markers.remove(&marker.path) {
-            Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged | MarkerOutcome::NoDirectory) => {
-                println!("lifted {}: {}", marker.path, mark.why);
-                lifted += 1;
-                // Released stays released, also when the daemon comes back. A spool that cannot be
-                // written keeps nothing from being lifted.
-                let recorded = request(
-                    context,
-                    RequestAction::Release,
-                    &mark.file,
-                    FAILSAFE,
-                    now(),
-                    "Windrow could not run",
-                );
-                if let Err(error) = recorded {
-                    println!("       not recorded: {error:#}");
-                }
+/// Which holds are lifted, and what is recorded about it.
+pub(super) struct Lift {
+    /// Also those that the fail-safe has to keep.
+    pub(super) all: bool,
+    /// Who.
+    pub(super) by: &'static str,
+    /// Why.
+    pub(super) reason: &'static str,
+}
+
+impl Lift {
+    /// In RKE2's default data directory and in the configured one.
+    pub(super) fn everywhere(&self, context: &Context) -> Exit {
+        let mut directories = vec![context.layout.manifests()];
+        // A configuration that cannot be loaded must not keep the default directory's holds in place.
+        let configured = std::panic::catch_unwind(|| context.manifests());
+        directories.extend(configured.ok().filter(|one| *one != directories[0]));
+        let mut exit = Exit::Ok;
+        for directory in directories {
+            if !self.below(context, &directory) {
+                exit = Exit::Failure;
             }
-            Ok(MarkerOutcome::Foreign) => {
+        }
+        exit
+    }
+
+    fn below(&self, context: &Context, directory: &Path) -> bool {
+        if !directory.exists() {
+            println!("{} does not exist: nothing to lift", directory.display());
+            return true;
+        }
+        let found = match look(directory, now()) {
+            Ok(found) => found,
+            Err(error) => {
+                eprintln!("windrow: {error:#}");
+                return false;
+            }
+        };
+        let markers = Markers::new(directory);
+        let mut fine = true;
+        let (mut lifted, mut kept) = (0, 0);
+        for marker in &found.markers {
+            let Some(mark) = marker.content.as_deref().and_then(Mark::parse) else {
                 println!("kept   {}: Windrow did not make it", marker.path);
                 kept += 1;
+                continue;
+            };
+            let harms = mark.on_failure == OnFailure::Keep;
+            if harms && !self.all {
+                println!("kept   {}: {} (onFailure: keep)", marker.path, mark.why);
+                kept += 1;
+                continue;
             }
-            Err(error) => {
-                eprintln!("windrow: {}: {error}", marker.path);
-                fine = false;
+            match markers.remove(&marker.path) {
+                Ok(
+                    MarkerOutcome::Changed | MarkerOutcome::Unchanged | MarkerOutcome::NoDirectory,
+                ) => {
+                    println!("lifted {}: {}", marker.path, mark.why);
+                    lifted += 1;
+                    if harms {
+                        println!(
+                            "       RKE2 applies {} at its next pass, which may do harm: {} keeps a \
+                             file from it without Windrow",
+                            mark.file, marker.path
+                        );
+                    }
+                    // Released stays released, also when the daemon comes back. A spool that cannot be
+                    // written keeps nothing from being lifted.
+                    let recorded = request(
+                        context,
+                        RequestAction::Release,
+                        &mark.file,
+                        self.by,
+                        now(),
+                        self.reason,
+                    );
+                    if let Err(error) = recorded {
+                        println!("       not recorded: {error:#}");
+                    }
+                }
+                Ok(MarkerOutcome::Foreign) => {
+                    println!("kept   {}: Windrow did not make it", marker.path);
+                    kept += 1;
+                }
+                Err(error) => {
+                    eprintln!("windrow: {}: {error}", marker.path);
+                    fine = false;
+                }
             }
         }
+        println!("{lifted} lifted, {kept} kept in {}", directory.display());
+        fine
     }
-    println!("{lifted} lifted, {kept} kept in {}", directory.display());
-    fine
 }

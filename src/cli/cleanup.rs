@@ -1,0 +1,40 @@
+//! `windrow cleanup`: takes back what Windrow has put on a node, before it is removed.
+
+use super::release::Lift;
+use super::{Context, Exit};
+use crate::act::{Lock, put_drop_in};
+
+/// Take back what Windrow has put on this node: all of its holds, and its feature gates. For the
+/// removal of Windrow; the packages do it by themselves
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {}
+
+pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
+    // Held to the end: a daemon that starts meanwhile would put everything back.
+    let Some(_lock) = Lock::take(&context.layout.lock())? else {
+        eprintln!(
+            "windrow: the daemon runs and would put everything back; stop it first: systemctl stop \
+             windrow.service"
+        );
+        return Ok(Exit::Failure);
+    };
+    let lift = Lift {
+        all: true,
+        by: "windrow-cleanup",
+        reason: "Windrow was removed",
+    };
+    let mut exit = lift.everywhere(context);
+    let drop_in = context.layout.gates_drop_in();
+    match put_drop_in(&context.layout, None) {
+        Ok(true) => println!(
+            "removed {}: RKE2 goes without these feature gates from its next start on",
+            drop_in.display()
+        ),
+        Ok(false) => println!("{} is not there: no gates to take back", drop_in.display()),
+        Err(error) => {
+            eprintln!("windrow: {}: {error}", drop_in.display());
+            exit = Exit::Failure;
+        }
+    }
+    Ok(exit)
+}
