@@ -97,9 +97,18 @@ impl Builder {
         }
     }
 
-    /// A machine with Windrow installed and enabled as a package would do it, a network, and a stand-in for RKE2.
-    pub(crate) fn node() -> Self {
+    /// A machine with a network and a stand-in for RKE2, which is not enabled.
+    pub(crate) fn rke2() -> Self {
         Self::new()
+            .unit_of("tests/machine/rke2-server.service")
+            .copy("tests/machine/rke2", "/usr/local/bin/rke2")
+            .unit_of("tests/machine/network.service")
+            .enabled("network.service")
+    }
+
+    /// The same with Windrow installed, both enabled: as the package does it, but with the program just built.
+    pub(crate) fn node() -> Self {
+        Self::rke2()
             .bind(program(), "/usr/bin/windrow")
             .unit_of("systemd/windrow-failsafe.service")
             .unit_of("systemd/windrow-retry.timer")
@@ -109,10 +118,6 @@ impl Builder {
                 "systemd/rke2-.service.d/50-windrow-gates.conf",
                 "/usr/lib/systemd/system/rke2-.service.d/50-windrow-gates.conf",
             )
-            .unit_of("tests/machine/rke2-server.service")
-            .copy("tests/machine/rke2", "/usr/local/bin/rke2")
-            .unit_of("tests/machine/network.service")
-            .enabled("network.service")
             .enabled("windrow.service")
             .enabled("rke2-server.service")
     }
@@ -318,7 +323,8 @@ impl Machine {
         command
             .arg("--target")
             .arg(self.leader.to_string())
-            .args(["--all", "--wd=/", "--"])
+            // Where its PID 1 is: a path would be looked up on the host.
+            .args(["--all", "--wd", "--"])
             .args(arguments)
             .env_clear()
             .env(
