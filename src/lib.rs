@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod act;
+mod backoff;
 pub mod cli;
 mod console;
 pub mod daemon;

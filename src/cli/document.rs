@@ -153,14 +153,6 @@ pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// Does what a person typed mean this file (a path below `manifests`)? Its path, its base name, and
-/// its absolute path do.
-pub(super) fn means(typed: &str, file: &str, manifests: &Path) -> bool {
-    typed == file
-        || file.rsplit('/').next() == Some(typed)
-        || Path::new(typed).strip_prefix(manifests) == Ok(Path::new(file))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,16 +169,5 @@ mod tests {
         ] {
             assert_eq!(age(at(from), at(to)), expected);
         }
-    }
-
-    #[test]
-    fn a_file_is_meant_by_its_path_its_name_and_its_absolute_path() {
-        let manifests = Path::new("/m");
-        assert!(means("a/b.yaml", "a/b.yaml", manifests));
-        assert!(means("b.yaml", "a/b.yaml", manifests));
-        assert!(means("/m/a/b.yaml", "a/b.yaml", manifests));
-        assert!(!means("a", "a/b.yaml", manifests));
-        assert!(!means(".yaml", "a/b.yaml", manifests));
-        assert!(!means("/n/b.yaml", "a/b.yaml", manifests));
     }
 }

@@ -102,11 +102,15 @@ impl Context {
         settings::load(&self.layout)
     }
 
+    /// Where things live, with RKE2's data directory as the settings name it.
+    fn node(&self) -> Layout {
+        let settings = self.settings().settings;
+        self.layout.clone().with_data_dir(&settings.data_dir)
+    }
+
     /// The manifests directory, where the settings say that RKE2's data is.
     fn manifests(&self) -> PathBuf {
-        let settings = self.settings().settings;
-        let layout = self.layout.clone().with_data_dir(&settings.data_dir);
-        layout.manifests()
+        self.node().manifests()
     }
 }
 

@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use super::document::{daemon_runs, now};
-use super::manual::{look, marker_of, paths, request, who};
-use super::{Context, Exit, complain};
+use super::manual::carry_out;
+use super::{Context, Exit};
 use crate::act::{MarkerOutcome, Markers};
+use crate::daemon::byhand::{self, Order, Which, look};
 use crate::decide::{Mark, OnFailure};
-use crate::manifest::MARKER_SUFFIX;
 use crate::observe::requests::RequestAction;
-use crate::observe::scan::Found;
 
 /// Who releases when nobody does.
 const FAILSAFE: &str = "windrow-failsafe";
@@ -35,96 +34,23 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     if args.failsafe {
         return Ok(failsafe(context));
     }
-    let now = now();
-    let manifests = context.manifests();
-    let found = look(&manifests, now)?;
-    let files = if args.all {
-        held_by_us(&found)
-    } else {
-        // A marker may be all that is left of a file.
-        let mut known: Vec<String> = found.files.iter().map(|file| file.path.clone()).collect();
-        known.extend(
-            found
-                .markers
-                .iter()
-                .filter_map(|marker| marker.path.strip_suffix(MARKER_SUFFIX))
-                .map(str::to_owned),
-        );
-        known.sort();
-        known.dedup();
-        match paths(&args.files, &known, &manifests) {
-            Ok(files) => files,
-            Err(errors) => {
-                complain(&errors);
-                return Ok(Exit::Usage);
-            }
-        }
+    let which = match args.all {
+        true => Which::All,
+        false => Which::Named(&args.files),
     };
-    if files.is_empty() {
-        println!("Nothing is held by Windrow.");
-    }
-    let by = who();
-    let markers = Markers::new(&manifests);
-    let mut exit = Exit::Ok;
-    for file in files {
-        let path = marker_of(&file, &found.markers);
-        if is_foreign(&found, &path) {
-            refuse(&file, &path);
-            exit = Exit::Failure;
-            continue;
+    let exit = carry_out(context, &args.reason, |order| {
+        let released = byhand::release(order, which)?;
+        if released.is_empty() {
+            println!("Nothing is held by Windrow.");
         }
-        // The request first: the daemon would put a marker back whose removal nobody explains.
-        request(
-            context,
-            RequestAction::Release,
-            &file,
-            &by,
-            now,
-            &args.reason,
-        )?;
-        match markers.remove(&path) {
-            Ok(MarkerOutcome::Foreign) => {
-                refuse(&file, &path);
-                exit = Exit::Failure;
-            }
-            Ok(MarkerOutcome::Changed) => println!("{file} released by {by}: {}", args.reason),
-            Ok(MarkerOutcome::Unchanged | MarkerOutcome::NoDirectory) => {
-                println!("{file} was not held; recorded, so that it will not be");
-            }
-            Err(error) => {
-                eprintln!("windrow: {file}: {error}");
-                exit = Exit::Failure;
-            }
-        }
-    }
-    if let Err(why) = daemon_runs(context) {
+        Ok(released)
+    })?;
+    if let Err(why) = daemon_runs(context)
+        && exit != Exit::Usage
+    {
         println!("The daemon does not run ({why}); it will learn of this when it starts.");
     }
     Ok(exit)
-}
-
-fn held_by_us(found: &Found) -> Vec<String> {
-    found
-        .markers
-        .iter()
-        .filter(|marker| marker.content.as_deref().and_then(Mark::parse).is_some())
-        .filter_map(|marker| marker.path.strip_suffix(MARKER_SUFFIX))
-        .map(str::to_owned)
-        .collect()
-}
-
-fn is_foreign(found: &Found, path: &str) -> bool {
-    found.markers.iter().any(|marker| {
-        marker.path == path && marker.content.as_deref().and_then(Mark::parse).is_none()
-    })
-}
-
-fn refuse(file: &str, path: &str) {
-    eprintln!(
-        "windrow: {file}: {path} is a marker that Windrow did not make (Harvester makes such markers \
-         during upgrades); it is left alone. If you know that nobody needs it any more, remove it \
-         with rm"
-    );
 }
 
 /// Lifts what may be lifted. Runs when everything else has failed, so nothing here gives up: each
@@ -206,14 +132,13 @@ impl Lift {
                     }
                     // Released stays released, also when the daemon comes back. A spool that cannot be
                     // written keeps nothing from being lifted.
-                    let recorded = request(
-                        context,
-                        RequestAction::Release,
-                        &mark.file,
-                        self.by,
-                        now(),
-                        self.reason,
-                    );
+                    let order = Order {
+                        layout: &context.layout,
+                        by: self.by,
+                        reason: self.reason,
+                        at: now(),
+                    };
+                    let recorded = byhand::request(&order, RequestAction::Release, &mark.file);
                     if let Err(error) = recorded {
                         println!("       not recorded: {error:#}");
                     }

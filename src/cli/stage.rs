@@ -9,9 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::document::{daemon_runs, now};
-use super::manual::{look, marker_of};
 use super::{Context, Exit, complain};
 use crate::act::{MarkerOutcome, Markers};
+use crate::daemon::byhand::{look, marker_of};
 use crate::decide::provisional;
 use crate::files::{self, Durability};
 use crate::manifest::{

@@ -10,6 +10,7 @@
 //!
 //! A tick never waits for RKE2 or the cluster. What a tick could not do is tried again.
 
+pub mod byhand;
 mod clock;
 pub mod gates;
 mod look;

@@ -3,3 +3,4 @@
 pub mod journal;
 pub mod notify;
 pub mod publish;
+pub mod why;

@@ -150,10 +150,14 @@ impl Daemon {
 
     pub(crate) fn next(&self) -> String {
         let mut buffer = [0; 4096];
-        let length = self
-            .socket
-            .recv(&mut buffer)
-            .unwrap_or_else(|error| panic!("the daemon says nothing: {error}\n{}", self.said()));
+        let length = loop {
+            match self.socket.recv(&mut buffer) {
+                Ok(length) => break length,
+                // A child of this process has ended, and a runtime wanted to know.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => panic!("the daemon says nothing: {error}\n{}", self.said()),
+            }
+        };
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     }
 

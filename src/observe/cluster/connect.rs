@@ -12,8 +12,8 @@ use kube::{Client, Config};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
-use super::backoff::{Backoff, spread};
 use super::{ANSWER, Events, interests};
+use crate::backoff::{Backoff, spread};
 use crate::decide::{ClusterEvent, Interests};
 
 /// How often the kubeconfig is looked at: RKE2 writes it anew at every start and when its

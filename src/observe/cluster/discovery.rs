@@ -18,10 +18,10 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use super::ANSWER;
-use super::backoff::spread;
 use super::connect::{Shared, explain};
 use super::follow::Followed;
 use super::interests::Task;
+use crate::backoff::spread;
 use crate::decide::{ClusterEvent, Detail, Interests};
 use crate::manifest::GroupKind;
 use crate::readiness::KindSeen;

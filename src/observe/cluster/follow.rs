@@ -10,8 +10,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::ANSWER;
-use super::backoff::Backoff;
 use super::connect::{Shared, explain};
+use crate::backoff::Backoff;
 use crate::decide::{ClusterEvent, Detail};
 
 /// kube-apiserver ends a watch after so long; it is then taken up where it stood.

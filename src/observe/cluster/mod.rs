@@ -12,7 +12,6 @@
 //! `Unknown` with the reason; it is asked again with growing pauses. A session ends when its
 //! credential is refused or the kubeconfig changes, and the next one reads it anew.
 
-mod backoff;
 mod connect;
 mod discovery;
 mod follow;
@@ -23,9 +22,8 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
-use self::backoff::Backoff;
-pub(in crate::observe) use self::backoff::spread;
 use self::connect::{Credential, End};
+use crate::backoff::Backoff;
 use crate::decide::{ClusterEvent, Interests};
 
 /// How long a request may take. Watches are longer, and are bounded in [`follow`].

@@ -30,7 +30,7 @@ use tokio::task::JoinSet;
 
 pub use world::{Endpoints, Shared, World};
 
-use super::cluster::spread;
+use crate::backoff::spread;
 use crate::decide::{ClusterEvent, Interests, ProbeInterest};
 use crate::readiness::node::{NodeEvent, ProbeOutcome, ProbeSpec, Role, specs};
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 /// The pauses of one thing that is tried again and again.
 #[derive(Debug, Clone)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     first: Duration,
     longest: Duration,
     next: Duration,
 }
 
 impl Backoff {
-    pub(super) fn new(first: Duration, longest: Duration) -> Self {
+    pub(crate) fn new(first: Duration, longest: Duration) -> Self {
         Self {
             first,
             longest,
@@ -22,12 +22,12 @@ impl Backoff {
     }
 
     /// It worked: the next failure starts from the beginning.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.next = self.first;
     }
 
     /// Waits for the next pause.
-    pub(super) async fn wait(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         let pause = self.next;
         self.next = (self.next * 2).min(self.longest);
         tokio::time::sleep(spread(pause)).await;
@@ -35,7 +35,7 @@ impl Backoff {
 }
 
 /// The pause, or up to a quarter less.
-pub(in crate::observe) fn spread(pause: Duration) -> Duration {
+pub(crate) fn spread(pause: Duration) -> Duration {
     // The standard library seeds its hashers at random: enough to spread requests.
     let random = RandomState::new().build_hasher().finish() % 256;
     pause - pause / 1024 * u32::try_from(random).unwrap_or_default()

@@ -1,0 +1,371 @@
+//! What a person says about files, on the command line or over D-Bus: recorded with who and when, and
+//! in force at once on disk.
+//!
+//! The request goes to the daemon's loop through a spool, so that it is kept when the daemon is down;
+//! the marker is created or removed here as well, so that nobody has to wait for the daemon.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use thiserror::Error;
+
+use crate::act::{MarkerOutcome, Markers};
+use crate::decide::{Mark, OnFailure};
+use crate::files;
+use crate::layout::Layout;
+use crate::manifest::{Limits, MARKER_SUFFIX};
+use crate::observe::requests::{Request, RequestAction};
+use crate::observe::scan::{Found, MarkerEntry, ScanResult, Stamps, scan};
+use crate::reasons::Code;
+use crate::report::why::means;
+
+/// Who wants it, why and when; and where.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    /// Where things live, with the data directory that the configuration names.
+    pub layout: &'a Layout,
+    /// Who, as it is recorded.
+    pub by: &'a str,
+    /// Why.
+    pub reason: &'a str,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What became of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Path below the manifests directory.
+    pub file: String,
+    /// What was done, or why it could not be.
+    pub result: Result<Done, String>,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// Windrow's marker hides it.
+    Held,
+    /// Windrow's marker is gone.
+    Released,
+    /// There was no marker; that it is not to be held is recorded.
+    WasNotHeld,
+}
+
+/// Nothing was done.
+#[derive(Debug, Error)]
+pub enum Refused {
+    /// Names that mean nothing in the manifests directory, a line each.
+    #[error("{}", .0.join("; "))]
+    Names(Vec<String>),
+    /// The system's own error.
+    #[error("{0:#}")]
+    System(#[from] anyhow::Error),
+}
+
+/// Which files.
+#[derive(Debug, Clone, Copy)]
+pub enum Which<'a> {
+    /// As a person typed them: paths below the manifests directory, base names, absolute paths.
+    Named(&'a [String]),
+    /// Everything that Windrow holds.
+    All,
+}
+
+/// Holds files: RKE2 does not apply them until they are released.
+///
+/// # Errors
+///
+/// When nothing was done; what became of a single file stands in its outcome.
+pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<Outcome>, Refused> {
+    let manifests = order.layout.manifests();
+    let found = look(&manifests, order.at)?;
+    let known: Vec<String> = found.files.iter().map(|file| file.path.clone()).collect();
+    let files = paths(typed, &known, &manifests).map_err(Refused::Names)?;
+    let markers = Markers::new(&manifests);
+    Ok(files
+        .into_iter()
+        .map(|file| Outcome {
+            result: hold_one(order, &markers, &found, &file),
+            file,
+        })
+        .collect())
+}
+
+fn hold_one(
+    order: &Order<'_>,
+    markers: &Markers,
+    found: &Found,
+    file: &str,
+) -> Result<Done, String> {
+    let path = marker_of(file, &found.markers);
+    let mark = Mark {
+        by: Mark::BY.to_owned(),
+        file: file.to_owned(),
+        code: Code::HeldByHand,
+        why: Code::HeldByHand.say(&[("why", &format!("{} ({})", order.reason, order.by))]),
+        since: order.at,
+        // A person asked for it: no fail-safe knows better.
+        on_failure: OnFailure::Keep,
+        // Whatever the file says now or later is held.
+        digest: String::new(),
+        release: format!("windrow release {file}"),
+    };
+    match markers.create(&path, &mark) {
+        Ok(MarkerOutcome::Foreign) => Err(format!(
+            "{path} is there already and Windrow did not make it (Harvester makes such markers \
+             during upgrades); it is left alone, and RKE2 does not apply the file while it is there"
+        )),
+        Ok(MarkerOutcome::NoDirectory) => Err("its directory is gone".to_owned()),
+        Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => {
+            request(order, RequestAction::Hold, file).map_err(|error| format!("{error:#}"))?;
+            Ok(Done::Held)
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Releases files: RKE2 applies them at its next pass.
+///
+/// # Errors
+///
+/// When nothing was done; what became of a single file stands in its outcome.
+pub fn release(order: &Order<'_>, which: Which<'_>) -> Result<Vec<Outcome>, Refused> {
+    let manifests = order.layout.manifests();
+    let found = look(&manifests, order.at)?;
+    let files = match which {
+        Which::All => held_by_us(&found),
+        Which::Named(typed) => {
+            // A marker may be all that is left of a file.
+            let files = found.files.iter().map(|file| file.path.clone());
+            let mut known: Vec<String> = files.chain(marked(&found)).collect();
+            known.sort();
+            known.dedup();
+            paths(typed, &known, &manifests).map_err(Refused::Names)?
+        }
+    };
+    let markers = Markers::new(&manifests);
+    Ok(files
+        .into_iter()
+        .map(|file| Outcome {
+            result: release_one(order, &markers, &found, &file),
+            file,
+        })
+        .collect())
+}
+
+fn release_one(
+    order: &Order<'_>,
+    markers: &Markers,
+    found: &Found,
+    file: &str,
+) -> Result<Done, String> {
+    let path = marker_of(file, &found.markers);
+    let foreign = || {
+        format!(
+            "{path} is a marker that Windrow did not make (Harvester makes such markers during \
+             upgrades); it is left alone. If you know that nobody needs it any more, remove it with \
+             rm"
+        )
+    };
+    if is_foreign(found, &path) {
+        return Err(foreign());
+    }
+    // The request first: the daemon would put a marker back whose removal nobody explains.
+    request(order, RequestAction::Release, file).map_err(|error| format!("{error:#}"))?;
+    match markers.remove(&path) {
+        Ok(MarkerOutcome::Foreign) => Err(foreign()),
+        Ok(MarkerOutcome::Changed) => Ok(Done::Released),
+        Ok(MarkerOutcome::Unchanged | MarkerOutcome::NoDirectory) => Ok(Done::WasNotHeld),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn marked(found: &Found) -> impl Iterator<Item = String> {
+    let markers = found.markers.iter();
+    markers
+        .filter_map(|marker| marker.path.strip_suffix(MARKER_SUFFIX))
+        .map(str::to_owned)
+}
+
+fn held_by_us(found: &Found) -> Vec<String> {
+    found
+        .markers
+        .iter()
+        .filter(|marker| marker.content.as_deref().and_then(Mark::parse).is_some())
+        .filter_map(|marker| marker.path.strip_suffix(MARKER_SUFFIX))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn is_foreign(found: &Found, path: &str) -> bool {
+    found.markers.iter().any(|marker| {
+        marker.path == path && marker.content.as_deref().and_then(Mark::parse).is_none()
+    })
+}
+
+/// The manifests directory as it is: its files and markers, without their content.
+///
+/// # Errors
+///
+/// When it is not there or cannot be read.
+pub fn look(manifests: &Path, now: Timestamp) -> anyhow::Result<Found> {
+    // Only names are wanted: with this limit no file is read.
+    let limits = Limits {
+        file_bytes: 0,
+        ..Limits::default()
+    };
+    match scan(manifests, &limits, &Stamps::new(), now) {
+        ScanResult::Found(found) => Ok(found),
+        ScanResult::Missing => anyhow::bail!(
+            "{} does not exist: RKE2 has not been started here, or has another data-dir",
+            manifests.display()
+        ),
+        ScanResult::Unreadable { error } => {
+            anyhow::bail!("{} cannot be read: {error}", manifests.display())
+        }
+    }
+}
+
+/// What a person typed, as paths below the manifests directory; every one that means nothing there
+/// is named.
+fn paths(typed: &[String], known: &[String], manifests: &Path) -> Result<Vec<String>, Vec<String>> {
+    let mut paths = Vec::new();
+    let mut errors = Vec::new();
+    for typed in typed {
+        let wanted = inside(typed, manifests).unwrap_or_else(|| typed.clone());
+        let exact: Vec<&String> = known.iter().filter(|path| **path == wanted).collect();
+        let meant: Vec<&String> = if exact.is_empty() {
+            known
+                .iter()
+                .filter(|path| means(&wanted, path, manifests))
+                .collect()
+        } else {
+            exact
+        };
+        match meant[..] {
+            [] => errors.push(format!(
+                "{typed}: no such manifest file below {}",
+                manifests.display()
+            )),
+            [one] => paths.push(one.clone()),
+            // A marker hides its name in every directory: they go together.
+            ref many => paths.extend(many.iter().map(|path| (*path).clone())),
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    if errors.is_empty() {
+        Ok(paths)
+    } else {
+        Err(errors)
+    }
+}
+
+/// A path typed relative to the working directory that leads into the manifests directory.
+fn inside(typed: &str, manifests: &Path) -> Option<String> {
+    let directory = manifests.canonicalize().ok()?;
+    let typed = Path::new(typed);
+    let parent = match typed.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return None,
+    };
+    let path = parent.canonicalize().ok()?.join(typed.file_name()?);
+    Some(path.strip_prefix(&directory).ok()?.to_str()?.to_owned())
+}
+
+/// The path of the marker that hides a file: beside it, unless its name is hidden from elsewhere.
+pub fn marker_of(file: &str, markers: &[MarkerEntry]) -> String {
+    let beside = format!("{file}{MARKER_SUFFIX}");
+    let name = file.rsplit('/').next().unwrap_or(file);
+    if markers.iter().any(|marker| marker.path == beside) {
+        return beside;
+    }
+    markers
+        .iter()
+        .find(|marker| marker.hides == name)
+        .map_or(beside, |marker| marker.path.clone())
+}
+
+/// Lays a request into the daemon's spool.
+///
+/// # Errors
+///
+/// Those of the file system.
+pub fn request(order: &Order<'_>, action: RequestAction, file: &str) -> anyhow::Result<()> {
+    let spool = super::spool(order.layout);
+    files::make_private(&spool)
+        .map_err(|error| anyhow::anyhow!("{} cannot be created: {error}", spool.display()))?;
+    let request = Request {
+        action,
+        file: file.to_owned(),
+        by: order.by.to_owned(),
+        at: order.at,
+        reason: order.reason.to_owned(),
+    };
+    // Requests are taken in the order of their names.
+    let name = format!(
+        "{:020}-{}-{}.json",
+        order.at.as_nanosecond(),
+        std::process::id(),
+        file.replace('/', "%2f")
+    );
+    let text = serde_json::to_string_pretty(&request)? + "\n";
+    files::replace(
+        &spool.join(&name),
+        text.as_bytes(),
+        0o600,
+        files::Durability::Durable,
+    )
+    .map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", spool.join(name).display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_that_means_nothing_is_named() {
+        let known = [
+            "a.yaml".to_owned(),
+            "sub/a.yaml".to_owned(),
+            "b.yaml".to_owned(),
+        ];
+        let typed = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let manifests = Path::new("/nowhere/manifests");
+        assert_eq!(
+            paths(
+                &typed(&["/nowhere/manifests/b.yaml", "b.yaml"]),
+                &known,
+                manifests
+            ),
+            Ok(typed(&["b.yaml"]))
+        );
+        assert_eq!(
+            paths(&typed(&["a.yaml"]), &known, manifests),
+            Ok(typed(&["a.yaml"]))
+        );
+        let errors = paths(&typed(&["x.yaml", "b.yaml", "y.yaml"]), &known, manifests);
+        assert_eq!(errors.unwrap_err().len(), 2);
+    }
+
+    #[test]
+    fn a_name_that_is_hidden_from_another_directory_has_its_marker_there() {
+        let marker = MarkerEntry {
+            path: "other/a.yaml.skip".to_owned(),
+            hides: "a.yaml".to_owned(),
+            content: None,
+        };
+        assert_eq!(
+            marker_of("sub/a.yaml", std::slice::from_ref(&marker)),
+            "other/a.yaml.skip"
+        );
+        assert_eq!(marker_of("b.yaml", &[marker]), "b.yaml.skip");
+    }
+}

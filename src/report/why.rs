@@ -1,0 +1,270 @@
+//! Why a file or an object is as it is: the chain from it down to the root blocker, read from the
+//! status document. Pure; who asks (`windrow why`, D-Bus) only shows it.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::decide::{Blocker, HeldFile, Holder, Status};
+
+/// The answer, as `-o json` prints it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    /// `windrow.dev/v1`
+    pub api_version: &'static str,
+    /// `Why`
+    pub kind: &'static str,
+    /// The files asked about; several when an object is needed by several.
+    pub files: Vec<Explained>,
+}
+
+/// One file and why it is as it is.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explained {
+    /// Path below the manifests directory.
+    pub file: String,
+    /// `held`, `released`, `applied` or `failed`.
+    pub state: &'static str,
+    /// Since when.
+    pub since: Timestamp,
+    /// Why, in a line.
+    pub why: String,
+    /// Who holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Holder>,
+    /// Is it past its deadline and kept on purpose?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub overdue: bool,
+    /// When it will be released even if nothing changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// What it still waits for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<Step>,
+    /// How to release it by hand; absent when there is nothing to release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release: Option<String>,
+}
+
+/// One blocker, and what blocks that.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// What.
+    #[serde(flatten)]
+    pub blocker: Blocker,
+    /// Is it a root: does nothing that is staged stand between it and being met?
+    pub root: bool,
+    /// The file that brings it, when that is held, released or failed itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<Box<Explained>>,
+    /// It has been explained further up: the chain comes back to itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cycle: bool,
+}
+
+/// Explains a file or an object; `None` when the document knows nothing of it. `manifests` is the
+/// manifests directory: files may be asked about by their absolute path.
+pub fn answer(status: &Status, asked: &str, manifests: &Path) -> Option<Answer> {
+    let mut files = files_named(status, asked, manifests);
+    if files.is_empty() {
+        files = files_about(status, asked);
+    }
+    let files: Vec<Explained> = files
+        .iter()
+        .filter_map(|file| explain(status, file, &mut Vec::new()))
+        .collect();
+    (!files.is_empty()).then_some(Answer {
+        api_version: "windrow.dev/v1",
+        kind: "Why",
+        files,
+    })
+}
+
+fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<String> {
+    let staging = &status.staging;
+    let held = staging.held.iter().map(|file| &file.file);
+    let rest = staging
+        .released
+        .iter()
+        .chain(&staging.applied)
+        .map(|file| &file.file);
+    held.chain(rest)
+        .chain(staging.failed.iter().map(|file| &file.file))
+        .filter(|file| means(asked, file, manifests))
+        .cloned()
+        .collect()
+}
+
+/// Held files that have the object, or wait for it.
+fn files_about(status: &Status, asked: &str) -> Vec<String> {
+    let held = &status.staging.held;
+    let having = held.iter().filter(|file| {
+        file.blockers
+            .iter()
+            .any(|blocker| is_object(asked, &blocker.required_by))
+    });
+    let mut files: Vec<String> = having.map(|file| file.file.clone()).collect();
+    if files.is_empty() {
+        let needing = held
+            .iter()
+            .filter(|file| file.blockers.iter().any(|one| is_object(asked, &one.what)));
+        files.extend(needing.map(|file| file.file.clone()));
+    }
+    files
+}
+
+/// Does what a person typed mean this object (`Kind namespace/name`, perhaps with more behind it)?
+fn is_object(asked: &str, object: &str) -> bool {
+    let object = object.strip_prefix("the kind ").unwrap_or(object);
+    let mut words = object.split_whitespace();
+    let kind = words.next().unwrap_or_default();
+    let name = words
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches([',', ':']);
+    let asked: Vec<&str> = asked
+        .split([' ', '/'])
+        .filter(|part| !part.is_empty())
+        .collect();
+    let parts: Vec<&str> = std::iter::once(kind)
+        .chain(name.split('/'))
+        .filter(|part| !part.is_empty())
+        .collect();
+    if let [one] = asked[..] {
+        return parts.last() == Some(&one);
+    }
+    asked.len() == parts.len()
+        && asked
+            .iter()
+            .zip(&parts)
+            .enumerate()
+            .all(|(position, (asked, part))| match position {
+                0 => asked.eq_ignore_ascii_case(part),
+                _ => asked == part,
+            })
+}
+
+fn explain(status: &Status, file: &str, above: &mut Vec<String>) -> Option<Explained> {
+    let staging = &status.staging;
+    let plain = |state, since, why: String| Explained {
+        file: file.to_owned(),
+        state,
+        since,
+        why,
+        by: None,
+        overdue: false,
+        deadline: None,
+        waits_for: Vec::new(),
+        release: None,
+    };
+    if let Some(held) = staging.held.iter().find(|one| one.file == file) {
+        return Some(explain_held(status, held, above));
+    }
+    if let Some(failed) = staging.failed.iter().find(|one| one.file == file) {
+        let why = format!(
+            "RKE2 cannot apply it: {}: {}",
+            failed.reason, failed.message
+        );
+        return Some(plain("failed", failed.since, why));
+    }
+    if let Some(one) = staging.released.iter().find(|one| one.file == file) {
+        let why = "RKE2 applies it at its next pass, within some 15 s".to_owned();
+        return Some(plain("released", one.since, why));
+    }
+    let one = staging.applied.iter().find(|one| one.file == file)?;
+    Some(plain(
+        "applied",
+        one.since,
+        "RKE2 has applied it".to_owned(),
+    ))
+}
+
+fn explain_held(status: &Status, held: &HeldFile, above: &mut Vec<String>) -> Explained {
+    above.push(held.file.clone());
+    let waits_for = held
+        .blockers
+        .iter()
+        .map(|blocker| {
+            let bringer = blocker.brought_by.as_deref();
+            let cycle = bringer.is_some_and(|file| above.iter().any(|one| one == file));
+            let because = match bringer {
+                Some(file) if !cycle => explain(status, file, above)
+                    .filter(|one| one.state != "applied")
+                    .map(Box::new),
+                _ => None,
+            };
+            Step {
+                root: because.is_none() && !cycle,
+                blocker: blocker.clone(),
+                because,
+                cycle,
+            }
+        })
+        .collect();
+    above.pop();
+    let ours = held.by == Holder::Windrow;
+    Explained {
+        file: held.file.clone(),
+        state: "held",
+        since: held.since,
+        why: held.why.clone(),
+        by: Some(held.by),
+        overdue: held.overdue,
+        deadline: held.deadline,
+        waits_for,
+        release: ours.then(|| format!("windrow release {}", held.file)),
+    }
+}
+
+/// Does what a person typed mean this file (a path below `manifests`)? Its path, its base name, and
+/// its absolute path do.
+pub fn means(typed: &str, file: &str, manifests: &Path) -> bool {
+    typed == file
+        || file.rsplit('/').next() == Some(typed)
+        || Path::new(typed).strip_prefix(manifests) == Ok(Path::new(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_meant_by_its_path_its_name_and_its_absolute_path() {
+        let manifests = Path::new("/m");
+        assert!(means("a/b.yaml", "a/b.yaml", manifests));
+        assert!(means("b.yaml", "a/b.yaml", manifests));
+        assert!(means("/m/a/b.yaml", "a/b.yaml", manifests));
+        assert!(!means("a", "a/b.yaml", manifests));
+        assert!(!means(".yaml", "a/b.yaml", manifests));
+        assert!(!means("/n/b.yaml", "a/b.yaml", manifests));
+    }
+
+    #[test]
+    fn an_object_is_meant_in_every_way_that_people_write_it() {
+        let object = "VirtualMachine shop/till, line 3";
+        for asked in [
+            "VirtualMachine/shop/till",
+            "virtualmachine shop/till",
+            "VirtualMachine shop till",
+            "till",
+        ] {
+            assert!(is_object(asked, object), "{asked}");
+        }
+        for asked in [
+            "shop",
+            "VirtualMachine/till",
+            "Secret/shop/till",
+            "VirtualMachine/x/till",
+        ] {
+            assert!(!is_object(asked, object), "{asked}");
+        }
+        assert!(is_object(
+            "VirtualMachine.kubevirt.io",
+            "the kind VirtualMachine.kubevirt.io"
+        ));
+    }
+}
