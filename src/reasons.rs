@@ -314,6 +314,14 @@ reasons! {
             "{path} does not exist yet"
             "Normal before RKE2's first start."
             "56a0c0270b3541f1aa3458d9bd172999";
+        OutletServed "outlet-served" Info
+            "{outlet} is served: {what}"
+            "Nothing to do."
+            "a59d27527133455db3e94207d91beae2";
+        OutletDown "outlet-down" Warning
+            "{outlet} is not served: {why}"
+            "The node is as it was; only this outlet is missing. Windrow tries again by itself."
+            "bde7014073f847c8bda9b550e6e1a6d0";
         ConfigurationInvalid "configuration-invalid" Error
             "the configuration has errors: {why}"
             "`windrow config check` names file and line. The last good configuration, or the default, stays in force."

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::{Context, Exit};
 use crate::act::Lock;
 use crate::daemon::gates::Keeper;
+use crate::daemon::outlets;
 use crate::daemon::sandbox::{Ends, Sandbox, lay_out};
 use crate::daemon::{Clock, Daemon, Signals, link};
 use crate::decide::Event;
@@ -74,6 +75,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     tokio::spawn(probes::probe(world, interests.clone(), events.clone()));
     tokio::spawn(cluster::observe(kubeconfig, interests, events));
     tokio::spawn(keeper.run());
+    outlets::open(daemon.root().clone(), daemon.status());
     let (_running, stop) = watch::channel(false);
     daemon.run(signals, stop).await;
     Ok(Exit::Ok)

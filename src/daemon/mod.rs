@@ -14,6 +14,7 @@ pub mod byhand;
 mod clock;
 pub mod gates;
 mod look;
+pub mod outlets;
 mod requests;
 pub mod sandbox;
 mod tick;

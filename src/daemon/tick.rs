@@ -124,6 +124,11 @@ impl Daemon {
         self.publisher.subscribe()
     }
 
+    /// Where things live, with RKE2's default data directory.
+    pub fn root(&self) -> &Layout {
+        &self.root
+    }
+
     /// Where things live, with the data directory that the configuration names.
     pub fn layout(&self) -> &Layout {
         &self.layout

@@ -1,5 +1,6 @@
 //! What the node is told to be: one file per outlet, all fed from one [`crate::decide::Status`].
 
+pub mod dbus;
 pub mod journal;
 pub mod notify;
 pub mod publish;

@@ -89,38 +89,41 @@ fn stands_as(last: &Status, status: &Status) -> bool {
     last.readiness == status.readiness && last.phase == status.phase
 }
 
+/// A status for tests.
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(super) fn sample(message: &str) -> Status {
     use crate::decide::{Phase, Readiness, Role, StagingStatus, StatusReason, Versions};
     use crate::reasons::Code;
 
-    fn status(message: &str) -> Status {
-        Status {
-            api_version: "windrow.dev/v1".to_owned(),
-            kind: "Status".to_owned(),
-            generation: 0,
-            readiness: Readiness::SettingUp,
-            phase: Phase::Staging,
-            since: Timestamp::UNIX_EPOCH,
-            reason: StatusReason {
-                code: Code::Staging,
-                message: message.to_owned(),
-            },
-            summary: message.to_owned(),
-            platform: None,
-            role: Role::Unknown,
-            phases: Vec::new(),
-            pace: None,
-            transition: None,
-            staging: StagingStatus::default(),
-            probes: Vec::new(),
-            findings: Vec::new(),
-            gates: None,
-            versions: Versions::default(),
-            writer: None,
-        }
+    Status {
+        api_version: "windrow.dev/v1".to_owned(),
+        kind: "Status".to_owned(),
+        generation: 0,
+        readiness: Readiness::SettingUp,
+        phase: Phase::Staging,
+        since: Timestamp::UNIX_EPOCH,
+        reason: StatusReason {
+            code: Code::Staging,
+            message: message.to_owned(),
+        },
+        summary: message.to_owned(),
+        platform: None,
+        role: Role::Unknown,
+        phases: Vec::new(),
+        pace: None,
+        transition: None,
+        staging: StagingStatus::default(),
+        probes: Vec::new(),
+        findings: Vec::new(),
+        gates: None,
+        versions: Versions::default(),
+        writer: None,
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn the_committed_schema_is_that_of_the_document() {
@@ -146,14 +149,14 @@ mod tests {
         let path = directory.path().join("windrow/status.json");
         let read = || -> Status { serde_json::from_slice(&fs::read(&path).unwrap()).unwrap() };
         let mut publisher = Publisher::new(path.clone(), None);
-        assert!(publisher.publish(status("a"), at(1)).unwrap());
-        assert!(!publisher.publish(status("a"), at(2)).unwrap(), "only time");
-        assert!(publisher.publish(status("b"), at(3)).unwrap());
+        assert!(publisher.publish(sample("a"), at(1)).unwrap());
+        assert!(!publisher.publish(sample("a"), at(2)).unwrap(), "only time");
+        assert!(publisher.publish(sample("b"), at(3)).unwrap());
         assert_eq!(read().generation, 2);
         assert_eq!(read().since, at(1), "readiness and phase are as they were");
 
         let mut publisher = Publisher::new(path.clone(), None);
-        assert!(publisher.publish(status("b"), at(4)).unwrap());
+        assert!(publisher.publish(sample("b"), at(4)).unwrap());
         assert_eq!(read().generation, 3);
     }
 
@@ -164,10 +167,10 @@ mod tests {
         fs::write(directory.path().join("windrow"), "").unwrap();
         let mut publisher = Publisher::new(path.clone(), None);
         let follower = publisher.subscribe();
-        assert!(publisher.publish(status("a"), at(1)).is_err());
+        assert!(publisher.publish(sample("a"), at(1)).is_err());
         assert!(follower.borrow().is_some(), "the watch has it");
         fs::remove_file(directory.path().join("windrow")).unwrap();
-        assert!(!publisher.publish(status("a"), at(2)).unwrap());
+        assert!(!publisher.publish(sample("a"), at(2)).unwrap());
         assert!(path.exists());
     }
 }

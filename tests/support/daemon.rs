@@ -173,6 +173,25 @@ impl Daemon {
         panic!("in vain: {what}\n{}", self.said());
     }
 
+    /// Looks until it is so, without waiting for notifications: for tests that are busy elsewhere in
+    /// between, while a daemon with a watchdog would wait for somebody to read its pings.
+    pub(crate) fn eventually(&self, what: &str, mut so: impl FnMut() -> bool) {
+        let (_nobody, pause) = std::sync::mpsc::channel::<()>();
+        let deadline = std::time::Instant::now() + DEADLINE;
+        while !so() {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "in vain: {what}\n{}",
+                self.said()
+            );
+            self.socket.set_nonblocking(true).unwrap();
+            let mut buffer = [0; 4096];
+            while self.socket.recv(&mut buffer).is_ok() {}
+            self.socket.set_nonblocking(false).unwrap();
+            let _ = pause.recv_timeout(Duration::from_millis(20));
+        }
+    }
+
     /// Waits for so many more ticks.
     pub(crate) fn ticks(&self, number: usize) {
         for _ in 0..number {

@@ -115,6 +115,10 @@ impl Builder {
             .unit_of("systemd/windrow.service")
             .copy("systemd/failsafe", "/usr/lib/windrow/failsafe")
             .copy(
+                "config/dbus/dev.windrow.Agent1.conf",
+                "/usr/share/dbus-1/system.d/dev.windrow.Agent1.conf",
+            )
+            .copy(
                 "systemd/rke2-.service.d/50-windrow-gates.conf",
                 "/usr/lib/systemd/system/rke2-.service.d/50-windrow-gates.conf",
             )

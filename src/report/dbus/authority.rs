@@ -1,0 +1,110 @@
+//! May this caller do it? root may; everybody else if PolicyKit says so. Where there is no PolicyKit,
+//! nobody else may.
+
+use std::collections::HashMap;
+
+use nix::unistd::{Uid, User};
+use zbus::message::{Flags, Header};
+use zbus::{Connection, Variant, fdo};
+
+use super::Verb;
+
+const BUS: &str = "org.freedesktop.DBus";
+const BUS_PATH: &str = "/org/freedesktop/DBus";
+const POLICY_KIT: &str = "org.freedesktop.PolicyKit1";
+const AUTHORITY_PATH: &str = "/org/freedesktop/PolicyKit1/Authority";
+const AUTHORITY: &str = "org.freedesktop.PolicyKit1.Authority";
+/// `AllowUserInteraction` of CheckAuthorization: somebody may be asked for a password.
+const ASK_THE_USER: u32 = 1;
+
+/// Who calls, as the bus knows it.
+pub(super) struct Caller<'c> {
+    connection: &'c Connection,
+    /// Its unique name.
+    name: String,
+    uid: Uid,
+    /// Does it have somebody who can be asked for a password?
+    interactive: bool,
+}
+
+impl<'c> Caller<'c> {
+    pub(super) async fn of(connection: &'c Connection, header: &Header<'_>) -> fdo::Result<Self> {
+        let name = header
+            .sender()
+            .ok_or_else(|| fdo::Error::AccessDenied("the caller has no name".to_owned()))?
+            .to_string();
+        let answer = connection
+            .call_method(
+                Some(BUS),
+                BUS_PATH,
+                Some(BUS),
+                "GetConnectionUnixUser",
+                &name.as_str(),
+            )
+            .await;
+        let uid: u32 = answer
+            .and_then(|answer| answer.body().deserialize())
+            .map_err(|error| {
+                fdo::Error::AccessDenied(format!("the bus does not tell who calls: {error}"))
+            })?;
+        let flags = header.primary().flags();
+        Ok(Self {
+            connection,
+            name,
+            uid: Uid::from_raw(uid),
+            interactive: flags.contains(Flags::ALLOW_INTERACTIVE_AUTH),
+        })
+    }
+
+    /// Who it is, as it is recorded, when it may.
+    pub(super) async fn may(self, verb: Verb) -> fdo::Result<String> {
+        let action = action(verb);
+        if !self.uid.is_root() {
+            self.ask_policy_kit(action).await?;
+        }
+        Ok(self.who())
+    }
+
+    async fn ask_policy_kit(&self, action: &str) -> fdo::Result<()> {
+        let details = HashMap::from([("name", Variant::from(self.name.as_str()))]);
+        let subject = ("system-bus-name", details);
+        let flags = if self.interactive { ASK_THE_USER } else { 0 };
+        let nothing = HashMap::<&str, &str>::new();
+        let answer = self
+            .connection
+            .call_method(
+                Some(POLICY_KIT),
+                AUTHORITY_PATH,
+                Some(AUTHORITY),
+                "CheckAuthorization",
+                &(subject, action, nothing, flags, ""),
+            )
+            .await;
+        let answer: Result<(bool, bool, HashMap<String, String>), _> =
+            answer.and_then(|answer| answer.body().deserialize());
+        match answer {
+            Ok((true, ..)) => Ok(()),
+            Ok((false, challenge, _)) => Err(fdo::Error::AccessDenied(match challenge {
+                true => format!("{action} needs an administrator's password: call interactively"),
+                false => format!("{action} is not allowed to {}", self.who()),
+            })),
+            Err(error) => Err(fdo::Error::AccessDenied(format!(
+                "{action} is allowed to root alone: PolicyKit cannot be asked: {error}"
+            ))),
+        }
+    }
+
+    fn who(&self) -> String {
+        let user = User::from_uid(self.uid).ok().flatten();
+        let name = user.map_or_else(|| format!("uid {}", self.uid), |user| user.name);
+        format!("{name} over D-Bus")
+    }
+}
+
+/// The action of `dev.windrow.policy`.
+fn action(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Hold => "dev.windrow.hold",
+        Verb::Release => "dev.windrow.release",
+    }
+}

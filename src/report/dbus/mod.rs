@@ -1,0 +1,165 @@
+//! D-Bus: the status as properties of `dev.windrow.Agent1` on the system bus, and the verbs for hands
+//! as its methods.
+//!
+//! ```text
+//!   no bus ── connect, take the name ──> served ── the bus goes away ──┐
+//!     ^                                                                │
+//!     └──────────────────────── pause, up to 30 s ─────────────────────┘
+//! ```
+//!
+//! The bus may come up after Windrow and may go away: nothing waits for it, and nothing fails
+//! without it. Who may call the verbs is asked in `authority`.
+
+mod agent;
+mod authority;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use zbus::fdo::Properties;
+use zbus::names::InterfaceName;
+use zbus::object_server::SignalEmitter;
+use zbus::{Connection, connection};
+
+use self::agent::{Agent, Face};
+use super::journal;
+use crate::backoff::Backoff;
+use crate::decide::{Event, Status};
+use crate::reasons::Code;
+
+/// The name on the bus, and of the interface.
+pub const NAME: &str = "dev.windrow.Agent1";
+/// Where the object is.
+pub const PATH: &str = "/dev/windrow/Agent1";
+
+/// Longest wait for a bus that takes the connection and says nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// First and longest pause between two tries.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// A verb for hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Keep files from RKE2.
+    Hold,
+    /// Let RKE2 apply files.
+    Release,
+}
+
+/// What the bus may ask the daemon for. The calls may block: they are made on a thread of their own.
+pub trait Desk: Send + Sync + 'static {
+    /// Why a file or an object is as it is, as JSON; `None` when nothing is known of it.
+    fn why(&self, status: &Status, what: &str) -> Option<String>;
+
+    /// Carries a verb out for `by`. The files it was done to.
+    ///
+    /// # Errors
+    ///
+    /// In a line, what was not done and why.
+    fn order(
+        &self,
+        verb: Verb,
+        files: &[String],
+        by: &str,
+        reason: &str,
+    ) -> Result<Vec<String>, String>;
+}
+
+/// Serves the status until nobody publishes it any more. `address` is another bus than the system's.
+pub async fn serve(
+    address: Option<String>,
+    desk: Arc<dyn Desk>,
+    mut status: watch::Receiver<Option<Arc<Status>>>,
+) {
+    let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
+    let mut told = None;
+    loop {
+        let agent = Agent::new(status.clone(), desk.clone());
+        let why = match connect(address.as_deref(), agent).await {
+            Ok(connection) => {
+                backoff.reset();
+                told = None;
+                tell(Code::OutletServed, "what", NAME);
+                let Some(why) = follow(&connection, &mut status).await else {
+                    return;
+                };
+                why
+            }
+            Err(why) => why,
+        };
+        // A bus that is not there is told of once, however often it is tried.
+        if told.as_ref() != Some(&why) {
+            tell(Code::OutletDown, "why", &why);
+            told = Some(why);
+        }
+        tokio::select! {
+            () = backoff.wait() => {}
+            () = gone(&mut status) => return,
+        }
+    }
+}
+
+async fn connect(address: Option<&str>, agent: Agent) -> Result<Connection, String> {
+    let builder = match address {
+        Some(address) => connection::Builder::address(address),
+        None => connection::Builder::system(),
+    };
+    let connection = builder
+        .serve_at(PATH, agent)
+        .name(NAME)
+        .allow_name_replacements(false)
+        .replace_existing_names(false)
+        .build();
+    match tokio::time::timeout(PATIENCE, connection).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(zbus::Error::NameTaken)) => Err(format!("another process has the bus name {NAME}")),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("the bus does not answer".to_owned()),
+    }
+}
+
+/// Tells of every change until the bus is gone; why it is. `None` when there will be no change.
+async fn follow(
+    connection: &Connection,
+    status: &mut watch::Receiver<Option<Arc<Status>>>,
+) -> Option<String> {
+    let mut shown = Face::of(status.borrow_and_update().as_deref());
+    loop {
+        tokio::select! {
+            changed = status.changed() => changed.ok()?,
+            () = connection.closed() => return Some("the bus has gone away".to_owned()),
+        }
+        let face = Face::of(status.borrow_and_update().as_deref());
+        if let Err(error) = announce(connection, &shown, &face).await {
+            return Some(error.to_string());
+        }
+        shown = face;
+    }
+}
+
+/// One signal for all properties that have changed.
+async fn announce(connection: &Connection, before: &Face, now: &Face) -> zbus::Result<()> {
+    let changed = now.differs_from(before);
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let emitter = SignalEmitter::new(connection, PATH)?;
+    let interface = InterfaceName::try_from(NAME)?;
+    Properties::properties_changed(&emitter, interface, changed, Cow::Borrowed(&[])).await
+}
+
+async fn gone(status: &mut watch::Receiver<Option<Arc<Status>>>) {
+    while status.changed().await.is_ok() {}
+}
+
+fn tell(code: Code, field: &str, value: &str) {
+    journal::tell(&Event {
+        code,
+        file: None,
+        message: code.say(&[("outlet", "D-Bus"), (field, value)]),
+    });
+}

@@ -1,0 +1,28 @@
+use super::*;
+use crate::decide::{Phase, Readiness};
+use crate::report::publish::sample;
+
+#[test]
+fn only_properties_that_differ_are_announced() {
+    let mut status = sample("a");
+    let before = Face::of(Some(&status));
+    assert!(before.differs_from(&before).is_empty());
+    status.generation += 1;
+    status.readiness = Readiness::Ready;
+    status.phase = Phase::Rke2Installed;
+    let now = Face::of(Some(&status));
+    let changed = now.differs_from(&before);
+    let mut names: Vec<&str> = changed.keys().copied().collect();
+    names.sort_unstable();
+    assert_eq!(names, ["Generation", "Phase", "Readiness"]);
+    assert_eq!(changed["Readiness"], "Ready".into());
+    assert_eq!(changed["Phase"], "rke2-installed".into());
+}
+
+#[test]
+fn without_a_status_nothing_is_claimed() {
+    let face = Face::of(None);
+    let unknown = face.differs_from(&Face::default());
+    assert_eq!(unknown.len(), 1);
+    assert_eq!(unknown["Readiness"], "Unknown".into());
+}
