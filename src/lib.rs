@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod act;
+pub mod archive;
 mod backoff;
 pub mod cli;
 mod console;
@@ -15,12 +16,14 @@ pub mod decide;
 pub mod files;
 pub mod gates;
 pub mod harvester;
+pub mod kubeconfig;
 pub mod layout;
 pub mod manifest;
 pub mod observe;
 pub mod plan;
 pub mod readiness;
 pub mod reasons;
+pub mod redact;
 pub mod render;
 pub mod report;
 pub mod rke2;

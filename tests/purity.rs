@@ -15,6 +15,7 @@ const PURE: &[&str] = &[
     "harvester",
     "decide",
     "simulate",
+    "redact",
     "reasons.rs",
     "layout.rs",
 ];

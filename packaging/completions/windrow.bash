@@ -40,6 +40,9 @@ _windrow() {
             windrow,release)
                 cmd="windrow__subcmd__release"
                 ;;
+            windrow,report)
+                cmd="windrow__subcmd__report"
+                ;;
             windrow,run)
                 cmd="windrow__subcmd__run"
                 ;;
@@ -121,6 +124,9 @@ _windrow() {
             windrow__subcmd__help,release)
                 cmd="windrow__subcmd__help__subcmd__release"
                 ;;
+            windrow__subcmd__help,report)
+                cmd="windrow__subcmd__help__subcmd__report"
+                ;;
             windrow__subcmd__help,run)
                 cmd="windrow__subcmd__help__subcmd__run"
                 ;;
@@ -158,7 +164,7 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version run plan status why wait console stage hold release gates config cleanup help"
+            opts="-h -V --root --help --version run plan status why wait console stage hold release gates config cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -496,7 +502,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="run plan status why wait console stage hold release gates config cleanup help"
+            opts="run plan status why wait console stage hold release gates config cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -691,6 +697,20 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windrow__subcmd__help__subcmd__report)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windrow__subcmd__help__subcmd__run)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -825,6 +845,36 @@ _windrow() {
             fi
             case "${prev}" in
                 --reason)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__report)
+            opts="-o -h --output --with-manifests --timeout --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -111,6 +111,11 @@ struct ErrorReport {
     message: String,
 }
 
+/// The same as a value, for the archive of `windrow report`.
+pub(super) fn json(loaded: &Loaded) -> serde_json::Value {
+    serde_json::json!(report(loaded))
+}
+
 fn report(loaded: &Loaded) -> Report {
     Report {
         api_version: "windrow.dev/v1",

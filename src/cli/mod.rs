@@ -14,6 +14,7 @@ mod inputs;
 mod manual;
 mod plan;
 mod release;
+mod report;
 mod run;
 mod stage;
 mod status;
@@ -68,6 +69,7 @@ enum Verb {
     Gates(gates::Args),
     Config(config::Args),
     Cleanup(cleanup::Args),
+    Report(report::Args),
 }
 
 impl Verb {
@@ -85,6 +87,7 @@ impl Verb {
             Verb::Gates(args) => gates::run(args, context),
             Verb::Config(args) => config::run(args, context),
             Verb::Cleanup(args) => cleanup::run(args, context),
+            Verb::Report(args) => report::run(args, context),
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::observe::platform::detect;
 use crate::plan::{Plan, examine, link};
 use crate::reasons::Severity;
 use crate::render;
-use crate::rules::Platform;
+use crate::rules::{Platform, RuleSet};
+use crate::settings::Loaded;
 
 /// Show offline what would be held, in which order, and why
 #[derive(Debug, clap::Args)]
@@ -57,21 +58,15 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let loaded = context.settings();
     let limits = &loaded.settings.staging.limits;
     let on_node = args.paths.is_empty();
-    let Inputs {
-        files,
-        harvester,
-        preset,
-        findings,
-        errors,
-    } = match on_node {
+    let inputs = match on_node {
         true => inputs::node(context, limits),
         false => inputs::gather(&args.paths, limits),
     };
-    if !errors.is_empty() {
-        complain(&errors);
+    if !inputs.errors.is_empty() {
+        complain(&inputs.errors);
         return Ok(Exit::Usage);
     }
-    let (rules, errors) = inputs::rules(&loaded, &args.rules, preset);
+    let (rules, errors) = inputs::rules(&loaded, &args.rules, inputs.preset);
     if !errors.is_empty() {
         complain(&errors);
         return Ok(Exit::Configuration);
@@ -79,17 +74,37 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let platform = args
         .platform
         .map(Platform::from)
-        .or(harvester.then_some(Platform::Harvester))
+        .or(inputs.harvester.then_some(Platform::Harvester))
         .or(loaded.settings.platform)
         .or_else(|| on_node.then(|| detect(&context.layout)).flatten());
-    let examined: Vec<_> = files
-        .into_iter()
-        .map(|file| Arc::new(examine(&file.manifest, file.shown, &rules, platform)))
-        .collect();
-    let mut plan = link(&examined, &rules, platform);
-    plan.findings.splice(0..0, findings);
+    let plan = of(inputs, &rules, platform);
     print(&plan, args.output)?;
     Ok(exit_of(&plan))
+}
+
+/// The plan of the node's own manifests directory, which was gathered.
+pub(super) fn of_node(
+    context: &Context,
+    loaded: &Loaded,
+    inputs: Inputs,
+) -> Result<Plan, Vec<String>> {
+    let (rules, errors) = inputs::rules(loaded, &[], inputs.preset);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let platform = loaded.settings.platform.or_else(|| detect(&context.layout));
+    Ok(of(inputs, &rules, platform))
+}
+
+fn of(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> Plan {
+    let examined: Vec<_> = inputs
+        .files
+        .into_iter()
+        .map(|file| Arc::new(examine(&file.manifest, file.shown, rules, platform)))
+        .collect();
+    let mut plan = link(&examined, rules, platform);
+    plan.findings.splice(0..0, inputs.findings);
+    plan
 }
 
 fn print(plan: &Plan, output: Output) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 /// Decodes standard base64 with padding. Line breaks in it do not count.
-pub(super) fn base64(text: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn base64(text: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let mut group = 0u32;
     let mut filled = 0;

@@ -21,6 +21,7 @@ pub mod yaml;
 
 pub use addon::{MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name};
 pub use digest::sha256_hex;
+pub(crate) use encoding::base64;
 pub use node::{Entry, Node, Value};
 pub use object::{GroupKind, Object, ObjectRef};
 pub(crate) use read::nodes;

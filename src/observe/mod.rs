@@ -2,6 +2,7 @@
 //! They decide nothing and change nothing.
 
 pub mod cluster;
+pub mod collect;
 pub mod files;
 pub mod platform;
 pub mod probes;

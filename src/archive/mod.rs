@@ -1,0 +1,236 @@
+//! The archive that `windrow report` writes and that can be looked at elsewhere: a `tar.gz` with an
+//! index. `docs/report.md` is its layout, which is a promise.
+//!
+//! What was collected goes in as it was found and comes out without its secrets: there is no way into
+//! the archive past the redactor.
+
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use read::{Archive, ReadError};
+
+use crate::redact::{Learner, REDACTED, Redactor};
+
+/// The index's name in the archive.
+pub const INDEX: &str = "report.json";
+
+/// The index, `apiVersion: windrow.dev/v1`, `kind: Report`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Index {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `Report`
+    pub kind: String,
+    /// When it was made.
+    pub created: Timestamp,
+    /// The node's host name.
+    pub host: String,
+    /// The Windrow that made it.
+    pub windrow: String,
+    /// Everything that is in it, in order.
+    pub files: Vec<IndexEntry>,
+    /// What was looked for and could not be had, and why.
+    pub missing: Vec<Missing>,
+    /// How often `[redacted]` stands in it.
+    pub redacted: usize,
+}
+
+/// One file of the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IndexEntry {
+    /// Path in the archive, below its one directory.
+    pub path: String,
+    /// What it is.
+    pub what: String,
+    /// Where it was had: a path on the node, a command, a request.
+    pub source: String,
+    /// Size in bytes.
+    pub bytes: usize,
+    /// Was it cut off at a limit?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// Something that could not be had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Missing {
+    /// What.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+/// One thing that was collected, with its secrets.
+#[derive(Debug)]
+pub struct Item {
+    /// Path in the archive.
+    pub path: String,
+    /// What it is.
+    pub what: String,
+    /// Where it was had.
+    pub source: String,
+    /// What was found.
+    pub content: Content,
+    /// Was it cut off at a limit?
+    pub truncated: bool,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub enum Content {
+    /// Text of any kind.
+    Text(String),
+    /// JSON, or YAML that was read; written as JSON.
+    Tree(Value),
+    /// Several of them, as documents of one file.
+    Trees(Vec<Value>),
+}
+
+/// Everything that was collected.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// What was found.
+    pub items: Vec<Item>,
+    /// What could not be had.
+    pub missing: Vec<Missing>,
+    /// Secrets of files that are not in the archive themselves.
+    pub learner: Learner,
+}
+
+impl Collected {
+    /// Notes something that could not be had.
+    pub fn missing(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.missing.push(Missing {
+            what: what.into(),
+            why: why.into(),
+        });
+    }
+}
+
+/// Whose archive it is.
+#[derive(Debug, Clone)]
+pub struct Head {
+    /// The node's host name.
+    pub host: String,
+    /// When it is made.
+    pub created: Timestamp,
+}
+
+impl Head {
+    /// The name of the archive and of its one directory: host and time.
+    pub fn name(&self) -> String {
+        let host: String = self
+            .host
+            .chars()
+            .map(|one| match one {
+                'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => one,
+                _ => '-',
+            })
+            .collect();
+        let host = host.trim_matches(['.', '-']);
+        let host = if host.is_empty() { "node" } else { host };
+        let time = self.created.strftime("%Y%m%dT%H%M%SZ");
+        format!("windrow-report-{host}-{time}")
+    }
+}
+
+/// Writes the archive. Everything is learned from before anything is written.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn pack(mut collected: Collected, head: &Head, out: impl Write) -> io::Result<Index> {
+    for item in &collected.items {
+        match &item.content {
+            Content::Text(text) => collected.learner.text(text),
+            Content::Tree(tree) => collected.learner.value(tree),
+            Content::Trees(trees) => trees.iter().for_each(|tree| collected.learner.value(tree)),
+        }
+    }
+    let redactor = collected.learner.redactor();
+    let mut archive = tar::Builder::new(GzEncoder::new(out, Compression::default()));
+    let mut index = Index {
+        api_version: "windrow.dev/v1".to_owned(),
+        kind: "Report".to_owned(),
+        created: head.created,
+        host: head.host.clone(),
+        windrow: env!("CARGO_PKG_VERSION").to_owned(),
+        files: Vec::new(),
+        missing: collected
+            .missing
+            .into_iter()
+            .map(|missing| Missing {
+                what: redactor.text(&missing.what),
+                why: redactor.text(&missing.why),
+            })
+            .collect(),
+        redacted: 0,
+    };
+    let mut packed = Vec::with_capacity(collected.items.len());
+    for item in collected.items {
+        let text = shown(&item.content, &redactor);
+        index.redacted += text.matches(REDACTED).count();
+        let path = redactor.text(&item.path);
+        index.files.push(IndexEntry {
+            path: path.clone(),
+            what: redactor.text(&item.what),
+            source: redactor.text(&item.source),
+            bytes: text.len(),
+            truncated: item.truncated,
+        });
+        packed.push((path, text));
+    }
+    // The index comes first: a reader need not unpack everything to see what there is.
+    let mut own = serde_json::to_string_pretty(&index)?;
+    own.push('\n');
+    append(&mut archive, head, INDEX, &own)?;
+    for (path, text) in packed {
+        append(&mut archive, head, &path, &text)?;
+    }
+    archive.into_inner()?.finish()?.flush()?;
+    Ok(index)
+}
+
+fn shown(content: &Content, redactor: &Redactor) -> String {
+    let tree = |tree: &Value| -> String {
+        // A tree of strings can always be written.
+        serde_json::to_string_pretty(&redactor.value(tree)).unwrap_or_default() + "\n"
+    };
+    match content {
+        Content::Text(text) => redactor.text(text),
+        Content::Tree(one) => tree(one),
+        Content::Trees(several) => several.iter().map(tree).collect::<Vec<_>>().join("---\n"),
+    }
+}
+
+fn append(
+    archive: &mut tar::Builder<impl Write>,
+    head: &Head,
+    path: &str,
+    text: &str,
+) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(text.len() as u64);
+    header.set_mode(0o600);
+    header.set_mtime(u64::try_from(head.created.as_second()).unwrap_or_default());
+    header.set_entry_type(tar::EntryType::Regular);
+    let path = format!("{}/{path}", head.name());
+    archive.append_data(&mut header, path, text.as_bytes())
+}
+
+/// Where the objects of a kind lie. The core group, which has no name, is called `core`.
+pub fn objects_path(group: &str, kind: &str) -> String {
+    let group = if group.is_empty() { "core" } else { group };
+    format!("cluster/{group}_{kind}.json")
+}

@@ -1,0 +1,135 @@
+use std::fs;
+
+use serde_json::json;
+
+use super::*;
+
+fn head() -> Head {
+    Head {
+        host: "n1.example".to_owned(),
+        created: "2026-11-21T20:15:00Z".parse().unwrap(),
+    }
+}
+
+fn item(path: &str, content: Content) -> Item {
+    Item {
+        path: path.to_owned(),
+        what: "a thing".to_owned(),
+        source: "/somewhere".to_owned(),
+        content,
+        truncated: false,
+    }
+}
+
+fn packed(collected: Collected) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    pack(collected, &head(), &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn the_committed_schema_is_that_of_the_index() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/report.schema.json");
+    let schema = serde_json::to_string_pretty(&schemars::schema_for!(Index)).unwrap() + "\n";
+    if std::env::var_os("WINDROW_UPDATE").is_some() {
+        fs::write(path, &schema).unwrap();
+    }
+    assert!(
+        fs::read_to_string(path).unwrap_or_default() == schema,
+        "docs/report.schema.json is not current: WINDROW_UPDATE=1 writes it"
+    );
+}
+
+#[test]
+fn an_archive_has_one_directory_named_after_host_and_time() {
+    assert_eq!(head().name(), "windrow-report-n1.example-20261121T201500Z");
+    let odd = Head {
+        host: "../a b/é".to_owned(),
+        ..head()
+    };
+    assert_eq!(odd.name(), "windrow-report-a-b-20261121T201500Z");
+    let bytes = packed(Collected {
+        items: vec![item("a/b.txt", Content::Text("x".to_owned()))],
+        ..Collected::default()
+    });
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&bytes[..]));
+    let names: Vec<String> = archive
+        .entries()
+        .unwrap()
+        .map(|entry| entry.unwrap().path().unwrap().display().to_string())
+        .collect();
+    let at = |path: &str| format!("{}/{path}", head().name());
+    assert_eq!(names, [at("report.json"), at("a/b.txt")]);
+}
+
+#[test]
+fn what_is_packed_can_be_read_with_its_index() {
+    let nodes = json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Node"}]});
+    let mut collected = Collected {
+        items: vec![
+            item(&objects_path("", "Node"), Content::Tree(nodes)),
+            item("m.yaml", Content::Trees(vec![json!(1), json!(2)])),
+        ],
+        ..Collected::default()
+    };
+    collected.missing("the journal", "it is not there");
+    let archive = Archive::read(&packed(collected)[..]).unwrap();
+    assert_eq!(archive.index.host, "n1.example");
+    assert_eq!(archive.index.files[0].path, "cluster/core_Node.json");
+    assert_eq!(archive.index.missing[0].why, "it is not there");
+    assert_eq!(archive.objects("", "Node").unwrap()[0]["kind"], "Node");
+    assert_eq!(archive.objects("", "Pod"), None);
+    assert_eq!(archive.files["m.yaml"], b"1\n---\n2\n");
+}
+
+#[test]
+fn a_secret_of_one_file_is_taken_out_of_all_the_others_and_of_the_index() {
+    let secret = "Tr0ub4dor&3x";
+    let mut collected = Collected {
+        items: vec![
+            item("journal.txt", Content::Text(format!("saw {secret} again"))),
+            item("config.yaml", Content::Tree(json!({ "token": secret }))),
+        ],
+        ..Collected::default()
+    };
+    collected.missing("a thing", format!("cannot open {secret}"));
+    let bytes = packed(collected);
+    let archive = Archive::read(&bytes[..]).unwrap();
+    assert_eq!(archive.files["journal.txt"], b"saw [redacted] again");
+    assert_eq!(archive.index.missing[0].why, "cannot open [redacted]");
+    assert_eq!(archive.index.redacted, 2);
+}
+
+#[test]
+fn what_is_no_archive_is_refused_with_what_to_do() {
+    let refused = |bytes: &[u8]| Archive::read(bytes).unwrap_err().to_string();
+    assert!(refused(b"not packed at all").contains("no archive of windrow report"));
+    let whole = packed(Collected::default());
+    assert!(refused(&whole[..whole.len() / 2]).contains("cut off"));
+    let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    append(&mut builder, &head(), "other.json", "{}").unwrap();
+    let other = builder.into_inner().unwrap().finish().unwrap();
+    assert!(refused(&other).contains("has no report.json"));
+    let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    let newer = r#"{"apiVersion": "windrow.dev/v9", "kind": "Report"}"#;
+    append(&mut builder, &head(), INDEX, newer).unwrap();
+    let newer = builder.into_inner().unwrap().finish().unwrap();
+    assert!(refused(&newer).contains("windrow.dev/v9"));
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_not_read() {
+    let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    append(&mut builder, &head(), INDEX, &serde_json::to_string(&json!({
+        "apiVersion": "windrow.dev/v1", "kind": "Report", "created": "2026-11-21T20:15:00Z", "host": "n",
+        "windrow": "0", "files": [], "missing": [], "redacted": 0,
+    })).unwrap()).unwrap();
+    let mut header = tar::Header::new_gnu();
+    header.set_size(1);
+    header.as_mut_bytes()[..9].copy_from_slice(b"x/../evil");
+    header.set_entry_type(tar::EntryType::Regular);
+    header.set_cksum();
+    builder.append(&header, &b"x"[..]).unwrap();
+    let bytes = builder.into_inner().unwrap().finish().unwrap();
+    assert!(Archive::read(&bytes[..]).unwrap().files.is_empty());
+}

@@ -1,0 +1,221 @@
+//! `windrow report`: everything that tells what a node is and why, without its secrets, in one archive
+//! for somebody who cannot log in.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+
+use super::document::{self, Found, now};
+use super::inputs::{self, Input};
+use super::{Context, Exit, config, plan};
+use crate::archive::{Collected, Content, Head, Index, Item, pack};
+use crate::files::{Durability, replace};
+use crate::layout::Layout;
+use crate::manifest::{ManifestFile, addon_name};
+use crate::observe::collect::{Wanted, collect};
+use crate::observe::scan::{ScanResult, Stamps, scan};
+use crate::render::PlanReport;
+
+/// Collect what tells how the node is, without secrets, in one archive to send
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Where to write it; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// With the manifests themselves, not only what they declare; Secrets without their data
+    #[arg(long)]
+    with_manifests: bool,
+    /// How long collecting may take, in seconds; what is not there by then is left out
+    #[arg(long, value_name = "SECONDS", default_value_t = 120,
+          value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    let standard = args.output.as_deref() == Some(Path::new("-"));
+    if standard && io::stdout().is_terminal() {
+        eprintln!("windrow: the archive is not for a terminal: name a file with -o, or redirect");
+        return Ok(Exit::Usage);
+    }
+    let head = Head {
+        host: host(&context.layout),
+        created: now(),
+    };
+    let began = Instant::now();
+    let mut progress = |what: &str| eprintln!("[{:>3} s] {what}", began.elapsed().as_secs());
+    let mut collected = Collected::default();
+    progress("what Windrow knows");
+    own(context, &mut collected);
+    let settings = context.settings().settings;
+    let wanted = Wanted {
+        layout: context.layout.clone().with_data_dir(&settings.data_dir),
+        live: context.layout.root() == Path::new("/"),
+        manifests: args.with_manifests,
+        patience: Duration::from_secs(args.timeout),
+    };
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(collect(&wanted, &mut collected, &mut progress));
+    progress("taking the secrets out");
+    let mut bytes = Vec::new();
+    let index = pack(collected, &head, &mut bytes)?;
+    if standard {
+        io::stdout().lock().write_all(&bytes)?;
+        io::stdout().flush()?;
+        summary(&index, bytes.len(), "standard output");
+        return Ok(Exit::Ok);
+    }
+    let path = args
+        .output
+        .unwrap_or_else(|| PathBuf::from(format!("{}.tar.gz", head.name())));
+    write(&path, &bytes)?;
+    summary(&index, bytes.len(), &path.display().to_string());
+    println!("{}", path.display());
+    Ok(Exit::Ok)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    if path.is_dir() {
+        bail!("{} is a directory: name a file", path.display());
+    }
+    // `x.tar.gz` alone is in the directory in which one stands.
+    let whole = match path.parent() {
+        Some(above) if above.as_os_str().is_empty() => Path::new(".").join(path),
+        _ => path.to_owned(),
+    };
+    replace(&whole, bytes, 0o600, Durability::Durable).with_context(|| {
+        format!(
+            "cannot write {}: name another place with -o, or `-` for standard output",
+            path.display()
+        )
+    })
+}
+
+fn summary(index: &Index, bytes: usize, place: &str) {
+    eprintln!(
+        "{place}: {} files, {} KiB, {} secrets taken out",
+        index.files.len(),
+        bytes.div_ceil(1024),
+        index.redacted
+    );
+    for missing in &index.missing {
+        eprintln!("not in it: {}: {}", missing.what, missing.why);
+    }
+    eprintln!(
+        "Look at it before you send it: `tar -xzf` unpacks it, report.json lists what is in it."
+    );
+}
+
+/// The host's name, as the kernel has it.
+fn host(layout: &Layout) -> String {
+    std::fs::read_to_string(layout.path("/proc/sys/kernel/hostname"))
+        .map(|name| name.trim().to_owned())
+        .unwrap_or_default()
+}
+
+fn add(into: &mut Collected, path: &str, what: &str, tree: Value) {
+    into.items.push(Item {
+        path: path.to_owned(),
+        what: what.to_owned(),
+        source: format!("windrow {}", env!("CARGO_PKG_VERSION")),
+        content: Content::Tree(tree),
+        truncated: false,
+    });
+}
+
+/// What Windrow itself says: status, plan, settings, manifests, markers, versions.
+fn own(context: &Context, into: &mut Collected) {
+    match document::current(context) {
+        Found::Current(status) => add(into, "status.json", "the status document", json!(status)),
+        Found::Stale { why, last } => {
+            if let Some(last) = last {
+                let what = "the status document as it was last written: it is not current";
+                add(into, "status.json", what, json!(last));
+            }
+            into.missing("the current status document", why);
+        }
+    }
+    let loaded = context.settings();
+    let (tree, what) = (
+        config::json(&loaded),
+        "the configuration and where each value comes from",
+    );
+    add(into, "settings.json", what, tree);
+    let manifests = context.manifests();
+    if manifests.exists() {
+        let found = inputs::node(context, &loaded.settings.staging.limits);
+        for error in &found.errors {
+            into.missing("a manifest", error.as_str());
+        }
+        let files = found.files.iter().map(manifest).collect();
+        add(
+            into,
+            "manifests.json",
+            "the manifests: what each declares",
+            files,
+        );
+        match plan::of_node(context, &loaded, found) {
+            Ok(plan) => add(into, "plan.json", "the plan", json!(PlanReport::of(&plan))),
+            Err(errors) => into.missing("the plan", errors.join("; ")),
+        }
+        let markers = markers(&manifests, &loaded.settings.staging.limits);
+        add(into, "markers.json", "the .skip markers", markers);
+    } else {
+        let why = format!("there is no {}", manifests.display());
+        into.missing("manifests, plan, markers", why);
+    }
+    let versions = json!({"windrow": env!("CARGO_PKG_VERSION"), "arch": std::env::consts::ARCH});
+    add(into, "versions.json", "versions", versions);
+}
+
+fn manifest(input: &Input) -> Value {
+    let file: &ManifestFile = &input.manifest;
+    let objects: Vec<Value> = file
+        .objects()
+        .map(|object| json!({"object": object.id, "version": object.version, "line": object.line}))
+        .collect();
+    let problems: Vec<Value> = file
+        .problems
+        .iter()
+        .map(|one| json!({"code": one.code, "line": one.line, "message": one.message}))
+        .collect();
+    let mut tree = json!({
+        "path": file.path,
+        "addon": addon_name(&file.path),
+        "objects": objects,
+        "problems": problems,
+    });
+    // From a digest a short secret could be guessed.
+    if !file.objects().any(|object| object.id.kind == "Secret") {
+        tree["sha256"] = json!(file.sha256);
+        tree["digest"] = json!(file.digest);
+    }
+    tree
+}
+
+fn markers(manifests: &Path, limits: &crate::manifest::Limits) -> Value {
+    let ScanResult::Found(found) = scan(manifests, limits, &Stamps::new(), now()) else {
+        return Value::Null;
+    };
+    found
+        .markers
+        .iter()
+        .map(|marker| {
+            let text = marker
+                .content
+                .as_deref()
+                .map(|content| String::from_utf8_lossy(content).into_owned());
+            let mark = text
+                .as_deref()
+                .and_then(|text| serde_json::from_str::<Value>(text).ok());
+            match mark {
+                Some(mark) => json!({"path": marker.path, "hides": marker.hides, "mark": mark}),
+                None => json!({"path": marker.path, "hides": marker.hides, "text": text}),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,320 @@
+//! What the cluster holds, as far as this node may ask: a server with the admin's credential, any other
+//! node with its own identity and only for what the node authorizer grants.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::Request;
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+
+use super::{Collecting, Found, LARGEST, reduce};
+use crate::archive::objects_path;
+use crate::kubeconfig;
+
+/// No answer takes longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Most objects of a kind.
+const MOST: usize = 500;
+
+/// A kind and where its objects are listed.
+struct Kind {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    /// The resource, with the namespace before it where only one is asked.
+    resource: &'static str,
+    /// A selector, where not all are wanted.
+    selector: &'static str,
+}
+
+const fn kind(
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    resource: &'static str,
+) -> Kind {
+    Kind {
+        group,
+        version,
+        kind,
+        resource,
+        selector: "",
+    }
+}
+
+/// Everything that is asked with the admin's credential. No Secrets.
+const KINDS: &[Kind] = &[
+    kind("", "v1", "Node", "nodes"),
+    kind("", "v1", "Namespace", "namespaces"),
+    kind("", "v1", "Pod", "pods"),
+    Kind {
+        selector: "&fieldSelector=type%3DWarning",
+        ..kind("", "v1", "Event", "events")
+    },
+    kind("", "v1", "Service", "namespaces/kube-system/services"),
+    Kind {
+        selector: "&fieldSelector=metadata.name%3Dvip",
+        ..kind(
+            "",
+            "v1",
+            "ConfigMap",
+            "namespaces/harvester-system/configmaps",
+        )
+    },
+    kind("apps", "v1", "Deployment", "deployments"),
+    kind("apps", "v1", "DaemonSet", "daemonsets"),
+    kind("apps", "v1", "StatefulSet", "statefulsets"),
+    kind("batch", "v1", "Job", "jobs"),
+    kind(
+        "policy",
+        "v1",
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+    ),
+    kind("storage.k8s.io", "v1", "StorageClass", "storageclasses"),
+    kind(
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+    ),
+    kind(
+        "admissionregistration.k8s.io",
+        "v1",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+    ),
+    kind("apiregistration.k8s.io", "v1", "APIService", "apiservices"),
+    kind("k3s.cattle.io", "v1", "Addon", "addons"),
+    kind("helm.cattle.io", "v1", "HelmChart", "helmcharts"),
+    kind(
+        "helm.cattle.io",
+        "v1",
+        "HelmChartConfig",
+        "helmchartconfigs",
+    ),
+    kind("upgrade.cattle.io", "v1", "Plan", "plans"),
+    kind("management.cattle.io", "v3", "Feature", "features"),
+    kind("management.cattle.io", "v3", "NodeDriver", "nodedrivers"),
+    kind(
+        "management.cattle.io",
+        "v3",
+        "ManagedChart",
+        "managedcharts",
+    ),
+    kind("fleet.cattle.io", "v1alpha1", "Bundle", "bundles"),
+    kind("provisioning.cattle.io", "v1", "Cluster", "clusters"),
+    kind("rke.cattle.io", "v1", "RKEControlPlane", "rkecontrolplanes"),
+    kind("cluster.x-k8s.io", "v1beta1", "Machine", "machines"),
+    kind("harvesterhci.io", "v1beta1", "Setting", "settings"),
+    kind("harvesterhci.io", "v1beta1", "Addon", "addons"),
+    kind("harvesterhci.io", "v1beta1", "Upgrade", "upgrades"),
+    kind("harvesterhci.io", "v1beta1", "Version", "versions"),
+    kind("kubevirt.io", "v1", "KubeVirt", "kubevirts"),
+    kind("kubevirt.io", "v1", "VirtualMachine", "virtualmachines"),
+    kind(
+        "kubevirt.io",
+        "v1",
+        "VirtualMachineInstance",
+        "virtualmachineinstances",
+    ),
+    kind(
+        "k8s.cni.cncf.io",
+        "v1",
+        "NetworkAttachmentDefinition",
+        "network-attachment-definitions",
+    ),
+];
+
+impl Kind {
+    fn api_version(&self) -> String {
+        match self.group {
+            "" => self.version.to_owned(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    fn path(&self) -> String {
+        let api = match self.group {
+            "" => format!("/api/{}", self.version),
+            group => format!("/apis/{group}/{}", self.version),
+        };
+        format!("{api}/{}?limit={MOST}{}", self.resource, self.selector)
+    }
+}
+
+pub(super) async fn collect(collecting: &mut Collecting<'_>) {
+    collecting.tell("the cluster");
+    let layout = &collecting.wanted.layout;
+    let (admin, own) = (layout.admin_kubeconfig(), layout.kubelet_kubeconfig());
+    let Some((client, node)) = credential(collecting, admin, own).await else {
+        return;
+    };
+    for (path, name) in [
+        ("/version", "cluster/version.json"),
+        ("/readyz?verbose", "cluster/readyz"),
+    ] {
+        match get(collecting, &client, path).await {
+            Ok(body) => {
+                let text = String::from_utf8_lossy(&body).into_owned();
+                let found = Found::text(text, false);
+                collecting.add(
+                    name.to_owned(),
+                    "kube-apiserver",
+                    format!("GET {path}"),
+                    found,
+                );
+            }
+            Err(failure) => {
+                collecting.missing(format!("GET {path}"), failure.why());
+                // Nobody there: every other request would only wait.
+                if matches!(failure, Failure::NoAnswer(_)) {
+                    let why = "kube-apiserver does not answer";
+                    return collecting.missing("all objects of the cluster", why);
+                }
+            }
+        }
+    }
+    match node {
+        None => {
+            for kind in KINDS {
+                collecting.tell(&format!("the cluster's objects: {}", kind.kind));
+                list(collecting, &client, kind, &kind.path()).await;
+            }
+        }
+        Some(node) => of_own_node(collecting, &client, &node).await,
+    }
+}
+
+/// What a node's identity may ask (KEP-4601).
+async fn of_own_node(collecting: &mut Collecting<'_>, client: &Client, node: &str) {
+    let why = "this node's identity may not ask for them; make a report on a server too";
+    collecting.missing("most objects of the cluster", why);
+    for (one, path) in [
+        (
+            &KINDS[0],
+            format!("/api/v1/nodes?fieldSelector=metadata.name%3D{node}"),
+        ),
+        (
+            &KINDS[2],
+            format!("/api/v1/pods?limit={MOST}&fieldSelector=spec.nodeName%3D{node}"),
+        ),
+        (&KINDS[4], KINDS[4].path()),
+    ] {
+        list(collecting, client, one, &path).await;
+    }
+}
+
+/// A client, and the node's name where the credential is its own identity.
+async fn credential(
+    collecting: &mut Collecting<'_>,
+    admin: PathBuf,
+    own: PathBuf,
+) -> Option<(Client, Option<String>)> {
+    let mut why = Vec::new();
+    for (path, is_node) in [(admin, false), (own, true)] {
+        match kubeconfig::client(&path, PATIENCE).await {
+            Ok(client) if !is_node => return Some((client, None)),
+            Ok(client) => match kubeconfig::node_name(&path) {
+                Some(name) => return Some((client, Some(name))),
+                None => why.push(format!("{}: its certificate names no node", path.display())),
+            },
+            Err(error) => why.push(error),
+        }
+    }
+    collecting.missing("all objects of the cluster", why.join("; "));
+    None
+}
+
+async fn list(collecting: &mut Collecting<'_>, client: &Client, kind: &Kind, path: &str) {
+    let what = format!("{} of {}", kind.kind, kind.api_version());
+    let body = match get(collecting, client, path).await {
+        Ok(body) => body,
+        Err(failure) => return collecting.missing(what, failure.why()),
+    };
+    let Ok(mut answer) = serde_json::from_slice::<Value>(&body) else {
+        return collecting.missing(what, "the answer is no JSON");
+    };
+    let more = answer["metadata"]["continue"]
+        .as_str()
+        .is_some_and(|more| !more.is_empty());
+    let items = match answer["items"].take() {
+        Value::Array(items) => items,
+        _ => Vec::new(),
+    };
+    let found = Found {
+        truncated: more,
+        ..Found::tree(
+            reduce::list(&kind.api_version(), kind.kind, items),
+            body.len(),
+        )
+    };
+    let name = objects_path(kind.group, kind.kind);
+    collecting.add(name, "objects of the cluster", format!("GET {path}"), found);
+}
+
+/// Why there is no answer.
+enum Failure {
+    /// Refused, or not there.
+    Answer(String),
+    /// Nothing came.
+    NoAnswer(String),
+}
+
+impl Failure {
+    fn why(&self) -> String {
+        match self {
+            Failure::Answer(why) | Failure::NoAnswer(why) => why.clone(),
+        }
+    }
+}
+
+async fn get(collecting: &Collecting<'_>, client: &Client, path: &str) -> Result<Vec<u8>, Failure> {
+    let request = Request::get(path)
+        .body(Body::empty())
+        .map_err(|error| Failure::Answer(error.to_string()))?;
+    let patience = collecting.time(PATIENCE);
+    let answer = async {
+        let response = client.send(request).await?;
+        let status = response.status();
+        let body = response.into_body().collect_bytes().await?;
+        Ok::<_, kube::Error>((status, body))
+    };
+    match tokio::time::timeout(patience, answer).await {
+        Ok(Ok((status, body))) if status.is_success() => {
+            // A list of 500 objects of this size is none that helps anybody.
+            match body.len() > 8 * LARGEST {
+                true => Err(Failure::Answer(format!(
+                    "the answer has {} bytes",
+                    body.len()
+                ))),
+                false => Ok(body.to_vec()),
+            }
+        }
+        Ok(Ok((status, body))) => {
+            let message = serde_json::from_slice::<Value>(&body)
+                .ok()
+                .and_then(|status| status["message"].as_str().map(str::to_owned));
+            Err(Failure::Answer(match message {
+                Some(message) => format!("{}: {message}", status.as_u16()),
+                None => format!("HTTP {}", status.as_u16()),
+            }))
+        }
+        Ok(Err(error)) => Err(Failure::NoAnswer(explain(&error))),
+        Err(_) => Err(Failure::NoAnswer(format!(
+            "no answer within {} s",
+            patience.as_secs()
+        ))),
+    }
+}
+
+/// The innermost cause: what is around it says only that something failed.
+fn explain(error: &kube::Error) -> String {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(cause) = inner.source() {
+        inner = cause;
+    }
+    inner.to_string()
+}

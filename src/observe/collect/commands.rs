@@ -1,0 +1,209 @@
+//! What commands of the node say: the journal, unit states, addresses, file systems.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::io::AsyncReadExt as _;
+use tokio::process::Command;
+
+use super::{Collecting, Found, LARGEST};
+
+/// No command takes longer.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Units whose journal is taken, and how many of its last lines.
+const JOURNALS: &[(&str, &str)] = &[
+    ("windrow.service", "6000"),
+    ("windrow-failsafe.service", "500"),
+    ("rke2-server.service", "6000"),
+    ("rke2-agent.service", "6000"),
+    ("rancherd.service", "3000"),
+    ("rancher-system-agent.service", "3000"),
+    ("systemd-networkd.service", "500"),
+    ("NetworkManager.service", "500"),
+];
+
+/// Units whose state is taken.
+const UNITS: &[&str] = &[
+    "windrow.service",
+    "windrow-failsafe.service",
+    "windrow-retry.timer",
+    "rke2-server.service",
+    "rke2-agent.service",
+    "rancherd.service",
+    "rancher-system-agent.service",
+    "systemd-timesyncd.service",
+    "chronyd.service",
+    "NetworkManager.service",
+    "systemd-networkd.service",
+];
+
+/// What of a unit is taken. Nothing that holds its environment or its arguments.
+const PROPERTIES: &str = "--property=Id,LoadState,UnitFileState,ActiveState,SubState,Result,NRestarts,\
+    MainPID,ExecMainCode,ExecMainStatus,StatusText,ActiveEnterTimestamp,InactiveEnterTimestamp,\
+    ConditionResult,FragmentPath,DropInPaths,NeedDaemonReload,MemoryCurrent,CPUUsageNSec";
+
+/// Other commands: the name in the archive, the program, its arguments.
+const OTHERS: &[(&str, &[&str])] = &[
+    ("host/addresses", &["ip", "-brief", "address"]),
+    ("host/links", &["ip", "-brief", "link"]),
+    ("host/routes", &["ip", "route", "show", "table", "all"]),
+    ("host/file-systems", &["df", "-hT"]),
+    ("host/inodes", &["df", "-i"]),
+    ("host/clock", &["timedatectl", "show"]),
+    (
+        "host/failed-units",
+        &[
+            "systemctl",
+            "list-units",
+            "--failed",
+            "--no-legend",
+            "--plain",
+            "--no-pager",
+        ],
+    ),
+    (
+        "host/jobs",
+        &["systemctl", "list-jobs", "--no-legend", "--no-pager"],
+    ),
+];
+
+pub(super) async fn collect(collecting: &mut Collecting<'_>) {
+    if !collecting.wanted.live {
+        let why = "these files are not this machine's (--root)";
+        return collecting.missing("journal, unit states, addresses", why);
+    }
+    for (unit, lines) in JOURNALS {
+        collecting.tell(&format!("the journal of {unit}"));
+        let name = unit.split('.').next().unwrap_or_default();
+        let unit = format!("--unit={unit}");
+        let lines = format!("--lines={lines}");
+        journal(collecting, name, &[&unit, &lines]).await;
+    }
+    collecting.tell("the kernel's warnings");
+    journal(
+        collecting,
+        "kernel",
+        &["--dmesg", "--priority=warning", "--lines=1000"],
+    )
+    .await;
+    collecting.tell("unit states, addresses, file systems");
+    units(collecting).await;
+    for (name, words) in OTHERS {
+        match run(collecting, words).await {
+            Ok(out) => {
+                let found = Found::text(out.text, out.truncated);
+                collecting.add((*name).to_owned(), "the machine", words.join(" "), found);
+            }
+            Err(why) => collecting.missing(words.join(" "), why),
+        }
+    }
+}
+
+async fn journal(collecting: &mut Collecting<'_>, name: &str, of: &[&str]) {
+    let mut words = vec![
+        "journalctl",
+        "--no-pager",
+        "--quiet",
+        "--no-hostname",
+        "--output=short-iso-precise",
+    ];
+    words.extend(of);
+    match run(collecting, &words).await {
+        // A unit that is not there has said nothing.
+        Ok(out) if out.text.trim().is_empty() => {}
+        Ok(out) => {
+            let found = Found::text(out.text, out.truncated);
+            collecting.add(
+                format!("journal/{name}.log"),
+                "the journal",
+                words.join(" "),
+                found,
+            );
+        }
+        Err(why) => collecting.missing(words.join(" "), why),
+    }
+}
+
+async fn units(collecting: &mut Collecting<'_>) {
+    let mut words = vec!["systemctl", "show", "--no-pager", PROPERTIES];
+    words.extend(UNITS);
+    match run(collecting, &words).await {
+        Ok(out) => {
+            let units: Vec<Value> = out.text.split("\n\n").map(properties).collect();
+            let found = Found::tree(Value::Array(units), out.text.len());
+            collecting.add(
+                "units.json".to_owned(),
+                "unit states",
+                "systemctl show".to_owned(),
+                found,
+            );
+        }
+        Err(why) => collecting.missing("unit states", why),
+    }
+}
+
+fn properties(text: &str) -> Value {
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    let unit: Map<String, Value> = pairs
+        .map(|(key, value)| (key.to_owned(), Value::String(value.to_owned())))
+        .collect();
+    Value::Object(unit)
+}
+
+/// What a command said.
+struct Said {
+    text: String,
+    truncated: bool,
+}
+
+async fn run(collecting: &Collecting<'_>, words: &[&str]) -> Result<Said, String> {
+    let [program, arguments @ ..] = words else {
+        return Err("no command".to_owned());
+    };
+    let patience = collecting.time(PATIENCE);
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .env("SYSTEMD_COLORS", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => format!("{program} is not installed"),
+            _ => error.to_string(),
+        })?;
+    let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err("its output cannot be had".to_owned());
+    };
+    let (mut said, mut complaint) = (Vec::new(), Vec::new());
+    let mut out = out.take(LARGEST as u64 + 1);
+    let mut err = err.take(4096);
+    let whole = async {
+        let (said, complaint) =
+            tokio::join!(out.read_to_end(&mut said), err.read_to_end(&mut complaint));
+        said.and(complaint)
+    };
+    tokio::time::timeout(patience, whole)
+        .await
+        .map_err(|_| format!("it took longer than {} s", patience.as_secs()))?
+        .map_err(|error| error.to_string())?;
+    let truncated = said.len() > LARGEST;
+    if truncated {
+        said.truncate(LARGEST);
+    } else {
+        let ended = tokio::time::timeout(collecting.time(PATIENCE), child.wait()).await;
+        let failed = matches!(&ended, Ok(Ok(status)) if !status.success());
+        if failed && said.is_empty() {
+            let why = String::from_utf8_lossy(&complaint);
+            return Err(why.lines().next().unwrap_or("it failed").to_owned());
+        }
+    }
+    Ok(Said {
+        text: String::from_utf8_lossy(&said).into_owned(),
+        truncated,
+    })
+}

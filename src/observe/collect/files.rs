@@ -1,0 +1,247 @@
+//! Files of the node: configuration, Windrow's own state, markers; and those that only teach which
+//! secrets there are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{Collecting, Found};
+use crate::archive::Content;
+use crate::files::read_text;
+use crate::manifest::{self, Limits, yaml};
+use crate::observe::rke2;
+use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
+
+/// Configuration that is shown, below one name each.
+const CONFIGURATION: &[(&str, &str)] = &[
+    ("/oem/harvester.config", "harvester/harvester.config"),
+    (
+        "/etc/rancher/rancherd/config.yaml",
+        "harvester/rancherd.yaml",
+    ),
+    ("/etc/harvester-release.yaml", "harvester/release.yaml"),
+    ("/etc/rancher/rke2/registries.yaml", "rke2/registries.yaml"),
+];
+
+/// Facts about the machine, as the kernel and the distribution write them.
+const FACTS: &[(&str, &str)] = &[
+    ("/etc/os-release", "host/os-release"),
+    ("/proc/version", "host/kernel"),
+    ("/proc/cmdline", "host/cmdline"),
+    ("/proc/uptime", "host/uptime"),
+    ("/proc/loadavg", "host/loadavg"),
+    ("/proc/meminfo", "host/meminfo"),
+    ("/proc/pressure/cpu", "host/pressure-cpu"),
+    ("/proc/pressure/io", "host/pressure-io"),
+    ("/proc/pressure/memory", "host/pressure-memory"),
+    ("/proc/self/mounts", "host/mounts"),
+];
+
+/// Files that hold nothing but a secret.
+const SECRETS: &[&str] = &["server/token", "server/node-token", "server/agent-token"];
+
+pub(super) fn collect(collecting: &mut Collecting<'_>) {
+    collecting.tell("configuration and state");
+    learn(collecting);
+    let layout = collecting.wanted.layout.clone();
+    for (place, name) in CONFIGURATION {
+        file(collecting, &layout.path(place), name, "configuration");
+    }
+    let found = rke2::config_files(&layout);
+    for error in found.errors {
+        collecting.missing("a configuration file of RKE2", error);
+    }
+    for one in found.files {
+        let path = PathBuf::from(&one.path);
+        let name = match path
+            .parent()
+            .is_some_and(|above| above.ends_with("config.yaml.d"))
+        {
+            true => format!("rke2/config.yaml.d/{}", one.name()),
+            false => "rke2/config.yaml".to_owned(),
+        };
+        parsed(collecting, &path, &name, "RKE2's configuration", &one.text);
+    }
+    for directory in layout.config_dirs() {
+        let name = shown(&directory, layout.root());
+        tree(
+            collecting,
+            &directory,
+            &format!("windrow{name}"),
+            "Windrow's configuration",
+        );
+    }
+    tree(
+        collecting,
+        &layout.state_dir(),
+        "windrow/state",
+        "Windrow's state",
+    );
+    for (place, name) in FACTS {
+        let path = layout.path(place);
+        if let Ok(text) = fs::read_to_string(&path) {
+            let source = (*place).to_owned();
+            collecting.add(
+                (*name).to_owned(),
+                "the machine",
+                source,
+                Found::text(text, false),
+            );
+        }
+    }
+    if collecting.wanted.manifests {
+        manifests(collecting);
+    }
+}
+
+/// What is secret on this node, so that it is found wherever it stands.
+fn learn(collecting: &mut Collecting<'_>) {
+    let layout = &collecting.wanted.layout;
+    let mut paths: Vec<PathBuf> = SECRETS
+        .iter()
+        .map(|name| layout.data_dir().join(name))
+        .collect();
+    paths.push(layout.path("/etc/rancher/node/password"));
+    for path in paths {
+        if let Ok(text) = read_text(&path) {
+            collecting.into.learner.secret(text.trim());
+        }
+    }
+    // `password,user,uid,group` a line.
+    if let Ok(text) = read_text(&layout.data_dir().join("server/cred/passwd")) {
+        for password in text.lines().filter_map(|line| line.split(',').next()) {
+            collecting.into.learner.secret(password);
+        }
+    }
+    for path in [layout.admin_kubeconfig(), layout.kubelet_kubeconfig()] {
+        if let Ok(text) = read_text(&path)
+            && let Ok(Some(node)) = yaml::parse(&text, 1, &Limits::default())
+        {
+            collecting.into.learner.value(&node.to_json());
+        }
+    }
+}
+
+/// A file that may be there.
+fn file(collecting: &mut Collecting<'_>, path: &Path, name: &str, what: &str) {
+    match read_text(path) {
+        Ok(text) => parsed(collecting, path, name, what, &text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => collecting.missing(path.display().to_string(), error.to_string()),
+    }
+}
+
+/// What is YAML or JSON is read, and written without its comments: only of a tree is it known what is
+/// secret in it.
+fn parsed(collecting: &mut Collecting<'_>, path: &Path, name: &str, what: &str, text: &str) {
+    let source = path.display().to_string();
+    if name.ends_with(".jsonl") || name.ends_with(".skip") {
+        let found = lines(text);
+        return collecting.add(name.to_owned(), what, source, found);
+    }
+    match yaml::parse(text, 1, &Limits::default()) {
+        Ok(Some(node)) => {
+            let found = Found::tree(node.to_json(), text.len());
+            collecting.add(name.to_owned(), what, source, found);
+        }
+        Ok(None) => {
+            let found = Found::tree(Value::Null, 0);
+            collecting.add(name.to_owned(), what, source, found);
+        }
+        Err(problems) => {
+            let line = |problem: &manifest::Problem| match problem.line {
+                Some(line) => format!("line {line}: {}", problem.message),
+                None => problem.message.clone(),
+            };
+            let why: Vec<String> = problems.iter().map(line).collect();
+            let why = format!(
+                "left out, as what cannot be read cannot be searched ({})",
+                why.join("; ")
+            );
+            collecting.missing(source, why);
+        }
+    }
+}
+
+/// A JSON value a line; other lines as text.
+fn lines(text: &str) -> Found {
+    let trees: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| json!(line)))
+        .collect();
+    Found {
+        content: Content::Trees(trees),
+        bytes: text.len(),
+        truncated: false,
+    }
+}
+
+/// Every file below a directory, two levels deep.
+fn tree(collecting: &mut Collecting<'_>, directory: &Path, name: &str, what: &str) {
+    let mut todo = vec![(directory.to_owned(), name.to_owned(), 0)];
+    while let Some((directory, name, depth)) = todo.pop() {
+        let Ok(entries) = fs::read_dir(&directory) else {
+            continue;
+        };
+        let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries.into_iter().take(500) {
+            let Some(own) = entry.file_name().to_str().map(str::to_owned) else {
+                continue;
+            };
+            let name = format!("{name}/{own}");
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && depth < 2 => {
+                    todo.push((entry.path(), name, depth + 1));
+                }
+                // The run-time directory holds the status and the lock too.
+                Ok(kind) if kind.is_file() && own != "lock" && own != "status.json" => {
+                    file(collecting, &entry.path(), &name, what);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The manifests themselves.
+fn manifests(collecting: &mut Collecting<'_>) {
+    let directory = collecting.wanted.layout.manifests();
+    // Nothing is compared with an earlier look: every file is read, whenever it is.
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let ScanResult::Found(found) = scan(&directory, &Limits::default(), &Stamps::new(), now) else {
+        return;
+    };
+    for entry in found.files {
+        let FileState::Read(manifest::Content::Bytes(bytes)) = entry.state else {
+            continue;
+        };
+        let source = directory.join(&entry.path).display().to_string();
+        match String::from_utf8(bytes) {
+            Ok(text) => {
+                let documents = manifest::nodes(&text, &Limits::default());
+                let found = Found {
+                    content: Content::Trees(
+                        documents.iter().map(manifest::Node::to_json).collect(),
+                    ),
+                    bytes: text.len(),
+                    truncated: false,
+                };
+                collecting.add(
+                    format!("manifests/{}", entry.path),
+                    "a manifest",
+                    source,
+                    found,
+                );
+            }
+            Err(_) => collecting.missing(source, "it is not UTF-8 text"),
+        }
+    }
+}
+
+/// An absolute path of the node, without the root.
+fn shown(path: &Path, root: &Path) -> String {
+    let inner = path.strip_prefix(root).unwrap_or(path);
+    format!("/{}", inner.display())
+}

@@ -1,0 +1,111 @@
+//! What of an object is worth sending: not what fills pages and tells nothing, and nothing in which
+//! anything at all may stand.
+
+use serde_json::{Map, Value, json};
+
+/// An object without what is left out.
+pub(super) fn reduce(kind: &str, mut object: Value) -> Value {
+    drop(object.pointer_mut("/metadata"), &["managedFields"]);
+    match kind {
+        "Pod" => containers(object.pointer_mut("/spec")),
+        "Deployment" | "DaemonSet" | "StatefulSet" | "Job" => {
+            containers(object.pointer_mut("/spec/template/spec"));
+        }
+        // The packed manifests of a whole chart.
+        "Bundle" => drop(object.pointer_mut("/spec"), &["resources", "helm"]),
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
+            let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
+            for webhook in webhooks.into_iter().flatten() {
+                drop(webhook.get_mut("clientConfig"), &["caBundle"]);
+            }
+        }
+        "APIService" => drop(object.pointer_mut("/spec"), &["caBundle"]),
+        "Node" => drop(object.pointer_mut("/status"), &["images"]),
+        "HelmChart" => drop(object.pointer_mut("/spec"), &["chartContent"]),
+        _ => {}
+    }
+    object
+}
+
+/// Environment and arguments can hold anything; mounts and probes tell nothing here.
+fn containers(spec: Option<&mut Value>) {
+    const LEFT_OUT: &[&str] = &[
+        "env",
+        "envFrom",
+        "args",
+        "command",
+        "volumeMounts",
+        "lifecycle",
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+    ];
+    let Some(spec) = spec else { return };
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            drop(Some(container), LEFT_OUT);
+        }
+    }
+}
+
+fn drop(value: Option<&mut Value>, keys: &[&str]) {
+    if let Some(map) = value.and_then(Value::as_object_mut) {
+        map.retain(|key, _| !keys.contains(&key.as_str()));
+    }
+}
+
+/// A list as the archive has it, whatever the API calls its own.
+pub(super) fn list(api_version: &str, kind: &str, items: Vec<Value>) -> Value {
+    let items: Vec<Value> = items
+        .into_iter()
+        .map(|item| {
+            let mut item = reduce(kind, item);
+            // In a list of the API the items do not say what they are.
+            if let Some(map) = item.as_object_mut() {
+                let mut whole = Map::new();
+                whole.insert("apiVersion".to_owned(), json!(api_version));
+                whole.insert("kind".to_owned(), json!(kind));
+                whole.append(map);
+                *map = whole;
+            }
+            item
+        })
+        .collect();
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_sent_without_its_environment_and_says_what_it_is() {
+        let pod = json!({
+            "metadata": {"name": "p", "managedFields": [{}]},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i", "env": [{"name": "A", "value": "b"}], "args": ["x"]}]},
+        });
+        assert_eq!(
+            list("v1", "Pod", vec![pod]),
+            json!({"apiVersion": "v1", "kind": "List", "items": [{
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": "p"},
+                "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]},
+            }]})
+        );
+    }
+
+    #[test]
+    fn what_an_object_does_not_have_is_not_made_up() {
+        for kind in [
+            "Node",
+            "Bundle",
+            "APIService",
+            "HelmChart",
+            "ValidatingWebhookConfiguration",
+        ] {
+            let object = json!({"metadata": {"name": "x"}});
+            assert_eq!(reduce(kind, object.clone()), object, "{kind}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The second net: secrets that are known, wherever they stand.
+
+use std::collections::BTreeSet;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use serde_json::Value;
+
+use super::{REDACTED, base64, text, value};
+
+/// A shorter one would be found in words that are none.
+const SHORTEST: usize = 6;
+
+/// Words that some people take for a password: taking them out everywhere would leave nothing to read.
+const WORDS: &[&str] = &[
+    "admin",
+    "administrator",
+    "cattle",
+    "changeme",
+    "cluster",
+    "default",
+    "disabled",
+    "enabled",
+    "etcd",
+    "example",
+    "external",
+    "fleet",
+    "generic",
+    "harvester",
+    "internal",
+    "kubernetes",
+    "localhost",
+    "longhorn",
+    "manifest",
+    "manifests",
+    "optional",
+    "password",
+    "rancher",
+    "ranchers",
+    "rancherd",
+    "redacted",
+    "required",
+    "secret",
+    "secrets",
+    "server",
+    "service",
+    "system",
+    "ubuntu",
+    "unknown",
+    "windrow",
+];
+
+/// Can it be searched for without taking out half of the text?
+pub(super) fn can_be_known(secret: &str) -> bool {
+    let plain = secret.to_ascii_lowercase();
+    secret.len() >= SHORTEST
+        && secret != REDACTED
+        && !WORDS.contains(&plain.as_str())
+        // A path or a number names a thing that the rest of the archive speaks of.
+        && !(secret.starts_with('/') && !secret.contains(char::is_whitespace) && secret.len() < 128)
+        && !(secret.len() < 10 && secret.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Where it is not sure that it is a secret: would a person choose it as a name?
+pub(super) fn looks_random(secret: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| secret.as_bytes().iter().any(test);
+    let kinds = [
+        has(u8::is_ascii_digit),
+        has(u8::is_ascii_lowercase),
+        has(u8::is_ascii_uppercase),
+        has(|byte| byte.is_ascii_punctuation() && !matches!(byte, b'-' | b'.' | b'/' | b':')),
+    ];
+    secret.len() >= 12
+        && !secret.contains(char::is_whitespace)
+        && kinds.into_iter().filter(|kind| *kind).count() >= 3
+}
+
+/// Both nets.
+#[derive(Debug)]
+pub struct Redactor {
+    known: Option<AhoCorasick>,
+}
+
+impl Redactor {
+    pub(super) fn new(secrets: &BTreeSet<String>) -> Self {
+        let mut forms = BTreeSet::new();
+        for secret in secrets {
+            forms.insert(secret.clone());
+            // As it stands inside a JSON text, and that inside another.
+            let mut quoted = secret.clone();
+            for _ in 0..2 {
+                quoted = inside_json(&quoted);
+                forms.insert(quoted.clone());
+            }
+            forms.insert(in_url(secret));
+            forms.extend(base64::traces(secret));
+        }
+        let known = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&forms)
+            .ok()
+            .filter(|_| !forms.is_empty());
+        Self { known }
+    }
+
+    /// A tree without its secrets.
+    #[must_use]
+    pub fn value(&self, found: &Value) -> Value {
+        self.strings(value::redact(found, &mut |_, _| {}))
+    }
+
+    /// A text without its secrets.
+    #[must_use]
+    pub fn text(&self, found: &str) -> String {
+        self.known(&text::redact(found, &mut |_, _| {}))
+    }
+
+    fn known(&self, found: &str) -> String {
+        let Some(known) = &self.known else {
+            return found.to_owned();
+        };
+        let mut out = String::with_capacity(found.len());
+        known.replace_all_with(found, &mut out, |_, _, out| {
+            out.push_str(REDACTED);
+            true
+        });
+        out
+    }
+
+    fn strings(&self, value: Value) -> Value {
+        match value {
+            Value::String(found) => Value::String(self.known(&found)),
+            Value::Number(number) => {
+                let shown = number.to_string();
+                match self.known(&shown) == shown {
+                    true => Value::Number(number),
+                    false => Value::String(REDACTED.to_owned()),
+                }
+            }
+            Value::Array(items) => items.into_iter().map(|item| self.strings(item)).collect(),
+            Value::Object(entries) => entries
+                .into_iter()
+                .map(|(key, value)| (self.known(&key), self.strings(value)))
+                .collect(),
+            Value::Null | Value::Bool(_) => value,
+        }
+    }
+}
+
+fn inside_json(text: &str) -> String {
+    let quoted = Value::String(text.to_owned()).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+fn in_url(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}

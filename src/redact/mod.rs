@@ -1,0 +1,89 @@
+//! Takes secrets out of what leaves the node.
+//!
+//! Two nets. The first knows where secrets stand: under which keys, after which words, in which shapes
+//! (private keys, tokens, password hashes, URLs with a password in them). The second knows the secrets
+//! themselves: what the first net found anywhere is taken out everywhere, also where nothing around it
+//! tells (a password in a line of the journal), and also in base64.
+//!
+//! ```text
+//!   everything that was collected ──> learn ──> Redactor ──> value, text ──> the archive
+//! ```
+//!
+//! Rather too much is taken out than too little. Public keys, certificates, names of Secrets and
+//! digests stay.
+
+mod base64;
+mod keys;
+mod known;
+#[cfg(test)]
+mod tests;
+mod text;
+mod value;
+
+use serde_json::Value;
+
+pub use known::Redactor;
+
+/// What stands in the place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// What the first net finds goes here, so that the second one knows it.
+#[derive(Debug, Default)]
+pub struct Learner {
+    secrets: std::collections::BTreeSet<String>,
+}
+
+impl Learner {
+    /// Learns the secrets of a tree.
+    pub fn value(&mut self, value: &Value) {
+        value::redact(value, &mut |secret, sure| self.found(secret, sure));
+    }
+
+    /// Learns the secrets of a text.
+    pub fn text(&mut self, text: &str) {
+        text::redact(text, &mut |secret, sure| self.found(secret, sure));
+    }
+
+    /// Learns a secret that is known to be one: the content of a token file.
+    pub fn secret(&mut self, secret: &str) {
+        self.found(secret, true);
+    }
+
+    /// The second net.
+    pub fn redactor(self) -> Redactor {
+        Redactor::new(&self.secrets)
+    }
+
+    fn found(&mut self, secret: &str, sure: bool) {
+        let secret = secret.trim();
+        if sure || known::looks_random(secret) {
+            self.take(secret);
+        }
+        // Secrets of Kubernetes, htpasswd files and the like are written in base64.
+        if let Some(inner) = base64::text(secret.as_bytes())
+            && (sure || known::looks_random(&inner))
+        {
+            self.take(inner.trim());
+        }
+        // A long one that spans lines is met line by line elsewhere.
+        if secret.contains('\n') {
+            for line in secret.lines().map(str::trim) {
+                if line.len() >= 24 && !line.starts_with("-----") {
+                    self.take(line);
+                }
+            }
+        }
+        // `K10<hash of the CA>::server:<password>`: the last part alone is the secret, and is used alone.
+        if let Some((head, password)) = secret.rsplit_once(':')
+            && head.starts_with("K10")
+        {
+            self.take(password);
+        }
+    }
+
+    fn take(&mut self, secret: &str) {
+        if known::can_be_known(secret) {
+            self.secrets.insert(secret.to_owned());
+        }
+    }
+}
