@@ -111,6 +111,16 @@ impl Layout {
         self.run_dir().join("lock")
     }
 
+    /// What agetty shows above its prompt.
+    pub fn issue(&self) -> PathBuf {
+        self.path("/run/issue.d/windrow.issue")
+    }
+
+    /// What `pam_motd` shows after a login.
+    pub fn motd(&self) -> PathBuf {
+        self.path("/run/motd.d/windrow")
+    }
+
     /// The status document.
     pub fn status(&self) -> PathBuf {
         self.run_dir().join("status.json")

@@ -68,16 +68,22 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     let kubeconfig = layout.admin_kubeconfig();
     let (view, gates) = watch::channel(None);
     let (reloaded, reloads) = watch::channel(());
-    let keeper = Keeper::begin(layout.clone(), view, reloads).await;
+    let keeper = Keeper::begin(layout.clone(), view, reloads.clone()).await;
     let daemon = Daemon::new(layout, Clock::real(), link).with_gates(gates, reloaded);
     let probed = daemon.layout().clone();
     let world = Arc::new(World::new(probed, Endpoints::default(), Timestamp::now)?);
+    let outlets = outlets::open(
+        daemon.root().clone(),
+        world.clone(),
+        reloads,
+        daemon.status(),
+    );
     tokio::spawn(probes::probe(world, interests.clone(), events.clone()));
     tokio::spawn(cluster::observe(kubeconfig, interests, events));
     tokio::spawn(keeper.run());
-    outlets::open(daemon.root().clone(), daemon.status());
     let (_running, stop) = watch::channel(false);
     daemon.run(signals, stop).await;
+    outlets.close().await;
     Ok(Exit::Ok)
 }
 

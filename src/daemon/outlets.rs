@@ -2,20 +2,102 @@
 //! can keep the loop waiting, and none is needed for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::byhand::{self, Order, Outcome, Refused, Which};
 use crate::decide::Status;
+use crate::kubeconfig;
 use crate::layout::Layout;
+use crate::observe::probes;
+use crate::report::cluster::{self, Subject, Switches};
 use crate::report::dbus::{self, Desk, Verb};
-use crate::report::why;
+use crate::report::{login, why};
 use crate::settings;
 
-/// Opens the outlets of a node. They close when the status is published no more.
-pub fn open(root: Layout, status: watch::Receiver<Option<Arc<Status>>>) {
-    tokio::spawn(dbus::serve(None, Arc::new(Hands { root }), status));
+/// How long the outlets may take for their last words. systemd waits ten seconds.
+const LAST_WORDS: Duration = Duration::from_secs(4);
+
+/// The outlets of a node, open.
+#[must_use = "they are closed by `close`"]
+pub struct Outlets {
+    /// Those that have something to take back when the daemon stops.
+    closing: JoinSet<()>,
+}
+
+/// Opens the outlets of a node. `reloads` tells that the configuration was read anew.
+pub fn open(
+    root: Layout,
+    world: probes::Shared,
+    reloads: watch::Receiver<()>,
+    status: watch::Receiver<Option<Arc<Status>>>,
+) -> Outlets {
+    let hands = Arc::new(Hands { root: root.clone() });
+    tokio::spawn(dbus::serve(None, hands, status.clone()));
+    let mut closing = JoinSet::new();
+    let desk = Arc::new(Cluster {
+        root: root.clone(),
+        world,
+    });
+    closing.spawn(cluster::serve(desk, reloads.clone(), status.clone()));
+    let at = root.clone();
+    let wanted = move || settings::load(&at).settings.outlets.login_notices;
+    closing.spawn(login::serve(root, wanted, Timestamp::now, reloads, status));
+    Outlets { closing }
+}
+
+impl Outlets {
+    /// Waits until they have taken back what nobody keeps true any more; to be called when the status
+    /// is published no more. A cluster that does not answer does not keep the daemon.
+    pub async fn close(mut self) {
+        let _ = tokio::time::timeout(LAST_WORDS, async {
+            while self.closing.join_next().await.is_some() {}
+        })
+        .await;
+    }
+}
+
+/// What the cluster's outlet asks.
+struct Cluster {
+    root: Layout,
+    world: probes::Shared,
+}
+
+impl cluster::Desk for Cluster {
+    fn switches(&self) -> Switches {
+        let outlets = settings::load(&self.root).settings.outlets;
+        Switches {
+            condition: outlets.node_condition,
+            events: outlets.node_events,
+        }
+    }
+
+    fn subject(&self) -> BoxFuture<'_, Subject> {
+        async {
+            let (role, name) = probes::whoami(&self.world).await;
+            let settings = settings::load(&self.root).settings;
+            let layout = self.root.clone().with_data_dir(&settings.data_dir);
+            let own = layout.kubelet_kubeconfig();
+            Subject {
+                // The kubelet's own credential names the Node that it keeps.
+                node: kubeconfig::node_name(&own).unwrap_or(name),
+                kubeconfig: match role.serves_api() {
+                    true => layout.admin_kubeconfig(),
+                    false => own,
+                },
+            }
+        }
+        .boxed()
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
 }
 
 /// What callers may ask of the daemon.

@@ -1,7 +1,9 @@
 //! What the node is told to be: one file per outlet, all fed from one [`crate::decide::Status`].
 
+pub mod cluster;
 pub mod dbus;
 pub mod journal;
+pub mod login;
 pub mod notify;
 pub mod publish;
 pub mod why;

@@ -65,6 +65,36 @@ pub(super) const KEYS: &[Key] = &[
         show: |settings| settings.probes.enabled.to_string(),
     },
     Key {
+        name: "outlets.nodeCondition",
+        set: |settings, node| {
+            settings.outlets.node_condition = node
+                .as_bool()
+                .ok_or_else(|| expected("true or false", node))?;
+            Ok(())
+        },
+        show: |settings| settings.outlets.node_condition.to_string(),
+    },
+    Key {
+        name: "outlets.nodeEvents",
+        set: |settings, node| {
+            settings.outlets.node_events = node
+                .as_bool()
+                .ok_or_else(|| expected("true or false", node))?;
+            Ok(())
+        },
+        show: |settings| settings.outlets.node_events.to_string(),
+    },
+    Key {
+        name: "outlets.loginNotices",
+        set: |settings, node| {
+            settings.outlets.login_notices = node
+                .as_bool()
+                .ok_or_else(|| expected("true or false", node))?;
+            Ok(())
+        },
+        show: |settings| settings.outlets.login_notices.to_string(),
+    },
+    Key {
         name: "staging.enabled",
         set: |settings, node| {
             settings.staging.enabled = node

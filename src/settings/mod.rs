@@ -34,6 +34,8 @@ pub struct Settings {
     pub staging: Staging,
     /// Probes of the node.
     pub probes: Probes,
+    /// Where else than in the status document it is told.
+    pub outlets: Outlets,
     /// Feature gates that are asked for.
     pub feature_gates: Vec<Request>,
 }
@@ -48,6 +50,27 @@ pub struct Probes {
 impl Default for Probes {
     fn default() -> Self {
         Self { enabled: true }
+    }
+}
+
+/// Where it is told how the node is, besides the status document, the journal and D-Bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outlets {
+    /// Condition `WindrowBootstrap` on the own Node.
+    pub node_condition: bool,
+    /// Events about the own Node.
+    pub node_events: bool,
+    /// Two lines at the login prompt and after the login.
+    pub login_notices: bool,
+}
+
+impl Default for Outlets {
+    fn default() -> Self {
+        Self {
+            node_condition: true,
+            node_events: true,
+            login_notices: true,
+        }
     }
 }
 
@@ -79,6 +102,7 @@ impl Default for Settings {
             data_dir: crate::layout::Layout::RKE2_DATA_DIR.to_owned(),
             staging: Staging::default(),
             probes: Probes::default(),
+            outlets: Outlets::default(),
             feature_gates: Vec::new(),
         }
     }

@@ -118,6 +118,11 @@ fn wanted(subject: &Subject) -> Vec<ProbeSpec> {
         .collect()
 }
 
+/// What the node is in its cluster, and its own Node's name, as they are now.
+pub async fn whoami(world: &World) -> (Role, String) {
+    role::read(world).await
+}
+
 /// One probe, for ever.
 async fn one(world: Shared, subject: Subject, spec: ProbeSpec, events: mpsc::Sender<ClusterEvent>) {
     loop {

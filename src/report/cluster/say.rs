@@ -1,0 +1,319 @@
+//! What is said of a status on the Node: the condition, and the events. Pure.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::decide::{Readiness, Status};
+use crate::plan::Finding;
+use crate::reasons::{Code, Severity};
+
+/// The condition's type.
+pub(super) const CONDITION: &str = "WindrowBootstrap";
+/// Longest message, in characters: that of a core/v1 Event is 1024 bytes at most, and a line that
+/// `kubectl describe` shows is read by people.
+const LONGEST: usize = 256;
+
+/// The condition, but for its times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Condition {
+    /// `True`, `False` or `Unknown`.
+    pub(super) status: &'static str,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl Condition {
+    pub(super) fn of(status: &Status) -> Self {
+        Self {
+            status: match status.readiness {
+                // It works; what is wrong besides is the reason.
+                Readiness::Ready | Readiness::Degraded => "True",
+                Readiness::SettingUp | Readiness::Failed => "False",
+                Readiness::Unknown => "Unknown",
+            },
+            reason: camel(status.reason.code),
+            message: line(&format!(
+                "{}: {}",
+                word(status.readiness),
+                status.reason.message
+            )),
+        }
+    }
+
+    /// Nobody keeps it true any more.
+    pub(super) fn stopped() -> Self {
+        Self {
+            status: "Unknown",
+            reason: camel(Code::Stopping),
+            message: "Windrow was stopped: nothing is known of this node's bootstrap".to_owned(),
+        }
+    }
+
+    /// The patch of the Node's status. Conditions are merged by their type, so that the kubelet's stay.
+    pub(super) fn patch(&self, heartbeat: Timestamp, transition: Timestamp) -> Value {
+        json!({"status": {"conditions": [{
+            "type": CONDITION,
+            "status": self.status,
+            "reason": self.reason,
+            "message": self.message,
+            "lastHeartbeatTime": seconds(heartbeat),
+            "lastTransitionTime": seconds(transition),
+        }]}})
+    }
+
+    /// The patch that takes it away.
+    pub(super) fn removal() -> Value {
+        json!({"status": {"conditions": [{"$patch": "delete", "type": CONDITION}]}})
+    }
+}
+
+/// What stands on a Node: the condition's status and since when.
+pub(super) fn standing(node: &Value) -> Option<(String, Timestamp)> {
+    let conditions = node["status"]["conditions"].as_array()?;
+    let own = conditions.iter().find(|one| one["type"] == CONDITION)?;
+    let since = own["lastTransitionTime"].as_str()?.parse().ok()?;
+    Some((own["status"].as_str()?.to_owned(), since))
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Notice {
+    pub(super) reason: String,
+    pub(super) message: String,
+    pub(super) warning: bool,
+}
+
+impl Notice {
+    fn new(code: Code, message: &str, warning: bool) -> Self {
+        Self {
+            reason: camel(code),
+            message: line(message),
+            warning,
+        }
+    }
+
+    /// The Event, as the kubelet makes those of its Node: in `default`, with the name for a uid, where
+    /// `kubectl describe node` looks for them.
+    pub(super) fn event(&self, name: &str, node: &str, at: Timestamp) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Event",
+            "metadata": {"name": name, "namespace": "default"},
+            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
+            "reason": self.reason,
+            "message": self.message,
+            "type": if self.warning { "Warning" } else { "Normal" },
+            "source": {"component": "windrow", "host": node},
+            "reportingComponent": "windrow",
+            "reportingInstance": node,
+            "firstTimestamp": seconds(at),
+            "lastTimestamp": seconds(at),
+            "count": 1,
+        })
+    }
+
+    /// The patch that says that it happened again.
+    pub(super) fn again(count: u32, at: Timestamp) -> Value {
+        json!({"count": count, "lastTimestamp": seconds(at)})
+    }
+}
+
+/// What a person who looks at the Node wants to know of a change. What stood at the start of the
+/// daemon is told too, but for the readiness: that stands in the condition.
+pub(super) fn notices(before: Option<&Status>, now: &Status) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    if let Some(before) = before
+        && before.readiness != now.readiness
+    {
+        let worked = matches!(before.readiness, Readiness::Ready | Readiness::Degraded);
+        let warning = match now.readiness {
+            Readiness::Ready | Readiness::SettingUp => false,
+            Readiness::Degraded | Readiness::Failed => true,
+            Readiness::Unknown => worked,
+        };
+        let message = format!("{}: {}", word(now.readiness), now.reason.message);
+        notices.push(Notice::new(now.reason.code, &message, warning));
+    }
+    let staging = before.map(|before| &before.staging);
+    for file in &now.staging.failed {
+        let known = staging.is_some_and(|old| old.failed.iter().any(|one| one.file == file.file));
+        if !known {
+            let message = format!("{}: {}: {}", file.file, file.reason, file.message);
+            notices.push(Notice::new(Code::ApplyFailed, &message, true));
+        }
+    }
+    for file in now.staging.held.iter().filter(|file| file.overdue) {
+        let known = staging.is_some_and(|old| {
+            old.held
+                .iter()
+                .any(|one| one.overdue && one.file == file.file)
+        });
+        if !known {
+            let message = format!("{} stays held: {}", file.file, file.why);
+            notices.push(Notice::new(Code::Overdue, &message, true));
+        }
+    }
+    let same = |one: &Finding, other: &Finding| one.code == other.code && one.at == other.at;
+    for finding in &now.findings {
+        let known = before.is_some_and(|old| old.findings.iter().any(|one| same(one, finding)));
+        if !known && finding.severity >= Severity::Warning {
+            let at = finding
+                .at
+                .first()
+                .map_or(String::new(), |at| format!("{at}: "));
+            let message = format!("{at}{}", finding.message);
+            notices.push(Notice::new(finding.code, &message, true));
+        }
+    }
+    notices
+}
+
+/// A code as Kubernetes writes reasons: `waits-for-kind` is `WaitsForKind`.
+fn camel(code: Code) -> String {
+    code.as_str()
+        .split('-')
+        .map(|part| {
+            let (first, rest) = part.split_at(part.len().min(1));
+            first.to_ascii_uppercase() + rest
+        })
+        .collect()
+}
+
+fn word(readiness: Readiness) -> &'static str {
+    match readiness {
+        Readiness::Ready => "Ready",
+        Readiness::SettingUp => "SettingUp",
+        Readiness::Degraded => "Degraded",
+        Readiness::Failed => "Failed",
+        Readiness::Unknown => "Unknown",
+    }
+}
+
+fn line(text: &str) -> String {
+    crate::render::fit(&text.replace(char::is_control, " "), LONGEST)
+}
+
+/// `metav1.Time` has no fractions.
+fn seconds(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::{FailedFile, StatusReason};
+    use crate::reasons::REASONS;
+    use crate::report::publish::sample;
+
+    fn status(readiness: Readiness, code: Code) -> Status {
+        Status {
+            readiness,
+            reason: StatusReason {
+                code,
+                message: format!("because of {code}"),
+            },
+            ..sample("x")
+        }
+    }
+
+    #[test]
+    fn every_code_makes_a_reason_that_kubernetes_takes() {
+        for reason in REASONS {
+            let camel = camel(reason.code);
+            assert!(camel.len() <= 128, "{camel}");
+            assert!(
+                camel.starts_with(|one: char| one.is_ascii_uppercase()),
+                "{camel}"
+            );
+            assert!(
+                camel.bytes().all(|one| one.is_ascii_alphanumeric()),
+                "{camel}"
+            );
+        }
+        assert_eq!(camel(Code::WaitsForKind), "WaitsForKind");
+    }
+
+    #[test]
+    fn the_condition_is_true_where_the_node_works_and_unknown_is_never_false() {
+        for (readiness, expected) in [
+            (Readiness::Ready, "True"),
+            (Readiness::Degraded, "True"),
+            (Readiness::SettingUp, "False"),
+            (Readiness::Failed, "False"),
+            (Readiness::Unknown, "Unknown"),
+        ] {
+            let condition = Condition::of(&status(readiness, Code::ProbeUnknown));
+            assert_eq!(condition.status, expected);
+            assert_eq!(condition.reason, "ProbeUnknown");
+        }
+        assert_eq!(Condition::stopped().status, "Unknown");
+    }
+
+    #[test]
+    fn a_long_message_is_cut_and_has_one_line() {
+        let mut long = status(Readiness::Failed, Code::NodeNotReady);
+        long.reason.message = "a\nb ".repeat(400);
+        let message = Condition::of(&long).message;
+        assert_eq!(message.chars().count(), LONGEST);
+        assert!(!message.contains('\n'));
+    }
+
+    #[test]
+    fn a_change_of_readiness_is_an_event_and_a_warning_only_if_something_is_wrong() {
+        let ready = status(Readiness::Ready, Code::NodeReady);
+        let failed = status(Readiness::Failed, Code::NodeNotReady);
+        let unknown = status(Readiness::Unknown, Code::ProbeUnknown);
+        let setting_up = status(Readiness::SettingUp, Code::Staging);
+        for (before, now, warning) in [
+            (&setting_up, &ready, false),
+            (&ready, &failed, true),
+            (&ready, &unknown, true),
+            (&setting_up, &unknown, false),
+        ] {
+            let notices = notices(Some(before), now);
+            assert_eq!(notices.len(), 1);
+            assert_eq!(notices[0].warning, warning);
+        }
+        assert_eq!(notices(None, &ready), []);
+        assert_eq!(notices(Some(&ready), &ready), []);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_when_it_is_new() {
+        let before = status(Readiness::SettingUp, Code::Staging);
+        let mut now = before.clone();
+        now.staging.failed.push(FailedFile {
+            file: "a.yaml".to_owned(),
+            since: Timestamp::UNIX_EPOCH,
+            reason: "ApplyManifestFailed".to_owned(),
+            message: "no matches".to_owned(),
+        });
+        now.findings.push(Finding {
+            code: Code::RequiredCycle,
+            severity: Severity::Error,
+            message: "a needs b needs a".to_owned(),
+            at: Vec::new(),
+        });
+        now.findings.push(Finding {
+            code: Code::PlatformUnknown,
+            severity: Severity::Notice,
+            message: "normal".to_owned(),
+            at: Vec::new(),
+        });
+        let told: Vec<String> = notices(Some(&before), &now)
+            .into_iter()
+            .map(|notice| notice.reason)
+            .collect();
+        assert_eq!(told, ["ApplyFailed", "RequiredCycle"]);
+        assert_eq!(notices(None, &now).len(), 2);
+        assert_eq!(notices(Some(&now), &now), []);
+    }
+
+    #[test]
+    fn what_stands_on_a_node_is_read_back() {
+        let condition = Condition::of(&status(Readiness::Ready, Code::NodeReady));
+        let since: Timestamp = "2026-11-21T20:15:00Z".parse().unwrap();
+        let node = condition.patch(since, since);
+        assert_eq!(standing(&node), Some(("True".to_owned(), since)));
+        assert_eq!(standing(&json!({"status": {}})), None);
+    }
+}

@@ -1,0 +1,224 @@
+//! Who logs in, and who stands at a login prompt: `/run/issue.d/windrow.issue`, which agetty shows above
+//! its prompt, and `/run/motd.d/windrow`, which `pam_motd` shows after it.
+//!
+//! A prompt that stands there already is not painted anew by agetty; so the text says of when it is. Both
+//! files are written when what they say changes, and are gone when Windrow stops: what nobody keeps
+//! true is not shown.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::journal;
+use crate::decide::{Event, Readiness, Status};
+use crate::files::{Durability, replace};
+use crate::layout::Layout;
+use crate::reasons::Code;
+use crate::render::{fit, printable};
+
+/// Longest line: what Harvester's own console has room for.
+const WIDTH: usize = 65;
+/// They are not written more often.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Keeps both files until nobody publishes the status any more. `wanted` says whether they are.
+pub async fn serve(
+    layout: Layout,
+    wanted: impl Fn() -> bool,
+    now: fn() -> Timestamp,
+    mut reloads: watch::Receiver<()>,
+    mut status: watch::Receiver<Option<Arc<Status>>>,
+) {
+    let mut shown: Option<String> = None;
+    let mut told = false;
+    let mut on = wanted();
+    let mut not_before = Instant::now();
+    loop {
+        let current = status.borrow_and_update().clone();
+        if let Some(current) = current.filter(|_| on) {
+            let summary = summary(&current);
+            if shown.as_ref() != Some(&summary) {
+                let text = text(&summary, current.readiness, now());
+                match write(&layout, &text) {
+                    Ok(()) => shown = Some(summary),
+                    Err(error) if !told => {
+                        told = true;
+                        let what = format!("tell those who log in: write {}", error.0);
+                        let error = error.1.to_string();
+                        journal::tell(&Event {
+                            code: Code::ActionFailed,
+                            file: None,
+                            message: Code::ActionFailed.say(&[("what", &what), ("error", &error)]),
+                        });
+                    }
+                    // Told already; with the next change it is tried again.
+                    Err(_) => {}
+                }
+                not_before = Instant::now() + PAUSE;
+            }
+        } else if !on && shown.is_some() {
+            remove(&layout);
+            shown = None;
+        }
+        tokio::select! {
+            changed = status.changed() => if changed.is_err() { break },
+            Ok(()) = reloads.changed() => on = wanted(),
+        }
+        // Of what comes in quick succession, the newest counts.
+        sleep_until(not_before).await;
+    }
+    remove(&layout);
+}
+
+fn summary(status: &Status) -> String {
+    // On a prompt, agetty reads `\n` as the host's name; and its terminal may have no UTF-8.
+    let plain: String = printable(&status.summary)
+        .chars()
+        .map(|one| match one {
+            '\\' => '/',
+            '…' | '\u{fffd}' => '.',
+            one if one.is_ascii() => one,
+            _ => '?',
+        })
+        .collect();
+    fit(&plain, WIDTH).replace('…', ".")
+}
+
+fn text(summary: &str, readiness: Readiness, now: Timestamp) -> String {
+    let more = match readiness {
+        Readiness::Ready => "`windrow status` shows more",
+        _ => "what to do: `windrow status`",
+    };
+    let time = now.strftime("%Y-%m-%d %H:%M UTC");
+    format!("{summary}\n({time}; {more})\n")
+}
+
+fn write(layout: &Layout, text: &str) -> Result<(), (String, io::Error)> {
+    for (path, text) in [
+        (layout.issue(), format!("{text}\n")),
+        (layout.motd(), text.to_owned()),
+    ] {
+        let written = directory(path.parent())
+            .and_then(|()| replace(&path, text.as_bytes(), 0o644, Durability::Volatile));
+        written.map_err(|error| (path.display().to_string(), error))?;
+    }
+    Ok(())
+}
+
+fn directory(path: Option<&Path>) -> io::Result<()> {
+    match path {
+        Some(path) if !path.exists() => DirBuilder::new().recursive(true).mode(0o755).create(path),
+        _ => Ok(()),
+    }
+}
+
+/// Takes both files away, as far as they are there.
+pub fn remove(layout: &Layout) {
+    for path in [layout.issue(), layout.motd()] {
+        // What is not there need not go, and what cannot go is told by nobody's absence.
+        let _ = fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::publish::sample;
+
+    fn status(summary: &str) -> Arc<Status> {
+        Arc::new(Status {
+            summary: summary.to_owned(),
+            ..sample("x")
+        })
+    }
+
+    fn clock() -> Timestamp {
+        "2026-11-21T20:15:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn two_short_lines_of_plain_characters_say_what_when_and_what_to_do() {
+        let odd = status(
+            "SettingUp: \\n \u{1b}[31m é — 3 of 40 manifests applied, and a long story goes on",
+        );
+        let summary = summary(&odd);
+        assert!(
+            summary.is_ascii() && !summary.contains(['\\', '\u{1b}']),
+            "{summary}"
+        );
+        for readiness in [Readiness::Ready, Readiness::Failed] {
+            let text = text(&summary, readiness, clock());
+            assert_eq!(text.lines().count(), 2);
+            for line in text.lines() {
+                assert!(line.len() <= WIDTH, "{line}");
+            }
+            assert!(text.contains("(2026-11-21 20:15 UTC; "));
+        }
+    }
+
+    /// Waits until a file reads so; without a daemon there is no other event.
+    async fn reads(path: &Path, expected: Option<&str>) {
+        let found = || fs::read_to_string(path).ok();
+        tokio::time::timeout(Duration::from_secs(120), async {
+            while found()
+                .as_deref()
+                .map(|text| text.lines().next().unwrap_or_default().to_owned())
+                != expected.map(str::to_owned)
+            {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await
+        .unwrap_or_else(|_| panic!("{}: {:?}, not {expected:?}", path.display(), found()));
+    }
+
+    #[tokio::test]
+    async fn both_files_follow_the_status_and_are_gone_when_it_ends() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let (publish, published) = watch::channel(None);
+        let (_reload, reloads) = watch::channel(());
+        let serving = tokio::spawn(serve(layout.clone(), || true, clock, reloads, published));
+        for summary in ["Setting up node: a", "Ready: b"] {
+            publish.send_replace(Some(status(summary)));
+            for path in [layout.issue(), layout.motd()] {
+                reads(&path, Some(summary)).await;
+            }
+        }
+        drop(publish);
+        serving.await.unwrap();
+        assert!(!layout.issue().exists() && !layout.motd().exists());
+    }
+
+    #[tokio::test]
+    async fn switched_off_they_are_taken_away_and_on_again_they_come_back() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let (publish, published) = watch::channel(Some(status("Ready: b")));
+        let (reload, reloads) = watch::channel(());
+        let (switch, on) = watch::channel(true);
+        let serving = tokio::spawn(serve(
+            layout.clone(),
+            move || *on.borrow(),
+            clock,
+            reloads,
+            published,
+        ));
+        reads(&layout.motd(), Some("Ready: b")).await;
+        switch.send_replace(false);
+        reload.send_replace(());
+        reads(&layout.motd(), None).await;
+        switch.send_replace(true);
+        reload.send_replace(());
+        reads(&layout.issue(), Some("Ready: b")).await;
+        drop(publish);
+        serving.await.unwrap();
+    }
+}
