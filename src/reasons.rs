@@ -467,6 +467,28 @@ reasons! {
             "Write each item as name=value."
             "b1c508e5388d454bbec5667206ffb084";
     }
+    "Known incidents" {
+        AddonStuck "addon-stuck" Error
+            "{subject} will never be settled: {why}"
+            "`windrow diagnose` shows the proof. The cure: save it, delete it, make it anew switched off, switch it on."
+            "d110ae5edec44955b7e3d9cc12d69a57";
+        AddonFailed "addon-failed" Error
+            "{subject} failed and is not tried again: {why}"
+            "Mend what the Job's log names, then switch the Addon off and on."
+            "ccfbf4ce29974976b7d6aea6dd5f2b82";
+        AddonImageMissing "addon-image-missing" Error
+            "{subject} waits for an image: {why}"
+            "Load the image on the nodes, or let them reach its registry; then it goes on by itself."
+            "1256afdffa2b4a71861714b7d11f18a8";
+        AddonControllerDown "addon-controller-down" Error
+            "{subject} is not worked on: {why}"
+            "Look at the harvester pods in harvester-system, or at rke2-server, whichever is named."
+            "0f2692d933a84c84a9faf4cdfb75a7dc";
+        DrainBlocked "drain-blocked" Error
+            "the drain of {subject} can never finish: {why}"
+            "`windrow drain-check NODE` shows the proof. For KubeVirt's own pods the cure is spec.infra.nodePlacement: {} on the KubeVirt object; deleting the budgets is the documented stop-gap."
+            "d7260ba329254ead83a478f01ec4cf53";
+    }
     "How the node is judged" {
         NodeReady "node-ready" Info
             "every required probe passes and every manifest is applied"

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use windrow::harvester::incidents;
 use windrow::reasons::REASONS;
 
 fn here(path: &str) -> PathBuf {
@@ -44,9 +45,11 @@ fn the_reason_table_is_current() {
             section = reason.section;
             let _ = write!(text, "\n## {section}\n");
         }
+        let page = incidents::page(reason.code)
+            .map_or(String::new(), |page| format!(" See [{page}]({page})."));
         let _ = write!(
             text,
-            "\n### {}\n\n> {}\n\n{}\n\n{}, `MESSAGE_ID={}`\n",
+            "\n### {}\n\n> {}\n\n{}{page}\n\n{}, `MESSAGE_ID={}`\n",
             reason.id,
             reason.template,
             reason.advice,
@@ -63,10 +66,13 @@ fn catalogue() -> String {
          # Made from src/reasons.rs; the format is that of https://systemd.io/CATALOG.\n",
     );
     for reason in REASONS {
+        let page = incidents::page(reason.code).map_or(String::new(), |page| {
+            format!("\nThe whole story: docs/{page} of Windrow's documentation.\n")
+        });
         let _ = write!(
             text,
             "\n-- {}\nSubject: Windrow: {}\nDefined-By: Windrow\nDocumentation: man:windrow(1)\n\n\
-             @MESSAGE@\n\n{}\n",
+             @MESSAGE@\n\n{}\n{page}",
             reason.message_id, reason.id, reason.advice
         );
     }
@@ -110,6 +116,14 @@ fn the_schema_of_a_plan_is_current() {
         "docs/plan.schema.json",
         windrow::render::plan_schema().as_bytes(),
     );
+}
+
+#[test]
+fn the_schemas_of_a_drain_check_and_a_diagnosis_are_current() {
+    let drain = windrow::harvester::drain::drain_schema();
+    current("docs/drain-check.schema.json", drain.as_bytes());
+    let diagnosis = incidents::diagnosis_schema();
+    current("docs/diagnosis.schema.json", diagnosis.as_bytes());
 }
 
 #[test]

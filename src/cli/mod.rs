@@ -4,9 +4,12 @@
 //! is listed once in `Verb` and once in `Verb::run`.
 
 mod cleanup;
+mod cluster;
 mod config;
 mod console;
+mod diagnose;
 mod document;
+mod drain_check;
 mod follow;
 mod gates;
 mod hold;
@@ -67,6 +70,8 @@ enum Verb {
     Hold(hold::Args),
     Release(release::Args),
     Gates(gates::Args),
+    DrainCheck(drain_check::Args),
+    Diagnose(diagnose::Args),
     Config(config::Args),
     Cleanup(cleanup::Args),
     Report(report::Args),
@@ -85,6 +90,8 @@ impl Verb {
             Verb::Hold(args) => hold::run(args, context),
             Verb::Release(args) => release::run(args, context),
             Verb::Gates(args) => gates::run(args, context),
+            Verb::DrainCheck(args) => drain_check::run(args, context),
+            Verb::Diagnose(args) => diagnose::run(args, context),
             Verb::Config(args) => config::run(args, context),
             Verb::Cleanup(args) => cleanup::run(args, context),
             Verb::Report(args) => report::run(args, context),

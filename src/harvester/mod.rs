@@ -1,6 +1,10 @@
 //! What is known of Harvester itself: its installer's configuration and what follows from it. Pure.
 
 pub mod addons;
+pub mod drain;
+pub mod incidents;
+pub mod objects;
+pub mod schedule;
 
 use crate::manifest::{Node, yaml};
 

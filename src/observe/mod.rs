@@ -4,6 +4,7 @@
 pub mod cluster;
 pub mod collect;
 pub mod files;
+pub mod objects;
 pub mod platform;
 pub mod probes;
 pub mod process;

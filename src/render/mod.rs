@@ -2,7 +2,9 @@
 //!
 //! Pure: a [`Plan`](crate::plan::Plan) comes in, text goes out. Nothing here decides anything.
 
+mod diagnosis;
 mod dot;
+mod drain;
 mod gates;
 mod graph;
 mod mermaid;
@@ -11,7 +13,9 @@ mod svg;
 mod table;
 mod text;
 
+pub use diagnosis::{cure_text, diagnosis_table};
 pub use dot::dot;
+pub use drain::drain_table;
 pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport, gates_schema};
 pub use mermaid::mermaid;
 pub use report::{

@@ -62,24 +62,29 @@ impl Credential {
             }
             _ => told(&error),
         })?;
-        let kubeconfig = Kubeconfig::read_from(path).map_err(|error| told(&error))?;
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .map_err(|error| told(&error))?;
-        // Pauses between tries are ours to choose; a watch is quiet for minutes.
-        config.default_retry = false;
-        config.connect_timeout = Some(Duration::from_secs(5));
-        let client = Client::try_from(config).map_err(|error| told(&error))?;
         Ok(Self {
             path: path.to_owned(),
             stamp,
-            client,
+            client: client(path).await?,
         })
     }
 
     fn is_current(&self) -> bool {
         Stamp::of(&self.path).is_ok_and(|now| now == self.stamp)
     }
+}
+
+/// A client with the credential of a kubeconfig.
+pub(in crate::observe) async fn client(path: &Path) -> Result<Client, String> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| told(&error))?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| told(&error))?;
+    // Pauses between tries are ours to choose; a watch is quiet for minutes.
+    config.default_retry = false;
+    config.connect_timeout = Some(Duration::from_secs(5));
+    Client::try_from(config).map_err(|error| told(&error))
 }
 
 impl Stamp {
@@ -183,7 +188,7 @@ pub(super) fn is_unauthorized(error: &kube::Error) -> bool {
 }
 
 /// An error in a line: the status as kube-apiserver words it, or the chain of causes.
-pub(super) fn explain(error: &kube::Error) -> String {
+pub(in crate::observe) fn explain(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
         let reason = if status.reason.is_empty() {
             "error"

@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use self::connect::{Credential, End};
+pub(in crate::observe) use self::connect::{client, explain};
 use crate::backoff::Backoff;
 use crate::decide::{ClusterEvent, Interests};
 

@@ -47,6 +47,8 @@ pub(crate) struct Spec {
     pub(crate) minor: Minor,
     /// Whether controllers run: Deployments make pods, namespaces terminate, service accounts appear.
     pub(crate) controller_manager: bool,
+    /// Whether pods get nodes. Nobody plays a kubelet, so the controllers leave silent nodes alone then.
+    pub(crate) scheduler: bool,
     /// Whether kube-apiserver keeps a record of every write: [`Cluster::writes`].
     pub(crate) audit: bool,
     /// Further arguments of kube-apiserver.
@@ -58,6 +60,7 @@ impl Default for Spec {
         Self {
             minor: Minor::V1_36,
             controller_manager: false,
+            scheduler: false,
             audit: false,
             arguments: Vec::new(),
         }
@@ -68,6 +71,7 @@ impl Default for Spec {
 pub(crate) struct Cluster {
     // Declared in the order in which they must end.
     controller_manager: Option<Process>,
+    scheduler: Option<Process>,
     apiserver: Process,
     etcd: Process,
     dir: Janitor,
@@ -182,6 +186,7 @@ impl Cluster {
 
         let mut cluster = Self {
             controller_manager: None,
+            scheduler: None,
             apiserver,
             etcd,
             dir,
@@ -212,7 +217,7 @@ impl Cluster {
             return None;
         }
         if spec.controller_manager {
-            let arguments = [
+            let mut arguments = vec![
                 format!("--kubeconfig={}", cluster.kubeconfig(Who::Admin).display()),
                 format!(
                     "--service-account-private-key-file={}",
@@ -223,6 +228,12 @@ impl Cluster {
                 "--leader-elect=false".to_owned(),
                 "--secure-port=0".to_owned(),
             ];
+            if spec.scheduler {
+                arguments.push(
+                    "--controllers=*,-node-lifecycle-controller,-taint-eviction-controller"
+                        .to_owned(),
+                );
+            }
             let program = find("kube-controller-manager");
             let process = Process::start(
                 "kube-controller-manager",
@@ -232,6 +243,17 @@ impl Cluster {
                 &[],
             );
             cluster.controller_manager = Some(process);
+        }
+        if spec.scheduler {
+            let arguments = [
+                format!("--kubeconfig={}", cluster.kubeconfig(Who::Admin).display()),
+                "--leader-elect=false".to_owned(),
+                "--secure-port=0".to_owned(),
+            ];
+            let program = find("kube-scheduler");
+            let dir = cluster.dir.path();
+            let process = Process::start("kube-scheduler", &program, &arguments, dir, &[]);
+            cluster.scheduler = Some(process);
         }
         Some(cluster)
     }
@@ -318,6 +340,7 @@ impl Cluster {
             Some(&self.etcd),
             Some(&self.apiserver),
             self.controller_manager.as_ref(),
+            self.scheduler.as_ref(),
         ];
         for process in all.into_iter().flatten() {
             process.print_log();

@@ -1,0 +1,76 @@
+//! What the verbs that look at a cluster share: where its objects come from.
+
+use std::path::PathBuf;
+
+use super::{Context, Exit};
+use crate::harvester::objects::{Kind, Objects};
+use crate::observe::objects::{list, reach, saved};
+
+/// Where a cluster's objects come from.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct From {
+    /// Look at saved objects instead of the cluster: a file or a directory of lists, as
+    /// `kubectl get KIND -A -o json` writes them
+    #[arg(long, value_name = "PATH")]
+    from: Option<PathBuf>,
+    /// The admin credential; RKE2's own when not given
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    kubeconfig: Option<PathBuf>,
+}
+
+impl From {
+    /// The kubeconfig that is used.
+    pub(super) fn kubeconfig(&self, context: &Context) -> PathBuf {
+        let own = || context.layout.admin_kubeconfig();
+        self.kubeconfig.clone().unwrap_or_else(own)
+    }
+
+    /// The objects of these kinds; or how the verb ends, after it has said why.
+    pub(super) fn objects(&self, kinds: &[Kind], context: &Context) -> anyhow::Result<Looked> {
+        if let Some(path) = &self.from {
+            return Ok(saved(path).map_err(|errors| {
+                super::complain(&errors);
+                Exit::Usage
+            }));
+        }
+        let kubeconfig = self.kubeconfig(context);
+        let looked = runtime()?.block_on(async {
+            let client = reach(&kubeconfig).await?;
+            Ok::<_, String>(list(&client, kinds).await)
+        });
+        Ok(looked.map_err(|why| {
+            eprintln!("windrow: the cluster cannot be asked: {why}");
+            if !self.has_credential(context) {
+                eprintln!(
+                    "The admin credential is needed: run it as root on a server, or name one with \
+                     --kubeconfig; or look at saved objects with --from"
+                );
+            }
+            Exit::Unknown
+        }))
+    }
+
+    fn has_credential(&self, context: &Context) -> bool {
+        std::fs::File::open(self.kubeconfig(context)).is_ok()
+    }
+}
+
+/// The objects, or how the verb ends.
+pub(super) type Looked = Result<Objects, Exit>;
+
+/// A runtime for a verb that asks the cluster.
+pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+/// Prints to standard output.
+pub(super) fn print(text: &str) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // `windrow diagnose | head` is no error.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}

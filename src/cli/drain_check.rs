@@ -1,0 +1,76 @@
+//! `windrow drain-check`: would a drain of a node finish, and if not, what is the proof?
+
+use super::cluster::{From, print};
+use super::{Context, Exit, style};
+use crate::harvester::drain::{Drain, KINDS, check};
+use crate::harvester::objects::{Kind, Objects, text};
+use crate::render::drain_table;
+
+/// Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The node; this one when none is given
+    #[arg(value_name = "NODE")]
+    node: Option<String>,
+    #[command(flatten)]
+    from: From,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    let objects = match args.from.objects(KINDS, context)? {
+        Ok(objects) => objects,
+        Err(exit) => return Ok(exit),
+    };
+    let node = match args.node.or_else(|| own_node(&objects, context)) {
+        Some(node) => node,
+        None => {
+            let names: Vec<&str> = nodes(&objects).collect();
+            eprintln!("windrow: which node? There are: {}", names.join(", "));
+            return Ok(Exit::Usage);
+        }
+    };
+    if objects.all(Kind::NODE).is_ok() && !nodes(&objects).any(|name| name == node) {
+        let names: Vec<&str> = nodes(&objects).collect();
+        eprintln!(
+            "windrow: there is no node {node}; there are: {}",
+            names.join(", ")
+        );
+        return Ok(Exit::Usage);
+    }
+    let checked = check(&objects, &node);
+    print(&match args.output {
+        Output::Table => drain_table(&checked, style()),
+        Output::Json => serde_json::to_string_pretty(&checked)? + "\n",
+    })?;
+    Ok(match checked.drain {
+        Drain::Finishes => Exit::Ok,
+        Drain::Blocked => Exit::Failed,
+        Drain::Unknown => Exit::Unknown,
+    })
+}
+
+fn nodes(objects: &Objects) -> impl Iterator<Item = &str> {
+    let nodes = objects.all(Kind::NODE).unwrap_or_default();
+    nodes.iter().map(|node| text(node, "/metadata/name"))
+}
+
+/// The node that this machine is: by its name, or the only one.
+fn own_node(objects: &Objects, context: &Context) -> Option<String> {
+    let path = context.layout.path("/proc/sys/kernel/hostname");
+    let host = std::fs::read_to_string(path).unwrap_or_default();
+    let mut names: Vec<&str> = nodes(objects).collect();
+    match names.iter().find(|name| **name == host.trim()) {
+        Some(name) => Some((*name).to_owned()),
+        None if names.len() == 1 => names.pop().map(str::to_owned),
+        None => None,
+    }
+}

@@ -1,0 +1,133 @@
+//! Would a drain of a node finish? Pure: objects come in, a verdict with proofs goes out.
+//!
+//! A drain evicts every pod that `kubectl drain --ignore-daemonsets --delete-emptydir-data --force`
+//! would (Rancher's own drain of a Harvester upgrade does the same), and the eviction API lets a pod go
+//! only if its PodDisruptionBudget allows it. What a budget does not allow now it may allow once
+//! replacements run elsewhere. So the drain is played through: what may go goes, its replacement takes a
+//! place if [`schedule`](super::schedule) finds one, and is then taken to become ready. What is left when
+//! nothing moves any more is blocked. It is *proved* blocked when none of the pods that the budget lacks
+//! has a node that would take it, or when the budget allows no disruption even with every pod healthy;
+//! otherwise the answer is Unknown.
+//!
+//! KubeVirt's machines and Longhorn's instance managers do not follow a budget's arithmetic: their
+//! controllers move the machine, or take the budget away. They have rules of their own.
+
+mod budget;
+mod evict;
+mod kubevirt;
+mod longhorn;
+mod play;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use report::{Drain, DrainCheck, PodDrain, PodFate, drain_schema};
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use self::budget::Budget;
+use super::objects::{Kind, Objects, Unlisted, named, text, texts};
+use super::schedule::{Node, NodeSelector, Places, Pod};
+
+/// What a drain check looks at.
+pub const KINDS: &[Kind] = &[
+    Kind::NODE,
+    Kind::POD,
+    Kind::BUDGET,
+    Kind::NAMESPACE,
+    Kind::CLAIM,
+    Kind::VOLUME,
+    Kind::KUBEVIRT,
+    Kind::VMI,
+    Kind::LONGHORN_ENGINE,
+    Kind::LONGHORN_REPLICA,
+    Kind::LONGHORN_SETTING,
+    Kind::LONGHORN_VOLUME,
+];
+
+/// Would a drain of this node finish?
+pub fn check(objects: &Objects, node: &str) -> DrainCheck {
+    let mut cluster = match Cluster::read(objects) {
+        Ok(cluster) => cluster,
+        Err(why) => return DrainCheck::unknown(node, why),
+    };
+    let mut nodes = cluster.places.nodes.iter_mut();
+    match nodes.find(|one| one.name == node) {
+        Some(one) => one.cordon(),
+        None => return DrainCheck::unknown(node, format!("there is no node {node}")),
+    }
+    play::play(&cluster, node)
+}
+
+/// The objects, read.
+struct Cluster<'o> {
+    objects: &'o Objects,
+    /// The pods as they came, in the order of `places.pods`.
+    pods: Vec<&'o Value>,
+    places: Places,
+    budgets: Vec<Budget>,
+}
+
+impl<'o> Cluster<'o> {
+    fn read(objects: &'o Objects) -> Result<Self, String> {
+        let said = |unlisted: Unlisted| unlisted.to_string();
+        let pods: Vec<&Value> = objects.all(Kind::POD).map_err(said)?.iter().collect();
+        let places = Places {
+            nodes: objects
+                .all(Kind::NODE)
+                .map_err(said)?
+                .iter()
+                .map(Node::parse)
+                .collect::<Result<_, _>>()?,
+            pods: pods
+                .iter()
+                .map(|pod| Pod::parse(pod))
+                .collect::<Result<_, _>>()?,
+            namespaces: namespaces(objects),
+            claims: claims(objects)?,
+        };
+        let budgets = objects
+            .all(Kind::BUDGET)
+            .map_err(said)?
+            .iter()
+            .map(Budget::parse)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            objects,
+            pods,
+            places,
+            budgets,
+        })
+    }
+}
+
+fn namespaces(objects: &Objects) -> Option<BTreeMap<String, super::schedule::Labels>> {
+    let namespaces = objects.all(Kind::NAMESPACE).ok()?;
+    let labels = |namespace: &Value| {
+        let name = text(namespace, "/metadata/name").to_owned();
+        (name, texts(namespace, "/metadata/labels"))
+    };
+    Some(namespaces.iter().map(labels).collect())
+}
+
+/// Which nodes reach each claim. What could not be listed has no entry, and is Unknown where a pod
+/// needs it.
+fn claims(objects: &Objects) -> Result<BTreeMap<String, Option<NodeSelector>>, String> {
+    let (Ok(claims), Ok(volumes)) = (objects.all(Kind::CLAIM), objects.all(Kind::VOLUME)) else {
+        return Ok(BTreeMap::new());
+    };
+    let mut reached = BTreeMap::new();
+    for claim in claims {
+        let name = text(claim, "/spec/volumeName");
+        let volume = volumes
+            .iter()
+            .find(|volume| text(volume, "/metadata/name") == name);
+        if let Some(volume) = volume {
+            let nodes = NodeSelector::parse(volume.pointer("/spec/nodeAffinity/required"))?;
+            reached.insert(named(claim), nodes);
+        }
+    }
+    Ok(reached)
+}

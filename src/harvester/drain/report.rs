@@ -1,0 +1,110 @@
+//! What a drain check says, for programs and as the evidence of a finding.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Would the drain finish?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Drain {
+    /// Yes.
+    Finishes,
+    /// No: that is proved.
+    Blocked,
+    /// It cannot be said.
+    Unknown,
+}
+
+/// What `windrow drain-check -o json` prints. The names of its fields are a promise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainCheck {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `DrainCheck`
+    pub kind: String,
+    /// The node.
+    pub node: String,
+    /// Would its drain finish?
+    pub drain: Drain,
+    /// Why it cannot be said, when nothing could be looked at.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The pods on the node that a drain evicts; blocked ones first.
+    pub pods: Vec<PodDrain>,
+    /// How many pods of the node a drain leaves alone (DaemonSets, static pods, ended ones).
+    pub ignored: usize,
+}
+
+/// One pod.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodDrain {
+    /// `namespace/name`.
+    pub pod: String,
+    /// What becomes of it.
+    pub fate: PodFate,
+    /// Why, in a line.
+    pub why: String,
+    /// The budget that covers it, `namespace/name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<String>,
+    /// A node that would take its replacement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The proof, or what else is worth knowing, line by line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<String>,
+}
+
+/// What becomes of a pod.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum PodFate {
+    /// It never goes.
+    Blocked,
+    /// It cannot be said.
+    Unknown,
+    /// It goes.
+    Goes,
+}
+
+impl DrainCheck {
+    pub(super) fn of(node: &str, mut pods: Vec<PodDrain>, ignored: usize) -> Self {
+        pods.sort_by(|a, b| (a.fate, &a.pod).cmp(&(b.fate, &b.pod)));
+        let drain = match pods.first().map(|pod| pod.fate) {
+            Some(PodFate::Blocked) => Drain::Blocked,
+            Some(PodFate::Unknown) => Drain::Unknown,
+            Some(PodFate::Goes) | None => Drain::Finishes,
+        };
+        Self {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "DrainCheck".to_owned(),
+            node: node.to_owned(),
+            drain,
+            why: String::new(),
+            pods,
+            ignored,
+        }
+    }
+
+    pub(super) fn unknown(node: &str, why: String) -> Self {
+        Self {
+            drain: Drain::Unknown,
+            why,
+            ..Self::of(node, Vec::new(), 0)
+        }
+    }
+
+    /// The pods that never go.
+    pub fn blocked(&self) -> impl Iterator<Item = &PodDrain> {
+        self.pods.iter().filter(|pod| pod.fate == PodFate::Blocked)
+    }
+}
+
+/// The JSON schema of [`DrainCheck`], as committed in `docs/drain-check.schema.json`.
+pub fn drain_schema() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(DrainCheck)).unwrap_or_default() + "\n"
+}

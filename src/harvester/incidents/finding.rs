@@ -1,0 +1,142 @@
+//! A known incident, recognised.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cure::Cure;
+use crate::plan;
+use crate::reasons::{Code, Severity};
+
+/// A known incident, recognised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// The stable code.
+    pub code: Code,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is about, `Kind namespace/name`.
+    pub subject: String,
+    /// What is wrong, in a line.
+    pub message: String,
+    /// What was seen.
+    pub evidence: Vec<Evidence>,
+    /// Why it will not come right by itself, line by line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proof: Vec<String>,
+    /// What to do.
+    pub advice: String,
+    /// What Windrow can do about it on request: `windrow repair CODE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cure: Option<Cure>,
+    /// The page that explains it.
+    pub documentation: String,
+}
+
+/// One thing that was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// The object, `Kind namespace/name`.
+    pub object: String,
+    /// The field.
+    pub field: String,
+    /// What stands there.
+    pub value: String,
+}
+
+impl Evidence {
+    /// What stands in a field of an object.
+    pub fn new(
+        object: impl Into<String>,
+        field: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        Self {
+            object: object.into(),
+            field: field.into(),
+            value: value.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Evidence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}: {}", self.object, self.field, self.value)
+    }
+}
+
+impl Finding {
+    /// A finding with the texts of its row in the reason table.
+    pub fn new(code: Code, subject: impl Into<String>, why: &str) -> Self {
+        let subject = subject.into();
+        Self {
+            severity: code.severity(),
+            message: code.say(&[("subject", &subject), ("why", why)]),
+            subject,
+            evidence: Vec::new(),
+            proof: Vec::new(),
+            advice: code.reason().advice.to_owned(),
+            cure: None,
+            documentation: super::page(code).unwrap_or("reasons.md").to_owned(),
+            code,
+        }
+    }
+
+    /// With what was seen.
+    #[must_use]
+    pub fn seen(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    /// As the status document lists it.
+    pub fn in_status(&self) -> plan::Finding {
+        plan::Finding {
+            code: self.code,
+            severity: self.severity,
+            message: format!("{}; `windrow diagnose` shows the proof", self.message),
+            at: Vec::new(),
+        }
+    }
+}
+
+/// What `windrow diagnose -o json` prints. The names of its fields are a promise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Diagnosis {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `Diagnosis`
+    pub kind: String,
+    /// As of when.
+    pub at: Timestamp,
+    /// What was recognised, the worst first.
+    pub findings: Vec<Finding>,
+    /// What could not be judged, and why.
+    pub unknown: Vec<String>,
+}
+
+impl Diagnosis {
+    pub(super) fn of(at: Timestamp, mut findings: Vec<Finding>, unknown: Vec<String>) -> Self {
+        findings.sort_by(|a, b| {
+            (b.severity, a.code.as_str(), &a.subject).cmp(&(
+                a.severity,
+                b.code.as_str(),
+                &b.subject,
+            ))
+        });
+        Self {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "Diagnosis".to_owned(),
+            at,
+            findings,
+            unknown,
+        }
+    }
+}
+
+/// The JSON schema of [`Diagnosis`], as committed in `docs/diagnosis.schema.json`.
+pub fn diagnosis_schema() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(Diagnosis)).unwrap_or_default() + "\n"
+}

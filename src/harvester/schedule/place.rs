@@ -1,0 +1,364 @@
+//! The filters: on which nodes could a pod run, given what is there?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::affinity::Spread;
+use super::node::Node;
+use super::pod::Pod;
+use super::selector::{Labels, NodeSelector};
+
+/// Why a node does not take a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The node.
+    pub node: String,
+    /// Why, in a line.
+    pub why: String,
+}
+
+/// Where a pod could run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// On these nodes.
+    Fits(Vec<String>),
+    /// Nowhere as things are, but there where pods of a lower priority would be preempted.
+    Preempting(Vec<String>),
+    /// Nowhere: why, node by node.
+    Nowhere(Vec<Refusal>),
+    /// It cannot be said.
+    Unknown(String),
+}
+
+impl Answer {
+    /// Is there a node for it?
+    pub fn somewhere(&self) -> Option<&str> {
+        match self {
+            Answer::Fits(nodes) | Answer::Preempting(nodes) => nodes.first().map(String::as_str),
+            Answer::Nowhere(_) | Answer::Unknown(_) => None,
+        }
+    }
+}
+
+/// A cluster as the scheduler sees it. Pods can be put in and taken out to ask what would be.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// The pods; those without a node take no room.
+    pub pods: Vec<Pod>,
+    /// The labels of each namespace; `None` when they are not known.
+    pub namespaces: Option<BTreeMap<String, Labels>>,
+    /// Which nodes reach a claim (`namespace/name`): no entry is a claim that is not known, `None` one
+    /// that every node reaches.
+    pub claims: BTreeMap<String, Option<NodeSelector>>,
+}
+
+impl Places {
+    /// Where could this pod run, but on `except`? The pod itself, where it is among the pods and bound,
+    /// counts like any other: take it out first if it would be gone.
+    pub fn find(&self, pod: &Pod, except: Option<&str>) -> Answer {
+        if let Some(why) = self.beyond(pod) {
+            return Answer::Unknown(why);
+        }
+        let spread = SpreadCounts::of(self, pod);
+        let neighbours = Neighbours::of(self, pod);
+        let (mut fits, mut preempting, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+        for node in &self.nodes {
+            if except == Some(node.name.as_str()) {
+                continue;
+            }
+            let refused = standing(self, pod, node)
+                .or_else(|| spread.refuses(pod, node))
+                .or_else(|| neighbours.refuses(pod, node));
+            let why = match (refused, self.room(pod, node, |_| true)) {
+                (None, None) => {
+                    fits.push(node.name.clone());
+                    continue;
+                }
+                (Some(why), _) => why,
+                (None, Some(why)) => {
+                    // Room is the only thing that preemption is taken to make.
+                    let stays = |other: &Pod| other.priority >= pod.priority;
+                    if pod.preempts && self.room(pod, node, stays).is_none() {
+                        preempting.push(node.name.clone());
+                        continue;
+                    }
+                    why
+                }
+            };
+            refusals.push(Refusal {
+                node: node.name.clone(),
+                why,
+            });
+        }
+        if !fits.is_empty() {
+            Answer::Fits(fits)
+        } else if !preempting.is_empty() {
+            Answer::Preempting(preempting)
+        } else {
+            Answer::Nowhere(refusals)
+        }
+    }
+
+    fn beyond(&self, pod: &Pod) -> Option<String> {
+        if let Some(why) = &pod.beyond {
+            return Some(why.clone());
+        }
+        if let Some(claim) = pod.claims.iter().find(|claim| {
+            !self
+                .claims
+                .contains_key(&format!("{}/{claim}", pod.namespace))
+        }) {
+            return Some(format!("the volume of its claim {claim} is not known"));
+        }
+        let all = self.pods.iter().flat_map(|other| &other.anti_affinity);
+        let needs = pod
+            .affinity
+            .iter()
+            .chain(&pod.anti_affinity)
+            .chain(all)
+            .any(super::affinity::Affinity::needs_namespaces);
+        (needs && self.namespaces.is_none())
+            .then(|| "affinity selects namespaces by label, and they are not known".to_owned())
+    }
+
+    fn on<'p>(&'p self, node: &'p str) -> impl Iterator<Item = &'p Pod> {
+        self.pods
+            .iter()
+            .filter(move |pod| pod.is_there() && pod.node.as_deref() == Some(node))
+    }
+
+    fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    fn namespace(&self, name: &str) -> Option<&Labels> {
+        self.namespaces.as_ref()?.get(name)
+    }
+
+    /// Why there is no room beside the pods that stay: resources, the number of pods, host ports.
+    fn room(&self, pod: &Pod, node: &Node, stays: impl Fn(&Pod) -> bool) -> Option<String> {
+        let others: Vec<&Pod> = self.on(&node.name).filter(|other| stays(other)).collect();
+        for port in &pod.host_ports {
+            let taken = |other: &&&Pod| other.host_ports.iter().any(|used| used.conflicts(port));
+            if let Some(other) = others.iter().find(taken) {
+                return Some(format!("its host port {port} is taken by {}", other.id()));
+            }
+        }
+        if let Some(most) = node.allocatable.get("pods")
+            && (others.len() as i128 + 1) * 1000 > *most
+        {
+            return Some(format!("it has its {} pods already", most / 1000));
+        }
+        for (resource, asked) in &pod.requests {
+            let used: i128 = others
+                .iter()
+                .filter_map(|other| other.requests.get(resource))
+                .sum();
+            let has = node.allocatable.get(resource).copied().unwrap_or_default();
+            if *asked > 0 && asked.saturating_add(used) > has {
+                return Some(format!(
+                    "too little {resource}: {} asked for, {} of {} free",
+                    amount(resource, *asked),
+                    amount(resource, (has - used).max(0)),
+                    amount(resource, has)
+                ));
+            }
+        }
+        None
+    }
+}
+
+/// An amount for people.
+fn amount(resource: &str, milli: i128) -> String {
+    const MI: i128 = 1000 << 20;
+    match resource {
+        "memory" | "ephemeral-storage" if milli >= MI => format!("{}Mi", milli / MI),
+        _ if milli % 1000 == 0 => (milli / 1000).to_string(),
+        _ => format!("{milli}m"),
+    }
+}
+
+/// What the node's own nature refuses: cordon and taints, labels, volumes.
+fn standing(places: &Places, pod: &Pod, node: &Node) -> Option<String> {
+    let taint = node
+        .effective_taints()
+        .find(|taint| taint.repels() && !pod.tolerates(taint));
+    if let Some(taint) = taint {
+        return Some(match taint.key == super::node::UNSCHEDULABLE {
+            true => "it is cordoned".to_owned(),
+            false => format!("its taint {taint} is not tolerated"),
+        });
+    }
+    let lacking = pod
+        .node_selector
+        .iter()
+        .find(|(key, value)| node.labels.get(*key) != Some(value));
+    if let Some((key, value)) = lacking {
+        return Some(format!("it lacks the label {key}={value}"));
+    }
+    if let Some(affinity) = &pod.node_affinity
+        && !affinity.matches(&node.labels, &node.name)
+    {
+        return Some(format!("node affinity asks for {affinity}"));
+    }
+    pod.claims.iter().find_map(|claim| {
+        let reach = places.claims.get(&format!("{}/{claim}", pod.namespace))?;
+        let reach = reach.as_ref()?;
+        (!reach.matches(&node.labels, &node.name))
+            .then(|| format!("the volume of claim {claim} can be reached only with {reach}"))
+    })
+}
+
+/// Does the pod's node selector and affinity allow the node?
+fn allowed(pod: &Pod, node: &Node) -> bool {
+    pod.node_selector
+        .iter()
+        .all(|(key, value)| node.labels.get(key) == Some(value))
+        && pod
+            .node_affinity
+            .as_ref()
+            .is_none_or(|affinity| affinity.matches(&node.labels, &node.name))
+}
+
+/// How many pods each constraint counts in each place.
+struct SpreadCounts<'p> {
+    constraints: Vec<(&'p Spread, BTreeMap<&'p str, i64>)>,
+}
+
+impl<'p> SpreadCounts<'p> {
+    fn of(places: &'p Places, pod: &'p Pod) -> Self {
+        let whole = |node: &Node| {
+            let has = |one: &Spread| node.labels.contains_key(&one.topology_key);
+            pod.spread.iter().all(has)
+        };
+        let constraints = pod
+            .spread
+            .iter()
+            .map(|one| {
+                let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+                for node in places.nodes.iter().filter(|node| whole(node)) {
+                    // The taints themselves: a cordon counts once its taint is there.
+                    let mut taints = node.taints.iter();
+                    let tolerated = taints.all(|taint| !taint.repels() || pod.tolerates(taint));
+                    if (one.honors_affinity && !allowed(pod, node))
+                        || (one.honors_taints && !tolerated)
+                    {
+                        continue;
+                    }
+                    let counted = places
+                        .on(&node.name)
+                        .filter(|other| one.counts(other, &pod.namespace));
+                    if let Some(place) = node.labels.get(&one.topology_key) {
+                        *counts.entry(place).or_default() += counted.count() as i64;
+                    }
+                }
+                (one, counts)
+            })
+            .collect();
+        Self { constraints }
+    }
+
+    fn refuses(&self, pod: &Pod, node: &Node) -> Option<String> {
+        self.constraints.iter().find_map(|(one, counts)| {
+            let key = &one.topology_key;
+            let Some(place) = node.labels.get(key) else {
+                return Some(format!(
+                    "it lacks the label {key}, by which pods are spread"
+                ));
+            };
+            let fewest = match (counts.len() as i64) < one.min_domains {
+                true => 0,
+                false => counts.values().min().copied().unwrap_or_default(),
+            };
+            let here = counts.get(place.as_str()).copied().unwrap_or_default();
+            let itself = i64::from(one.counts(pod, &pod.namespace));
+            (here + itself - fewest > one.max_skew).then(|| {
+                format!(
+                    "spread by {key}: {} there and {fewest} at the fewest, beyond maxSkew {}",
+                    here + itself,
+                    one.max_skew
+                )
+            })
+        })
+    }
+}
+
+/// What affinity and anti-affinity come to, by topology label.
+struct Neighbours<'p> {
+    /// Label and value that a pod already there refuses, and which pod.
+    kept_off: Vec<(&'p str, &'p str, &'p Pod)>,
+    /// Label and value where a pod stands that the pod itself avoids.
+    avoided: Vec<(&'p str, &'p str, &'p Pod)>,
+    /// Label and value where pods stand that all terms of affinity mean.
+    sought: BTreeSet<(&'p str, &'p str)>,
+    /// No pod is meant by the terms, but the pod itself is: it may be the first.
+    is_first: bool,
+}
+
+impl<'p> Neighbours<'p> {
+    fn of(places: &'p Places, pod: &'p Pod) -> Self {
+        let mut found = Self {
+            kept_off: Vec::new(),
+            avoided: Vec::new(),
+            sought: BTreeSet::new(),
+            is_first: false,
+        };
+        let own = places.namespace(&pod.namespace);
+        let mut anybody = false;
+        for other in places.pods.iter().filter(|other| other.is_there()) {
+            let Some(node) = other.node.as_deref().and_then(|name| places.node(name)) else {
+                continue;
+            };
+            let at = |key: &'p str| node.labels.get(key).map(|value| (key, value.as_str()));
+            let theirs = places.namespace(&other.namespace);
+            for term in other
+                .anti_affinity
+                .iter()
+                .filter(|term| term.means(pod, own))
+            {
+                let place = at(&term.topology_key);
+                found.kept_off.extend(place.map(|(k, v)| (k, v, other)));
+            }
+            for term in pod
+                .anti_affinity
+                .iter()
+                .filter(|term| term.means(other, theirs))
+            {
+                let place = at(&term.topology_key);
+                found.avoided.extend(place.map(|(k, v)| (k, v, other)));
+            }
+            if !pod.affinity.is_empty() && pod.affinity.iter().all(|term| term.means(other, theirs))
+            {
+                for term in &pod.affinity {
+                    let place = at(&term.topology_key);
+                    anybody |= place.is_some();
+                    found.sought.extend(place);
+                }
+            }
+        }
+        found.is_first = !anybody && pod.affinity.iter().all(|term| term.means(pod, own));
+        found
+    }
+
+    fn refuses(&self, pod: &Pod, node: &Node) -> Option<String> {
+        let here = |key: &str, value: &str| node.labels.get(key).is_some_and(|own| own == value);
+        for term in &pod.affinity {
+            let Some(value) = node.labels.get(&term.topology_key) else {
+                return Some(format!("it lacks the label {}", term.topology_key));
+            };
+            let sought = (term.topology_key.as_str(), value.as_str());
+            if !self.sought.contains(&sought) && !self.is_first {
+                return Some("no pod that it must stand beside is there".to_owned());
+            }
+        }
+        let of = |list: &[(&str, &str, &Pod)]| {
+            let found = list.iter().find(|(key, value, _)| here(key, value));
+            found.map(|(_, _, other)| other.id())
+        };
+        if let Some(other) = of(&self.avoided) {
+            return Some(format!("anti-affinity: it must not stand beside {other}"));
+        }
+        of(&self.kept_off).map(|other| format!("anti-affinity: {other} keeps it off"))
+    }
+}

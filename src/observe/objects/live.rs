@@ -1,0 +1,122 @@
+//! From the API.
+
+use std::path::Path;
+use std::time::Duration;
+
+use http::Request;
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::complete;
+use crate::harvester::objects::{Kind, Listed, Objects, text};
+use crate::observe::cluster::{client, explain};
+
+/// A page takes no longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Objects in a page.
+const PAGE: usize = 500;
+/// Most objects of one kind that are taken in: a hundred nodes full of pods.
+pub const LARGEST_LIST: usize = 25_000;
+
+/// A client for kube-apiserver, once it answers.
+///
+/// # Errors
+///
+/// Why it cannot be asked.
+pub async fn reach(kubeconfig: &Path) -> Result<Client, String> {
+    let client = client(kubeconfig).await?;
+    match timeout(PATIENCE, client.apiserver_version()).await {
+        Ok(Ok(_)) => Ok(client),
+        Ok(Err(error)) => Err(explain(&error)),
+        Err(_) => Err(late()),
+    }
+}
+
+/// Lists these kinds.
+pub async fn list(client: &Client, kinds: &[Kind]) -> Objects {
+    let mut objects = Objects::default();
+    for kind in kinds {
+        let listed = match all(client, *kind).await {
+            Ok(items) => Listed::Objects(items),
+            Err(why) => Listed::Unknown(why),
+        };
+        objects.insert(kind.group_kind(), listed);
+    }
+    objects
+}
+
+async fn all(client: &Client, kind: Kind) -> Result<Vec<Value>, String> {
+    let mut items = Vec::new();
+    let mut next = String::new();
+    loop {
+        let path = format!("{}?limit={PAGE}{}{next}", kind.path(), kind.query());
+        let Some(mut page) = get(client, &path).await? else {
+            return Ok(Vec::new());
+        };
+        if let Some(Value::Array(found)) = page.get_mut("items").map(Value::take) {
+            let version = kind.api_version();
+            let found = found.into_iter();
+            items.extend(found.map(|item| complete(item, &version, kind.kind)));
+        }
+        if items.len() > LARGEST_LIST {
+            return Err(format!("there are more than {LARGEST_LIST}"));
+        }
+        match text(&page, "/metadata/continue") {
+            "" => return Ok(items),
+            token => next = format!("&continue={}", escaped(token)),
+        }
+    }
+}
+
+/// What is at a path; `None` when there is nothing.
+pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
+    let request = Request::get(path)
+        .body(Body::empty())
+        .map_err(|error| error.to_string())?;
+    let answer = timeout(PATIENCE, async {
+        let response = client.send(request).await.map_err(|e| explain(&e))?;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect_bytes().await;
+        Ok((status, body.map_err(|e| explain(&e))?))
+    });
+    let (status, body) = answer.await.unwrap_or_else(|_| Err(late()))?;
+    let value: Option<Value> = serde_json::from_slice(&body).ok();
+    match (status, value) {
+        (200, Some(value)) => Ok(Some(value)),
+        (200, None) => Err("the answer is no JSON".to_owned()),
+        (404, _) => Ok(None),
+        (status, Some(value)) => Err(format!("{status}: {}", text(&value, "/message"))),
+        (status, None) => Err(format!("HTTP {status}")),
+    }
+}
+
+fn late() -> String {
+    format!("no answer within {} s", PATIENCE.as_secs())
+}
+
+/// A token of the API in a query.
+fn escaped(token: &str) -> String {
+    let mut out = String::new();
+    for byte in token.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                out.push(char::from(byte));
+            }
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_escaped_for_a_query() {
+        assert_eq!(escaped("aZ9-_.~"), "aZ9-_.~");
+        assert_eq!(escaped("a+b/c="), "a%2Bb%2Fc%3D");
+    }
+}

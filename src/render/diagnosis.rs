@@ -1,0 +1,109 @@
+//! A diagnosis for people, and a cure with its exact requests.
+
+use std::fmt::Write as _;
+
+use super::table::Style;
+use super::text::{printable, wrap};
+use crate::harvester::incidents::{Cure, Diagnosis, Finding};
+
+/// The findings, the worst first, each with what was seen, why it stays so and what to do.
+pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
+    let mut out = String::new();
+    for finding in &diagnosis.findings {
+        one(&mut out, finding, style);
+    }
+    if !diagnosis.unknown.is_empty() {
+        let _ = writeln!(out, "{}", style.strong("Not judged"));
+        for why in &diagnosis.unknown {
+            paragraph(&mut out, why, 2, style.width);
+        }
+        out.push('\n');
+    }
+    let verdict = match (diagnosis.findings.len(), diagnosis.unknown.is_empty()) {
+        (0, true) => style.good("No known incident."),
+        (0, false) => style.waiting("No known incident among what could be judged."),
+        (1, _) => style.bad("1 known incident."),
+        (many, _) => style.bad(&format!("{many} known incidents.")),
+    };
+    let _ = writeln!(out, "{verdict}");
+    out
+}
+
+fn one(out: &mut String, finding: &Finding, style: Style) {
+    let _ = writeln!(
+        out,
+        "{} {}",
+        style.severity(finding.severity),
+        style.strong(&printable(finding.code.as_str()))
+    );
+    paragraph(out, &finding.message, 2, style.width);
+    heading(out, "Seen", style);
+    for evidence in &finding.evidence {
+        paragraph(out, &evidence.to_string(), 4, style.width);
+    }
+    if !finding.proof.is_empty() {
+        heading(out, "Why it stays so", style);
+        for line in &finding.proof {
+            let deeper = line.len() - line.trim_start().len();
+            paragraph(out, line, 4 + deeper, style.width);
+        }
+    }
+    heading(out, "What to do", style);
+    paragraph(out, &finding.advice, 4, style.width);
+    if let Some(cure) = &finding.cure {
+        for change in &cure.changes {
+            paragraph(out, &format!("It changes: {change}."), 4, style.width);
+        }
+    }
+    let _ = writeln!(
+        out,
+        "  {}\n",
+        style.dim(&format!("docs/{}", finding.documentation))
+    );
+}
+
+fn heading(out: &mut String, text: &str, style: Style) {
+    let _ = writeln!(out, "  {}", style.strong(text));
+}
+
+fn paragraph(out: &mut String, text: &str, indent: usize, width: usize) {
+    for (number, line) in wrap(&printable(text), width.saturating_sub(indent + 2))
+        .into_iter()
+        .enumerate()
+    {
+        let more = if number == 0 { 0 } else { 2 };
+        let _ = writeln!(out, "{:width$}{line}", "", width = indent + more);
+    }
+}
+
+/// A cure, step by step, with the requests as they would be sent.
+pub fn cure_text(cure: &Cure, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", style.strong(&printable(&cure.summary)));
+    for change in &cure.changes {
+        paragraph(&mut out, &format!("It changes: {change}."), 2, style.width);
+    }
+    for saved in &cure.saves {
+        let _ = writeln!(out, "\n0. save {}", printable(&saved.path));
+    }
+    for (number, step) in cure.steps.iter().enumerate() {
+        let _ = writeln!(out, "\n{}. {}", number + 1, printable(&step.say));
+        if let Some(request) = &step.request {
+            let _ = writeln!(
+                out,
+                "   {} {} ({})",
+                request.method.verb(),
+                printable(&request.path),
+                request.method.content_type()
+            );
+            // The body is JSON: control characters in it are escaped already.
+            let body = serde_json::to_string_pretty(&request.body).unwrap_or_default();
+            for line in body.lines() {
+                let _ = writeln!(out, "   {line}");
+            }
+        }
+        let until = format!("until {}, at most {} s", step.goal.say(), step.patience);
+        let _ = writeln!(out, "   {}", style.dim(&printable(&until)));
+    }
+    out
+}

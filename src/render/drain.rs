@@ -1,0 +1,61 @@
+//! A drain check for people.
+
+use std::fmt::Write as _;
+
+use super::table::Style;
+use super::text::{printable, wrap};
+use crate::harvester::drain::{Drain, DrainCheck, PodDrain, PodFate};
+
+/// The check as a table: what blocks first, with the proof.
+pub fn drain_table(check: &DrainCheck, style: Style) -> String {
+    let mut out = String::new();
+    let node = printable(&check.node);
+    let _ = writeln!(
+        out,
+        "{}: {} pods to evict, {} left alone",
+        style.strong(&format!("Drain of {node}")),
+        check.pods.len(),
+        check.ignored
+    );
+    for pod in &check.pods {
+        one(&mut out, pod, style);
+    }
+    let verdict = match check.drain {
+        Drain::Finishes => style.good("The drain would finish."),
+        Drain::Blocked => style.bad("The drain would never finish: see the proof above."),
+        Drain::Unknown if check.why.is_empty() => {
+            style.waiting("Whether the drain would finish cannot be said: see above.")
+        }
+        Drain::Unknown => style.waiting(&format!(
+            "Whether the drain would finish cannot be said: {}",
+            printable(&check.why)
+        )),
+    };
+    let _ = writeln!(out, "\n{verdict}");
+    out
+}
+
+fn one(out: &mut String, pod: &PodDrain, style: Style) {
+    let fate = match pod.fate {
+        PodFate::Blocked => style.bad("blocked"),
+        PodFate::Unknown => style.waiting("unknown"),
+        PodFate::Goes => style.good("goes   "),
+    };
+    let _ = writeln!(out, "\n{fate} {}", style.strong(&printable(&pod.pod)));
+    let mut why = pod.why.clone();
+    if let Some(place) = &pod.place {
+        let _ = write!(why, "; {place} would take it");
+    }
+    for line in wrap(&printable(&why), style.width.saturating_sub(8)) {
+        let _ = writeln!(out, "        {line}");
+    }
+    for line in &pod.because {
+        let indent = line.len() - line.trim_start().len();
+        let room = style.width.saturating_sub(10 + indent);
+        for (number, part) in wrap(&printable(line), room).into_iter().enumerate() {
+            let more = if number == 0 { indent } else { indent + 2 };
+            let text = format!("{:width$}{part}", "", width = 10 + more);
+            let _ = writeln!(out, "{}", style.dim(&text));
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! Level 4: what a drain check says, against the real scheduler, disruption controller and eviction API.
+//! Only the kubelets are played: what is bound becomes ready.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, EvictParams, ListParams, Patch, PatchParams, PostParams,
+};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
+use windrow::harvester::schedule::{self, Answer, Places};
+
+/// A client that takes a refused eviction (429) for the answer that it is, and does not try again by
+/// itself.
+async fn client(cluster: &Cluster) -> Client {
+    let file = Kubeconfig::read_from(cluster.kubeconfig(Who::Admin)).unwrap();
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+    let mut config = config.unwrap();
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}
+
+/// Makes a node that takes pods.
+async fn node(client: &Client, name: &str, labels: Value, taints: Value) {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let mut labels = labels;
+    labels["kubernetes.io/hostname"] = json!(name);
+    let node = json!({"metadata": {"name": name, "labels": labels}});
+    let node = serde_json::from_value(node).unwrap();
+    nodes.create(&PostParams::default(), &node).await.unwrap();
+    let status = json!({"status": {
+        "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "20"},
+        "capacity": {"cpu": "4", "memory": "8Gi", "pods": "20"},
+        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
+            "lastHeartbeatTime": null, "lastTransitionTime": null}]
+    }});
+    let merge = PatchParams::default();
+    nodes
+        .patch_status(name, &merge, &Patch::Merge(&status))
+        .await
+        .unwrap();
+    // A new node is tainted not-ready by admission.
+    let taints = json!({"spec": {"taints": taints}});
+    nodes
+        .patch(name, &merge, &Patch::Merge(&taints))
+        .await
+        .unwrap();
+}
+
+async fn cordon(client: &Client, name: &str) {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let cordoned = json!({"spec": {"unschedulable": true}});
+    nodes
+        .patch(name, &PatchParams::default(), &Patch::Merge(&cordoned))
+        .await
+        .unwrap();
+}
+
+async fn create(client: &Client, group: &str, kind: &str, object: Value) {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
+    let object = serde_json::from_value(object).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+async fn pods(client: &Client) -> Vec<Pod> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    pods.list(&ListParams::default()).await.unwrap().items
+}
+
+fn bound(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref()
+}
+
+fn condition(pod: &Pod, name: &str) -> Option<(String, String)> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let found = conditions.iter().find(|one| one.type_ == name)?;
+    Some((
+        found.status.clone(),
+        found.reason.clone().unwrap_or_default(),
+    ))
+}
+
+fn name(pod: &Pod) -> String {
+    pod.metadata.name.clone().unwrap()
+}
+
+/// What is bound becomes ready, as under kubelets.
+async fn play_kubelets(client: &Client) {
+    let api: Api<Pod> = Api::namespaced(client.clone(), "default");
+    for pod in pods(client).await {
+        if bound(&pod).is_none() || condition(&pod, "Ready").is_some() {
+            continue;
+        }
+        let status = json!({"status": {"phase": "Running", "conditions": [
+            {"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}
+        ]}});
+        let patch = Patch::Merge(&status);
+        // It may have been evicted meanwhile.
+        let _ = api
+            .patch_status(&name(&pod), &PatchParams::default(), &patch)
+            .await;
+    }
+}
+
+/// The program's answer: exit code and document.
+fn drain_check(cluster: &Cluster, node: &str) -> (i32, Value) {
+    let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["drain-check", "-o", "json", node, "--kubeconfig"])
+        .arg(cluster.kubeconfig(Who::Admin))
+        .output()
+        .unwrap();
+    let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    (output.status.code().unwrap(), document)
+}
+
+fn pinned() -> Value {
+    json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [
+            {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}
+        ]}]
+    }}})
+}
+
+async fn deployment(client: &Client, name: &str, replicas: u32, affinity: Value) {
+    let labels = json!({"app": name});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"affinity": affinity, "containers": [{"name": "c", "image": "none"}]}
+        }}
+    });
+    create(client, "apps", "Deployment", deployment).await;
+    let budget = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": format!("{name}-pdb")},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}
+    });
+    create(client, "policy", "PodDisruptionBudget", budget).await;
+}
+
+async fn budget_counts(client: &Client, name: &str, healthy: i64) {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "policy",
+        "v1",
+        "PodDisruptionBudget",
+    ));
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
+    eventually(
+        "the disruption controller has counted",
+        DEADLINE,
+        async || {
+            play_kubelets(client).await;
+            let budget = api.get(&format!("{name}-pdb")).await.ok()?;
+            (budget.data["status"]["currentHealthy"] == healthy).then_some(())
+        },
+    )
+    .await;
+}
+
+/// One round of a drain. How many pods are left on the node, and how many of them the API refuses.
+async fn evict(client: &Client, node: &str) -> (usize, usize) {
+    let api: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let at_once = EvictParams {
+        delete_options: Some(DeleteParams::default().grace_period(0)),
+        ..EvictParams::default()
+    };
+    let (mut left, mut refused) = (0, 0);
+    for pod in pods(client).await {
+        if bound(&pod) != Some(node) {
+            continue;
+        }
+        match api.evict(&name(&pod), &at_once).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(kube::Error::Api(status)) if status.code == 429 => {
+                left += 1;
+                refused += 1;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    (left, refused)
+}
+
+#[tokio::test]
+async fn a_drain_ends_as_it_was_said_before_it_began() {
+    let spec = Spec {
+        controller_manager: true,
+        scheduler: true,
+        ..Spec::default()
+    };
+    let Some(cluster) = Cluster::start(spec).await else {
+        return;
+    };
+    let client = client(&cluster).await;
+    let server = json!({"node-role.kubernetes.io/control-plane": "true"});
+    node(&client, "n1", server.clone(), json!([])).await;
+    // Both of virt-api find a place on the only server; the free deployment may go anywhere.
+    deployment(&client, "virt-api", 2, pinned()).await;
+    deployment(&client, "free", 2, json!({})).await;
+    deployment(&client, "single", 1, json!({})).await;
+    for (name, healthy) in [("virt-api", 2), ("free", 2), ("single", 1)] {
+        budget_counts(&client, name, healthy).await;
+    }
+    node(&client, "n2", json!({}), json!([])).await;
+
+    let (code, said) = drain_check(&cluster, "n1");
+    assert_eq!((code, &said["drain"]), (4, &json!("blocked")), "{said:#}");
+    let blocked: Vec<&Value> = said["pods"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|pod| pod["fate"] == "blocked")
+        .collect();
+    let budgets: Vec<&Value> = blocked.iter().map(|pod| &pod["budget"]).collect();
+    assert_eq!(
+        budgets,
+        ["default/single-pdb", "default/virt-api-pdb"],
+        "{said:#}"
+    );
+
+    // The drain as kubectl and Rancher do it, until it is as it was said: two pods left, both refused,
+    // and the scheduler has no node for the replacement.
+    cordon(&client, "n1").await;
+    eventually(
+        "the drain is where it was said to get stuck",
+        DEADLINE,
+        async || {
+            play_kubelets(&client).await;
+            let (left, refused) = evict(&client, "n1").await;
+            let homeless = pods(&client).await.iter().any(|pod| {
+                name(pod).starts_with("virt-api")
+                    && condition(pod, "PodScheduled")
+                        == Some(("False".into(), "Unschedulable".into()))
+            });
+            (left == 2 && refused == 2 && homeless).then_some(())
+        },
+    )
+    .await;
+    // Half drained, the proof is the same.
+    let (code, said) = drain_check(&cluster, "n1");
+    assert_eq!(code, 4, "{said:#}");
+    let proof = said.to_string();
+    assert!(
+        proof.contains("no other node takes default/virt-api-"),
+        "{proof}"
+    );
+
+    // A second server, and the single one scaled up: now it would finish, and it does.
+    node(&client, "n3", server, json!([])).await;
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
+    let two = json!({"spec": {"replicas": 2}});
+    api.patch("single", &PatchParams::default(), &Patch::Merge(&two))
+        .await
+        .unwrap();
+    budget_counts(&client, "single", 2).await;
+    budget_counts(&client, "virt-api", 2).await;
+    let (code, said) = drain_check(&cluster, "n1");
+    assert_eq!((code, &said["drain"]), (0, &json!("finishes")), "{said:#}");
+    eventually("the drain finishes", DEADLINE, async || {
+        play_kubelets(&client).await;
+        (evict(&client, "n1").await.0 == 0).then_some(())
+    })
+    .await;
+}
+
+/// The cluster as the schedule module reads it.
+async fn places(client: &Client) -> Places {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let nodes = nodes.list(&ListParams::default()).await.unwrap().items;
+    Places {
+        nodes: nodes
+            .iter()
+            .map(|node| schedule::Node::parse(&serde_json::to_value(node).unwrap()).unwrap())
+            .collect(),
+        pods: pods(client)
+            .await
+            .iter()
+            .map(|pod| schedule::Pod::parse(&serde_json::to_value(pod).unwrap()).unwrap())
+            .collect(),
+        namespaces: Some([("default".to_owned(), schedule::Labels::new())].into()),
+        claims: [].into(),
+    }
+}
+
+/// Numbers that look random and are the same in every run.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % bound
+    }
+
+    fn one<const N: usize>(&mut self, of: [&'static str; N]) -> &'static str {
+        of[self.below(N as u64) as usize]
+    }
+
+    fn pod(&mut self, number: usize) -> Value {
+        let app = self.one(["a", "b", "c"]);
+        let other = self.one(["a", "b", "c"]);
+        let key = self.one(["zone", "kubernetes.io/hostname"]);
+        let term = json!({"requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"app": other}}, "topologyKey": key}
+        ]});
+        let mut spec = json!({"affinity": {}, "containers": [{
+            "name": "c", "image": "none",
+            "resources": {"requests": {"cpu": format!("{}m", 100 + 300 * self.below(6)), "memory": "64Mi"}}
+        }]});
+        match self.below(8) {
+            0 => spec["affinity"]["podAntiAffinity"] = term,
+            1 => spec["affinity"]["podAffinity"] = term,
+            2 => spec["nodeSelector"] = json!({"zone": self.one(["x", "y"])}),
+            3 => {
+                spec["topologySpreadConstraints"] = json!([{
+                    "maxSkew": 1 + self.below(2), "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": {"matchLabels": {"app": app}},
+                    "nodeTaintsPolicy": self.one(["Honor", "Ignore"])
+                }]);
+            }
+            4 => spec["tolerations"] = json!([{"key": "dedicated", "operator": "Exists"}]),
+            5 => {
+                spec["containers"][0]["ports"] =
+                    json!([{"containerPort": 80, "hostPort": 8000 + self.below(2)}])
+            }
+            6 => {
+                spec["affinity"]["nodeAffinity"] = json!({"requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "generation", "operator": "Gt", "values": ["2"]}]},
+                        {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["x"]}, {"key": "gpu", "operator": "DoesNotExist"}]}
+                    ]
+                }});
+            }
+            _ => {}
+        }
+        json!({"metadata": {"name": format!("{app}-{number}"), "labels": {"app": app}}, "spec": spec})
+    }
+}
+
+#[tokio::test]
+async fn the_scheduler_puts_each_pod_where_it_was_said_to_fit_and_leaves_what_fits_nowhere() {
+    let spec = Spec {
+        scheduler: true,
+        ..Spec::default()
+    };
+    let Some(cluster) = Cluster::start(spec).await else {
+        return;
+    };
+    let client = client(&cluster).await;
+    let none = json!([]);
+    let taint = json!([{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]);
+    node(
+        &client,
+        "n1",
+        json!({"zone": "x", "generation": "1"}),
+        none.clone(),
+    )
+    .await;
+    node(
+        &client,
+        "n2",
+        json!({"zone": "x", "generation": "3", "gpu": "yes"}),
+        none.clone(),
+    )
+    .await;
+    node(&client, "n3", json!({"zone": "y"}), none.clone()).await;
+    node(&client, "n4", json!({"zone": "y"}), taint).await;
+    node(&client, "n5", json!({"generation": "4"}), none.clone()).await;
+    node(&client, "n6", json!({"zone": "z"}), none).await;
+    cordon(&client, "n6").await;
+
+    let api: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let mut draw = Draw(4711);
+    let (mut placed, mut refused) = (0, 0);
+    for number in 0..120 {
+        let before = places(&client).await;
+        let asked: Pod = serde_json::from_value(draw.pod(number)).unwrap();
+        let created = api.create(&PostParams::default(), &asked).await.unwrap();
+        let read = schedule::Pod::parse(&serde_json::to_value(&created).unwrap()).unwrap();
+        let said = before.find(&read, None);
+        let became = eventually("the scheduler has decided", DEADLINE, async || {
+            let pod = api.get(&name(&created)).await.unwrap();
+            match bound(&pod) {
+                Some(node) => Some(Some(node.to_owned())),
+                None => (condition(&pod, "PodScheduled")?.1 == "Unschedulable").then_some(None),
+            }
+        })
+        .await;
+        match (&said, &became) {
+            (Answer::Fits(nodes), Some(node)) if nodes.contains(node) => placed += 1,
+            (Answer::Nowhere(_), None) => {
+                refused += 1;
+                let at_once = DeleteParams::default().grace_period(0);
+                api.delete(&name(&created), &at_once).await.unwrap();
+            }
+            _ => {
+                let pod = serde_json::to_value(api.get(&name(&created)).await.unwrap()).unwrap();
+                let others: Vec<String> =
+                    before.pods.iter().map(|pod| format!("{pod:?}")).collect();
+                panic!(
+                    "said {said:?}, became {became:?}: {pod:#}\namong {}",
+                    others.join("\n")
+                );
+            }
+        }
+    }
+    // Both answers were put to the test.
+    assert!(placed > 20 && refused > 20, "{placed} {refused}");
+}
+
+#[test]
+fn saved_lists_are_checked_without_a_cluster() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, value: Value| {
+        std::fs::write(directory.path().join(name), value.to_string()).unwrap();
+    };
+    let list = |kind: &str, version: &str, items: Value| json!({"apiVersion": version, "kind": kind, "items": items});
+    write(
+        "nodes.json",
+        list(
+            "NodeList",
+            "v1",
+            json!([{"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}]),
+        ),
+    );
+    write(
+        "pods.json",
+        list(
+            "PodList",
+            "v1",
+            json!([{
+                "metadata": {"name": "web-1", "namespace": "d", "labels": {"app": "web"}},
+                "spec": {"nodeName": "n1"},
+                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            }]),
+        ),
+    );
+    let run = |path: &Path, node: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .args(["drain-check", "--from"])
+            .arg(path)
+            .args(node)
+            .output()
+            .unwrap();
+        let said =
+            String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), said)
+    };
+    // Budgets were not saved: Unknown, not yes.
+    let (code, said) = run(directory.path(), &["n1"]);
+    assert_eq!(code, 5, "{said}");
+    assert!(said.contains("PodDisruptionBudget"), "{said}");
+    write(
+        "budgets.json",
+        list(
+            "PodDisruptionBudgetList",
+            "policy/v1",
+            json!([{
+                "metadata": {"name": "web", "namespace": "d"},
+                "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+                "status": {"expectedPods": 1, "desiredHealthy": 1, "observedGeneration": 1}
+            }]),
+        ),
+    );
+    let (code, said) = run(directory.path(), &["n1"]);
+    assert_eq!(code, 4, "{said}");
+    assert!(said.contains("blocked d/web-1"), "{said}");
+    assert_eq!(run(directory.path(), &["n2"]).0, 0);
+    let (code, said) = run(directory.path(), &["n3"]);
+    assert_eq!(code, 64);
+    assert!(
+        said.contains("there is no node n3; there are: n1, n2"),
+        "{said}"
+    );
+    assert_eq!(run(directory.path(), &[]).0, 64);
+}
