@@ -498,6 +498,10 @@ reasons! {
             "{probe} is not known: {why}"
             "Unknown is not a `no`: look at what was asked and why there was no answer. A refusal (401, 403) is the credential's, not the node's."
             "088111511eaf4fb7bef8c2c3a5215107";
+        ProbePending "probe-pending" Info
+            "{probe} is not known yet: {why}"
+            "Wait: nothing counts before it was seen often enough."
+            "aec42514bd0d5b0e99b9c9f1d296d785";
         RoleUnknown "role-unknown" Info
             "it is not known yet whether this node is a server or an agent"
             "Normal before RKE2 is installed. Later: look for rke2-server.service or rke2-agent.service."
@@ -518,6 +522,36 @@ reasons! {
             "being promoted to a server: {why}"
             "Wait: RKE2 is started anew as a server."
             "d44f68a2867c4a77908fef8b6b81d601";
+    }
+    "Where the node stands" {
+        BecameReady "became-ready" Notice
+            "the node is Ready{was}: {why}"
+            "Everything that the node is for works. Nothing to do."
+            "0ade1aebde9d6bbfcce64af356444fa3";
+        BecameSettingUp "became-setting-up" Notice
+            "the node is SettingUp{was}, at {phase}: {why}"
+            "It is on its way, or a transition (an upgrade, a drain, a restart) explains what does not work. Wait; `windrow status` shows how far it is and whether it moves."
+            "af03ffc959473d487d8dc8dfd98cc548";
+        BecameDegraded "became-degraded" Warning
+            "the node is Degraded{was}: {why}"
+            "It works, and something is wrong that should be mended."
+            "4335426c07ae4ad95c26495c638dd228";
+        BecameFailed "became-failed" Error
+            "the node is Failed{was}, at {phase}: {why}"
+            "It lost what it needs after it was Ready, or it is proved that it will not come right by itself: a person has to look."
+            "d64e5688d5cb5d065e37c63151d860c4";
+        BecameUnknown "became-unknown" Warning
+            "the node is Unknown{was}, at {phase}: {why}"
+            "Unknown is not a `no`: something could not be found out. `windrow status --json` shows under probes what was asked and why there was no answer."
+            "e4851752902d1105cbd2345554377951";
+        ProbeTurned "probe-turned" Info
+            "the probe {probe} is {state}: {why}"
+            "What follows for the node is told by an entry of its own, if anything does."
+            "0b8cdd9c05dc9a59a44a3ba97b307c06";
+        ProbePasses "probe-passes" Info
+            "the probe {probe} is passing again"
+            "Nothing to do."
+            "a118ce12efa79fc40ba40baffd37a8e9";
     }
     "What a probe found" {
         NoDefaultRoute "no-default-route" Warning

@@ -44,7 +44,10 @@ fn markers_are_on_disk_before_ready_and_no_cluster_is_needed_for_it() {
     }
     assert!(!node.is_marked("free.yaml"));
     let line = daemon.hear("STATUS=");
-    assert!(line.starts_with("STATUS=50 files held; "), "{line}");
+    assert!(
+        line.starts_with("STATUS=Unknown, 50 files held: "),
+        "{line}"
+    );
     assert_eq!(line.lines().count(), 1);
     assert_eq!(
         node.status()["staging"]["held"].as_array().unwrap().len(),

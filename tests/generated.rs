@@ -75,6 +75,10 @@ fn catalogue() -> String {
              @MESSAGE@\n\n{}\n{page}",
             reason.message_id, reason.id, reason.advice
         );
+        if reason.section == "Where the node stands" {
+            // These entries are about a change; what to do is said by the reason of it.
+            text.push_str("\n@WINDROW_CODE@: @WINDROW_ADVICE@\n");
+        }
     }
     text
 }

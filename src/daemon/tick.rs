@@ -20,6 +20,7 @@ use crate::reasons::Code;
 use crate::report::journal;
 use crate::report::notify::{Manager, watchdog_interval};
 use crate::report::publish::Publisher;
+use crate::report::transitions::Transitions;
 use crate::settings::{self, Loaded};
 
 /// So long a tick collects what else has happened before it decides.
@@ -41,6 +42,7 @@ pub struct Daemon {
     hands: Hands,
     requests: Requests,
     publisher: Publisher,
+    transitions: Transitions,
     manager: Manager,
     pub(super) files: mpsc::UnboundedReceiver<FileEvent>,
     file_events: mpsc::UnboundedSender<FileEvent>,
@@ -82,11 +84,14 @@ impl Daemon {
             clock.now(),
         );
         let (file_events, files) = mpsc::unbounded_channel();
+        let mut publisher = Publisher::new(layout.status(), process::this_process().ok());
+        let transitions = Transitions::after(publisher.take_earlier().as_deref());
         Self {
             look: Look::new(layout.manifests(), spool(&layout), file_events.clone()),
             hands: Hands::new(layout.manifests(), layout.ledger()),
             requests: Requests::new(spool(&layout)),
-            publisher: Publisher::new(layout.status(), process::this_process().ok()),
+            publisher,
+            transitions,
             manager: Manager::default(),
             root,
             layout,
@@ -247,6 +252,7 @@ impl Daemon {
     pub(super) fn tick(&mut self) {
         if let Some(jump) = self.clock.jumped() {
             self.engine.clock_jumped(jump);
+            self.transitions.clock_jumped(jump);
         }
         self.retry = self.retry.filter(|retry| *retry > Instant::now());
         if self.look.due() {
@@ -351,7 +357,6 @@ impl Daemon {
             *known = interests;
             changed
         });
-        self.deadline = decision.next_wake.map(|at| self.clock.instant(at));
         if !self.scanned_once {
             self.scanned_once = true;
             let line = Code::Scanned.say(&[
@@ -361,6 +366,9 @@ impl Daemon {
             self.tell_event(Code::Scanned, line);
         }
         self.publish(decision.status, now);
+        self.tell_transitions(now);
+        let wake = decision.next_wake.into_iter().chain(self.transitions.due());
+        self.deadline = wake.min().map(|at| self.clock.instant(at));
         surprised
     }
 
@@ -382,6 +390,20 @@ impl Daemon {
                 self.tell_once("the status", Code::ActionFailed, line);
                 self.retry_after(Duration::from_secs(5));
             }
+        }
+    }
+
+    /// The journal tells of the node what the document says, once it is there to be read.
+    fn tell_transitions(&mut self, now: jiff::Timestamp) {
+        let Some(status) = self.publisher.current() else {
+            return;
+        };
+        let news = self.transitions.news(&status, now);
+        for probe in &news.probes {
+            journal::turned(probe);
+        }
+        if let Some(node) = &news.node {
+            journal::stood(node);
         }
     }
 

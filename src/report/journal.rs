@@ -1,7 +1,9 @@
-//! The journal: one entry per [`Event`], with fields to search by.
+//! The journal: one entry per [`Event`] and per change of the node, with fields to search by.
 //!
 //! Under systemd entries go to journald's own socket with `MESSAGE_ID`, `WINDROW_CODE`,
-//! `WINDROW_FILE` and `PRIORITY`; elsewhere they are plain lines on standard error.
+//! `WINDROW_FILE` and `PRIORITY`; elsewhere they are plain lines on standard error. Where the node
+//! stands has `WINDROW_READINESS`, `WINDROW_PHASE` and `WINDROW_GENERATION` too, a probe that changed
+//! its state `WINDROW_PROBE` and `WINDROW_STATE`.
 //!
 //! tracing has no level between INFO and WARN, and syslog has one: `notice`, for what is normal and
 //! worth seeing. So INFO is written as *notice*, DEBUG as *info* and TRACE as *debug*.
@@ -21,7 +23,8 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::decide::Event;
+use super::transitions::{Stood, Turned};
+use crate::decide::{Event, Phase};
 use crate::reasons::Severity;
 
 /// Variable with a filter, as tracing has it (`windrow=trace`).
@@ -92,6 +95,56 @@ pub fn tell(event: &Event) {
         Severity::Notice => entry!(Level::INFO),
         Severity::Info => entry!(Level::DEBUG),
     }
+}
+
+/// Writes that the node changed where it stands. `WINDROW_ADVICE` is what to do about the reason: the
+/// catalogue's entry, which is about the change, shows it too.
+pub fn stood(news: &Stood) {
+    let change = news.code.reason();
+    let (readiness, phase) = (news.readiness.to_string(), name_of(news.phase));
+    macro_rules! entry {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                MESSAGE_ID = change.message_id,
+                WINDROW_CODE = news.reason.as_str(),
+                WINDROW_READINESS = readiness,
+                WINDROW_PHASE = phase,
+                WINDROW_GENERATION = news.generation,
+                WINDROW_ADVICE = news.reason.reason().advice,
+                "{}",
+                news.message
+            )
+        };
+    }
+    match change.severity {
+        Severity::Error => entry!(Level::ERROR),
+        Severity::Warning => entry!(Level::WARN),
+        Severity::Notice => entry!(Level::INFO),
+        Severity::Info => entry!(Level::DEBUG),
+    }
+}
+
+/// Writes that a probe changed its state.
+pub fn turned(news: &Turned) {
+    let code = news.code();
+    let reason = news.reason.unwrap_or(code);
+    tracing::event!(
+        Level::DEBUG,
+        MESSAGE_ID = code.reason().message_id,
+        WINDROW_CODE = reason.as_str(),
+        WINDROW_PROBE = news.probe.as_str(),
+        WINDROW_STATE = news.state.as_str(),
+        WINDROW_ADVICE = reason.reason().advice,
+        "{}",
+        news.message
+    );
+}
+
+/// A phase as the status document names it.
+fn name_of(phase: Phase) -> String {
+    let value = serde_json::to_value(phase).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// Is standard error the journal? systemd names the stream's device and inode.

@@ -6,4 +6,5 @@ pub mod journal;
 pub mod login;
 pub mod notify;
 pub mod publish;
+pub mod transitions;
 pub mod why;

@@ -67,14 +67,14 @@ fn send(states: &[NotifyState<'_>]) {
     }
 }
 
-/// The first blocker and how many files wait.
+/// Where the node stands, how many files wait, and the first blocker.
 fn line(status: &Status) -> String {
-    let held = status.staging.held.len();
-    let text = match held {
-        0 => status.reason.message.clone(),
-        1 => format!("1 file held; {}", status.reason.message),
-        held => format!("{held} files held; {}", status.reason.message),
+    let held = match status.staging.held.len() {
+        0 => String::new(),
+        1 => ", 1 file held".to_owned(),
+        held => format!(", {held} files held"),
     };
+    let text = format!("{}{held}: {}", status.readiness, status.reason.message);
     // A line break would start another assignment of the protocol.
     text.chars()
         .map(|character| {

@@ -16,7 +16,9 @@ use crate::files::{Durability, replace};
 pub struct Publisher {
     path: PathBuf,
     writer: Option<Writer>,
-    /// Where the count goes on: at the document of an earlier run.
+    /// What an earlier run has left, until somebody takes it.
+    earlier: Option<Box<Status>>,
+    /// Where the count goes on: at that document.
     generation: u64,
     current: watch::Sender<Option<Arc<Status>>>,
     written: bool,
@@ -25,17 +27,26 @@ pub struct Publisher {
 impl Publisher {
     /// A publisher that writes to `path` in the name of `writer`.
     pub fn new(path: PathBuf, writer: Option<Writer>) -> Self {
-        let generation = fs::read(&path)
+        let earlier = fs::read(&path)
             .ok()
-            .and_then(|content| serde_json::from_slice::<Status>(&content).ok())
-            .map_or(0, |status| status.generation);
+            .and_then(|content| serde_json::from_slice::<Box<Status>>(&content).ok());
         Self {
             path,
             writer,
-            generation,
+            generation: earlier.as_ref().map_or(0, |status| status.generation),
+            earlier,
             current: watch::Sender::new(None),
             written: true,
         }
+    }
+
+    /// The document that an earlier run of this boot has left, once.
+    pub fn take_earlier(&mut self) -> Option<Box<Status>> {
+        let boot = |writer: &Option<Writer>| writer.as_ref().map(|one| one.boot_id.clone());
+        let ours = boot(&self.writer);
+        self.earlier
+            .take()
+            .filter(|status| boot(&status.writer) == ours)
     }
 
     /// For outlets that follow the status.

@@ -8,7 +8,7 @@
 //! | a required probe fails for good (proved) | Failed |
 //! | a required probe fails, and a transition excuses it | SettingUp |
 //! | a required probe fails after the node was Ready in this boot | Failed |
-//! | a required probe fails | SettingUp |
+//! | a required probe fails (one of the last phase: once no manifest waits) | SettingUp |
 //! | manifests are proved to be stuck | Failed |
 //! | manifests are not all applied | SettingUp |
 //! | a required probe is unknown, or the role, or the manifests | Unknown |
@@ -217,7 +217,12 @@ impl Judging<'_> {
         let Question {
             seen, manifests, ..
         } = self.question;
-        let failing = self.first(Severity::Required, ProbeState::Failing);
+        // What belongs to the last phase is not expected while manifests wait: they may bring it.
+        let waiting = matches!(manifests, Manifests::Waiting { .. });
+        let expected = |track: &&Track| !(waiting && track.spec.phase == Phase::Ready);
+        let failing = self
+            .first(Severity::Required, ProbeState::Failing)
+            .filter(expected);
         let excuse = self.excuse();
         if let Some(shutdown) = excuse.filter(|one| one.kind == Transition::Shutdown) {
             let phase = failing.map_or(Phase::Ready, |failing| failing.spec.phase);
@@ -246,8 +251,8 @@ impl Judging<'_> {
             return verdict(readiness, Phase::Manifests, *code, message.clone());
         }
         if let Some(unknown) = self.first(Severity::Required, ProbeState::Unknown) {
-            let (_, why, _) = as_of(unknown, self.question.now);
-            let code = Code::ProbeUnknown;
+            let (_, why, code) = as_of(unknown, self.question.now);
+            let code = code.unwrap_or(Code::ProbeUnknown);
             let message = code.say(&[("probe", unknown.spec.id.as_str()), ("why", &why)]);
             return verdict(Readiness::Unknown, unknown.spec.phase, code, message);
         }

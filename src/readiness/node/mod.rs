@@ -46,3 +46,15 @@ pub enum Readiness {
     /// Not known.
     Unknown,
 }
+
+impl std::fmt::Display for Readiness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Readiness::Ready => "Ready",
+            Readiness::SettingUp => "SettingUp",
+            Readiness::Degraded => "Degraded",
+            Readiness::Failed => "Failed",
+            Readiness::Unknown => "Unknown",
+        })
+    }
+}

@@ -37,6 +37,17 @@ pub enum ProbeState {
     Unknown,
 }
 
+impl ProbeState {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProbeState::Passing => "passing",
+            ProbeState::Failing => "failing",
+            ProbeState::Unknown => "unknown",
+        }
+    }
+}
+
 /// A probe and what its answers amount to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Track {
@@ -89,8 +100,15 @@ impl Track {
         match self.state {
             ProbeState::Passing => None,
             ProbeState::Failing => Some(self.code.unwrap_or(self.spec.code)),
+            ProbeState::Unknown if self.is_pending() => Some(Code::ProbePending),
             ProbeState::Unknown => Some(Code::ProbeUnknown),
         }
+    }
+
+    /// Is it unknown only because it was not asked often enough yet?
+    fn is_pending(&self) -> bool {
+        self.state == ProbeState::Unknown
+            && [NOT_ASKED, NOT_ENOUGH].contains(&self.message.as_str())
     }
 
     /// Takes an answer in.

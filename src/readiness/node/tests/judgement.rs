@@ -9,7 +9,7 @@ fn everything_starts_unknown() {
         let mut node = Node::harvester(role);
         let judged = node.judge();
         assert_eq!(judged.readiness, Readiness::Unknown);
-        assert_eq!(judged.code, Code::ProbeUnknown);
+        assert_eq!(judged.code, Code::ProbePending);
         assert!(judged.message.contains("not asked yet"), "{judged:?}");
     }
 }
@@ -21,7 +21,10 @@ fn a_first_failure_is_not_believed_and_not_called_unasked_either() {
     node.answer("kubelet", ProbeOutcome::failed("no"));
     let judged = node.judge();
     assert_eq!(judged.readiness, Readiness::Unknown);
+    assert_eq!(judged.code, Code::ProbePending);
     assert!(judged.message.contains("not often enough"), "{judged:?}");
+    node.refused("kubelet", "HTTP 403");
+    assert_eq!(node.judge().code, Code::ProbeUnknown, "asked often enough");
 }
 
 #[test]

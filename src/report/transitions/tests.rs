@@ -1,0 +1,183 @@
+//! What is told of a course of statuses, and what is not.
+
+use super::*;
+use crate::decide::{Role, StagingStatus, StatusReason, Versions};
+use crate::readiness::node::Severity;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+fn status(readiness: Readiness, phase: Phase, code: Code) -> Status {
+    Status {
+        api_version: "windrow.dev/v1".to_owned(),
+        kind: "Status".to_owned(),
+        generation: 7,
+        readiness,
+        phase,
+        since: at(0),
+        reason: StatusReason {
+            code,
+            message: "because".to_owned(),
+        },
+        summary: "because".to_owned(),
+        platform: None,
+        role: Role::Unknown,
+        phases: Vec::new(),
+        pace: None,
+        transition: None,
+        staging: StagingStatus::default(),
+        probes: Vec::new(),
+        findings: Vec::new(),
+        gates: None,
+        versions: Versions::default(),
+        writer: None,
+    }
+}
+
+fn ready() -> Status {
+    status(Readiness::Ready, Phase::Ready, Code::NodeReady)
+}
+
+fn unknown() -> Status {
+    status(Readiness::Unknown, Phase::Network, Code::ProbePending)
+}
+
+fn failed() -> Status {
+    status(Readiness::Failed, Phase::Api, Code::ApiNotReady)
+}
+
+fn with_probe(state: ProbeState, code: Option<Code>) -> Status {
+    let mut status = ready();
+    status.probes = vec![ProbeStatus {
+        id: ProbeId::builtin("clock"),
+        state,
+        severity: Severity::Wanted,
+        since: at(0),
+        message: match state {
+            ProbeState::Passing => String::new(),
+            _ => "why".to_owned(),
+        },
+        code,
+    }];
+    status
+}
+
+/// What is told of the node, in a word each.
+fn told(transitions: &mut Transitions, course: &[(i64, &Status)]) -> Vec<Code> {
+    course
+        .iter()
+        .filter_map(|(second, status)| transitions.news(status, at(*second)).node)
+        .map(|news| news.code)
+        .collect()
+}
+
+#[test]
+fn each_change_is_told_once_with_what_it_was_before_and_why() {
+    let mut transitions = Transitions::default();
+    assert_eq!(
+        told(
+            &mut transitions,
+            &[
+                (
+                    0,
+                    &status(Readiness::SettingUp, Phase::Api, Code::ApiNotReady)
+                ),
+                (
+                    1,
+                    &status(Readiness::SettingUp, Phase::Api, Code::RkeServiceDown)
+                ),
+                (
+                    2,
+                    &status(Readiness::SettingUp, Phase::Node, Code::NodeNotReady)
+                ),
+                (3, &ready()),
+                (4, &ready()),
+            ]
+        ),
+        [
+            Code::BecameSettingUp,
+            Code::BecameSettingUp,
+            Code::BecameReady
+        ]
+    );
+    let news = transitions.news(&failed(), at(5)).node.unwrap();
+    assert_eq!(
+        news.message,
+        "the node is Failed (was Ready), at kube-apiserver: because"
+    );
+    assert_eq!((news.reason, news.generation), (Code::ApiNotReady, 7));
+}
+
+#[test]
+fn unknown_is_told_when_it_lasts_and_a_moment_of_it_never_was() {
+    let mut transitions = Transitions::default();
+    assert_eq!(
+        told(&mut transitions, &[(0, &unknown()), (1, &ready())]),
+        [Code::BecameReady]
+    );
+    assert_eq!(transitions.due(), None);
+    // A new role: nothing is known of its probes for a moment.
+    assert!(
+        told(
+            &mut transitions,
+            &[(10, &unknown()), (39, &unknown()), (39, &ready())]
+        )
+        .is_empty()
+    );
+    let other_phase = status(Readiness::Unknown, Phase::Api, Code::ProbeUnknown);
+    assert!(told(&mut transitions, &[(50, &unknown()), (79, &other_phase)]).is_empty());
+    assert_eq!(transitions.due(), Some(at(80)));
+    assert_eq!(
+        told(&mut transitions, &[(80, &other_phase), (200, &unknown())]),
+        [Code::BecameUnknown],
+        "once, whatever it is that is not known"
+    );
+    assert_eq!(transitions.due(), None);
+    assert_eq!(
+        told(&mut transitions, &[(201, &ready())]),
+        [Code::BecameReady]
+    );
+}
+
+#[test]
+fn a_clock_that_is_set_makes_nothing_last() {
+    let mut transitions = Transitions::default();
+    assert!(told(&mut transitions, &[(0, &unknown())]).is_empty());
+    transitions.clock_jumped(SignedDuration::from_hours(24));
+    assert!(told(&mut transitions, &[(24 * 3600 + 1, &unknown())]).is_empty());
+}
+
+#[test]
+fn what_an_earlier_process_told_is_not_told_again() {
+    let mut transitions = Transitions::after(Some(&ready()));
+    assert!(told(&mut transitions, &[(0, &unknown()), (5, &ready())]).is_empty());
+    assert_eq!(
+        told(&mut transitions, &[(6, &failed())]),
+        [Code::BecameFailed]
+    );
+}
+
+#[test]
+fn a_probe_is_told_when_it_turns_and_not_while_it_is_found_out() {
+    let pending = with_probe(ProbeState::Unknown, Some(Code::ProbePending));
+    let passing = with_probe(ProbeState::Passing, None);
+    let failing = with_probe(ProbeState::Failing, Some(Code::ClockNotSynchronised));
+    let refused = with_probe(ProbeState::Unknown, Some(Code::ProbeUnknown));
+    let mut transitions = Transitions::default();
+    let mut turned = |status: &Status| {
+        let news = transitions.news(status, at(0));
+        let lines: Vec<String> = news.probes.into_iter().map(|one| one.message).collect();
+        lines.join("; ")
+    };
+    assert_eq!(turned(&pending), "");
+    assert_eq!(turned(&passing), "", "all is well, as expected");
+    assert_eq!(turned(&failing), "the probe clock is failing: why");
+    assert_eq!(turned(&failing), "");
+    assert_eq!(turned(&pending), "", "asked anew");
+    assert_eq!(turned(&failing), "");
+    assert_eq!(turned(&refused), "the probe clock is unknown: why");
+    assert_eq!(turned(&passing), "the probe clock is passing again");
+    let mut anew = Transitions::after(Some(&failing));
+    assert!(anew.news(&failing, at(0)).probes.is_empty());
+}
