@@ -45,6 +45,7 @@ async fn answers(root: &Path, wanted: &[&str]) -> BTreeMap<String, ProbeOutcome>
         probes: Some(ProbeInterest {
             platform: Some(Platform::Harvester),
             installed: false,
+            ..ProbeInterest::default()
         }),
         ..Interests::default()
     };

@@ -94,7 +94,7 @@ struct Report {
 
 #[derive(Serialize)]
 struct ValueReport {
-    key: &'static str,
+    key: String,
     value: String,
     origin: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,7 +129,7 @@ fn report(loaded: &Loaded) -> Report {
                     Origin::File(at) => Some(at),
                 };
                 ValueReport {
-                    key: one.key,
+                    key: one.key.to_string(),
                     value: one.value.clone(),
                     origin: one.origin.to_string(),
                     file: at.map(|at| at.file.clone()),

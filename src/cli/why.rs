@@ -9,13 +9,14 @@ use super::document::{self, age, now};
 use super::{Context, Exit, style};
 use crate::decide::{Holder, Status};
 use crate::render::{Style, wrap};
-use crate::report::why::{Answer, Explained, Step, answer};
+use crate::readiness::node::{ProbeState, Severity};
+use crate::report::why::{Answer, Explained, ProbeExplained, Step, answer};
 
-/// Show what a held file or object waits for, down to the root
+/// Show what a held file or object waits for, down to the root, or what a probe found
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A manifest file, or an object: `Kind/namespace/name`, `Kind namespace/name` or a name
-    #[arg(value_name = "FILE|OBJECT", required = true, num_args = 1..=2)]
+    /// A manifest file, an object (`Kind/namespace/name`, `Kind namespace/name` or a name), or a probe
+    #[arg(value_name = "FILE|OBJECT|PROBE", required = true, num_args = 1..=2)]
     what: Vec<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
@@ -56,8 +57,9 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     };
     let Some(answer) = answer(&status, &asked, &context.manifests()) else {
         eprintln!(
-            "windrow: nothing is known of {asked}: no manifest file of that name is staged, and no \
-             held file has or needs such an object (windrow status lists the files)"
+            "windrow: nothing is known of {asked}: no manifest file of that name is staged, no held \
+             file has or needs such an object, and no probe has that name (windrow status lists files \
+             and probes)"
         );
         return Ok(Exit::Unknown);
     };
@@ -78,6 +80,13 @@ fn last_moment(status: &Status) -> Timestamp {
 }
 
 fn exit_of(answer: &Answer) -> Exit {
+    if let Some(ProbeExplained { probe, .. }) = &answer.probe {
+        return match probe.state {
+            ProbeState::Passing => Exit::Ok,
+            ProbeState::Failing => Exit::NotYet,
+            ProbeState::Unknown => Exit::Unknown,
+        };
+    }
     let has = |state: &str| answer.files.iter().any(|file| file.state == state);
     if has("failed") {
         Exit::Failed
@@ -91,6 +100,9 @@ fn exit_of(answer: &Answer) -> Exit {
 /// The answer for people.
 fn people(answer: &Answer, at: Timestamp, style: Style) -> String {
     let mut out = String::new();
+    if let Some(explained) = &answer.probe {
+        one_probe(&mut out, explained, at, style);
+    }
     for (position, file) in answer.files.iter().enumerate() {
         if position > 0 {
             out.push('\n');
@@ -121,6 +133,39 @@ fn one_file(out: &mut String, file: &Explained, depth: usize, at: Timestamp, sty
     }
     for step in &file.waits_for {
         one_step(out, step, depth + 2, at, style);
+    }
+}
+
+fn one_probe(out: &mut String, explained: &ProbeExplained, at: Timestamp, style: Style) {
+    let ProbeExplained { probe, advice } = explained;
+    let state = match probe.state {
+        ProbeState::Passing => style.good("passing"),
+        ProbeState::Failing => style.bad("failing"),
+        ProbeState::Unknown => style.waiting("unknown"),
+    };
+    let _ = writeln!(
+        out,
+        "The probe {} is {state}, for {}",
+        style.strong(probe.id.as_str()),
+        age(probe.since, at)
+    );
+    if !probe.message.is_empty() {
+        lines(out, 2, &probe.message, style);
+    }
+    let follows = match (probe.severity, probe.state) {
+        (_, ProbeState::Passing) => return,
+        (Severity::Required, ProbeState::Failing) => "The node is not Ready while it fails.",
+        (Severity::Wanted, ProbeState::Failing) => {
+            "The node works, and is Degraded while it fails."
+        }
+        (Severity::Required, ProbeState::Unknown) => {
+            "The node is not known to be Ready until it is known."
+        }
+        (Severity::Wanted, ProbeState::Unknown) => "Nothing follows from what is not known.",
+    };
+    lines(out, 0, follows, style);
+    if let (Some(code), Some(advice)) = (probe.code, advice) {
+        lines(out, 0, &format!("({code}) {advice}"), style);
     }
 }
 

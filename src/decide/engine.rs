@@ -386,9 +386,11 @@ impl Engine {
     /// person asked for where a file was released because it was there (it may regress).
     pub fn interests(&self) -> Interests {
         let mut interests = Interests {
-            probes: self.settings.probes.enabled.then_some(ProbeInterest {
+            probes: self.settings.probes.enabled.then(|| ProbeInterest {
                 platform: self.platform,
                 installed: self.ledger.node.installed,
+                data_dir: self.settings.data_dir.clone(),
+                custom: Arc::clone(&self.settings.probes.custom),
             }),
             ..Interests::default()
         };

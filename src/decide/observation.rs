@@ -4,6 +4,7 @@
 //! `NotAsked`, what was refused is `Unknown` with the reason.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::manifest::{GroupKind, ObjectRef};
 use crate::plan::Finding;
-use crate::readiness::node::{NodeEvent, NodeSeen};
+use crate::readiness::node::{CustomProbe, NodeEvent, NodeSeen};
 use crate::readiness::{KindSeen, ObjectSeen, Observed};
 use crate::reasons::Code;
 use crate::rules::Platform;
@@ -177,12 +178,16 @@ pub struct Interests {
 }
 
 /// What a node is to be probed for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbeInterest {
     /// What the node is, as far as it is known.
     pub platform: Option<Platform>,
     /// Was it installed once? What matters on day 0 only need not be asked then.
     pub installed: bool,
+    /// RKE2's data directory; empty for the usual one.
+    pub data_dir: String,
+    /// Probes of the configuration.
+    pub custom: Arc<[CustomProbe]>,
 }
 
 /// How much of an object is needed.

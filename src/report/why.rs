@@ -1,4 +1,4 @@
-//! Why a file or an object is as it is: the chain from it down to the root blocker, read from the
+//! Why a file, an object or a probe is as it is: the chain from it down to the root blocker, read from the
 //! status document. Pure; who asks (`windrow why`, D-Bus) only shows it.
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::decide::{Blocker, HeldFile, Holder, Status};
+use crate::decide::{Blocker, HeldFile, Holder, ProbeStatus, Status};
 
 /// The answer, as `-o json` prints it.
 #[derive(Debug, Serialize)]
@@ -18,6 +18,21 @@ pub struct Answer {
     pub kind: &'static str,
     /// The files asked about; several when an object is needed by several.
     pub files: Vec<Explained>,
+    /// The probe asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeExplained>,
+}
+
+/// One probe, and what to do about it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProbeExplained {
+    /// The probe, as it counts now.
+    #[serde(flatten)]
+    pub probe: ProbeStatus,
+    /// What to do about its reason; absent when it passes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<&'static str>,
 }
 
 /// One file and why it is as it is.
@@ -66,21 +81,37 @@ pub struct Step {
     pub cycle: bool,
 }
 
-/// Explains a file or an object; `None` when the document knows nothing of it. `manifests` is the
+/// Explains a file, an object or a probe; `None` when the document knows nothing of it. `manifests` is the
 /// manifests directory: files may be asked about by their absolute path.
 pub fn answer(status: &Status, asked: &str, manifests: &Path) -> Option<Answer> {
     let mut files = files_named(status, asked, manifests);
-    if files.is_empty() {
+    let probe = match files.is_empty() {
+        true => probe_named(status, asked),
+        false => None,
+    };
+    if files.is_empty() && probe.is_none() {
         files = files_about(status, asked);
     }
     let files: Vec<Explained> = files
         .iter()
         .filter_map(|file| explain(status, file, &mut Vec::new()))
         .collect();
-    (!files.is_empty()).then_some(Answer {
+    (!files.is_empty() || probe.is_some()).then_some(Answer {
         api_version: "windrow.dev/v1",
         kind: "Why",
         files,
+        probe,
+    })
+}
+
+/// The probe of this name; one of the configuration also without `user/`.
+fn probe_named(status: &Status, asked: &str) -> Option<ProbeExplained> {
+    let asked = asked.strip_prefix("probe ").unwrap_or(asked);
+    let named = |name: &str| status.probes.iter().find(|probe| probe.id.as_str() == name);
+    let probe = named(asked).or_else(|| named(&format!("user/{asked}")))?;
+    Some(ProbeExplained {
+        probe: probe.clone(),
+        advice: probe.code.map(|code| code.reason().advice),
     })
 }
 

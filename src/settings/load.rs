@@ -3,13 +3,14 @@
 //! A file with an error is left out as a whole, and said so: half of a file that a person wrote as
 //! one thing is nobody's wish. All errors of all files are reported at once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::dropins::{ConfigFile, ConfigFiles, Role, find};
 use super::keys::{self, KEYS, Key};
 use super::units::{expected, nearest};
-use super::{Settings, gates};
+use super::{Settings, gates, probes};
 use crate::gates::Component;
 use crate::harvester;
 use crate::layout::Layout;
@@ -53,7 +54,7 @@ impl fmt::Display for Origin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
     /// The key's path, with dots.
-    pub key: &'static str,
+    pub key: Cow<'static, str>,
     /// The value in force.
     pub value: String,
     /// Who set it.
@@ -118,6 +119,7 @@ pub fn merge(found: ConfigFiles) -> Loaded {
 struct Fragment {
     values: Vec<Assignment>,
     gates: Vec<gates::Setting>,
+    probes: Vec<probes::Setting>,
 }
 
 struct Assignment {
@@ -132,6 +134,7 @@ impl Fragment {
             file: file.path.display().to_string(),
             values: Vec::new(),
             gates: Vec::new(),
+            probes: Vec::new(),
             errors: Vec::new(),
         };
         match yaml::one(&file.text) {
@@ -153,6 +156,7 @@ impl Fragment {
             Ok(Self {
                 values: reading.values,
                 gates: reading.gates,
+                probes: reading.probes,
             })
         } else {
             Err(reading.errors)
@@ -164,6 +168,7 @@ struct Reading {
     file: String,
     values: Vec<Assignment>,
     gates: Vec<gates::Setting>,
+    probes: Vec<probes::Setting>,
     errors: Vec<ConfigError>,
 }
 
@@ -183,6 +188,11 @@ impl Reading {
             if name == gates::SECTION {
                 match gates::read(&self.file, &entry.value) {
                     Ok(settings) => self.gates.extend(settings),
+                    Err(wrong) => self.errors.extend(wrong),
+                }
+            } else if name == probes::SECTION {
+                match probes::read(&self.file, &entry.value) {
+                    Ok(settings) => self.probes.extend(settings),
                     Err(wrong) => self.errors.extend(wrong),
                 }
             } else if keys::is_section(&name) {
@@ -208,7 +218,11 @@ impl Reading {
     }
 
     fn unknown(&mut self, prefix: &str, name: &str, line: u32) {
-        let section = prefix.is_empty().then_some(gates::SECTION);
+        // Sections that are read elsewhere, by where they stand.
+        let section = [("", gates::SECTION), ("probes", "custom")]
+            .into_iter()
+            .filter(|(of, _)| *of == prefix)
+            .map(|(_, section)| section);
         let siblings = KEYS
             .iter()
             .filter_map(|key| {
@@ -237,6 +251,7 @@ impl Reading {
 struct Merged {
     values: BTreeMap<&'static str, Assignment>,
     gates: BTreeMap<(Component, String), gates::Setting>,
+    probes: BTreeMap<String, probes::Setting>,
 }
 
 impl Merged {
@@ -247,6 +262,9 @@ impl Merged {
         for setting in fragment.gates {
             let of = (setting.component, setting.gate.clone());
             self.gates.insert(of, setting);
+        }
+        for setting in fragment.probes {
+            self.probes.insert(setting.name.clone(), setting);
         }
     }
 
@@ -260,10 +278,10 @@ impl Merged {
                 });
             }
         }
-        let values = KEYS
+        let mut values: Vec<Value> = KEYS
             .iter()
             .map(|key| Value {
-                key: key.name,
+                key: Cow::Borrowed(key.name),
                 value: (key.show)(&settings),
                 origin: self
                     .values
@@ -273,6 +291,13 @@ impl Merged {
                     }),
             })
             .collect();
+        values.extend(self.probes.values().map(|setting| Value {
+            key: Cow::Owned(format!("{}.{}", probes::SECTION, setting.name)),
+            value: setting.show(),
+            origin: Origin::File(setting.at.clone()),
+        }));
+        let custom = self.probes.into_values();
+        settings.probes.custom = custom.filter_map(|setting| setting.probe).collect();
         settings.feature_gates = self
             .gates
             .into_values()

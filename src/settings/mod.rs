@@ -10,6 +10,7 @@ mod dropins;
 mod gates;
 mod keys;
 mod load;
+mod probes;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -17,10 +18,12 @@ mod units;
 pub use dropins::{ConfigFile, ConfigFiles, Role, find};
 pub use load::{ConfigError, Loaded, Origin, Value, load, merge, rule_sources};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::gates::Request;
 use crate::manifest::Limits;
+use crate::readiness::node::CustomProbe;
 use crate::rules::Platform;
 
 /// Everything that can be configured, as domain types.
@@ -45,11 +48,16 @@ pub struct Settings {
 pub struct Probes {
     /// Off: the node itself is not judged, and its readiness stays Unknown.
     pub enabled: bool,
+    /// Probes beside those that come with Windrow, by name.
+    pub custom: Arc<[CustomProbe]>,
 }
 
 impl Default for Probes {
     fn default() -> Self {
-        Self { enabled: true }
+        Self {
+            enabled: true,
+            custom: Arc::new([]),
+        }
     }
 }
 

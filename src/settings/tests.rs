@@ -247,3 +247,53 @@ fn an_error_in_a_rule_file_is_told_with_its_place() {
         "{said:?}"
     );
 }
+
+#[test]
+fn probes_are_merged_by_name_and_shown_with_who_defined_them() {
+    let (_directory, layout) = root(&[
+        (
+            "/usr/lib/windrow/conf.d/10-a.yaml",
+            "probes:\n  custom:\n    one: {tcp: {address: 'a:1'}, period: 1m}\n    two: {tcp: {address: 'a:2'}}\n    three: {tcp: {address: 'a:3'}}\n",
+        ),
+        (
+            "/etc/windrow/conf.d/20-b.yaml",
+            "probes:\n  custom:\n    one: {tcp: {address: 'b:1'}}\n    two: {enabled: false}\n",
+        ),
+        // A file with an error sets nothing at all.
+        (
+            "/etc/windrow/conf.d/30-c.yaml",
+            "probes:\n  custom:\n    three: {enabled: false}\n    four: {tcp: {}}\n  costum: {}\n",
+        ),
+    ]);
+    let loaded = load(&layout);
+    let names: Vec<&str> = loaded
+        .settings
+        .probes
+        .custom
+        .iter()
+        .map(|probe| probe.name.as_str())
+        .collect();
+    assert_eq!(names, ["one", "three"]);
+    let shown = |key: &str| {
+        let value = loaded.values.iter().find(|value| value.key == key).unwrap();
+        let origin = value.origin.to_string();
+        let origin = origin.replace(&layout.root().display().to_string(), "");
+        format!("{} {origin}", value.value)
+    };
+    assert_eq!(
+        shown("probes.custom.one"),
+        "tcp b port 1, every 30s, wanted /etc/windrow/conf.d/20-b.yaml:3"
+    );
+    assert_eq!(
+        shown("probes.custom.two"),
+        "off /etc/windrow/conf.d/20-b.yaml:4"
+    );
+    let said = said(&loaded, &layout);
+    assert_eq!(
+        said,
+        [
+            "/etc/windrow/conf.d/30-c.yaml:4: probes.custom.four.tcp: `address` is missing",
+            "/etc/windrow/conf.d/30-c.yaml:5: unknown key `probes.costum`: did you mean `custom`?",
+        ]
+    );
+}

@@ -53,7 +53,8 @@ fn judge(now: Timestamp, at: i64, name: &str) -> ProbeOutcome {
 }
 
 fn files(world: &World) -> Vec<PathBuf> {
-    let data = world.layout.data_dir();
+    let layout = world.layout();
+    let data = layout.data_dir();
     [data.join("server/tls"), data.join("agent")]
         .iter()
         .filter_map(|directory| std::fs::read_dir(directory).ok())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::http::{Answer, NoAnswer, get};
+use super::http::{self, Answer, NoAnswer, get};
 use super::kubernetes::{Ask, object};
 use super::world::{World, lock};
 use crate::readiness::node::{ProbeOutcome, Role};
@@ -154,7 +154,7 @@ fn usual(url: &str, answer: Result<Answer, NoAnswer>) -> Result<Answer, ProbeOut
         )),
         Ok(answer) => Err(ProbeOutcome::failed(format!("HTTP {}", answer.status))),
         Err(NoAnswer::Garbage(why)) => Err(ProbeOutcome::unknown(asked(), why)),
-        Err(none) => Err(ProbeOutcome::failed(none.say())),
+        Err(none) => Err(ProbeOutcome::failed(none.say(http::PATIENCE))),
     }
 }
 

@@ -15,7 +15,7 @@ const MEMORY_PERCENT: u64 = 5;
 const LOAD_PER_CORE: f64 = 4.0;
 
 fn read(world: &World, path: &str) -> Result<String, ProbeOutcome> {
-    std::fs::read_to_string(world.layout.path(path))
+    std::fs::read_to_string(world.layout().path(path))
         .map_err(|error| ProbeOutcome::unknown(path, error.to_string()))
 }
 
@@ -61,7 +61,7 @@ fn has_default_v6(table: &str) -> bool {
 
 /// Has a physical NIC a link?
 pub(super) fn carrier(world: &World) -> ProbeOutcome {
-    let directory = world.layout.path("/sys/class/net");
+    let directory = world.layout().path("/sys/class/net");
     let entries = match std::fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) => return ProbeOutcome::unknown("/sys/class/net", error.to_string()),
@@ -95,15 +95,16 @@ pub(super) enum Scarce {
 
 /// Free space or inodes where RKE2, etcd and images live.
 pub(super) fn disk(world: &World, scarce: Scarce) -> ProbeOutcome {
-    let data = world.layout.data_dir();
+    let layout = world.layout();
+    let data = layout.data_dir();
     let mut seen = Vec::new();
     let mut low = Vec::new();
     for path in [
         data.join("server/db"),
         data.join("agent"),
         data.to_owned(),
-        world.layout.path("/var/lib/kubelet"),
-        world.layout.path("/var/lib"),
+        world.layout().path("/var/lib/kubelet"),
+        world.layout().path("/var/lib"),
     ] {
         let Ok(found) = nix::sys::statvfs::statvfs(&path) else {
             continue;
@@ -129,7 +130,8 @@ pub(super) fn disk(world: &World, scarce: Scarce) -> ProbeOutcome {
 
 /// The path as it is on the node.
 fn shown(world: &World, path: &Path) -> String {
-    let inside = path.strip_prefix(world.layout.root()).unwrap_or(path);
+    let layout = world.layout();
+    let inside = path.strip_prefix(layout.root()).unwrap_or(path);
     Path::new("/").join(inside).display().to_string()
 }
 

@@ -17,14 +17,17 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(4);
 
 /// A client that follows no redirect, uses no proxy and accepts the node's own certificates.
 pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
+    builder().tls_danger_accept_invalid_certs(true).build()
+}
+
+/// The same, but for certificates: they are checked.
+pub(super) fn builder() -> reqwest::ClientBuilder {
     // Ours may be the first use of TLS in the process; a provider that is set already is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
-        .tls_danger_accept_invalid_certs(true)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .pool_max_idle_per_host(0)
-        .build()
 }
 
 /// An answer.
@@ -44,11 +47,11 @@ pub(super) enum NoAnswer {
 }
 
 impl NoAnswer {
-    /// In a line.
-    pub(super) fn say(&self) -> String {
+    /// In a line; `patience` is how long it was waited for.
+    pub(super) fn say(&self, patience: Duration) -> String {
         match self {
             NoAnswer::Down(why) | NoAnswer::Garbage(why) => why.clone(),
-            NoAnswer::Late => format!("no answer within {} s", PATIENCE.as_secs()),
+            NoAnswer::Late => format!("no answer within {} s", patience.as_secs_f32().ceil()),
         }
     }
 }
@@ -59,11 +62,19 @@ pub(super) async fn get(
     url: &str,
     token: Option<&str>,
 ) -> Result<Answer, NoAnswer> {
+    let mut request = client.get(url);
+    if let Some(token) = token {
+        request = request.bearer_auth(token);
+    }
+    send(request, PATIENCE).await
+}
+
+/// Sends a request and reads the answer, as far as it is of a sane size.
+pub(super) async fn send(
+    request: reqwest::RequestBuilder,
+    patience: Duration,
+) -> Result<Answer, NoAnswer> {
     let asked = async {
-        let mut request = client.get(url);
-        if let Some(token) = token {
-            request = request.bearer_auth(token);
-        }
         let mut response = request.send().await.map_err(|error| of(&error))?;
         let status = response.status().as_u16();
         let mut body = Vec::new();
@@ -75,7 +86,7 @@ pub(super) async fn get(
         }
         Ok(Answer { status, body })
     };
-    tokio::time::timeout(PATIENCE, asked)
+    tokio::time::timeout(patience, asked)
         .await
         .unwrap_or(Err(NoAnswer::Late))
 }
@@ -109,7 +120,7 @@ pub(super) async fn supervisor(world: &World) -> ProbeOutcome {
 /// etcd, where this node has it.
 pub(super) async fn etcd(world: &World) -> ProbeOutcome {
     let pod = world
-        .layout
+        .layout()
         .data_dir()
         .join("agent/pod-manifests/etcd.yaml");
     if !pod.exists() {
@@ -136,6 +147,6 @@ async fn healthy(world: &World, url: &str, expected: fn(&[u8]) -> bool) -> Probe
         }
         Ok(answer) => ProbeOutcome::failed(format!("HTTP {}", answer.status)),
         Err(NoAnswer::Garbage(why)) => ProbeOutcome::unknown(format!("GET {url}"), why),
-        Err(none) => ProbeOutcome::failed(none.say()),
+        Err(none) => ProbeOutcome::failed(none.say(PATIENCE)),
     }
 }

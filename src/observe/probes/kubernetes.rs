@@ -11,7 +11,7 @@ use kube::{Client, Config};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use crate::layout::Layout;
+use super::world::Place;
 use crate::readiness::node::ProbeOutcome;
 
 /// An answer takes no longer. Shorter than the shortest probe's own limit.
@@ -59,6 +59,12 @@ pub(super) enum Ask<'a> {
     Job(Named<'a>),
     /// The pods of such a Job: why one waits for its image stands nowhere else.
     JobPods(Named<'a>),
+    /// A Service of the configuration's choice: a node may read Services.
+    Service(Named<'a>),
+    /// What an API version serves (`v1`, `apps/v1`): discovery.
+    Resources(&'a str),
+    /// An object of the configuration's choice, by its path ([`object_path`]).
+    Object(&'a str),
 }
 
 /// A name in a namespace.
@@ -87,6 +93,9 @@ impl Ask<'_> {
         Ask::HelmChart(ANY),
         Ask::Job(ANY),
         Ask::JobPods(ANY),
+        Ask::Service(ANY),
+        Ask::Resources("apps/v1"),
+        Ask::Object("/apis/apps/v1/namespaces/some/deployments/thing"),
     ];
 
     /// May it be asked with this credential?
@@ -95,7 +104,7 @@ impl Ask<'_> {
             Credential::Admin => true,
             Credential::Node => matches!(
                 self,
-                Ask::Readyz | Ask::OwnNode | Ask::Traefik | Ask::Expose
+                Ask::Readyz | Ask::OwnNode | Ask::Traefik | Ask::Expose | Ask::Service(_)
             ),
         }
     }
@@ -135,7 +144,35 @@ impl Ask<'_> {
                 segment(namespace),
                 segment(name)
             ),
+            Ask::Service(named) => named.below("/api/v1", "services"),
+            Ask::Resources(api_version) => api(api_version),
+            Ask::Object(path) => path.to_owned(),
         }
+    }
+}
+
+/// The path of an object.
+pub(super) fn object_path(
+    api_version: &str,
+    namespace: Option<&str>,
+    plural: &str,
+    name: &str,
+) -> String {
+    let (api, plural, name) = (api(api_version), segment(plural), segment(name));
+    match namespace {
+        Some(namespace) => {
+            let namespace = segment(namespace);
+            format!("{api}/namespaces/{namespace}/{plural}/{name}")
+        }
+        None => format!("{api}/{plural}/{name}"),
+    }
+}
+
+/// The path below which an API version is served.
+fn api(version: &str) -> String {
+    match version.split_once('/') {
+        Some((group, version)) => format!("/apis/{}/{}", segment(group), segment(version)),
+        None => format!("/api/{}", segment(version)),
     }
 }
 
@@ -195,17 +232,24 @@ impl NoReply {
 
 /// The clients, one a credential, made anew after every trouble: certificates are renewed in place.
 pub(super) struct Kubernetes {
-    layout: Layout,
+    place: Place,
     admin: Mutex<Option<Client>>,
     node: Mutex<Option<Client>>,
 }
 
 impl Kubernetes {
-    pub(super) fn new(layout: Layout) -> Self {
+    pub(super) fn new(place: Place) -> Self {
         Self {
-            layout,
+            place,
             admin: Mutex::default(),
             node: Mutex::default(),
+        }
+    }
+
+    /// RKE2's data directory is another one: what was read from it counts for nothing.
+    pub(super) async fn forget(&self) {
+        for slot in [&self.admin, &self.node] {
+            *slot.lock().await = None;
         }
     }
 
@@ -254,8 +298,8 @@ impl Kubernetes {
             return Ok(client.clone());
         }
         let path = match credential {
-            Credential::Admin => self.layout.admin_kubeconfig(),
-            Credential::Node => self.layout.kubelet_kubeconfig(),
+            Credential::Admin => self.place.layout().admin_kubeconfig(),
+            Credential::Node => self.place.layout().kubelet_kubeconfig(),
         };
         let told =
             |error: &dyn std::fmt::Display| NoReply::Other(format!("{}: {error}", path.display()));
@@ -349,6 +393,7 @@ mod tests {
                 "/api/v1/nodes/n1",
                 "/api/v1/namespaces/kube-system/services/rke2-traefik",
                 "/api/v1/namespaces/kube-system/services/ingress-expose",
+                "/api/v1/namespaces/some/services/thing",
             ]
         );
     }

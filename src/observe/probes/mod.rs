@@ -13,6 +13,7 @@ mod addons;
 mod bus;
 mod certificates;
 mod cluster;
+mod custom;
 mod harvester;
 mod host;
 mod http;
@@ -32,7 +33,7 @@ pub use world::{Endpoints, Shared, World};
 
 use crate::backoff::spread;
 use crate::decide::{ClusterEvent, Interests, ProbeInterest};
-use crate::readiness::node::{NodeEvent, ProbeOutcome, ProbeSpec, Role, specs};
+use crate::readiness::node::{NodeEvent, ProbeOutcome, ProbeSpec, Role, custom_specs, specs};
 
 /// How often the role is read anew.
 const ROLE_EVERY: Duration = Duration::from_secs(20);
@@ -69,9 +70,12 @@ pub async fn probe(
     let mut probed: Option<Subject> = None;
     let mut tasks = JoinSet::new();
     loop {
-        let interest = interests.borrow_and_update().probes;
+        let interest = interests.borrow_and_update().probes.clone();
         let subject = match interest {
             Some(interest) => {
+                if !interest.data_dir.is_empty() {
+                    world.has_data_dir(&interest.data_dir).await;
+                }
                 let (role, node) = role::read(&world).await;
                 Some(Subject {
                     interest,
@@ -112,9 +116,11 @@ pub async fn probe(
 }
 
 fn wanted(subject: &Subject) -> Vec<ProbeSpec> {
-    specs(subject.role, subject.interest.platform)
+    let Subject { interest, role, .. } = subject;
+    specs(*role, interest.platform)
         .into_iter()
-        .filter(|spec| !(spec.day_zero && subject.interest.installed))
+        .filter(|spec| !(spec.day_zero && interest.installed))
+        .chain(custom_specs(&interest.custom, *role, interest.platform))
         .collect()
 }
 
@@ -143,10 +149,18 @@ async fn one(world: Shared, subject: Subject, spec: ProbeSpec, events: mpsc::Sen
     }
 }
 
-/// Asks a probe of the table.
+/// Asks a probe of the table or of the configuration.
 async fn ask(world: &World, subject: &Subject, probe: &str) -> Asked {
-    let Subject { role, node, .. } = subject;
+    let Subject {
+        interest,
+        role,
+        node,
+    } = subject;
     let (role, node) = (*role, node.as_str());
+    let mut custom = interest.custom.iter();
+    if let Some(custom) = custom.find(|custom| custom.id().as_str() == probe) {
+        return custom::ask(world, role, node, custom).await.into();
+    }
     match probe {
         "default-route" => host::default_route(world).into(),
         "nic-carrier" => host::carrier(world).into(),

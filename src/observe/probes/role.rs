@@ -42,7 +42,8 @@ fn by_units(server: &Unit, agent: &Unit) -> Option<bool> {
 }
 
 fn by_files(world: &World) -> Option<bool> {
-    let data = world.layout.data_dir();
+    let layout = world.layout();
+    let data = layout.data_dir();
     if data.join("server/tls").exists() {
         return Some(true);
     }
@@ -73,7 +74,7 @@ struct Config {
 
 impl Config {
     fn read(world: &World) -> Self {
-        let mut found = rke2::config_files(&world.layout).files;
+        let mut found = rke2::config_files(&world.layout()).files;
         // As RKE2 reads them: config.yaml first, then the drop-ins in byte order.
         found.sort_by(|a, b| (a.place, a.name()).cmp(&(b.place, b.name())));
         let files: Vec<Node> = found
@@ -103,7 +104,7 @@ impl Config {
 
 /// The kubelet's default: the host name in lower case.
 fn host_name(world: &World) -> String {
-    std::fs::read_to_string(world.layout.path("/proc/sys/kernel/hostname"))
+    std::fs::read_to_string(world.layout().path("/proc/sys/kernel/hostname"))
         .map(|name| name.trim().to_lowercase())
         .unwrap_or_default()
 }

@@ -3,6 +3,7 @@
 mod addons;
 mod bus;
 mod cluster;
+mod custom;
 mod harvester;
 mod machine;
 mod schedule;

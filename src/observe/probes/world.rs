@@ -1,6 +1,7 @@
 //! What every probe may touch: paths, addresses, clients, a clock. All of it passed in, so that
 //! probes run against a temporary directory and servers on the loopback interface.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -41,9 +42,22 @@ impl Default for Endpoints {
     }
 }
 
+/// Where things live; RKE2's data directory may become another one.
+#[derive(Clone)]
+pub(super) struct Place(Arc<Mutex<Layout>>);
+
+impl Place {
+    pub(super) fn layout(&self) -> Layout {
+        lock(&self.0).clone()
+    }
+}
+
+/// Paths of files of the configuration that are being looked at.
+pub(super) type Pending = Arc<Mutex<BTreeSet<String>>>;
+
 /// What probes share.
 pub struct World {
-    pub(super) layout: Layout,
+    place: Place,
     pub(super) endpoints: Endpoints,
     pub(super) http: reqwest::Client,
     pub(super) bus: Bus,
@@ -53,6 +67,7 @@ pub struct World {
     pub(super) vip: Mutex<Option<String>>,
     /// How often RKE2's unit was started anew, as last seen, and whether that rises.
     pub(super) restarts: Mutex<Restarts>,
+    pub(super) files: Pending,
 }
 
 /// What is remembered of a unit's restarts.
@@ -73,16 +88,33 @@ impl World {
         endpoints: Endpoints,
         now: fn() -> Timestamp,
     ) -> Result<Self, reqwest::Error> {
+        let place = Place(Arc::new(Mutex::new(layout)));
         Ok(Self {
             http: super::http::client()?,
             bus: Bus::new(endpoints.bus.clone()),
-            kubernetes: Kubernetes::new(layout.clone()),
-            layout,
+            kubernetes: Kubernetes::new(place.clone()),
+            place,
             endpoints,
             now,
             vip: Mutex::default(),
             restarts: Mutex::default(),
+            files: Pending::default(),
         })
+    }
+
+    /// Where things live now.
+    pub(super) fn layout(&self) -> Layout {
+        self.place.layout()
+    }
+
+    /// RKE2's data directory is this one (from now on).
+    pub(super) async fn has_data_dir(&self, data_dir: &str) {
+        let known = self.layout();
+        let now = known.clone().with_data_dir(data_dir);
+        if now != known {
+            *lock(&self.place.0) = now;
+            self.kubernetes.forget().await;
+        }
     }
 
     /// The credential that a node of this role has.
@@ -95,7 +127,7 @@ impl World {
 
     /// A configuration file of a few lines; `None` when it is not there or cannot be read as one.
     pub(super) fn config(&self, path: &str) -> Option<Node> {
-        let text = std::fs::read_to_string(self.layout.path(path)).ok()?;
+        let text = std::fs::read_to_string(self.layout().path(path)).ok()?;
         yaml::one(&text).ok().flatten()
     }
 
@@ -106,7 +138,7 @@ impl World {
 
     /// Which boot this is.
     pub(super) fn boot(&self) -> String {
-        std::fs::read_to_string(self.layout.path("/proc/sys/kernel/random/boot_id"))
+        std::fs::read_to_string(self.layout().path("/proc/sys/kernel/random/boot_id"))
             .map(|text| text.trim().to_owned())
             .unwrap_or_default()
     }

@@ -10,6 +10,7 @@
 //! asked, and what is merely on its way. A refused request is `Unknown` with what was asked, never
 //! "not ready"; everything starts Unknown. Pure: no clock, no I/O; times are passed in.
 
+mod custom;
 mod judge;
 mod phase;
 mod probe;
@@ -20,6 +21,9 @@ mod table;
 mod tests;
 mod track;
 
+pub use custom::{
+    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, custom_specs,
+};
 pub use judge::{Judged, Manifests, NodeMemory, Question, Trouble, as_of, judge, listed};
 pub use phase::{Phase, PhaseState, PhaseStatus};
 pub use probe::{ProbeId, ProbeOutcome, ProbeResult, ProbeSpec, Severity};

@@ -1,5 +1,6 @@
 //! The node's judgement: by hand, by what was recorded in the field, and by properties.
 
+mod custom;
 mod issues;
 mod judgement;
 mod properties;
@@ -16,6 +17,7 @@ struct Node {
     memory: NodeMemory,
     manifests: Manifests,
     trouble: Option<Trouble>,
+    custom: Vec<CustomProbe>,
     now: Timestamp,
 }
 
@@ -27,6 +29,7 @@ impl Node {
             memory: NodeMemory::default(),
             manifests: Manifests::Settled { total: 3 },
             trouble: None,
+            custom: Vec::new(),
             now: Timestamp::from_second(1_800_000_000).unwrap(),
         };
         node.boots(role, "boot-1");
@@ -43,10 +46,12 @@ impl Node {
     }
 
     fn becomes(&mut self, role: Role, boot: &str) {
+        let mut all = specs(role, self.platform);
+        all.extend(custom_specs(&self.custom, role, self.platform));
         self.event(NodeEvent::Probing {
             role,
             boot: boot.to_owned(),
-            specs: specs(role, self.platform),
+            specs: all,
         });
     }
 

@@ -7,7 +7,7 @@ use tokio::process::{Child, Command};
 
 use super::*;
 use crate::observe::probes::{host, unit};
-use crate::readiness::node::Transition;
+use crate::readiness::node::{CustomQuestion, Transition};
 
 struct Manager {
     state: &'static str,
@@ -128,6 +128,16 @@ async fn played(address: &str, active: &'static str, state: &'static str) -> zbu
         .unwrap()
 }
 
+/// A probe of the configuration about a unit.
+async fn custom_unit(world: &World, name: &str, state: &str) -> ProbeOutcome {
+    let question = CustomQuestion::Unit {
+        name: name.to_owned(),
+        states: vec![state.to_owned()],
+    };
+    let probe = super::custom::probe(question);
+    crate::observe::probes::custom::ask(world, Role::FirstServer, "n1", &probe).await
+}
+
 #[tokio::test]
 async fn units_and_the_clock_are_read_over_the_bus() {
     let mut place = Place::new();
@@ -154,6 +164,21 @@ async fn units_and_the_clock_are_read_over_the_bus() {
         [NodeEvent::Transition(Transition::Shutdown, None)]
     );
     assert!(failed(&host::clock(&world).await).contains("NTPSynchronized=no"));
+    for (name, state, expected) in [
+        ("rke2-server.service", "activating", "passed"),
+        (
+            "rke2-server.service",
+            "active",
+            "rke2-server.service is activating (auto-restart)",
+        ),
+        ("other.service", "inactive", "there is no other.service"),
+    ] {
+        let outcome = custom_unit(&world, name, state).await;
+        match expected {
+            "passed" => assert_eq!(outcome, ProbeOutcome::Passed),
+            why => assert_eq!(failed(&outcome), why),
+        }
+    }
 
     // The other side goes and comes back: nothing has to be started anew here.
     drop(connection);

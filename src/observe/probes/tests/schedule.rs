@@ -22,6 +22,7 @@ fn wants(platform: Platform) -> Interests {
         probes: Some(ProbeInterest {
             platform: Some(platform),
             installed: true,
+            ..ProbeInterest::default()
         }),
         ..Interests::default()
     }
@@ -70,6 +71,7 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
         interest: ProbeInterest {
             platform: Some(Platform::Rke2),
             installed: false,
+            ..ProbeInterest::default()
         },
         role: Role::FirstServer,
         node: "n1".to_owned(),

@@ -43,7 +43,15 @@ impl Server {
 
     /// The same behind a certificate that nobody knows.
     pub(super) async fn https(says: impl Fn(&str) -> Says + Send + Sync + 'static) -> Self {
-        let made = rcgen::generate_simple_self_signed(vec!["somebody.example".to_owned()]).unwrap();
+        Self::https_as("somebody.example", says).await.0
+    }
+
+    /// The same with a certificate for this name, and the certificate.
+    pub(super) async fn https_as(
+        name: &str,
+        says: impl Fn(&str) -> Says + Send + Sync + 'static,
+    ) -> (Self, String) {
+        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
         let key = made.signing_key.serialize_der();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -56,7 +64,8 @@ impl Server {
             )
             .unwrap();
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-        Self::start(Arc::new(says), Some(acceptor)).await
+        let server = Self::start(Arc::new(says), Some(acceptor)).await;
+        (server, made.cert.pem())
     }
 
     async fn start(says: Handler, tls: Option<tokio_rustls::TlsAcceptor>) -> Self {

@@ -1,0 +1,330 @@
+//! Probes of the configuration: HTTP, TCP, units, files, objects.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use nix::fcntl::OFlag;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+use super::http::{self, NoAnswer};
+use super::kubernetes::{Ask, Credential, Named, asked, object, object_path};
+use super::world::{World, lock};
+use crate::files::read_text;
+use crate::readiness::node::{
+    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, ProbeOutcome, Role,
+};
+use crate::rules::EvaluationError;
+
+/// So much of a file is looked at.
+const LOOKED_AT: u64 = 256 * 1024;
+
+/// Asks a probe of the configuration.
+pub(super) async fn ask(
+    world: &World,
+    role: Role,
+    node: &str,
+    probe: &CustomProbe,
+) -> ProbeOutcome {
+    // What is asked is given up a little before the probe is: its answer says more.
+    let patience = probe.timeout * 9 / 10;
+    let outcome = match &probe.question {
+        CustomQuestion::Http(question) => over_http(world, question, patience).await,
+        CustomQuestion::Tcp { host, port } => tcp(host, *port, patience).await,
+        CustomQuestion::Unit { name, states } => unit(world, name, states).await,
+        CustomQuestion::File(question) => file(world, question).await,
+        CustomQuestion::Object(question) => an_object(world, role, node, question).await,
+    };
+    match (outcome, &probe.message) {
+        (ProbeOutcome::Failed { why, code, stuck }, Some(message)) => ProbeOutcome::Failed {
+            why: format!("{message} ({why})"),
+            code,
+            stuck,
+        },
+        (outcome, _) => outcome,
+    }
+}
+
+async fn over_http(world: &World, question: &HttpQuestion, patience: Duration) -> ProbeOutcome {
+    // A query may hold a token.
+    let shown = question.url.split('?').next().unwrap_or_default();
+    let asked = || format!("GET {shown}");
+    let prepared =
+        client(world, question).and_then(|client| Ok((client, headers(world, question)?)));
+    let (client, headers) = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => return ProbeOutcome::unknown(asked(), why),
+    };
+    let request = client.get(&question.url).headers(headers);
+    let answer = match http::send(request, patience).await {
+        Ok(answer) => answer,
+        Err(NoAnswer::Garbage(why)) => return ProbeOutcome::unknown(asked(), why),
+        Err(none) => return ProbeOutcome::failed(none.say(patience)),
+    };
+    let status = answer.status;
+    let expected = match question.status.as_slice() {
+        [] => (200..300).contains(&status),
+        some => some.contains(&status),
+    };
+    match (&question.contains, expected) {
+        // Who is refused has found nothing out.
+        (_, false) if matches!(status, 401 | 403) => {
+            ProbeOutcome::unknown(asked(), format!("HTTP {status}"))
+        }
+        (_, false) => ProbeOutcome::failed(format!("HTTP {status}")),
+        (Some(text), true) if !holds(&answer.body, text) => {
+            ProbeOutcome::failed(format!("the answer does not contain `{text}`"))
+        }
+        (_, true) => ProbeOutcome::Passed,
+    }
+}
+
+fn holds(body: &[u8], text: &str) -> bool {
+    memchr::memmem::find(body, text.as_bytes()).is_some()
+}
+
+fn client(world: &World, question: &HttpQuestion) -> Result<reqwest::Client, String> {
+    if question.insecure || question.url.starts_with("http:") {
+        return Ok(world.http.clone());
+    }
+    let mut builder = http::builder();
+    if let Some(path) = &question.ca_file {
+        let read = read_text(&world.layout().path(path)).map_err(|error| error.to_string());
+        let certificates = read.and_then(|text| {
+            reqwest::Certificate::from_pem_bundle(text.as_bytes())
+                .map_err(|error| error.to_string())
+        });
+        let certificates = certificates.map_err(|why| format!("caFile {path}: {why}"))?;
+        if certificates.is_empty() {
+            return Err(format!("caFile {path}: there is no certificate in it"));
+        }
+        builder = builder.tls_certs_only(certificates);
+    }
+    builder
+        .build()
+        .map_err(|error| format!("no client for it: {error}"))
+}
+
+/// `Name: value` lines. No line is ever told: it may be a secret.
+fn headers(world: &World, question: &HttpQuestion) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    let Some(path) = &question.headers_file else {
+        return Ok(headers);
+    };
+    let told = |why: &str| format!("headersFile {path}: {why}");
+    let text = read_text(&world.layout().path(path)).map_err(|error| told(&error.to_string()))?;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let header = line.split_once(':').and_then(|(name, value)| {
+            let name = HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
+            let mut value = HeaderValue::from_str(value.trim()).ok()?;
+            value.set_sensitive(true);
+            Some((name, value))
+        });
+        let (name, value) =
+            header.ok_or_else(|| told(&format!("line {} is not `Name: value`", number + 1)))?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+async fn tcp(host: &str, port: u16, patience: Duration) -> ProbeOutcome {
+    match tokio::time::timeout(patience, TcpStream::connect((host, port))).await {
+        Ok(Ok(_)) => ProbeOutcome::Passed,
+        Ok(Err(error)) => ProbeOutcome::failed(format!("{host} port {port}: {error}")),
+        Err(_) => ProbeOutcome::failed(format!(
+            "{host} port {port}: {}",
+            NoAnswer::Late.say(patience)
+        )),
+    }
+}
+
+async fn unit(world: &World, name: &str, states: &[String]) -> ProbeOutcome {
+    let unit = match world.bus.unit(name).await {
+        Ok(unit) => unit,
+        Err(why) => return ProbeOutcome::unknown(format!("systemd about {name}"), why),
+    };
+    if states.contains(&unit.active) && unit.load != "not-found" {
+        return ProbeOutcome::Passed;
+    }
+    match unit.load.as_str() {
+        "loaded" => ProbeOutcome::failed(format!("{name} is {} ({})", unit.active, unit.sub)),
+        "not-found" => ProbeOutcome::failed(format!("there is no {name}")),
+        other => ProbeOutcome::failed(format!("{name} is {other}")),
+    }
+}
+
+async fn file(world: &World, question: &FileQuestion) -> ProbeOutcome {
+    let path = &question.path;
+    // A file system that hangs keeps a thread of its own waiting and nobody else, and never a second.
+    if !lock(&world.files).insert(path.clone()) {
+        return ProbeOutcome::unknown(path, "the file system does not answer");
+    }
+    let (send, answer) = tokio::sync::oneshot::channel();
+    let (place, asked, now) = (world.layout().path(path), question.clone(), (world.now)());
+    let pending = world.files.clone();
+    let started = std::thread::Builder::new()
+        .name("file".to_owned())
+        .spawn(move || {
+            let outcome = look(&place, &asked, now);
+            lock(&pending).remove(&asked.path);
+            // Nobody waits any more: the probe was given up.
+            let _ = send.send(outcome);
+        });
+    if let Err(error) = started {
+        lock(&world.files).remove(path);
+        return ProbeOutcome::unknown(path, error.to_string());
+    }
+    let lost = |_| ProbeOutcome::unknown(path, "it could not be looked at");
+    answer.await.unwrap_or_else(lost)
+}
+
+fn look(place: &Path, question: &FileQuestion, now: Timestamp) -> ProbeOutcome {
+    let path = &question.path;
+    let found = match fs::metadata(place) {
+        Ok(found) => found,
+        Err(error) if is_absent(&error) => {
+            return match question.exists {
+                true => ProbeOutcome::failed(format!("there is no {path}")),
+                false => ProbeOutcome::Passed,
+            };
+        }
+        Err(error) => return ProbeOutcome::unknown(path, error.to_string()),
+    };
+    if !question.exists {
+        return ProbeOutcome::failed(format!("{path} is there"));
+    }
+    if let Some(limit) = question.newer_than {
+        let written = found.modified().ok();
+        let written = written.and_then(|time| Timestamp::try_from(time).ok());
+        let limit = SignedDuration::try_from(limit).unwrap_or(SignedDuration::MAX);
+        if written.is_none_or(|written| now.duration_since(written) > limit) {
+            return ProbeOutcome::failed(format!("{path} was not written for too long"));
+        }
+    }
+    match &question.contains {
+        None => ProbeOutcome::Passed,
+        Some(text) => match beginning(place) {
+            Ok(content) if holds(&content, text) => ProbeOutcome::Passed,
+            Ok(_) => ProbeOutcome::failed(format!("{path} does not contain `{text}`")),
+            Err(error) => ProbeOutcome::unknown(path, error.to_string()),
+        },
+    }
+}
+
+/// Also below something that is no directory.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+fn beginning(place: &Path) -> io::Result<Vec<u8>> {
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
+        .open(place)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut content = Vec::new();
+    file.take(LOOKED_AT).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+async fn an_object(
+    world: &World,
+    role: Role,
+    node: &str,
+    question: &ObjectQuestion,
+) -> ProbeOutcome {
+    let credential = World::credential(role);
+    let name = question.name.as_deref().unwrap_or(node);
+    let absent = format!("there is no {} {name}", question.kind);
+    let found = match credential {
+        Credential::Admin => match path(world, node, question, name).await {
+            Ok(path) => {
+                object(
+                    &world.kubernetes,
+                    Ask::Object(&path),
+                    credential,
+                    node,
+                    &absent,
+                )
+                .await
+            }
+            Err(outcome) => return outcome,
+        },
+        // The configuration lets no other question through; should one come all the same, it is not asked.
+        Credential::Node => {
+            if !question.is_for_nodes() {
+                let asked = format!("{} {name} as system:node:{node}", question.kind);
+                return ProbeOutcome::unknown(asked, "not asked: a node's identity may not");
+            }
+            let ask = match question.kind.as_str() {
+                "Node" => Ask::OwnNode,
+                _ => Ask::Service(Named {
+                    namespace: question.namespace.as_deref().unwrap_or("default"),
+                    name,
+                }),
+            };
+            object(&world.kubernetes, ask, credential, node, &absent).await
+        }
+    };
+    let (value, expression) = match (found, &question.expression) {
+        (Err(outcome), _) => return outcome,
+        (Ok(_), None) => return ProbeOutcome::Passed,
+        (Ok(value), Some(expression)) => (value, expression),
+    };
+    let of = || format!("{} {name}", question.kind);
+    match expression.holds(&value) {
+        Ok(true) => ProbeOutcome::Passed,
+        Ok(false) => ProbeOutcome::failed(format!("{}: `{}` is not so", of(), expression.source())),
+        Err(EvaluationError::Missing(why)) => ProbeOutcome::failed(format!("{}: {why}", of())),
+        Err(EvaluationError::Type(why)) => ProbeOutcome::unknown(of(), why),
+    }
+}
+
+/// Where the object stands: only discovery knows the plural, and whether there are namespaces.
+async fn path(
+    world: &World,
+    node: &str,
+    question: &ObjectQuestion,
+    name: &str,
+) -> Result<String, ProbeOutcome> {
+    let ObjectQuestion {
+        api_version, kind, ..
+    } = question;
+    let ask = Ask::Resources(api_version);
+    let absent = format!("{api_version} is not served");
+    let admin = Credential::Admin;
+    let served = object(&world.kubernetes, ask, admin, node, &absent).await?;
+    let resources = served["resources"].as_array();
+    let resource = resources.into_iter().flatten().find(|resource| {
+        let plural = resource["name"].as_str().unwrap_or_default();
+        resource["kind"] == kind.as_str() && !plural.contains('/')
+    });
+    let resource = resource
+        .ok_or_else(|| ProbeOutcome::failed(format!("{api_version} has no kind {kind}")))?;
+    let Some(plural) = resource["name"].as_str() else {
+        let asked = asked(ask, admin, node);
+        return Err(ProbeOutcome::unknown(
+            asked,
+            "the answer is not the one expected",
+        ));
+    };
+    let namespace = match resource["namespaced"] {
+        Value::Bool(true) => Some(question.namespace.as_deref().unwrap_or("default")),
+        _ => None,
+    };
+    Ok(object_path(api_version, namespace, plural, name))
+}
