@@ -522,6 +522,10 @@ reasons! {
             "being promoted to a server: {why}"
             "Wait: RKE2 is started anew as a server."
             "d44f68a2867c4a77908fef8b6b81d601";
+        Restarting "restarting" Info
+            "RKE2 is being restarted: {why}"
+            "Wait: somebody restarts its unit. `journalctl -u rke2-server -u rke2-agent` shows how far it is."
+            "6194711ce13ef0632e0280b3983a8ea1";
     }
     "Where the node stands" {
         BecameReady "became-ready" Notice

@@ -33,6 +33,46 @@ fn entry(machine: &Machine, code: &str) -> Value {
 }
 
 #[test]
+fn where_the_node_stands_is_in_the_journal_with_what_to_do_about_the_reason() {
+    if skipped() {
+        return;
+    }
+    let machine = Builder::node()
+        .copy(
+            "systemd/windrow.catalog",
+            "/usr/lib/systemd/catalog/windrow.catalog",
+        )
+        .boot();
+    // This rke2-server is a stand-in: its supervisor answers nobody.
+    let entry = machine.wait_for("the node stands somewhere", |machine| {
+        let id = format!("MESSAGE_ID={}", message_id("became-setting-up"));
+        machine.journal(&[&id]).into_iter().next()
+    });
+    let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+    assert_eq!(text("WINDROW_READINESS"), "SettingUp");
+    assert_eq!(text("PRIORITY"), "5", "{entry}");
+    assert!(!text("WINDROW_PHASE").is_empty(), "{entry}");
+    assert!(text("WINDROW_GENERATION").parse::<u64>().is_ok(), "{entry}");
+    let code = text("WINDROW_CODE");
+    let reason = windrow::reasons::REASONS
+        .iter()
+        .find(|reason| reason.id == code);
+    assert_eq!(
+        text("WINDROW_ADVICE"),
+        reason.expect("a code of the table").advice
+    );
+
+    machine.ok(&["journalctl", "--update-catalog"]);
+    let id = format!("MESSAGE_ID={}", message_id("became-setting-up"));
+    let shown = machine.ok(&["journalctl", "--no-pager", "--catalog", &id]);
+    let advice = format!("{code}: {}", text("WINDROW_ADVICE"));
+    assert!(
+        shown.contains(&advice),
+        "the entry's own fields are filled in: {shown}"
+    );
+}
+
+#[test]
 fn a_held_and_a_released_file_are_in_the_journal_with_fields_to_search_by_and_an_explanation() {
     if skipped() {
         return;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
@@ -18,8 +19,10 @@ use tokio::sync::{mpsc, watch};
 use windrow::decide::{ClusterEvent, Interests, ProbeInterest};
 use windrow::layout::Layout;
 use windrow::observe::probes::{Endpoints, World, probe};
-use windrow::readiness::node::{NodeEvent, ProbeOutcome, Role};
-use windrow::rules::Platform;
+use windrow::readiness::node::{
+    CustomProbe, CustomQuestion, NodeEvent, ObjectQuestion, Phase, ProbeOutcome, Role, Severity,
+};
+use windrow::rules::{Expression, Platform};
 
 /// An agent of this name that has node1's credential.
 fn agent(root: &Path, name: &str, kubeconfig: &Path) {
@@ -33,8 +36,53 @@ fn agent(root: &Path, name: &str, kubeconfig: &Path) {
     fs::copy(kubeconfig, place).unwrap();
 }
 
+/// A server that has the admin's credential.
+fn server(root: &Path, kubeconfig: &Path) {
+    agent(root, "node1", kubeconfig);
+    let write = |path: &str| {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    };
+    fs::write(write("var/lib/rancher/rke2/server/tls/server-ca.crt"), "").unwrap();
+    fs::copy(kubeconfig, write("etc/rancher/rke2/rke2.yaml")).unwrap();
+}
+
+/// A probe of the configuration about an object, for every role.
+fn custom(
+    name: &str,
+    api_version: &str,
+    kind: &str,
+    object: Option<&str>,
+    says: &str,
+) -> CustomProbe {
+    CustomProbe {
+        name: name.to_owned(),
+        question: CustomQuestion::Object(ObjectQuestion {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: object.map(str::to_owned),
+            expression: Some(Expression::compile(says).unwrap()),
+        }),
+        period: Duration::from_secs(30),
+        timeout: Duration::from_secs(20),
+        rise: 1,
+        fall: 3,
+        severity: Severity::Wanted,
+        roles: vec![Role::FirstServer, Role::Agent],
+        phase: Phase::Node,
+        message: None,
+    }
+}
+
 /// Probes a node until these probes have answered.
-async fn answers(root: &Path, wanted: &[&str]) -> BTreeMap<String, ProbeOutcome> {
+async fn answers(
+    root: &Path,
+    expected: Role,
+    probes: &[CustomProbe],
+    wanted: &[&str],
+) -> BTreeMap<String, ProbeOutcome> {
     let endpoints = Endpoints {
         // Nothing here but the cluster is to be asked.
         bus: Some("unix:path=/nonexistent/bus".to_owned()),
@@ -44,7 +92,7 @@ async fn answers(root: &Path, wanted: &[&str]) -> BTreeMap<String, ProbeOutcome>
     let interests = Interests {
         probes: Some(ProbeInterest {
             platform: Some(Platform::Harvester),
-            installed: false,
+            custom: probes.into(),
             ..ProbeInterest::default()
         }),
         ..Interests::default()
@@ -57,7 +105,7 @@ async fn answers(root: &Path, wanted: &[&str]) -> BTreeMap<String, ProbeOutcome>
         while !wanted.iter().all(|probe| answers.contains_key(*probe)) {
             match told.recv().await.unwrap() {
                 ClusterEvent::Node(NodeEvent::Probing { role, .. }) => {
-                    assert_eq!(role, Role::Agent);
+                    assert_eq!(role, expected);
                 }
                 ClusterEvent::Node(NodeEvent::Probed(id, outcome)) => {
                     answers.insert(id.to_string(), outcome);
@@ -125,7 +173,8 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
     let root = tempfile::tempdir().unwrap();
     agent(root.path(), "node1", &cluster.kubeconfig(Who::Node));
     set_ready(&nodes, "False").await;
-    let said = answers(root.path(), &["node", "apiserver", "vip", "harvester"]).await;
+    let wanted = ["node", "apiserver", "vip", "harvester"];
+    let said = answers(root.path(), Role::Agent, &[], &wanted).await;
     assert_eq!(said["apiserver"], ProbeOutcome::Passed);
     assert_eq!(
         said["node"],
@@ -134,15 +183,53 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
     assert_eq!(said["vip"], ProbeOutcome::failed("there is no VIP yet"));
     set_ready(&nodes, "True").await;
     assert_eq!(
-        answers(root.path(), &["node"]).await["node"],
+        answers(root.path(), Role::Agent, &[], &["node"]).await["node"],
         ProbeOutcome::Passed
     );
+    // Probes of the configuration: what the identity may ask, and what is not even asked.
+    let probes = [
+        custom(
+            "service",
+            "v1",
+            "Service",
+            Some("kubernetes"),
+            "object.spec.ports[0].port == 443",
+        ),
+        custom("own", "v1", "Node", None, "object.metadata.name == 'node1'"),
+        custom("other", "v1", "Node", Some("node2"), "true"),
+        custom(
+            "roles",
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRole",
+            Some("admin"),
+            "true",
+        ),
+    ];
+    let names = ["user/service", "user/own", "user/other", "user/roles"];
+    let said = answers(root.path(), Role::Agent, &probes, &names).await;
+    assert_eq!(said["user/service"], ProbeOutcome::Passed);
+    assert_eq!(said["user/own"], ProbeOutcome::Passed);
+    for name in ["user/other", "user/roles"] {
+        assert!(
+            matches!(&said[name], ProbeOutcome::Unknown { why, .. } if why.contains("not asked")),
+            "{:?}",
+            said[name]
+        );
+    }
     assert_eq!(refused(&log), Vec::<String>::new());
+
+    // The same on a server: discovery finds where the object stands, cluster-wide or not.
+    let place = tempfile::tempdir().unwrap();
+    server(place.path(), &cluster.kubeconfig(Who::Admin));
+    let said = answers(place.path(), Role::FirstServer, &probes, &names).await;
+    for name in names {
+        assert_eq!(said[name], ProbeOutcome::Passed, "{name}");
+    }
 
     // Provoked: another node's name with this node's credential.
     let other = tempfile::tempdir().unwrap();
     agent(other.path(), "node2", &cluster.kubeconfig(Who::Node));
-    match &answers(other.path(), &["node"]).await["node"] {
+    match &answers(other.path(), Role::Agent, &[], &["node"]).await["node"] {
         ProbeOutcome::Unknown { asked, why } => {
             assert!(asked.contains("/api/v1/nodes/node2"), "{asked}");
             assert!(why.contains("only its own Node object"), "{why}");

@@ -103,6 +103,7 @@ fn unknown(why: &str, last: Option<&Status>) -> Status {
         phases: Vec::new(),
         pace: None,
         transition: None,
+        vip: None,
         staging: StagingStatus::default(),
         probes: Vec::new(),
         findings: Vec::new(),

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use super::document::{self, Found, age, exit_of, now, word};
 use super::follow::Follow;
 use super::{Context, Exit, style};
-use crate::decide::{HeldFile, Holder, Readiness, Status};
+use crate::decide::{HeldFile, Holder, ProbeStatus, Readiness, Status};
+use crate::readiness::node::ProbeState;
+use crate::reasons::Code;
 use crate::render::{Style, fit, printable, wrap};
 
 /// Show what the node is and why
@@ -107,6 +109,12 @@ fn people(status: &Status, now: Timestamp, style: Style) -> String {
         let _ = writeln!(out, "{line}");
     }
     let _ = writeln!(out, "{}", style.dim(&format!("({})", status.reason.code)));
+    if let Some(vip) = &status.vip {
+        let mode = vip
+            .mode
+            .map_or_else(String::new, |mode| format!(" ({})", mode.as_str()));
+        let _ = writeln!(out, "{}  {}{mode}", style.strong("VIP"), vip.address);
+    }
     let staging = &status.staging;
     if staging.total > 0 {
         let _ = writeln!(
@@ -151,6 +159,7 @@ fn people(status: &Status, now: Timestamp, style: Style) -> String {
             "RKE2 has not applied it yet",
         );
     }
+    probes(&mut out, &status.probes, now, style);
     for finding in &status.findings {
         let at = finding
             .at
@@ -175,6 +184,34 @@ fn people(status: &Status, now: Timestamp, style: Style) -> String {
     out
 }
 
+/// How many pass, and each that does not.
+fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, style: Style) {
+    if probes.is_empty() {
+        return;
+    }
+    let of = |state: ProbeState| probes.iter().filter(move |probe| probe.state == state);
+    let _ = writeln!(
+        out,
+        "\n{}  {} passing, {} failing, {} unknown",
+        style.strong("Probes"),
+        of(ProbeState::Passing).count(),
+        of(ProbeState::Failing).count(),
+        of(ProbeState::Unknown).count()
+    );
+    for probe in of(ProbeState::Failing).chain(of(ProbeState::Unknown)) {
+        // That it was not asked yet is no more than the count says.
+        if probe.code != Some(Code::ProbePending) {
+            row(
+                out,
+                style,
+                (probe.state.as_str(), probe.id.as_str()),
+                &age(probe.since, now),
+                &probe.message,
+            );
+        }
+    }
+}
+
 /// What becomes of a hold if nothing changes.
 fn outlook(file: &HeldFile, now: Timestamp) -> String {
     match file.deadline {
@@ -189,8 +226,8 @@ fn outlook(file: &HeldFile, now: Timestamp) -> String {
 fn row(out: &mut String, style: Style, (state, file): (&str, &str), age: &str, why: &str) {
     let label = format!("{state:<9}");
     let label = match state {
-        "failed" => style.bad(&label),
-        "held" => style.waiting(&label),
+        "failed" | "failing" => style.bad(&label),
+        "held" | "unknown" => style.waiting(&label),
         _ => style.dim(&label),
     };
     let _ = writeln!(out, "  {label} {:<50} {age:>8}", fit(file, 50));

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::document::{self, age, now};
 use super::{Context, Exit, style};
 use crate::decide::{Holder, Status};
-use crate::render::{Style, wrap};
 use crate::readiness::node::{ProbeState, Severity};
+use crate::render::{Style, wrap};
 use crate::report::why::{Answer, Explained, ProbeExplained, Step, answer};
 
 /// Show what a held file or object waits for, down to the root, or what a probe found

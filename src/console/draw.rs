@@ -221,11 +221,15 @@ impl Canvas<'_> {
             true => "none yet".to_owned(),
             false => addresses.join("  "),
         };
-        let addresses = format!("{addresses}{}", vip(&scene.status));
+        let vip = vip(&scene.status);
         let pen = self.pen(width);
+        // The VIP is what people type: the node's own addresses give way to it, down to half the line.
+        let room = usize::from(width).saturating_sub(13);
+        let own = room.saturating_sub(columns(&vip)).max(room / 2);
+        let addresses = format!("{}{vip}", pen.fit(&addresses, own));
         let mut lines = vec![Line::raw(format!(
             " Address    {}",
-            pen.fit(&addresses, usize::from(width).saturating_sub(13))
+            pen.fit(&addresses, room)
         ))];
         if !beside(self.buffer.area) {
             lines.extend(self.steps(scene));
@@ -464,16 +468,24 @@ impl Canvas<'_> {
 }
 
 /// What is known of the VIP.
-fn vip(status: &Status) -> &'static str {
+fn vip(status: &Status) -> String {
+    let (address, mode) = match &status.vip {
+        Some(vip) => (
+            format!(" {}", vip.address),
+            vip.mode
+                .map_or_else(String::new, |mode| format!(" ({})", mode.as_str())),
+        ),
+        None => (String::new(), String::new()),
+    };
     let probe = status
         .probes
         .iter()
         .find(|probe| probe.id.as_str() == "vip");
     match probe.map(|probe| probe.state) {
-        Some(ProbeState::Passing) => "  VIP answers",
-        Some(ProbeState::Failing) => "  VIP does not answer",
-        Some(ProbeState::Unknown) => "  VIP unknown",
-        None => "",
+        Some(ProbeState::Passing) => format!("  VIP{address} answers{mode}"),
+        Some(ProbeState::Failing) => format!("  VIP{address} does not answer{mode}"),
+        Some(ProbeState::Unknown) => format!("  VIP{address} unknown{mode}"),
+        None => String::new(),
     }
 }
 

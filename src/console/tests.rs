@@ -112,6 +112,7 @@ fn probed() -> Status {
             phase("storage-network", "current", 0, 1), phase("manifests", "pending", 12, 20),
             phase("ready", "pending", 0, 1)],
         "staging": staging,
+        "vip": {"address": "10.10.0.100", "mode": "static"},
         "probes": [
             probe("apiserver-readyz", "passing", "required", "", None),
             probe("clock", "failing", "wanted", "the clock is not synchronised", Some("clock-not-synchronised")),

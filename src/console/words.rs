@@ -68,5 +68,6 @@ pub(super) fn transition(kind: Transition) -> &'static str {
         Transition::Upgrade => "Being upgraded",
         Transition::Drain => "Being drained",
         Transition::Promotion => "Being promoted",
+        Transition::Restart => "Being restarted",
     }
 }

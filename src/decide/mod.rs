@@ -21,7 +21,7 @@ pub use observation::{
 pub use status::{
     Blocker, FailedFile, FileStatus, HeldFile, Holder, Pace, Phase, PhaseState, PhaseStatus,
     ProbeStatus, Readiness, Role, StagingStatus, Status, StatusReason, Transition, TransitionSeen,
-    Versions, Writer,
+    Versions, Vip, VipMode, Writer,
 };
 
 use jiff::Timestamp;

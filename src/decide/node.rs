@@ -41,6 +41,7 @@ pub(super) fn judge(
     status.phases = judged.phases;
     status.pace = judged.pace;
     status.transition = judged.transition;
+    status.vip.clone_from(&seen.vip);
     status.probes = probes(seen, &judged.memory, context.now);
     (judged.memory, judged.next_wake)
 }

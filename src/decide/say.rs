@@ -52,6 +52,7 @@ pub(super) fn status(
         phases: Vec::new(),
         pace: None,
         transition: None,
+        vip: None,
         staging,
         probes: Vec::new(),
         findings: findings(context),

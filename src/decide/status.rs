@@ -8,7 +8,7 @@ use super::ledger::Cause;
 use crate::gates::GatesStatus;
 use crate::plan::{Finding, Origin};
 pub use crate::readiness::node::{
-    Pace, Phase, PhaseState, PhaseStatus, Readiness, Role, Transition, TransitionSeen,
+    Pace, Phase, PhaseState, PhaseStatus, Readiness, Role, Transition, TransitionSeen, Vip, VipMode,
 };
 use crate::readiness::node::{ProbeId, ProbeState, Severity};
 use crate::reasons::Code;
@@ -49,6 +49,9 @@ pub struct Status {
     /// What is done to the node on purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transition: Option<TransitionSeen>,
+    /// The cluster's VIP, once it was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vip: Option<Vip>,
     /// The manifests.
     pub staging: StagingStatus,
     /// The node's probes; empty where it is not probed.

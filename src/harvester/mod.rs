@@ -26,6 +26,21 @@ pub fn preset_storage_network(config: &Node) -> Option<u32> {
         .then_some(preset.line)
 }
 
+/// How the installer was told to find the VIP's address: `dhcp` or `static`.
+pub fn vip_mode(config: &Node) -> Option<&str> {
+    let named = |node: &'_ Node, names: &[&str]| {
+        let mut entries = node.entries().iter();
+        entries.position(|entry| {
+            names
+                .iter()
+                .any(|name| entry.key.eq_ignore_ascii_case(name))
+        })
+    };
+    let install = &config.entries()[named(config, &["install"])?].value;
+    let mode = &install.entries()[named(install, &["vipMode", "vip_mode"])?].value;
+    mode.as_str()
+}
+
 /// Does the text of an installer's configuration preset a storage network?
 pub fn presets_storage_network(text: &str) -> bool {
     let root = yaml::one(text).ok().flatten();
@@ -62,6 +77,20 @@ mod tests {
         assert_eq!(preset("systemSettings: {storage-network: ''}\n"), None);
         assert_eq!(preset("systemSettings: {ntp-servers: x}\n"), None);
         assert_eq!(preset("token: x\n"), None);
+    }
+
+    #[test]
+    fn the_vips_mode_is_found_in_every_spelling() {
+        for (text, mode) in [
+            ("install: {vipMode: dhcp}\n", Some("dhcp")),
+            ("install: {vipmode: static}\n", Some("static")),
+            ("install: {vip_mode: dhcp}\n", Some("dhcp")),
+            ("install: {vip: 10.0.0.9}\n", None),
+            ("token: x\n", None),
+        ] {
+            let config = yaml::one(text).unwrap().unwrap();
+            assert_eq!(vip_mode(&config), mode, "{text}");
+        }
     }
 
     #[test]

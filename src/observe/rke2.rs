@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{self, BufRead};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -104,6 +105,31 @@ pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> Candidates {
         harvester: harvester(layout),
         upgrade: None,
     }
+}
+
+/// By what a changed binary is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+/// The installed binary's stamp; `None` when there is none.
+pub fn stamp(layout: &Layout) -> Option<Stamp> {
+    let found = fs::metadata(binary(layout)?).ok()?;
+    Some(Stamp {
+        device: found.dev(),
+        inode: found.ino(),
+        size: found.size(),
+        modified: (found.mtime(), found.mtime_nsec()),
+    })
+}
+
+/// The Kubernetes version of the installed binary, when it shows it without being run.
+pub fn installed_on_disk(layout: &Layout) -> Option<String> {
+    version_inside(&binary(layout)?)
 }
 
 fn binary(layout: &Layout) -> Option<PathBuf> {

@@ -123,6 +123,7 @@ pub(super) fn sample(message: &str) -> Status {
         phases: Vec::new(),
         pace: None,
         transition: None,
+        vip: None,
         staging: StagingStatus::default(),
         probes: Vec::new(),
         findings: Vec::new(),

@@ -45,6 +45,13 @@ fn a_probed_node_is_ready_when_its_manifests_and_its_probes_are_and_not_before()
         Some(Phase::Ready)
     );
     assert!(!status.probes.is_empty());
+    assert_eq!(status.vip, None, "not found yet");
+    let vip = Vip {
+        address: "10.0.0.9".to_owned(),
+        mode: Some(VipMode::Static),
+    };
+    node.observe(ClusterEvent::Node(NodeEvent::Vip(vip.clone())));
+    assert_eq!(node.tick().status.vip, Some(vip));
     assert!(status.summary.chars().count() <= 65, "{}", status.summary);
 }
 

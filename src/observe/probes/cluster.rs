@@ -4,8 +4,10 @@ use serde_json::Value;
 
 use super::Asked;
 use super::kubernetes::{Ask, Credential, NoReply, asked, object, words};
+use super::upgrade::{self, Sign};
 use super::world::World;
 use crate::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
+use crate::rules::Platform;
 
 /// kube-apiserver's `/readyz` with the credential that the node has.
 pub(super) async fn apiserver(world: &World, role: Role, node: &str) -> ProbeOutcome {
@@ -35,23 +37,66 @@ fn failed_checks(body: &[u8], status: u16) -> String {
 }
 
 /// The own Node: its condition, not its existence. What is done to the node stands there too.
-pub(super) async fn own_node(world: &World, role: Role, node: &str) -> Asked {
+pub(super) async fn own_node(
+    world: &World,
+    role: Role,
+    node: &str,
+    platform: Option<Platform>,
+) -> Asked {
     let credential = World::credential(role);
     let absent = format!("there is no Node {node} yet");
-    let found = object(&world.kubernetes, Ask::OwnNode, credential, node, &absent).await;
+    let upgrades = upgrade::is_told_here(platform, role.serves_api());
+    // Both at once: together they must not take longer than one may.
+    let (found, job) = tokio::join!(
+        object(&world.kubernetes, Ask::OwnNode, credential, node, &absent),
+        async {
+            match upgrades && Ask::UpgradeJobs.allowed(credential) {
+                true => admin(world, Ask::UpgradeJobs, node, "").await.ok(),
+                false => None,
+            }
+        }
+    );
+    let mut events = Vec::new();
+    // Not known: what was known stays.
+    if let Some(jobs) = job {
+        events.push(upgrade::seen(world, Sign::Job(plan_at_work(&jobs))));
+    }
     let value = match found {
         Ok(value) => value,
-        Err(outcome) => return outcome.into(),
+        Err(outcome) => return Asked { outcome, events },
     };
-    let events = vec![
+    if upgrades {
+        let sign = Sign::Node {
+            cordoned: value["spec"]["unschedulable"] == true,
+            running: value["status"]["nodeInfo"]["kubeletVersion"]
+                .as_str()
+                .map(str::to_owned),
+        };
+        events.push(upgrade::seen(world, sign));
+    }
+    events.extend([
         NodeEvent::Transition(Transition::Drain, draining(&value)),
         NodeEvent::Transition(Transition::Promotion, promoting(&value)),
-    ];
+    ]);
     Asked {
         outcome: condition(&value, "Ready")
             .unwrap_or_else(|| ProbeOutcome::failed("its kubelet has not reported yet")),
         events,
     }
+}
+
+/// The Plan whose Job is at work, of the Jobs that system-upgrade-controller has made for the node.
+fn plan_at_work(jobs: &Value) -> Option<String> {
+    let ended = |job: &Value| {
+        ["Complete", "Failed"]
+            .iter()
+            .any(|kind| condition(job, kind) == Some(ProbeOutcome::Passed))
+    };
+    let jobs = jobs["items"].as_array()?;
+    let job = jobs.iter().find(|job| !ended(job))?;
+    job["metadata"]["labels"]["upgrade.cattle.io/plan"]
+        .as_str()
+        .map(str::to_owned)
 }
 
 /// Harvester taints a node before Rancher drains it.

@@ -4,23 +4,39 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::Asked;
 use super::http::{self, Answer, NoAnswer, get};
 use super::kubernetes::{Ask, object};
 use super::world::{World, lock};
-use crate::readiness::node::{ProbeOutcome, Role};
+use crate::harvester::vip_mode;
+use crate::readiness::node::{NodeEvent, ProbeOutcome, Role, Vip, VipMode};
 
 /// A connection takes no longer to be made.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Nor may finding the address out take the time that asking it needs.
 const LOOKUP: Duration = Duration::from_millis(1500);
 
+/// Does the VIP answer? Tells which it is, too.
+pub(super) async fn vip_answers(world: &World, role: Role, node: &str) -> Asked {
+    match vip(world, role, node).await {
+        Ok(vip) => Asked {
+            outcome: connects(&vip.address, world.endpoints.vip_https).await,
+            events: vec![NodeEvent::Vip(vip)],
+        },
+        Err(outcome) => outcome.into(),
+    }
+}
+
 /// Does the VIP answer on this port?
 pub(super) async fn vip_port(world: &World, role: Role, node: &str, port: u16) -> ProbeOutcome {
-    let vip = match vip(world, role, node).await {
-        Ok(vip) => vip,
-        Err(outcome) => return outcome,
-    };
-    let connected = tokio::net::TcpStream::connect((vip.as_str(), port));
+    match vip(world, role, node).await {
+        Ok(vip) => connects(&vip.address, port).await,
+        Err(outcome) => outcome,
+    }
+}
+
+async fn connects(vip: &str, port: u16) -> ProbeOutcome {
+    let connected = tokio::net::TcpStream::connect((vip, port));
     match tokio::time::timeout(PATIENCE, connected).await {
         Ok(Ok(_)) => ProbeOutcome::Passed,
         Ok(Err(error)) => ProbeOutcome::failed(format!("{vip} port {port}: {error}")),
@@ -33,26 +49,45 @@ pub(super) async fn vip_port(world: &World, role: Role, node: &str, port: u16) -
 
 /// The VIP: from Harvester's own ConfigMap, which a server may read, else from the Service that
 /// carries it, else, on a node that joined, from the address it joined by. What was found stays
-/// found: the VIP is asked about just when kube-apiserver may be gone.
-async fn vip(world: &World, role: Role, node: &str) -> Result<String, ProbeOutcome> {
+/// found: the VIP is asked about just when kube-apiserver may be gone. Where the cluster does not say
+/// how its address is found, the installer's configuration may.
+async fn vip(world: &World, role: Role, node: &str) -> Result<Vip, ProbeOutcome> {
     let looked = tokio::time::timeout(LOOKUP, look_up(world, role, node));
-    let none = match looked.await {
-        Ok(Ok(address)) => {
-            *lock(&world.vip) = Some(address.clone());
-            return Ok(address);
+    let found = looked.await.unwrap_or_else(|_| {
+        Err(ProbeOutcome::unknown(
+            "the VIP's address",
+            "kube-apiserver does not answer",
+        ))
+    });
+    let vip = match found {
+        Ok(vip) => {
+            *lock(&world.vip) = Some(vip.clone());
+            vip
         }
-        Ok(Err(outcome)) => outcome,
-        Err(_) => ProbeOutcome::unknown("the VIP's address", "kube-apiserver does not answer"),
+        Err(none) => {
+            let joined_by = || {
+                let rancherd = world.rancherd()?;
+                let address = host(rancherd.str_at(&["server"])?)?;
+                Some(Vip {
+                    address,
+                    mode: None,
+                })
+            };
+            let known = lock(&world.vip).clone();
+            known.or_else(joined_by).ok_or(none)?
+        }
     };
-    let joined_by = || {
-        let rancherd = world.rancherd()?;
-        host(rancherd.str_at(&["server"])?)
+    let installed = || {
+        let config = world.config("/oem/harvester.config")?;
+        vip_mode(&config).and_then(VipMode::read)
     };
-    let known = lock(&world.vip).clone();
-    known.or_else(joined_by).ok_or(none)
+    Ok(Vip {
+        mode: vip.mode.or_else(installed),
+        ..vip
+    })
 }
 
-async fn look_up(world: &World, role: Role, node: &str) -> Result<String, ProbeOutcome> {
+async fn look_up(world: &World, role: Role, node: &str) -> Result<Vip, ProbeOutcome> {
     let credential = World::credential(role);
     let absent = "there is no VIP yet";
     let mut none = ProbeOutcome::failed(absent);
@@ -61,10 +96,13 @@ async fn look_up(world: &World, role: Role, node: &str) -> Result<String, ProbeO
             continue;
         }
         let found = object(&world.kubernetes, ask, credential, node, absent).await;
-        match found.as_ref().map(address) {
-            Ok(Some(address)) => return Ok(address),
+        match found.as_ref().map(|found| (address(found), found)) {
+            Ok((Some(address), found)) => {
+                let mode = found["data"]["mode"].as_str().and_then(VipMode::read);
+                return Ok(Vip { address, mode });
+            }
             Err(outcome @ ProbeOutcome::Unknown { .. }) => none = outcome.clone(),
-            Ok(None) | Err(_) => {}
+            Ok((None, _)) | Err(_) => {}
         }
     }
     Err(none)
@@ -99,9 +137,10 @@ pub(super) async fn ready(world: &World, role: Role, node: &str) -> ProbeOutcome
         Ok(vip) => vip,
         Err(outcome) => return outcome,
     };
+    let (vip, port) = (vip.address, world.endpoints.vip_https);
     let authority = match vip.contains(':') {
-        true => format!("[{vip}]:{}", world.endpoints.vip_https),
-        false => format!("{vip}:{}", world.endpoints.vip_https),
+        true => format!("[{vip}]:{port}"),
+        false => format!("{vip}:{port}"),
     };
     let rancherd = world.rancherd();
     let token = rancherd

@@ -51,6 +51,8 @@ pub(super) enum Ask<'a> {
     StorageNetwork,
     /// The newest Upgrade.
     Upgrades,
+    /// The Jobs that system-upgrade-controller has made for the node, in whichever namespace.
+    UpgradeJobs,
     /// Harvester's Addons, all of them.
     Addons,
     /// The HelmChart of an Addon.
@@ -89,6 +91,7 @@ impl Ask<'_> {
         Ask::ServerVersion,
         Ask::StorageNetwork,
         Ask::Upgrades,
+        Ask::UpgradeJobs,
         Ask::Addons,
         Ask::HelmChart(ANY),
         Ask::Job(ANY),
@@ -136,6 +139,10 @@ impl Ask<'_> {
             Ask::Upgrades => "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades\
                  ?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue"
                 .to_owned(),
+            Ask::UpgradeJobs => format!(
+                "/apis/batch/v1/jobs?labelSelector=upgrade.cattle.io%2Fplan,upgrade.cattle.io%2Fnode%3D{}",
+                segment(node)
+            ),
             Ask::Addons => "/apis/harvesterhci.io/v1beta1/addons".to_owned(),
             Ask::HelmChart(named) => named.below("/apis/helm.cattle.io/v1", "helmcharts"),
             Ask::Job(named) => named.below("/apis/batch/v1", "jobs"),

@@ -22,6 +22,7 @@ mod role;
 #[cfg(test)]
 mod tests;
 mod unit;
+mod upgrade;
 mod world;
 
 use std::time::Duration;
@@ -164,20 +165,18 @@ async fn ask(world: &World, subject: &Subject, probe: &str) -> Asked {
     match probe {
         "default-route" => host::default_route(world).into(),
         "nic-carrier" => host::carrier(world).into(),
-        "vip" => harvester::vip_port(world, role, node, world.endpoints.vip_https)
-            .await
-            .into(),
+        "vip" => harvester::vip_answers(world, role, node).await,
         "vip-join" => harvester::vip_port(world, role, node, world.endpoints.vip_join)
             .await
             .into(),
         "dhcp-client-clash" => host::dhcp_clash(world).into(),
         "rke2-installed" => unit::installed(world, role).await.into(),
-        "rke2-service" => unit::service(world, role).await,
+        "rke2-service" => unit::service(world, role, interest.platform).await,
         "supervisor" => http::supervisor(world).await.into(),
         "etcd" => http::etcd(world).await.into(),
         "apiserver" => cluster::apiserver(world, role, node).await.into(),
         "kubelet" => http::kubelet(world).await.into(),
-        "node" => cluster::own_node(world, role, node).await,
+        "node" => cluster::own_node(world, role, node, interest.platform).await,
         "rancher" => cluster::rancher(world, node).await.into(),
         "managed-chart" => cluster::managed_chart(world, node).await.into(),
         "harvester" => harvester::ready(world, role, node).await.into(),

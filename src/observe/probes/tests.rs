@@ -8,6 +8,7 @@ mod harvester;
 mod machine;
 mod schedule;
 mod servers;
+mod upgrade;
 
 use std::fs;
 use std::path::PathBuf;

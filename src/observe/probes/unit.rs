@@ -1,10 +1,11 @@
 //! RKE2's unit: is it there, does it run, does it end again and again?
 
-use super::Asked;
 use super::bus::Unit;
 use super::world::{Restarts, World, lock};
+use super::{Asked, upgrade};
 use crate::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
 use crate::reasons::Code;
+use crate::rules::Platform;
 
 /// A unit that was started anew so often and does not run is in a crash loop, whenever we came.
 const MANY: u32 = 3;
@@ -49,40 +50,57 @@ fn loaded(name: &str, unit: &Unit) -> ProbeOutcome {
     }
 }
 
-/// Does it run? Also tells whether the machine shuts down: the unit ends then.
-pub(super) async fn service(world: &World, role: Role) -> Asked {
+/// Does it run? Also tells whether the machine shuts down (the unit ends then), and whether the unit is
+/// being started anew, by hand or because there is a newer RKE2.
+pub(super) async fn service(world: &World, role: Role, platform: Option<Platform>) -> Asked {
     let Some(name) = name_of(role) else {
         return ProbeOutcome::unknown("RKE2's unit", "the node's role is not known").into();
     };
+    let mut events = Vec::new();
     let outcome = match world.bus.unit(name).await {
         Ok(unit) => {
-            let mut restarts = lock(&world.restarts);
-            let (outcome, next) = runs(name, &unit, *restarts);
-            *restarts = next;
+            let (outcome, next) = runs(name, &unit, *lock(&world.restarts));
+            *lock(&world.restarts) = next;
+            events.push(NodeEvent::Transition(
+                Transition::Restart,
+                next.by_hand.then(|| format!("{name} is {}", unit.active)),
+            ));
+            if upgrade::is_told_here(platform, role.serves_api()) {
+                let down = outcome != ProbeOutcome::Passed;
+                events.push(upgrade::seen(world, upgrade::Sign::Down(down)));
+            }
             outcome
         }
         Err(why) => ProbeOutcome::unknown(format!("systemd about {name}"), why),
     };
-    let events = match world.bus.stopping().await {
-        Ok(stopping) => vec![NodeEvent::Transition(
+    if let Ok(stopping) = world.bus.stopping().await {
+        events.push(NodeEvent::Transition(
             Transition::Shutdown,
             stopping.then(|| "systemd stops its units".to_owned()),
-        )],
-        Err(_) => Vec::new(),
-    };
+        ));
+    }
     Asked { outcome, events }
 }
 
 /// Judges a unit, with what was seen of its restarts before.
 fn runs(name: &str, unit: &Unit, before: Restarts) -> (ProbeOutcome, Restarts) {
     let rose = before.last.is_some_and(|last| unit.restarts > last);
+    // What systemd starts anew by itself waits in auto-restart first, and is counted.
+    let in_between = matches!(unit.active.as_str(), "activating" | "deactivating");
+    let by_hand = in_between
+        && !unit.sub.starts_with("auto-restart")
+        && !rose
+        && (before.ran || before.by_hand);
     let mut restarts = Restarts {
         last: Some(unit.restarts),
         rises: before.rises + u32::from(rose),
+        ran: false,
+        by_hand,
     };
     let outcome = match (unit.load.as_str(), unit.active.as_str()) {
         ("loaded", "active" | "reloading" | "refreshing") => {
             restarts.rises = 0;
+            restarts.ran = true;
             ProbeOutcome::Passed
         }
         ("loaded", state) => {
@@ -143,6 +161,27 @@ mod tests {
         assert_eq!(running, ProbeOutcome::Passed);
         let (starting, _) = runs(name, &unit("activating", "start", 1), seen);
         assert_eq!(code(&starting), None, "a restart by hand counts nothing");
+    }
+
+    #[test]
+    fn a_unit_that_ran_and_is_stopped_or_started_is_restarted_by_hand_unless_systemd_does_it() {
+        let (_, first) = runs("u", &unit("activating", "start", 0), Restarts::default());
+        assert!(!first.by_hand, "the first start of a boot");
+        let (_, ran) = runs("u", &unit("active", "running", 2), first);
+        let (_, stops) = runs("u", &unit("deactivating", "stop-sigterm", 2), ran);
+        // A start by hand counts from 0 again.
+        let (outcome, starts) = runs("u", &unit("activating", "start", 0), stops);
+        assert!(stops.by_hand && starts.by_hand);
+        assert_eq!(code(&outcome), None, "and is no crash loop");
+        let (_, done) = runs("u", &unit("active", "running", 0), starts);
+        assert!(!done.by_hand);
+        // It ended by itself.
+        let (_, ended) = runs("u", &unit("activating", "auto-restart", 0), done);
+        let (_, again) = runs("u", &unit("activating", "start", 1), ended);
+        assert!(!ended.by_hand && !again.by_hand);
+        // Stopped by hand, for good.
+        let (_, stopped) = runs("u", &unit("inactive", "dead", 0), stops);
+        assert!(!stopped.by_hand);
     }
 
     #[test]

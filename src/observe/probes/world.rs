@@ -8,9 +8,10 @@ use jiff::Timestamp;
 
 use super::bus::Bus;
 use super::kubernetes::{Credential, Kubernetes};
+use super::upgrade::Signs;
 use crate::layout::Layout;
 use crate::manifest::{Node, yaml};
-use crate::readiness::node::Role;
+use crate::readiness::node::{Role, Vip};
 
 /// Where things answer on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,10 +65,12 @@ pub struct World {
     pub(super) kubernetes: Kubernetes,
     pub(super) now: fn() -> Timestamp,
     /// The VIP, as it was last found.
-    pub(super) vip: Mutex<Option<String>>,
+    pub(super) vip: Mutex<Option<Vip>>,
     /// How often RKE2's unit was started anew, as last seen, and whether that rises.
     pub(super) restarts: Mutex<Restarts>,
     pub(super) files: Pending,
+    /// What tells that RKE2 is being upgraded.
+    pub(super) upgrade: Mutex<Signs>,
 }
 
 /// What is remembered of a unit's restarts.
@@ -75,6 +78,10 @@ pub struct World {
 pub(super) struct Restarts {
     pub(super) last: Option<u32>,
     pub(super) rises: u32,
+    /// Did it run when it was last seen?
+    pub(super) ran: bool,
+    /// Is it being started anew by hand?
+    pub(super) by_hand: bool,
 }
 
 impl World {
@@ -99,6 +106,7 @@ impl World {
             vip: Mutex::default(),
             restarts: Mutex::default(),
             files: Pending::default(),
+            upgrade: Mutex::default(),
         })
     }
 

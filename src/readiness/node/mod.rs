@@ -28,7 +28,7 @@ pub use judge::{Judged, Manifests, NodeMemory, Question, Trouble, as_of, judge, 
 pub use phase::{Phase, PhaseState, PhaseStatus};
 pub use probe::{ProbeId, ProbeOutcome, ProbeResult, ProbeSpec, Severity};
 pub use progress::Pace;
-pub use seen::{NodeEvent, NodeSeen, Role, Transition, TransitionSeen};
+pub use seen::{NodeEvent, NodeSeen, Role, Transition, TransitionSeen, Vip, VipMode};
 pub use table::{BUILTIN, Builtin, builtin, specs};
 pub use track::{ProbeState, Track};
 

@@ -67,6 +67,8 @@ pub enum Transition {
     Drain,
     /// The node becomes a server.
     Promotion,
+    /// RKE2's unit is started anew by hand.
+    Restart,
 }
 
 impl Transition {
@@ -74,6 +76,8 @@ impl Transition {
     pub(super) fn patience_seconds(self) -> i64 {
         match self {
             Transition::Shutdown => 15 * 60,
+            // RKE2's server waits 15 minutes for kube-apiserver before it starts over.
+            Transition::Restart => 20 * 60,
             Transition::Promotion => 45 * 60,
             Transition::Drain => 60 * 60,
             Transition::Upgrade => 2 * 60 * 60,
@@ -87,6 +91,7 @@ impl Transition {
             Transition::Upgrade => Code::Upgrading,
             Transition::Drain => Code::Draining,
             Transition::Promotion => Code::Promoting,
+            Transition::Restart => Code::Restarting,
         }
     }
 }
@@ -122,6 +127,48 @@ pub enum NodeEvent {
     Probed(ProbeId, ProbeOutcome),
     /// A transition goes on (with what tells so), or does not.
     Transition(Transition, Option<String>),
+    /// The cluster's VIP was found.
+    Vip(Vip),
+}
+
+/// The cluster's virtual address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Vip {
+    /// The address, or the name that a node joined by.
+    pub address: String,
+    /// Where the address comes from, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<VipMode>,
+}
+
+/// Where a VIP's address comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum VipMode {
+    /// From a DHCP server.
+    Dhcp,
+    /// From the configuration.
+    Static,
+}
+
+impl VipMode {
+    /// As Harvester writes it.
+    pub fn read(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "dhcp" => Some(VipMode::Dhcp),
+            "static" => Some(VipMode::Static),
+            _ => None,
+        }
+    }
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VipMode::Dhcp => "dhcp",
+            VipMode::Static => "static",
+        }
+    }
 }
 
 /// What is known of the node.
@@ -137,6 +184,8 @@ pub struct NodeSeen {
     pub probes: BTreeMap<ProbeId, Track>,
     /// What is being done to it.
     pub transitions: BTreeMap<Transition, TransitionSeen>,
+    /// The cluster's VIP, once it was found.
+    pub vip: Option<Vip>,
 }
 
 impl NodeSeen {
@@ -146,8 +195,8 @@ impl NodeSeen {
             NodeEvent::Probing { role, boot, specs } => {
                 let known = seen.take();
                 let started = known.as_ref().map_or(now, |known| known.started);
-                let (mut tracks, transitions) = known
-                    .map(|known| (known.probes, known.transitions))
+                let (mut tracks, transitions, vip) = known
+                    .map(|known| (known.probes, known.transitions, known.vip))
                     .unwrap_or_default();
                 let probes = specs
                     .into_iter()
@@ -166,9 +215,15 @@ impl NodeSeen {
                     started,
                     probes,
                     transitions,
+                    vip,
                 });
             }
             NodeEvent::NotProbing => *seen = None,
+            NodeEvent::Vip(vip) => {
+                if let Some(seen) = seen {
+                    seen.vip = Some(vip);
+                }
+            }
             NodeEvent::Probed(id, outcome) => {
                 // An answer that came too late for a probe that is not wanted any more.
                 let track = seen.as_mut().and_then(|seen| seen.probes.get_mut(&id));

@@ -1,8 +1,9 @@
 //! What is told of a course of statuses, and what is not.
 
 use super::*;
-use crate::decide::{Role, StagingStatus, StatusReason, Versions};
+use crate::decide::StatusReason;
 use crate::readiness::node::Severity;
+use crate::report::publish::sample;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -10,28 +11,14 @@ fn at(second: i64) -> Timestamp {
 
 fn status(readiness: Readiness, phase: Phase, code: Code) -> Status {
     Status {
-        api_version: "windrow.dev/v1".to_owned(),
-        kind: "Status".to_owned(),
         generation: 7,
         readiness,
         phase,
-        since: at(0),
         reason: StatusReason {
             code,
             message: "because".to_owned(),
         },
-        summary: "because".to_owned(),
-        platform: None,
-        role: Role::Unknown,
-        phases: Vec::new(),
-        pace: None,
-        transition: None,
-        staging: StagingStatus::default(),
-        probes: Vec::new(),
-        findings: Vec::new(),
-        gates: None,
-        versions: Versions::default(),
-        writer: None,
+        ..sample("because")
     }
 }
 

@@ -3,6 +3,7 @@
 use super::servers::{Says, Server};
 use super::*;
 use crate::observe::probes::harvester;
+use crate::readiness::node::{Vip, VipMode};
 
 const TOKEN: &str = "a-cluster-token";
 
@@ -72,13 +73,20 @@ async fn the_vip_is_the_one_in_the_cluster_and_stays_known_when_the_cluster_is_g
     let port = vip.port;
     let api = Server::http(|target| match target {
         "/api/v1/namespaces/harvester-system/configmaps/vip" => {
-            Says::ok(r#"{"data": {"ip": "127.0.0.1"}}"#)
+            Says::ok(r#"{"data": {"ip": "127.0.0.1", "mode": "dhcp"}}"#)
         }
         _ => Says::Http(404, "{}".to_owned()),
     })
     .await;
     place.admin(&api);
     let world = place.world();
+    let asked = harvester::vip_answers(&world, Role::FirstServer, "n1").await;
+    assert_eq!(asked.outcome, ProbeOutcome::Passed);
+    let told = Vip {
+        address: "127.0.0.1".to_owned(),
+        mode: Some(VipMode::Dhcp),
+    };
+    assert_eq!(asked.events, [NodeEvent::Vip(told)]);
     let outcome = harvester::vip_port(&world, Role::FirstServer, "n1", port).await;
     assert_eq!(outcome, ProbeOutcome::Passed);
     drop(api);
@@ -87,6 +95,22 @@ async fn the_vip_is_the_one_in_the_cluster_and_stays_known_when_the_cluster_is_g
     drop(vip);
     let outcome = harvester::vip_port(&world, Role::FirstServer, "n1", 1).await;
     assert!(failed(&outcome).starts_with("127.0.0.1 port 1: "));
+}
+
+#[tokio::test]
+async fn how_the_vips_address_is_found_is_read_from_the_installers_configuration_where_the_cluster_does_not_say()
+ {
+    let (place, _server) = joined(|_| Says::ok("")).await;
+    let told = async || {
+        let asked = harvester::vip_answers(&place.world(), Role::Agent, "n1").await;
+        match asked.events.as_slice() {
+            [NodeEvent::Vip(vip)] => vip.mode,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(told().await, None);
+    place.write("/oem/harvester.config", "install:\n  vipmode: static\n");
+    assert_eq!(told().await, Some(VipMode::Static));
 }
 
 #[tokio::test]

@@ -60,6 +60,64 @@ async fn probing_begins_with_the_role_and_ends_when_it_is_switched_off() {
 }
 
 #[tokio::test]
+async fn rke2s_data_directory_and_probes_of_the_configuration_may_change_while_the_node_is_probed()
+{
+    let place = Place::new();
+    place.write("/data/rke2/server/tls/server-ca.crt", "");
+    let (interests, wanted) = watch::channel(wants(Platform::Rke2));
+    let (events, mut told) = mpsc::channel(64);
+    let world = Arc::new(place.world());
+    let task = tokio::spawn(probe(world.clone(), wanted, events));
+    let first = next(&mut told).await;
+    assert!(
+        matches!(
+            first,
+            NodeEvent::Probing {
+                role: Role::Unknown,
+                ..
+            }
+        ),
+        "{first:?}"
+    );
+    let mut changed = wants(Platform::Rke2);
+    if let Some(probes) = &mut changed.probes {
+        probes.data_dir = "/data/rke2".to_owned();
+        let question =
+            crate::readiness::node::CustomQuestion::File(crate::readiness::node::FileQuestion {
+                path: "/nowhere".to_owned(),
+                exists: true,
+                contains: None,
+                newer_than: None,
+            });
+        probes.custom = Arc::new([super::custom::probe(question)]);
+    }
+    interests.send(changed).unwrap();
+    loop {
+        if let NodeEvent::Probing { role, specs, .. } = next(&mut told).await {
+            assert_eq!(role, Role::FirstServer);
+            assert!(specs.iter().any(|spec| spec.id.as_str() == "user/mine"));
+            break;
+        }
+    }
+    assert!(
+        world
+            .layout()
+            .manifests()
+            .ends_with("data/rke2/server/manifests")
+    );
+    loop {
+        if let NodeEvent::Probed(id, outcome) = next(&mut told).await
+            && id.as_str() == "user/mine"
+        {
+            assert_eq!(failed(&outcome), "there is no /nowhere");
+            break;
+        }
+    }
+    drop(told);
+    task.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
     let mut place = Place::new();
     let silent = Server::http(|_| Says::Nothing).await;

@@ -129,6 +129,7 @@ fn a_transition_excuses_what_fails_for_a_while() {
         (Transition::Upgrade, Code::Upgrading),
         (Transition::Drain, Code::Draining),
         (Transition::Promotion, Code::Promoting),
+        (Transition::Restart, Code::Restarting),
     ] {
         let mut node = Node::harvester(Role::JoinedServer);
         node.passes_but(&[]);

@@ -1,0 +1,127 @@
+//! What tells that RKE2 is being upgraded where Harvester does not do it.
+
+use super::servers::{Says, Server};
+use super::*;
+use crate::observe::probes::cluster;
+use crate::observe::probes::upgrade::{Sign, is_told_here, seen};
+use crate::readiness::node::Transition;
+use crate::rules::Platform;
+
+fn upgrading(events: &[NodeEvent]) -> Option<String> {
+    events.iter().rev().find_map(|event| match event {
+        NodeEvent::Transition(Transition::Upgrade, why) => why.clone(),
+        _ => None,
+    })
+}
+
+fn told(event: NodeEvent) -> Option<String> {
+    upgrading(&[event])
+}
+
+fn node(cordoned: bool, running: &str) -> Sign {
+    Sign::Node {
+        cordoned,
+        running: Some(running.to_owned()),
+    }
+}
+
+/// A Plan's Job on the node, and the Node.
+fn jobs(status: &'static str) -> impl Fn(&str) -> Says {
+    move |target| match target.split('?').next().unwrap() {
+        "/apis/batch/v1/jobs" => Says::ok(&format!(
+            r#"{{"items": [
+                {{"metadata": {{"labels": {{"upgrade.cattle.io/plan": "done"}}}},
+                  "status": {{"conditions": [{{"type": "Complete", "status": "True"}}]}}}},
+                {{"metadata": {{"labels": {{"upgrade.cattle.io/plan": "server-plan"}}}}, "status": {status}}}]}}"#
+        )),
+        _ => Says::ok(r#"{"status": {"nodeInfo": {"kubeletVersion": "v1.34.2+rke2r1"}}}"#),
+    }
+}
+
+#[tokio::test]
+async fn a_plans_job_on_the_node_is_an_upgrade_until_it_has_ended() {
+    for (status, expected) in [
+        (
+            r#"{"active": 1}"#,
+            Some("Plan server-plan of system-upgrade-controller"),
+        ),
+        ("{}", Some("Plan server-plan of system-upgrade-controller")),
+        (
+            r#"{"conditions": [{"type": "Complete", "status": "True"}]}"#,
+            None,
+        ),
+        (
+            r#"{"conditions": [{"type": "Failed", "status": "True"}]}"#,
+            None,
+        ),
+    ] {
+        let place = Place::new();
+        let server = Server::http(jobs(status)).await;
+        place.admin(&server);
+        let world = place.world();
+        let plain = Some(Platform::Rke2);
+        let asked = cluster::own_node(&world, Role::FirstServer, "n1", plain).await;
+        assert_eq!(upgrading(&asked.events).as_deref(), expected, "{status}");
+        let asked = server.asked().join("");
+        assert!(asked.contains("upgrade.cattle.io%2Fnode%3Dn1"), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn jobs_are_not_asked_for_by_an_agent_nor_where_harvester_upgrades() {
+    for (role, platform) in [
+        (Role::Agent, Platform::Rke2),
+        (Role::FirstServer, Platform::Harvester),
+    ] {
+        let place = Place::new();
+        let server = Server::http(jobs("{}")).await;
+        place.admin(&server);
+        place.identity(&server);
+        let asked = cluster::own_node(&place.world(), role, "n1", Some(platform)).await;
+        assert_eq!(upgrading(&asked.events), None);
+        let heads = server.asked();
+        assert!(
+            !heads.iter().any(|head| head.contains("/jobs")),
+            "{heads:?}"
+        );
+    }
+    assert!(
+        is_told_here(Some(Platform::Harvester), false),
+        "by its unit and its cordon"
+    );
+}
+
+#[test]
+fn a_newer_binary_is_an_upgrade_while_the_unit_is_down_or_the_node_cordoned() {
+    let place = Place::new();
+    let binary =
+        |version: &str| place.write("/usr/local/bin/rke2", format!("...{version}+rke2r1..."));
+    binary("v1.35.6");
+    let world = place.world();
+    assert_eq!(
+        told(seen(&world, Sign::Down(true))),
+        None,
+        "what ran is not known"
+    );
+    assert_eq!(
+        told(seen(&world, node(false, "v1.34.2+rke2r1"))),
+        None,
+        "it may lie there for weeks"
+    );
+    let why = "RKE2 v1.35.6 is installed, v1.34.2 ran";
+    assert_eq!(told(seen(&world, Sign::Down(true))).as_deref(), Some(why));
+    assert_eq!(told(seen(&world, Sign::Down(false))), None);
+    assert_eq!(
+        told(seen(&world, node(true, "v1.34.2+rke2r1"))).as_deref(),
+        Some(why)
+    );
+    assert_eq!(
+        told(seen(&world, node(true, "v1.35.6+rke2r1"))),
+        None,
+        "it has arrived"
+    );
+    // Another file: read anew.
+    binary("v1.36.0-and-longer");
+    binary("v1.36.1");
+    assert!(told(seen(&world, node(true, "v1.35.6+rke2r1"))).is_some());
+}
