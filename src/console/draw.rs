@@ -223,9 +223,9 @@ impl Canvas<'_> {
         };
         let vip = vip(&scene.status);
         let pen = self.pen(width);
-        // The VIP is what people type: the node's own addresses give way to it, down to half the line.
+        // The VIP is what people type: the node's own addresses give way to it, down to a third.
         let room = usize::from(width).saturating_sub(13);
-        let own = room.saturating_sub(columns(&vip)).max(room / 2);
+        let own = room.saturating_sub(columns(&vip)).max(room / 3);
         let addresses = format!("{}{vip}", pen.fit(&addresses, own));
         let mut lines = vec![Line::raw(format!(
             " Address    {}",

@@ -59,7 +59,8 @@ pub(super) async fn service(world: &World, role: Role, platform: Option<Platform
     let mut events = Vec::new();
     let outcome = match world.bus.unit(name).await {
         Ok(unit) => {
-            let (outcome, next) = runs(name, &unit, *lock(&world.restarts));
+            let before = Some(*lock(&world.restarts)).filter(|known| known.unit == name);
+            let (outcome, next) = runs(name, &unit, before.unwrap_or_default());
             *lock(&world.restarts) = next;
             events.push(NodeEvent::Transition(
                 Transition::Restart,
@@ -83,7 +84,7 @@ pub(super) async fn service(world: &World, role: Role, platform: Option<Platform
 }
 
 /// Judges a unit, with what was seen of its restarts before.
-fn runs(name: &str, unit: &Unit, before: Restarts) -> (ProbeOutcome, Restarts) {
+fn runs(name: &'static str, unit: &Unit, before: Restarts) -> (ProbeOutcome, Restarts) {
     let rose = before.last.is_some_and(|last| unit.restarts > last);
     // What systemd starts anew by itself waits in auto-restart first, and is counted.
     let in_between = matches!(unit.active.as_str(), "activating" | "deactivating");
@@ -92,6 +93,7 @@ fn runs(name: &str, unit: &Unit, before: Restarts) -> (ProbeOutcome, Restarts) {
         && !rose
         && (before.ran || before.by_hand);
     let mut restarts = Restarts {
+        unit: name,
         last: Some(unit.restarts),
         rises: before.rises + u32::from(rose),
         ran: false,

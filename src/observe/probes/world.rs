@@ -76,6 +76,8 @@ pub struct World {
 /// What is remembered of a unit's restarts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Restarts {
+    /// Which unit: a promoted node has another one.
+    pub(super) unit: &'static str,
     pub(super) last: Option<u32>,
     pub(super) rises: u32,
     /// Did it run when it was last seen?
