@@ -1,5 +1,5 @@
 //! Whole-process figures of the daemon: start to READY=1 with 200 manifests, a manifest appears to
-//! its marker on disk, resident memory at rest. Not criterion: each sample is a process or a file.
+//! its marker on disk, resident memory and wake-ups at rest. Not criterion: each sample is a process or a file.
 //!
 //! `cargo bench --bench daemon`. Nothing here fails when one is missed.
 
@@ -90,6 +90,33 @@ impl Node {
     }
 }
 
+impl Node {
+    /// How often its threads were woken so far.
+    fn wakes(&self) -> u64 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.daemon.id())).unwrap();
+        tasks
+            .filter_map(|task| fs::read_to_string(task.unwrap().path().join("status")).ok())
+            .filter_map(|status| {
+                let line = status
+                    .lines()
+                    .find(|line| line.starts_with("voluntary_ctxt_switches"))?;
+                line.split_whitespace().nth(1)?.parse::<u64>().ok()
+            })
+            .sum()
+    }
+
+    /// Wake-ups in a minute in which nothing happens.
+    fn wakes_a_minute(&self) -> u64 {
+        let (_keep, never) = mpsc::channel::<()>();
+        let wait = |seconds| never.recv_timeout(Duration::from_secs(seconds));
+        // What belongs to the start is over by then.
+        let _ = wait(30);
+        let before = self.wakes();
+        let _ = wait(60);
+        self.wakes() - before
+    }
+}
+
 impl Drop for Node {
     fn drop(&mut self) {
         let _ = self.daemon.kill();
@@ -148,4 +175,10 @@ fn main() {
     show("manifest appears to marker on disk", samples);
     println!("at rest, 500 files held: {}", node.memory());
     println!("at rest, no manifests: {}", Node::start(0).memory());
+    let node = Node::start(200);
+    println!(
+        "at rest, 200 files held: {} wake-ups a minute, {}",
+        node.wakes_a_minute(),
+        node.memory()
+    );
 }

@@ -370,6 +370,10 @@ fn a_second_daemon_on_the_same_root_ends_at_once_and_touches_nothing() {
         let writer = node.status()["writer"].clone();
         (found, ledger["files"].clone(), node.mark("a.yaml"), writer)
     };
+    // An outlet that is not waited for.
+    while !node.root.path().join("run/motd.d/windrow").exists() {
+        daemon.ticks(1);
+    }
     let before = state();
     let mut second = Command::new(env!("CARGO_BIN_EXE_windrow"))
         .args(["run", "--root"])

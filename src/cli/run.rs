@@ -74,6 +74,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     let world = Arc::new(World::new(probed, Endpoints::default(), Timestamp::now)?);
     let outlets = outlets::open(
         daemon.root().clone(),
+        daemon.settings(),
         world.clone(),
         reloads,
         daemon.status(),

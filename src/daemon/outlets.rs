@@ -18,7 +18,7 @@ use crate::observe::probes;
 use crate::report::cluster::{self, Subject, Switches};
 use crate::report::dbus::{self, Desk, Verb};
 use crate::report::{login, why};
-use crate::settings;
+use crate::settings::{self, Settings};
 
 /// How long the outlets may take for their last words. systemd waits ten seconds.
 const LAST_WORDS: Duration = Duration::from_secs(4);
@@ -30,25 +30,64 @@ pub struct Outlets {
     closing: JoinSet<()>,
 }
 
-/// Opens the outlets of a node. `reloads` tells that the configuration was read anew.
+/// Opens the outlets of a node. `reloads` tells that the configuration was read anew; `settings` are
+/// those in force now.
 pub fn open(
     root: Layout,
+    settings: &Settings,
     world: probes::Shared,
     reloads: watch::Receiver<()>,
     status: watch::Receiver<Option<Arc<Status>>>,
 ) -> Outlets {
     let hands = Arc::new(Hands { root: root.clone() });
     tokio::spawn(dbus::serve(None, hands, status.clone()));
+    let (configuration, configured) = watch::channel(Configuration::of(settings));
+    let (tell, changed) = watch::channel(());
+    tokio::spawn(follow(root.clone(), reloads, configuration, tell));
     let mut closing = JoinSet::new();
     let desk = Arc::new(Cluster {
         root: root.clone(),
+        configured: configured.clone(),
         world,
     });
-    closing.spawn(cluster::serve(desk, reloads.clone(), status.clone()));
-    let at = root.clone();
-    let wanted = move || settings::load(&at).settings.outlets.login_notices;
-    closing.spawn(login::serve(root, wanted, Timestamp::now, reloads, status));
+    closing.spawn(cluster::serve(desk, changed.clone(), status.clone()));
+    let wanted = move || configured.borrow().outlets.login_notices;
+    closing.spawn(login::serve(root, wanted, Timestamp::now, changed, status));
     Outlets { closing }
+}
+
+/// What of the configuration the outlets go by.
+#[derive(Debug, Clone)]
+struct Configuration {
+    outlets: settings::Outlets,
+    data_dir: String,
+}
+
+impl Configuration {
+    fn of(settings: &Settings) -> Self {
+        Self {
+            outlets: settings.outlets,
+            data_dir: settings.data_dir.clone(),
+        }
+    }
+}
+
+/// Reads the configuration anew when the daemon has, and then tells the outlets.
+async fn follow(
+    root: Layout,
+    mut reloads: watch::Receiver<()>,
+    configuration: watch::Sender<Configuration>,
+    tell: watch::Sender<()>,
+) {
+    while reloads.changed().await.is_ok() {
+        let root = root.clone();
+        // Rules are read too, which takes longer than the daemon's loop should wait.
+        let read = tokio::task::spawn_blocking(move || settings::load(&root).settings);
+        if let Ok(settings) = read.await {
+            configuration.send_replace(Configuration::of(&settings));
+            tell.send_replace(());
+        }
+    }
 }
 
 impl Outlets {
@@ -65,12 +104,13 @@ impl Outlets {
 /// What the cluster's outlet asks.
 struct Cluster {
     root: Layout,
+    configured: watch::Receiver<Configuration>,
     world: probes::Shared,
 }
 
 impl cluster::Desk for Cluster {
     fn switches(&self) -> Switches {
-        let outlets = settings::load(&self.root).settings.outlets;
+        let outlets = self.configured.borrow().outlets;
         Switches {
             condition: outlets.node_condition,
             events: outlets.node_events,
@@ -80,8 +120,8 @@ impl cluster::Desk for Cluster {
     fn subject(&self) -> BoxFuture<'_, Subject> {
         async {
             let (role, name) = probes::whoami(&self.world).await;
-            let settings = settings::load(&self.root).settings;
-            let layout = self.root.clone().with_data_dir(&settings.data_dir);
+            let data_dir = self.configured.borrow().data_dir.clone();
+            let layout = self.root.clone().with_data_dir(&data_dir);
             let own = layout.kubelet_kubeconfig();
             Subject {
                 // The kubelet's own credential names the Node that it keeps.

@@ -134,6 +134,11 @@ impl Daemon {
         &self.root
     }
 
+    /// The settings in force.
+    pub fn settings(&self) -> &settings::Settings {
+        self.engine.settings()
+    }
+
     /// Where things live, with the data directory that the configuration names.
     pub fn layout(&self) -> &Layout {
         &self.layout
