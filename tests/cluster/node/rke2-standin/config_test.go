@@ -44,3 +44,25 @@ func TestAPlainArgumentDropsTheDefaultAndRepeatsStay(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestTheLogOfTheStartBeforeStays(t *testing.T) {
+	dir := t.TempDir()
+	for range 12 {
+		file, err := nextLog(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if !slices.Equal(names, []string{"10.log", "11.log"}) {
+		t.Errorf("%q", names)
+	}
+}

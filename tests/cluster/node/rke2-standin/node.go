@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -65,8 +66,8 @@ func (c children) stop() {
 func (n *node) startChildren(end context.CancelCauseFunc, keys *pki, items []string) (children, error) {
 	data := n.at("var/lib/rancher/rke2/server/db/etcd")
 	manifest := n.at("var/lib/rancher/rke2/agent/pod-manifests/kube-apiserver.yaml")
-	output := n.at("var/log/pods/kube-system_kube-apiserver-" + n.name + "_0/kube-apiserver/0.log")
-	for _, dir := range []string{data, filepath.Dir(manifest), filepath.Dir(output)} {
+	logs := n.at("var/log/pods/kube-system_kube-apiserver-" + n.name + "_0/kube-apiserver")
+	for _, dir := range []string{data, filepath.Dir(manifest), logs} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -102,7 +103,7 @@ func (n *node) startChildren(end context.CancelCauseFunc, keys *pki, items []str
 	if err := os.WriteFile(manifest, []byte(podManifest(args)), 0o600); err != nil {
 		return all, err
 	}
-	apiserverLog, err := os.Create(output)
+	apiserverLog, err := nextLog(logs)
 	if err != nil {
 		return all, err
 	}
@@ -140,6 +141,27 @@ func podManifest(args []string) string {
 	}
 	text.WriteString("    command:\n    - kube-apiserver\n    image: index.docker.io/rancher/hardened-kubernetes\n    name: kube-apiserver\n  hostNetwork: true\n")
 	return text.String()
+}
+
+// nextLog makes the log of a container's next start, named by the number of its restarts as the kubelet names it; of the
+// starts before, the last one's stays.
+func nextLog(dir string) (*os.File, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	next := 0
+	for _, e := range entries {
+		number, err := strconv.Atoi(strings.TrimSuffix(e.Name(), ".log"))
+		if err == nil {
+			next = max(next, number+1)
+		}
+	}
+	path := func(number int) string { return filepath.Join(dir, fmt.Sprintf("%d.log", number)) }
+	if err := os.Remove(path(next - 2)); err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	return os.Create(path(next))
 }
 
 // containerLog writes as the container runtime does: time, stream, "F" for a full line.
