@@ -458,6 +458,34 @@ reasons! {
             "the feature gates that are asked for are not written while RKE2 runs: {gates}"
             "The next boot writes them, before RKE2 starts. A restart of RKE2 alone does not, so that it is never the test of something new."
             "654e82a088a745aba20677cc7e56e041";
+        GateTrial "gate-trial" Notice
+            "feature gates on trial ({gates}): {step}"
+            "Nothing to do: `windrow gates show` tells how it ends. Until then kube-apiserver of this node may be away."
+            "16ab95f73bfe49cab80a8bd1c49e8698";
+        GateTrialKept "gate-trial-kept" Notice
+            "the feature gates stay: {gates}"
+            "Nothing to do: kube-apiserver is ready and says that they are in effect."
+            "97373330ffa24675a1a756ccca0c4f7e";
+        GateTrialRolledBack "gate-trial-rolled-back" Warning
+            "the feature gates were rolled back ({gates}): {why}"
+            "Mend what the configuration asks for; it is not tried on this version again until `windrow gates apply` asks for it."
+            "4e13956b803245ea823da33c636c8def";
+        GateTrialRefused "gate-trial-refused" Warning
+            "the feature gates were not tried ({gates}): {why}"
+            "Nothing was changed. See the reason."
+            "1f0fc96ac68e4d9e9b756dccb3864ce2";
+        GateUnverified "gate-unverified" Notice
+            "not every feature gate could be seen in effect: {why}"
+            "kube-apiserver is ready with them. Look at the component's own log."
+            "20af869efb1a4e85ac223900c10ec307";
+        GateFatal "gate-fatal" Error
+            "{component} does not start because of the feature gate {gate}: {error}"
+            "Remove the gate from the file named and restart rke2-server."
+            "f2d1f66531264b478d09019010bc44fd";
+        GateRefusedByBinary "gate-refused-by-binary" Error
+            "the binary that will start refuses the feature gate {gate}: {error}"
+            "Remove the gate: the installed kubelet knows the same gates as the components of its version."
+            "e1166c73469640dd839302b7ec443c5b";
         ConfigFileRefused "config-file-refused" Error
             "RKE2 cannot read the configuration file: {why}"
             "Mend the line named; RKE2 exits at once and is restarted without end."

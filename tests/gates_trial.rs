@@ -6,113 +6,15 @@
 
 #[path = "support/cluster/assets.rs"]
 mod assets;
+#[path = "support/gate_node.rs"]
+mod gate_node;
 #[path = "support/machine.rs"]
 mod machine;
 
 use assets::Minor;
-use machine::{Builder, Machine, say, skipped};
-use serde_json::Value;
-
-const DROP_IN: &str = "/etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml";
-const RKE2: &str = "/usr/local/bin/rke2";
-const WISHES: &str = "/etc/windrow/conf.d/gates.yaml";
-const SERVER: &str = "rke2-server.service";
-
-/// An `rke2` of a version: it starts the stand-in with that minor's kube-apiserver, and holds its version as RKE2's binary
-/// does.
-fn rke2(minor: Minor) -> String {
-    let version = match minor {
-        Minor::V1_33 => "v1.33.13+rke2r1",
-        Minor::V1_36 => "v1.36.3+rke2r1",
-    };
-    format!(
-        "#!/bin/sh\n# {version}\nexec /usr/local/bin/rke2-standin --binaries=/opt/k8s-{}\n",
-        minor.text()
-    )
-}
-
-/// A node with an `rke2` of this minor; `None` when its parts are not here. Both minors' kube-apiservers are there.
-fn node(minor: Minor) -> Option<Builder> {
-    if skipped() {
-        return None;
-    }
-    let found = [
-        assets::find(Minor::V1_36, "rke2-standin"),
-        assets::find(Minor::V1_36, "kube-apiserver"),
-        assets::find(Minor::V1_33, "kube-apiserver"),
-    ];
-    let [Ok(standin), Ok(new), Ok(old)] = found else {
-        let why = found.into_iter().find_map(Result::err).unwrap_or_default();
-        assert!(
-            std::env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
-            "WINDROW_REQUIRE_CLUSTER is set, and {why}"
-        );
-        say(&format!("skipped: {why}"));
-        return None;
-    };
-    let node = Builder::node()
-        .bind(standin, "/usr/local/bin/rke2-standin")
-        .bind(new, "/opt/k8s-1.36/kube-apiserver")
-        .bind(old, "/opt/k8s-1.33/kube-apiserver")
-        .script(RKE2, &rke2(minor))
-        // The stand-in does not hear a stop that comes while it waits for its definitions.
-        .drop_in(SERVER, "[Service]\nRestartSec=500ms\nTimeoutStopSec=3s\n");
-    Some(node)
-}
-
-fn wishes(gates: &str) -> String {
-    format!("featureGates:\n  kubeApiserver:\n{gates}")
-}
-
-fn status(machine: &Machine) -> Value {
-    let text = machine.read("/run/windrow/status.json");
-    text.and_then(|text| serde_json::from_str(&text).ok())
-        .unwrap_or_default()
-}
-
-/// The status document's findings of this code.
-fn findings(machine: &Machine, code: &str) -> Vec<String> {
-    let status = status(machine);
-    let findings = status["findings"].as_array().cloned().unwrap_or_default();
-    findings
-        .iter()
-        .filter(|finding| finding["code"] == code)
-        .map(|finding| finding["message"].as_str().unwrap_or_default().to_owned())
-        .collect()
-}
-
-/// What kube-apiserver says of a gate; `None` while it does not answer.
-fn in_effect(machine: &Machine, gate: &str) -> Option<bool> {
-    // The machine has no curl; cloud-init brought Python and its YAML.
-    const GET: &str = "
-import base64, http.client, re, ssl, sys, tempfile, yaml
-config = yaml.safe_load(open('/etc/rancher/rke2/rke2.yaml'))
-cluster, user = config['clusters'][0]['cluster'], config['users'][0]['user']
-def place(text):
-    file = tempfile.NamedTemporaryFile(delete=False)
-    file.write(base64.b64decode(text))
-    file.close()
-    return file.name
-context = ssl.create_default_context(cadata=base64.b64decode(cluster['certificate-authority-data']).decode())
-context.load_cert_chain(place(user['client-certificate-data']), place(user['client-key-data']))
-connection = http.client.HTTPSConnection(cluster['server'].split('//')[1], context=context)
-connection.request('GET', '/metrics')
-text = connection.getresponse().read().decode()
-print(re.search('kubernetes_feature_enabled.name=.' + sys.argv[1] + '.,.* ([01])', text).group(1))
-";
-    let output = machine.run(&["python3", "-c", GET, gate]);
-    match String::from_utf8_lossy(&output.stdout).trim() {
-        "1" => Some(true),
-        "0" => Some(false),
-        _ => None,
-    }
-}
-
-fn wait_in_effect(machine: &Machine, gate: &str, value: bool) {
-    machine.wait_until(format!("{gate} is {value}"), |machine| {
-        in_effect(machine, gate) == Some(value)
-    });
-}
+use gate_node::{
+    DROP_IN, RKE2, SERVER, WISHES, findings, in_effect, node, rke2, status, wait_in_effect, wishes,
+};
 
 #[test]
 fn gates_are_in_place_before_the_first_start_and_what_an_upgrade_refuses_is_gone_before_its_start()

@@ -131,6 +131,14 @@ fn the_schemas_of_a_drain_check_and_a_diagnosis_are_current() {
 }
 
 #[test]
+fn the_schema_of_the_gates_document_is_current() {
+    current(
+        "docs/gates.schema.json",
+        windrow::render::gates_schema().as_bytes(),
+    );
+}
+
+#[test]
 fn the_manual_pages_are_current() {
     // Not of which build the pages are: they would change with each commit.
     let mut command = windrow::cli::command().version(env!("CARGO_PKG_VERSION"));

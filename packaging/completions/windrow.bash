@@ -82,11 +82,17 @@ _windrow() {
             windrow__subcmd__config__subcmd__help,show)
                 cmd="windrow__subcmd__config__subcmd__help__subcmd__show"
                 ;;
+            windrow__subcmd__gates,apply)
+                cmd="windrow__subcmd__gates__subcmd__apply"
+                ;;
             windrow__subcmd__gates,check)
                 cmd="windrow__subcmd__gates__subcmd__check"
                 ;;
             windrow__subcmd__gates,help)
                 cmd="windrow__subcmd__gates__subcmd__help"
+                ;;
+            windrow__subcmd__gates,rollback)
+                cmd="windrow__subcmd__gates__subcmd__rollback"
                 ;;
             windrow__subcmd__gates,settle)
                 cmd="windrow__subcmd__gates__subcmd__settle"
@@ -94,11 +100,17 @@ _windrow() {
             windrow__subcmd__gates,show)
                 cmd="windrow__subcmd__gates__subcmd__show"
                 ;;
+            windrow__subcmd__gates__subcmd__help,apply)
+                cmd="windrow__subcmd__gates__subcmd__help__subcmd__apply"
+                ;;
             windrow__subcmd__gates__subcmd__help,check)
                 cmd="windrow__subcmd__gates__subcmd__help__subcmd__check"
                 ;;
             windrow__subcmd__gates__subcmd__help,help)
                 cmd="windrow__subcmd__gates__subcmd__help__subcmd__help"
+                ;;
+            windrow__subcmd__gates__subcmd__help,rollback)
+                cmd="windrow__subcmd__gates__subcmd__help__subcmd__rollback"
                 ;;
             windrow__subcmd__gates__subcmd__help,settle)
                 cmd="windrow__subcmd__gates__subcmd__help__subcmd__settle"
@@ -160,8 +172,14 @@ _windrow() {
             windrow__subcmd__help__subcmd__config,show)
                 cmd="windrow__subcmd__help__subcmd__config__subcmd__show"
                 ;;
+            windrow__subcmd__help__subcmd__gates,apply)
+                cmd="windrow__subcmd__help__subcmd__gates__subcmd__apply"
+                ;;
             windrow__subcmd__help__subcmd__gates,check)
                 cmd="windrow__subcmd__help__subcmd__gates__subcmd__check"
+                ;;
+            windrow__subcmd__help__subcmd__gates,rollback)
+                cmd="windrow__subcmd__help__subcmd__gates__subcmd__rollback"
                 ;;
             windrow__subcmd__help__subcmd__gates,settle)
                 cmd="windrow__subcmd__help__subcmd__gates__subcmd__settle"
@@ -416,8 +434,26 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__gates)
-            opts="-h --root --help check show settle help"
+            opts="-h --root --help check show apply rollback settle help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__gates__subcmd__apply)
+            opts="-y -h --force --yes --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -464,8 +500,22 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__gates__subcmd__help)
-            opts="check show settle help"
+            opts="check show apply rollback settle help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__gates__subcmd__help__subcmd__apply)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -505,6 +555,20 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windrow__subcmd__gates__subcmd__help__subcmd__rollback)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windrow__subcmd__gates__subcmd__help__subcmd__settle)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
@@ -526,6 +590,24 @@ _windrow() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__gates__subcmd__rollback)
+            opts="-y -h --yes --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -694,7 +776,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help__subcmd__gates)
-            opts="check show settle"
+            opts="check show apply rollback settle"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -707,7 +789,35 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windrow__subcmd__help__subcmd__gates__subcmd__apply)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windrow__subcmd__help__subcmd__gates__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__gates__subcmd__rollback)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

@@ -89,12 +89,14 @@ complete -c windrow -n "__fish_windrow_using_subcommand release" -l root -d 'Run
 complete -c windrow -n "__fish_windrow_using_subcommand release" -l all -d 'Release everything that Windrow holds'
 complete -c windrow -n "__fish_windrow_using_subcommand release" -l failsafe -d 'Lift every hold that may be lifted without the daemon; needs neither it nor a configuration'
 complete -c windrow -n "__fish_windrow_using_subcommand release" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -l root -d 'Run below this directory as if it were `/`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -f -a "show" -d 'Show which gates are set, and where each comes from'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -f -a "settle" -d 'Take out of Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show settle help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "show" -d 'Show which gates are set, and where each comes from'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "apply" -d 'Try what the configuration asks for on the running server: rke2-server is restarted, and everything put back when kube-apiserver does not come up with it'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "rollback" -d 'Put back what was in force before the last change, or end the trial that is under way'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "settle" -d 'Take out of Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; found out when it is not given' -r
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''"
@@ -105,10 +107,19 @@ complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_s
 json\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l force -d 'Try gates that the check refuses, too: the trial shows whether it was right'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s y -l yes -d 'Do not ask whether rke2-server may be restarted'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -s y -l yes -d 'Do not ask whether rke2-server may be restarted'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show which gates are set, and where each comes from'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "apply" -d 'Try what the configuration asks for on the running server: rke2-server is restarted, and everything put back when kube-apiserver does not come up with it'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "rollback" -d 'Put back what was in force before the last change, or end the trial that is under way'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "settle" -d 'Take out of Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Look at saved objects instead of the cluster: a file or a directory of lists, as `kubectl get KIND -A -o json` writes them' -r -F
@@ -163,6 +174,8 @@ complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_see
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates drain-check diagnose config cleanup report help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show which gates are set, and where each comes from'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try what the configuration asks for on the running server: rke2-server is restarted, and everything put back when kube-apiserver does not come up with it'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "rollback" -d 'Put back what was in force before the last change, or end the trial that is under way'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "settle" -d 'Take out of Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "show" -d 'Show the configuration in force'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "check" -d 'Check settings and rules, and name every error'

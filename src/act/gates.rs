@@ -53,6 +53,14 @@ pub fn put_drop_in(layout: &Layout, content: Option<&str>) -> io::Result<bool> {
 pub enum Memory {
     /// What was in force when kube-apiserver was last seen to work with it.
     KnownGood,
+    /// The trial that is under way, or the last one.
+    Trial,
+    /// How often RKE2 was started in it.
+    Starts,
+    /// Gates that did not work.
+    Refused,
+    /// The upgrade that was on its way when kube-apiserver last told.
+    Upgrade,
 }
 
 impl Memory {
@@ -60,6 +68,10 @@ impl Memory {
     pub fn path(self, layout: &Layout) -> PathBuf {
         layout.gates_dir().join(match self {
             Memory::KnownGood => "last-known-good/gates.json",
+            Memory::Trial => "trial.json",
+            Memory::Starts => "starts.json",
+            Memory::Refused => "refused.json",
+            Memory::Upgrade => "upgrade.json",
         })
     }
 
@@ -77,6 +89,18 @@ impl Memory {
                 .map(Some)
                 .map_err(|error| told(&error)),
             Err(error) => Err(told(&error)),
+        }
+    }
+
+    /// Forgets it.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system, but for its absence.
+    pub fn forget(self, layout: &Layout) -> io::Result<()> {
+        match fs::remove_file(self.path(layout)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
     }
 

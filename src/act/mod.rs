@@ -1,4 +1,5 @@
-//! The only code that changes anything on the node: markers and the ledger.
+//! The only code that changes anything on the node: markers, the ledger, the gates' drop-in, the
+//! gates' lease, jobs of units.
 //!
 //! Each action is idempotent, atomic and undoes only what Windrow did. Nothing here decides; what
 //! could not be done is returned, told once and tried again.
@@ -6,12 +7,15 @@
 mod directory;
 mod gates;
 mod hands;
+mod lease;
 mod ledger;
 mod lock;
 mod markers;
+pub mod units;
 
 pub use gates::{Memory, put_drop_in, read_drop_in};
 pub use hands::{Carried, Hands};
+pub use lease::{GatesLease, Holder};
 pub use ledger::{LedgerRead, read_ledger, save_ledger};
 pub use lock::Lock;
 pub use markers::{MarkerError, MarkerOutcome, Markers};

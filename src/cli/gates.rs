@@ -1,16 +1,22 @@
 //! `windrow gates`: which feature gates are set, by whom, and whether the components start with them.
 
+mod trial;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::document::now;
 use super::{Context, Exit, style};
-use crate::daemon::gates::settle;
+use crate::act::Memory;
+use crate::daemon::hook;
 use crate::gates::{
-    DROP_IN, Moment, Request, Resolved, Target, Version, assess, check, drop_in, resolve,
+    Component, DROP_IN, Request, Resolved, Target, Trial, TrialStatus, Version, assess, check,
+    drop_in, resolve,
 };
 use crate::layout::Layout;
 use crate::manifest::extract::{FileKind, extract, kind_of};
 use crate::manifest::{Limits, yaml};
+use crate::observe::effect;
 use crate::observe::rke2::{Found, candidates, config_files};
 use crate::render::GatesReport;
 use crate::report::journal;
@@ -30,6 +36,11 @@ enum Verb {
     Check(Look),
     /// Show which gates are set, and where each comes from
     Show(Look),
+    /// Try what the configuration asks for on the running server: rke2-server is restarted, and
+    /// everything put back when kube-apiserver does not come up with it
+    Apply(Apply),
+    /// Put back what was in force before the last change, or end the trial that is under way
+    Rollback(Rollback),
     /// Take out of Windrow's drop-in what the RKE2 that is about to start would refuse (systemd runs
     /// this before each of its starts)
     #[command(hide = true)]
@@ -50,6 +61,23 @@ struct Look {
     output: Output,
 }
 
+#[derive(Debug, clap::Args)]
+struct Apply {
+    /// Try gates that the check refuses, too: the trial shows whether it was right
+    #[arg(long)]
+    force: bool,
+    /// Do not ask whether rke2-server may be restarted
+    #[arg(short, long)]
+    yes: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Rollback {
+    /// Do not ask whether rke2-server may be restarted
+    #[arg(short, long)]
+    yes: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
     Table,
@@ -60,6 +88,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let (look, shows) = match args.verb {
         Verb::Check(look) => (look, false),
         Verb::Show(look) => (look, true),
+        Verb::Apply(apply) => return trial::apply(&apply, context),
+        Verb::Rollback(rollback) => return trial::rollback(&rollback, context),
         Verb::Settle => return Ok(before_start(&context.layout)),
     };
     let inputs = if look.paths.is_empty() {
@@ -81,7 +111,12 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             because: "name it with --target".to_owned(),
         },
     };
-    let report = judge(inputs, &resolved);
+    let on_node = look.paths.is_empty();
+    let data_dir = inputs.data_dir.clone();
+    let mut report = judge(inputs, &resolved);
+    if shows && on_node {
+        observe(context, &data_dir, &mut report)?;
+    }
     let text = match look.output {
         Output::Table => report.to_table(style()),
         Output::Json => report.to_json(),
@@ -98,20 +133,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 /// What is done before each start of RKE2. It must never keep RKE2 from starting, so it never fails.
 fn before_start(layout: &Layout) -> Exit {
     journal::start(journal::EVERYTHING);
-    // The first start of a boot takes up what is asked for; later ones are restarts of a server that
-    // worked, and only lose what would stop them.
-    let started = layout.run_dir().join("rke2-started");
-    let moment = match started.exists() {
-        true => Moment::Running,
-        false => Moment::Stopped,
-    };
-    let outcome = settle(layout, moment);
-    for event in &outcome.events {
+    for event in &hook::before_start(layout, now()) {
         journal::tell(event);
-    }
-    let marked = fs::create_dir_all(layout.run_dir()).and_then(|()| fs::write(started, ""));
-    if let Err(error) = marked {
-        eprintln!("windrow: {}: {error}", layout.run_dir().display());
     }
     Exit::Ok
 }
@@ -120,7 +143,42 @@ fn found_out(layout: &Layout, data_dir: &str) -> anyhow::Result<Resolved> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    Ok(resolve(&runtime.block_on(candidates(layout, data_dir))))
+    let mut found = runtime.block_on(candidates(layout, data_dir));
+    // As the daemon has last seen it.
+    found.upgrade = Memory::Upgrade.recall(layout).unwrap_or_default();
+    Ok(resolve(&found))
+}
+
+/// Adds what the running components say, as far as the caller's rights reach.
+fn observe(context: &Context, data_dir: &str, report: &mut GatesReport) -> anyhow::Result<()> {
+    let layout = context.layout.clone().with_data_dir(data_dir);
+    let kubeconfig = layout.admin_kubeconfig();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    for component in Component::ALL {
+        let observed = runtime.block_on(async {
+            let client = effect::client(&kubeconfig, component).await?;
+            effect::observed(&client).await
+        });
+        let pod = effect::pod(&layout, component);
+        report.observe(component, observed, pod.as_ref());
+    }
+    // One that cannot be read is the daemon's to complain about.
+    let trial: Option<Trial> = Memory::Trial.recall(&layout).unwrap_or_default();
+    let own = layout.gates_drop_in().display().to_string();
+    report.trial = trial.map(|trial| TrialStatus::of(&trial, &own, None));
+    Ok(())
+}
+
+/// What the node's configuration would do.
+fn node_report(context: &Context) -> anyhow::Result<Result<GatesReport, Exit>> {
+    let inputs = Inputs::node(&context.layout);
+    if let Some(exit) = inputs.refused() {
+        return Ok(Err(exit));
+    }
+    let resolved = found_out(&context.layout, &inputs.data_dir)?;
+    Ok(Ok(judge(inputs, &resolved)))
 }
 
 /// What the files do once Windrow's drop-in is among them.

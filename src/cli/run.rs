@@ -68,7 +68,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     let kubeconfig = layout.admin_kubeconfig();
     let (view, gates) = watch::channel(None);
     let (reloaded, reloads) = watch::channel(());
-    let keeper = Keeper::begin(layout.clone(), view, reloads.clone()).await;
+    let keeper = Keeper::begin(layout.clone(), view, reloads.clone(), Timestamp::now).await;
     let daemon = Daemon::new(layout, Clock::real(), link).with_gates(gates, reloaded);
     let probed = daemon.layout().clone();
     let world = Arc::new(World::new(probed, Endpoints::default(), Timestamp::now)?);

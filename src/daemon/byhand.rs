@@ -288,37 +288,51 @@ pub fn marker_of(file: &str, markers: &[MarkerEntry]) -> String {
         .map_or(beside, |marker| marker.path.clone())
 }
 
-/// Lays a request into the daemon's spool.
+/// Lays a request about a file into the daemon's spool.
 ///
 /// # Errors
 ///
 /// Those of the file system.
 pub fn request(order: &Order<'_>, action: RequestAction, file: &str) -> anyhow::Result<()> {
-    let spool = super::spool(order.layout);
-    files::make_private(&spool)
-        .map_err(|error| anyhow::anyhow!("{} cannot be created: {error}", spool.display()))?;
     let request = Request {
         action,
         file: file.to_owned(),
+        force: false,
         by: order.by.to_owned(),
         at: order.at,
         reason: order.reason.to_owned(),
     };
+    lay(order.layout, &request, &file.replace('/', "%2f")).map(|_| ())
+}
+
+/// Lays any request into the daemon's spool; `about` becomes a part of its file's name. The name, by which the
+/// daemon speaks of it.
+///
+/// # Errors
+///
+/// Those of the file system.
+pub fn lay(layout: &Layout, request: &Request, about: &str) -> anyhow::Result<String> {
+    let spool = super::spool(layout);
+    files::make_private(&spool)
+        .map_err(|error| anyhow::anyhow!("{} cannot be created: {error}", spool.display()))?;
     // Requests are taken in the order of their names.
-    let name = format!(
-        "{:020}-{}-{}.json",
-        order.at.as_nanosecond(),
-        std::process::id(),
-        file.replace('/', "%2f")
+    let stem = format!(
+        "{:020}-{}-{about}",
+        request.at.as_nanosecond(),
+        std::process::id()
     );
-    let text = serde_json::to_string_pretty(&request)? + "\n";
+    let name = format!("{stem}.json");
+    let text = serde_json::to_string_pretty(request)? + "\n";
     files::replace(
         &spool.join(&name),
         text.as_bytes(),
         0o600,
         files::Durability::Durable,
     )
-    .map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", spool.join(name).display()))
+    .map_err(|error| {
+        anyhow::anyhow!("{} cannot be written: {error}", spool.join(name).display())
+    })?;
+    Ok(stem)
 }
 
 #[cfg(test)]

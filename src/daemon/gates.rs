@@ -1,28 +1,39 @@
 //! The daemon's part in feature gates: before READY=1 the drop-in is made fit for the version that
 //! will start; after it the status tells what is asked for, written and in effect.
 //!
-//! [`settle`] is also what runs before every start of RKE2 (`windrow gates settle`), so that it never
-//! meets a gate of ours that the version which starts would refuse, whoever started it. It reads files
-//! only and waits for nothing.
+//! [`settle`] is also the larger part of what runs before every start of RKE2 (`windrow gates settle`,
+//! [`super::hook`]), so that it never meets a gate of ours that the version which starts would refuse,
+//! whoever started it. It reads files only and waits for nothing.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::guard::Guard;
+use super::spool;
+use super::trial::Conductor;
 use crate::act::{Memory, put_drop_in, read_drop_in};
 use crate::decide::Event;
 use crate::gates::{
-    GateSet, GatesStatus, KnownGood, LeftOut, Moment, Past, Request, Resolved, Settled, assess,
-    check, resolve,
+    Component, GateSet, GatesStatus, KnownGood, LeftOut, Moment, Past, Refused, Rejected, Resolved,
+    Settled, Trial, assess, check, list, resolve,
 };
 use crate::layout::Layout;
+use crate::observe::effect;
+use crate::observe::requests::read_spool;
 use crate::observe::rke2::{candidates_on_disk, config_files};
 use crate::observe::systemd::{RKE2_UNITS, Systemd};
+use crate::observe::upgrade::upgrade;
 use crate::plan::Finding;
 use crate::reasons::{Code, Severity};
 use crate::report::journal;
 use crate::rke2::config::{ConfigFile, Place, merge};
-use crate::settings::{self, Settings};
+use crate::settings::{self, OnChange, Settings};
+
+/// How often it is looked for an upgrade: its preparations take longer.
+const UPGRADES: Duration = Duration::from_secs(5 * 60);
 
 /// What the status document says of feature gates.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,25 +63,44 @@ pub(super) struct Node {
     pub(super) current: Option<String>,
     pub(super) resolved: Resolved,
     pub(super) past: Past,
+    /// The trial that is under way.
+    trial: Option<Trial>,
 }
 
 impl Node {
+    /// With an upgrade that is on its way: what will start may be another version.
     pub(super) fn read(root: &Layout) -> Self {
+        Self::read_for(root, true)
+    }
+
+    fn read_for(root: &Layout, upgrades: bool) -> Self {
         let settings = settings::load(root).settings;
         let layout = root.clone().with_data_dir(&settings.data_dir);
         let own = layout.gates_drop_in().display().to_string();
         let mut files = config_files(&layout).files;
         files.retain(|file| file.path != own);
-        let resolved = resolve(&candidates_on_disk(&layout, &settings.data_dir));
+        let mut candidates = candidates_on_disk(&layout, &settings.data_dir);
+        if upgrades {
+            candidates.upgrade = Memory::Upgrade.recall(&layout).unwrap_or_default();
+        }
+        let resolved = resolve(&candidates);
+        // What cannot be read shows nothing; the next trial writes it anew.
         let known = Memory::KnownGood.recall::<KnownGood>(&layout);
+        let refused = Memory::Refused.recall::<Refused>(&layout);
+        let trial = Memory::Trial.recall::<Trial>(&layout).unwrap_or_default();
         Self {
             past: Past {
-                // One that cannot be read shows nothing; the next trial writes it anew.
                 proven: known.ok().flatten().map(|known| known.proven(&own)),
-                rejected: None,
+                rejected: refused.ok().flatten().map(|refused| Rejected {
+                    gates: refused.gates(&own),
+                    version: refused.version,
+                    why: refused.why,
+                }),
+                tried: trial.as_ref().and_then(|trial| trial.trusted(&own)),
             },
             // What cannot be read is overwritten.
             current: read_drop_in(&layout).unwrap_or_default(),
+            trial: trial.filter(Trial::under_way),
             files,
             resolved,
             settings,
@@ -80,13 +110,20 @@ impl Node {
     }
 
     pub(super) fn settled(&self, moment: Moment) -> Settled {
+        // A trial is not disturbed: what it put there stays, or what it saved goes back.
+        let (moment, current) = match &self.trial {
+            Some(trial) if trial.going_back() => {
+                let saved = trial.saved.clone().unwrap_or_default();
+                (Moment::Running, saved.content)
+            }
+            Some(trial) if trial.in_force() => (Moment::Running, self.current.clone()),
+            _ => (moment, self.current.clone()),
+        };
         crate::gates::settle(
             &self.settings.feature_gates,
             &self.resolved.target,
             &merge(&self.files),
-            self.current
-                .as_deref()
-                .map(|text| (self.own.as_str(), text)),
+            current.as_deref().map(|text| (self.own.as_str(), text)),
             moment,
             &self.past,
         )
@@ -156,7 +193,14 @@ impl Node {
 pub struct Keeper {
     root: Layout,
     view: watch::Sender<Option<View>>,
-    reloads: watch::Receiver<()>,
+    /// The configuration is read anew, or somebody asks for something.
+    nudges: watch::Receiver<()>,
+    /// What follows from files alone.
+    base: Option<View>,
+    conductor: Conductor,
+    guard: Guard,
+    /// When it was last looked for an upgrade.
+    upgrades: Option<Instant>,
 }
 
 impl Keeper {
@@ -164,12 +208,17 @@ impl Keeper {
     pub async fn begin(
         root: Layout,
         view: watch::Sender<Option<View>>,
-        reloads: watch::Receiver<()>,
+        nudges: watch::Receiver<()>,
+        now: fn() -> Timestamp,
     ) -> Self {
-        let keeper = Self {
+        let mut keeper = Self {
+            conductor: Conductor::new(root.clone(), now),
+            guard: Guard::new(root.clone(), now),
             root,
             view,
-            reloads,
+            nudges,
+            base: None,
+            upgrades: None,
         };
         if concerns(&keeper.root) {
             keeper.look().await;
@@ -177,30 +226,135 @@ impl Keeper {
         keeper
     }
 
-    /// Looks again whenever the configuration is read anew, until the daemon ends.
+    /// Looks again whenever it is nudged, drives a trial, and watches over RKE2's starts, until the
+    /// daemon ends.
     pub async fn run(mut self) {
         // What others set is worth a finding too, but nothing waits for it.
-        if self.view.borrow().is_none() {
+        if self.base.is_none() {
             self.look().await;
         }
-        // A start of RKE2 looks for itself.
-        while self.reloads.changed().await.is_ok() {
-            self.look().await;
+        self.requests().await;
+        loop {
+            let pause = match self.conductor.step().await {
+                Some(pause) => pause,
+                None => self.watch_over().await,
+            };
+            self.publish();
+            tokio::select! {
+                nudge = self.nudges.changed() => match nudge {
+                    Ok(()) => {
+                        self.requests().await;
+                        self.look().await;
+                    }
+                    Err(_) => return,
+                },
+                () = tokio::time::sleep(pause) => {}
+            }
         }
     }
 
-    async fn look(&self) {
+    /// Between trials: is RKE2 kept from coming up by a gate? Is an upgrade on its way?
+    async fn watch_over(&mut self) -> Duration {
+        let pause = self.guard.look().await;
+        let upgrade = self.guard.is_ready() && self.look_for_upgrade().await;
+        if self.guard.changed() || upgrade {
+            self.look().await;
+        }
+        pause
+    }
+
+    /// Looks now and then whether an upgrade is on its way, where that matters. True when that has changed.
+    async fn look_for_upgrade(&mut self) -> bool {
+        let looked = self.upgrades.is_some_and(|at| at.elapsed() < UPGRADES);
+        if looked || !concerns(&self.root) {
+            return false;
+        }
+        self.upgrades = Some(Instant::now());
+        let kubeconfig = self.root.admin_kubeconfig();
+        let Ok(client) = effect::client(&kubeconfig, Component::KubeApiserver).await else {
+            return false;
+        };
+        // Without an answer, what was known before is the best that is known.
+        let Ok(upgrade) = upgrade(&client).await else {
+            return false;
+        };
+        let memory = Memory::Upgrade;
+        if memory.recall(&self.root) == Ok(upgrade.clone()) {
+            return false;
+        }
+        let kept = match &upgrade {
+            Some(upgrade) => memory.keep(&self.root, upgrade),
+            None => memory.forget(&self.root),
+        };
+        kept.is_ok()
+    }
+
+    /// Takes up what people ask for.
+    async fn requests(&mut self) {
+        let spool = spool(&self.root);
+        for (path, request) in read_spool(&spool).unwrap_or_default() {
+            let Ok(request) = request else { continue };
+            if !request.action.is_about_gates() {
+                continue;
+            }
+            let name = path.file_stem().and_then(|name| name.to_str());
+            let name = name.unwrap_or_default().to_owned();
+            if let Some(node) = self.node().await {
+                self.conductor.asked(&name, &request, &node).await;
+            }
+            // Its consequences are on the disk.
+            if let Err(error) = fs::remove_file(&path) {
+                tracing::debug!("{}: {error}", path.display());
+            }
+        }
+        self.publish();
+    }
+
+    /// It reads RKE2's binary: a hundred megabytes, for which the loop does not wait.
+    async fn node(&self) -> Option<Node> {
+        let root = self.root.clone();
+        tokio::task::spawn_blocking(move || Node::read(&root))
+            .await
+            .ok()
+    }
+
+    async fn look(&mut self) {
         let moment = moment().await;
-        // It reads RKE2's binary: a hundred megabytes, for which the loop does not wait.
         let root = self.root.clone();
         let settled = tokio::task::spawn_blocking(move || settle(&root, moment)).await;
         let Ok(outcome) = settled else { return };
         for event in &outcome.events {
             journal::tell(event);
         }
+        let pending = outcome
+            .view
+            .as_ref()
+            .is_some_and(|view| view.section.pending);
+        self.base = outcome.view;
+        if pending
+            && let Some(node) = self.node().await
+            && node.settings.gates.on_change == OnChange::Try
+            && !self.conductor.trial().is_some_and(Trial::under_way)
+        {
+            self.conductor.changed(&node).await;
+        }
+        self.publish();
+    }
+
+    fn publish(&self) {
+        let mut view = self.base.clone();
+        let (trial, answered) = self.conductor.status();
+        let ended = self.conductor.finding();
+        let fatal = self.guard.findings();
+        if trial.is_some() || !answered.is_empty() || !fatal.is_empty() {
+            let view = view.get_or_insert_default();
+            view.section.trial = trial;
+            view.section.answered = answered;
+            view.findings.extend(fatal.iter().cloned().chain(ended));
+        }
         self.view.send_if_modified(|known| {
-            let changed = *known != outcome.view;
-            *known = outcome.view;
+            let changed = *known != view;
+            *known = view;
             changed
         });
     }
@@ -222,7 +376,15 @@ async fn moment() -> Moment {
 
 /// Makes the drop-in what it should be at this moment.
 pub fn settle(root: &Layout, moment: Moment) -> Outcome {
-    let node = Node::read(root);
+    settle_on(&Node::read(root), moment)
+}
+
+/// The same right before a start: what is installed is what starts, whatever is on its way.
+pub(super) fn settle_for_start(root: &Layout, moment: Moment) -> Outcome {
+    settle_on(&Node::read_for(root, false), moment)
+}
+
+fn settle_on(node: &Node, moment: Moment) -> Outcome {
     let settled = node.settled(moment);
     let mut events = Vec::new();
     for left in &settled.dropped {
@@ -237,11 +399,6 @@ pub fn settle(root: &Layout, moment: Moment) -> Outcome {
             Code::GatesWritten.say(&[("path", &node.own), ("gates", &list(&settled.kept))]),
         )),
         Ok(false) => {}
-        // Its directory comes with RKE2; what runs before RKE2's start may make it, the daemon in its
-        // sandbox may not.
-        Err(error) if !node.layout.rke2_config_dir().exists() => {
-            tracing::debug!("{}: {error}", node.own);
-        }
         Err(error) => {
             let what = format!("write {}", node.own);
             events.push(event(
@@ -263,19 +420,9 @@ pub fn settle(root: &Layout, moment: Moment) -> Outcome {
 /// read and nothing is delayed.
 pub fn concerns(root: &Layout) -> bool {
     let settings = settings::load(root).settings;
-    !settings.feature_gates.is_empty() || fs::symlink_metadata(root.gates_drop_in()).is_ok()
-}
-
-/// `Name=value` of a list of gates, in a line.
-pub(super) fn list(gates: &[Request]) -> String {
-    if gates.is_empty() {
-        return "no feature gate".to_owned();
-    }
-    let texts: Vec<String> = gates
-        .iter()
-        .map(|gate| format!("{}={} ({})", gate.gate, gate.value, gate.component))
-        .collect();
-    texts.join(", ")
+    !settings.feature_gates.is_empty()
+        || fs::symlink_metadata(root.gates_drop_in()).is_ok()
+        || fs::symlink_metadata(Memory::Trial.path(root)).is_ok()
 }
 
 fn pending(settled: &Settled) -> String {

@@ -13,11 +13,15 @@
 pub mod byhand;
 mod clock;
 pub mod gates;
+mod guard;
+pub mod hook;
+mod judge;
 mod look;
 pub mod outlets;
 mod requests;
 pub mod sandbox;
 mod tick;
+mod trial;
 
 use std::path::PathBuf;
 

@@ -14,6 +14,8 @@ use crate::reasons::Code;
 pub(super) struct Requests {
     spool: PathBuf,
     taken: BTreeSet<PathBuf>,
+    /// About feature gates: for their keeper, who removes them.
+    forwarded: BTreeSet<PathBuf>,
 }
 
 impl Requests {
@@ -21,16 +23,18 @@ impl Requests {
         Self {
             spool,
             taken: BTreeSet::new(),
+            forwarded: BTreeSet::new(),
         }
     }
 
-    /// Hands every new request to the engine. What is to be told of them.
+    /// Hands every new request to the engine. What is to be told of them, and whether there are new
+    /// ones about feature gates.
     pub(super) fn take(
         &mut self,
         engine: &mut Engine,
         manifests: &Path,
         now: Timestamp,
-    ) -> Vec<Event> {
+    ) -> (Vec<Event>, bool) {
         let mut events = Vec::new();
         let mut refused = |what: &str, why: &str| {
             events.push(Event {
@@ -44,18 +48,23 @@ impl Requests {
             Err(error) => {
                 let what = format!("list the requests in {}", self.spool.display());
                 refused(&what, &error.to_string());
-                return events;
+                return (events, false);
             }
         };
+        let known = std::mem::take(&mut self.forwarded);
         for (path, request) in spooled {
             if self.taken.contains(&path) {
                 continue;
             }
             match request {
+                Ok(request) if request.action.is_about_gates() => {
+                    self.forwarded.insert(path);
+                    continue;
+                }
                 Ok(request) => {
                     let verb = match request.action {
                         RequestAction::Hold => "hold",
-                        RequestAction::Release => "release",
+                        _ => "release",
                     };
                     let file = Path::new(&request.file)
                         .strip_prefix(manifests)
@@ -71,7 +80,8 @@ impl Requests {
             }
             self.taken.insert(path);
         }
-        events
+        let new = self.forwarded.iter().any(|path| !known.contains(path));
+        (events, new)
     }
 
     /// Removes what was taken over: to be called once its consequences are on disk. A request that

@@ -112,7 +112,7 @@ impl Daemon {
     }
 
     /// With somebody who keeps watch over the feature gates: what the status is to say of them comes
-    /// in, and whenever the configuration is read anew `reloaded` tells.
+    /// in; `reloaded` tells whenever the configuration is read anew or something is asked for by hand.
     #[must_use]
     pub fn with_gates(
         mut self,
@@ -308,11 +308,14 @@ impl Daemon {
             }
             None => self.untell("the watch"),
         }
-        for event in
+        let (events, about_gates) =
             self.requests
-                .take(&mut self.engine, &self.layout.manifests(), self.clock.now())
-        {
+                .take(&mut self.engine, &self.layout.manifests(), self.clock.now());
+        for event in events {
             journal::tell(&event);
+        }
+        if let (true, Some(nudge)) = (about_gates, &self.reloaded) {
+            nudge.send_replace(());
         }
     }
 
@@ -331,9 +334,8 @@ impl Daemon {
     /// Decides and acts. True when the directory was not as it was thought to be.
     fn decide(&mut self) -> bool {
         let now = self.clock.now();
-        if let Some(view) = &*self.gates.borrow_and_update() {
-            self.engine.found("gates", &view.findings);
-        }
+        let gates = self.gates.borrow_and_update().clone().unwrap_or_default();
+        self.engine.found("gates", &gates.findings);
         let decision = self.engine.decide(now);
         let mut actions = decision.actions;
         // A marker stays while its file is being written, whatever the content of before allowed.

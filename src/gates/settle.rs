@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::dropin::{drop_in_trusting, text};
+use super::record::{Snapshot, version_text};
 use super::{Component, DropIn, LeftOut, Request, Target, syntax};
 use crate::rke2::config::{ConfigFile, Effective, Place, merge};
 
@@ -64,12 +65,13 @@ pub fn settle(
     moment: Moment,
     past: &Past,
 ) -> Settled {
-    let proven = past.proven_on(target);
+    let proven = &past.trusted_on(target);
     let mut asked = drop_in_trusting(requests, target, foreign, proven);
     past.leave_rejected_out(target, &mut asked);
     let there = current.map_or_else(Vec::new, |(own, text)| read(own, text, requests));
     // Taken back by the configuration is not refused: only a refusal is worth a word.
-    let judged = drop_in_trusting(&there, target, foreign, proven);
+    let mut judged = drop_in_trusting(&there, target, foreign, proven);
+    past.leave_rejected_out(target, &mut judged);
     let (content, kept) = match moment {
         Moment::Stopped => (asked.content.clone(), asked.written.clone()),
         Moment::Running if judged.left_out.is_empty() => {
@@ -96,6 +98,9 @@ pub struct KnownGood {
     pub at: jiff::Timestamp,
     /// The drop-in's text; `None` when there was none.
     pub content: Option<String>,
+    /// What was in force before it, where it was kept by a trial.
+    #[serde(default)]
+    pub previous: Option<Snapshot>,
 }
 
 impl KnownGood {
@@ -115,38 +120,65 @@ pub struct Past {
     pub proven: Option<Proven>,
     /// What was rolled back last.
     pub rejected: Option<Rejected>,
+    /// What is being tried.
+    pub tried: Option<Proven>,
 }
 
 impl Past {
-    fn proven_on(&self, target: &Target) -> &[Request] {
-        match (&self.proven, target) {
+    fn trusted_on(&self, target: &Target) -> Vec<Request> {
+        let proven = match (&self.proven, target) {
             (Some(proven), Target::Known(version)) if proven.version == version.to_string() => {
-                &proven.gates
+                proven.gates.as_slice()
             }
             _ => &[],
-        }
+        };
+        let tried = match &self.tried {
+            // Tried although nothing, or not enough, is known of the version: a person asked for it.
+            Some(tried) if tried.version == version_text(target) => tried.gates.as_slice(),
+            _ => &[],
+        };
+        proven.iter().chain(tried).cloned().collect()
     }
 
-    /// What failed on this very version is not written again without a trial.
+    /// What failed on a version that may start is not written again without a trial.
     fn leave_rejected_out(&self, target: &Target, asked: &mut DropIn) {
-        let (Some(rejected), Target::Known(version)) = (&self.rejected, target) else {
+        let Some(rejected) = &self.rejected else {
             return;
         };
-        if rejected.version != version.to_string() {
+        // As `version_text` writes it, it may be several.
+        let failed_on = |version: &str| rejected.version.split(" or ").any(|one| one == version);
+        let may_start = match target {
+            Target::Known(version) => failed_on(&version.to_string()),
+            Target::OneOf(versions) => versions
+                .iter()
+                .any(|version| failed_on(&version.to_string())),
+            Target::Unknown => true,
+        };
+        if !may_start {
             return;
         }
         let (out, written): (Vec<Request>, Vec<Request>) = std::mem::take(&mut asked.written)
             .into_iter()
-            .partition(|request| rejected.gates.iter().any(|gate| gate.sets_as(request)));
+            .partition(|request| {
+                let failed = rejected.gates.iter().any(|gate| gate.sets_as(request));
+                // Unless it is being tried again.
+                let tried = self
+                    .tried
+                    .as_ref()
+                    .is_some_and(|tried| tried.gates.iter().any(|gate| gate.sets_as(request)));
+                failed && !tried
+            });
         asked.written = written;
-        asked.left_out.extend(out.into_iter().map(|request| LeftOut {
-            request,
-            why: format!(
-                "it was tried on {version} and rolled back ({}); `windrow gates apply` tries it again",
-                rejected.why
-            ),
-            not_meant: false,
-        }));
+        asked
+            .left_out
+            .extend(out.into_iter().map(|request| LeftOut {
+                request,
+                why: format!(
+                    "it was tried on {} and rolled back ({}); `windrow gates apply` tries it again",
+                    rejected.version, rejected.why
+                ),
+                not_meant: false,
+            }));
         asked.content = text(&asked.written);
     }
 }

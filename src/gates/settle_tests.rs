@@ -112,7 +112,7 @@ fn what_a_trial_has_shown_counts_on_that_version_only() {
             version: "1.36.3".to_owned(),
             gates: asked.to_vec(),
         }),
-        rejected: None,
+        ..Past::default()
     };
     let kept = settled(&asked, "1.36.3", Some(&current), Moment::Running, &proven);
     assert_eq!(kept.content.as_deref(), Some(current.as_str()));
@@ -121,12 +121,12 @@ fn what_a_trial_has_shown_counts_on_that_version_only() {
 
     let good = [request("ImageVolume", true)];
     let rejected = Past {
-        proven: None,
         rejected: Some(Rejected {
             version: "1.34.2".to_owned(),
             gates: good.to_vec(),
             why: "not in effect".to_owned(),
         }),
+        ..Past::default()
     };
     let again = settled(&good, "1.34.2", None, Moment::Stopped, &rejected);
     assert_eq!(again.content, None);
@@ -149,4 +149,55 @@ fn a_drop_in_is_read_as_it_was_written() {
     assert_eq!(found[0].at, Location::line(OWN, 4));
     assert_eq!(found[1], asked[1], "with its reason");
     assert!(read(OWN, "not: [yaml", &[]).is_empty());
+}
+
+#[test]
+fn what_is_tried_is_trusted_on_its_version_until_the_trial_is_over() {
+    let asked = [request("NotInAnyCatalogue", true)];
+    let current = written(&asked);
+    let past = Past {
+        tried: Some(Proven {
+            version: "1.36.3".to_owned(),
+            gates: asked.to_vec(),
+        }),
+        ..Past::default()
+    };
+    let during = settled(&asked, "1.36.3", Some(&current), Moment::Running, &past);
+    assert_eq!(during.content.as_deref(), Some(current.as_str()));
+    assert!(during.dropped.is_empty());
+    let other = settled(&asked, "1.36.4", Some(&current), Moment::Running, &past);
+    assert_eq!(other.content, None, "an upgrade came in between");
+    let after = settled(
+        &asked,
+        "1.36.3",
+        Some(&current),
+        Moment::Running,
+        &Past::default(),
+    );
+    assert_eq!(after.content, None);
+}
+
+#[test]
+fn what_was_rolled_back_does_not_come_back_while_the_version_is_not_certain() {
+    let good = [request("ImageVolume", true)];
+    let past = Past {
+        rejected: Some(Rejected {
+            version: "1.34.2".to_owned(),
+            gates: good.to_vec(),
+            why: "not in effect".to_owned(),
+        }),
+        ..Past::default()
+    };
+    let versions = ["1.34.2", "1.35.2"].map(|text| text.parse::<Version>().unwrap());
+    for target in [Target::OneOf(versions.to_vec()), Target::Unknown] {
+        let result = settle(
+            &good,
+            &target,
+            &Effective::default(),
+            None,
+            Moment::Stopped,
+            &past,
+        );
+        assert_eq!(result.content, None, "{target:?}");
+    }
 }

@@ -1,9 +1,11 @@
 //! The `gates` section of the status document.
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LeftOut, Request, Resolved, Target};
+use super::trial::State;
+use super::{Change, LeftOut, Outcome, Request, Resolved, Target, Trial};
 use crate::rules::Location;
 
 /// Feature gates: asked for, and what RKE2 will hand to its components.
@@ -23,6 +25,91 @@ pub struct GatesStatus {
     /// Does something that is asked for wait for a boot?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
+    /// The trial that is under way, or the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<TrialStatus>,
+    /// The last requests that began no trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answered: Vec<Answer>,
+}
+
+/// The answer to a request that began no trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// The request, by name.
+    pub request: String,
+    /// Not tried, or unchanged.
+    pub outcome: Outcome,
+    /// Why.
+    pub why: String,
+}
+
+/// A trial of feature gates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialStatus {
+    /// The requests that it answers, by name.
+    pub requests: Vec<String>,
+    /// What is tried.
+    pub change: Change,
+    /// Who asked for it.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// Where it stands.
+    pub state: State,
+    /// Since when.
+    pub since: Timestamp,
+    /// The gates that are tried, in a line.
+    pub gates: String,
+    /// Is it tried although the check refuses it?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forced: bool,
+    /// What is waited for, in a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Why it was rolled back, or not tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What could not be verified, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unverified: Vec<String>,
+}
+
+impl TrialStatus {
+    /// What is told of a trial. `own` is the drop-in's path.
+    pub fn of(trial: &Trial, own: &str, waits_for: Option<String>) -> Self {
+        let requests = [&trial.request].into_iter().chain(&trial.taken_back);
+        Self {
+            requests: requests.cloned().collect(),
+            change: trial.change,
+            by: trial.by.clone(),
+            at: trial.at,
+            state: trial.state,
+            since: trial.since,
+            gates: list(&trial.gates(own, &[])),
+            forced: trial.forced,
+            waits_for,
+            outcome: trial.outcome,
+            why: trial.why.clone(),
+            unverified: trial.unverified.clone(),
+        }
+    }
+}
+
+/// `Name=value` of a list of gates, in a line.
+pub fn list(gates: &[Request]) -> String {
+    if gates.is_empty() {
+        return "no feature gate".to_owned();
+    }
+    let texts: Vec<String> = gates
+        .iter()
+        .map(|gate| format!("{}={} ({})", gate.gate, gate.value, gate.component))
+        .collect();
+    texts.join(", ")
 }
 
 /// A gate that the configuration asks for.

@@ -3,6 +3,8 @@
 //! Pure: what was found on the node comes in. RKE2's binary decides, unless an upgrade is on its way;
 //! without a binary (a first boot) the images that lie ready decide, then the Harvester release.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Minor, Target, Version};
 
 /// What was found on the node. Texts are as they were found; what is no version is passed over.
@@ -24,7 +26,8 @@ pub struct Candidates {
 }
 
 /// An upgrade in progress.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Upgrade {
     /// To this RKE2 version.
     Rke2(String),

@@ -13,7 +13,7 @@
 //! | in | the next start |
 //! |---|---|
 //! | `Idle`, `Leased` | nothing was changed; the lease is taken again |
-//! | `Saved` | the drop-in may or may not be written; it is written (again) |
+//! | `Saved` | the drop-in may or may not be written; it is written (again), until it takes too long |
 //! | `Written`, `Restarting` | rke2-server is restarted unless it was since the drop-in was written |
 //! | `Verifying` | verified on, until the deadline |
 //! | `RollingBack` | what was saved is restored (again), and rke2-server restarted unless it was since |
@@ -21,8 +21,12 @@
 //!
 //! Once the drop-in may be written a lost lease does not stop the trial: half a change is worse.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Where a trial stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum State {
     /// No trial.
     #[default]
@@ -103,6 +107,8 @@ pub struct Seen {
     pub ready: bool,
     /// What is in effect.
     pub in_effect: InEffect,
+    /// Has kube-apiserver said since that start that it does not take its feature gates?
+    pub refused: bool,
     /// Has this state lasted longer than it may?
     pub overdue: bool,
 }
@@ -115,6 +121,11 @@ pub fn next(state: State, seen: &Seen) -> (State, Vec<Step>) {
         State::Idle => (State::Leased, vec![Step::Save]),
         State::Leased => leased(seen),
         State::Saved if seen.on_disk == OnDisk::Asked => (State::Written, Vec::new()),
+        // It cannot be written, and nothing was.
+        State::Saved if seen.overdue && seen.on_disk == OnDisk::Saved => {
+            (State::RolledBack, vec![Step::ReleaseLease])
+        }
+        State::Saved if seen.overdue => (State::RollingBack, vec![Step::Restore]),
         State::Saved => (State::Saved, vec![Step::Write]),
         State::Written if seen.restarted => (State::Verifying, Vec::new()),
         State::Written => (State::Restarting, vec![Step::Restart]),
@@ -155,6 +166,8 @@ fn verifying(seen: &Seen) -> (State, Vec<Step>) {
         (OnDisk::Saved | OnDisk::Other, ..) => back,
         (OnDisk::Asked, true, InEffect::AsAsked) => (State::Kept, vec![Step::ReleaseLease]),
         (OnDisk::Asked, true, InEffect::Otherwise) => back,
+        // It will not come by waiting.
+        (OnDisk::Asked, false, _) if seen.refused => back,
         (OnDisk::Asked, ..) if seen.overdue => back,
         (OnDisk::Asked, ..) => (State::Verifying, Vec::new()),
     }

@@ -60,6 +60,7 @@ impl Node {
                 (true, OnDisk::Asked, Gates::Good) => InEffect::AsAsked,
                 _ => InEffect::Otherwise,
             },
+            refused: self.restarted && !self.ready(),
             overdue: self.waited > 3,
         }
     }
@@ -170,6 +171,21 @@ fn a_server_that_does_not_return_after_the_rollback_ends_the_trial_too() {
         ..node.seen()
     };
     assert_eq!(next(State::RollingBack, &seen).0, State::RolledBack);
+}
+
+#[test]
+fn a_refusal_is_not_waited_out_and_what_cannot_be_written_ends_without_a_restart() {
+    let mut node = Node::new(Gates::Fatal);
+    node.saved = true;
+    node.on_disk = OnDisk::Asked;
+    node.runs = OnDisk::Asked;
+    assert_eq!(next(State::Verifying, &node.seen()).0, State::RollingBack);
+    let mut seen = Node::new(Gates::Good).seen();
+    seen.overdue = true;
+    assert_eq!(
+        next(State::Saved, &seen),
+        (State::RolledBack, vec![Step::ReleaseLease])
+    );
 }
 
 proptest! {

@@ -3,7 +3,9 @@
 
 pub mod cluster;
 pub mod collect;
+pub mod effect;
 pub mod files;
+pub mod kubelet;
 pub mod objects;
 pub mod platform;
 pub mod probes;
@@ -12,3 +14,4 @@ pub mod requests;
 pub mod rke2;
 pub mod scan;
 pub mod systemd;
+pub mod upgrade;

@@ -25,6 +25,19 @@ pub enum RequestAction {
     Hold,
     /// Let RKE2 apply it.
     Release,
+    /// Try the feature gates that the configuration asks for.
+    #[serde(rename = "gates-apply")]
+    GatesApply,
+    /// Put back the feature gates that were in force before the last change.
+    #[serde(rename = "gates-rollback")]
+    GatesRollback,
+}
+
+impl RequestAction {
+    /// Is it about feature gates, and not about a manifest file?
+    pub fn is_about_gates(self) -> bool {
+        matches!(self, Self::GatesApply | Self::GatesRollback)
+    }
 }
 
 /// One request.
@@ -33,8 +46,12 @@ pub enum RequestAction {
 pub struct Request {
     /// What.
     pub action: RequestAction,
-    /// Path below the manifests directory.
+    /// Path below the manifests directory; of requests about feature gates empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
+    /// Try feature gates although the check refuses them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
     /// Who asks.
     pub by: String,
     /// When it was asked.
@@ -90,12 +107,17 @@ pub fn read_spool(spool: &Path) -> io::Result<Vec<Spooled>> {
         .filter_map(|path| match read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => Some((path, Err(error.to_string()))),
-            Ok(content) => {
-                let request = serde_json::from_slice(&content).map_err(|error| error.to_string());
-                Some((path, request))
-            }
+            Ok(content) => Some((path, parse(&content))),
         })
         .collect())
+}
+
+fn parse(content: &[u8]) -> Result<Request, String> {
+    let request: Request = serde_json::from_slice(content).map_err(|error| error.to_string())?;
+    if request.file.is_empty() != request.action.is_about_gates() {
+        return Err("a file is named where none is asked for, or none where one is".to_owned());
+    }
+    Ok(request)
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -126,14 +148,24 @@ mod tests {
             r#"{"action":"release","file":"a.yaml","by":"root","at":"2026-01-02T03:04:05Z"}"#,
         );
         write("1.json", r#"{"action":"explode","file":"a.yaml"}"#);
+        write(
+            "3.json",
+            r#"{"action":"gates-apply","force":true,"by":"root","at":"2026-01-02T03:04:05Z"}"#,
+        );
+        write(
+            "5.json",
+            r#"{"action":"hold","by":"root","at":"2026-01-02T03:04:05Z"}"#,
+        );
         write(".3.json", "half");
         write("4.json.tmp", "half");
         let found = read_spool(spool.path()).unwrap();
-        assert_eq!(found.len(), 2);
+        assert_eq!(found.len(), 4);
         assert!(found[0].1.as_ref().unwrap_err().contains("explode"));
         let request = found[1].1.as_ref().unwrap();
         assert_eq!(request.file, "a.yaml");
         assert!(!request.manual().hold);
+        assert!(found[2].1.as_ref().unwrap().force);
+        assert!(found[3].1.is_err(), "of no file");
         assert!(
             read_spool(&spool.path().join("nothing"))
                 .unwrap()

@@ -1,4 +1,4 @@
-//! systemd over D-Bus: what a unit does, and asking for a restart of it.
+//! systemd over D-Bus: what a unit does.
 
 use std::time::Duration;
 
@@ -25,9 +25,26 @@ pub struct Unit {
     pub started: u64,
     /// How often systemd has restarted it by itself.
     pub restarts: u32,
+    /// Is a start, stop or restart of it queued or under way?
+    pub job: bool,
 }
 
+/// A row of systemd's list of jobs: number, unit, kind, state, and the paths of job and unit.
+type Job = (
+    u32,
+    String,
+    String,
+    String,
+    OwnedObjectPath,
+    OwnedObjectPath,
+);
+
 impl Unit {
+    /// Does it run, as far as systemd is concerned? Active is not ready.
+    pub fn is_active(&self) -> bool {
+        self.active == "active"
+    }
+
     /// Is it neither running nor being started?
     pub fn is_down(&self) -> bool {
         matches!(self.active.as_str(), "inactive" | "failed")
@@ -73,7 +90,16 @@ impl Systemd {
                 .property(&path, "Service", "ExecMainStartTimestamp")
                 .await?,
             restarts: self.property(&path, "Service", "NRestarts").await?,
+            job: self.jobs().await?.iter().any(|job| job.1 == name),
         })
+    }
+
+    async fn jobs(&self) -> Result<Vec<Job>, String> {
+        let answer = self.manager("ListJobs", &()).await?;
+        answer
+            .body()
+            .deserialize()
+            .map_err(|error| error.to_string())
     }
 
     async fn manager<B>(&self, method: &str, body: &B) -> Result<Message, String>

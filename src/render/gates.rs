@@ -1,5 +1,6 @@
 //! Feature gates for people and for programs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
@@ -7,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::table::{Style, findings};
 use super::text::printable;
-use crate::gates::{Assessment, DropIn, Resolved, Target};
+use crate::gates::{
+    Assessment, Component, DropIn, Observed, Outcome, Resolved, Target, TrialStatus,
+};
 use crate::plan::Finding;
 use crate::rules::Location;
 
@@ -32,6 +35,9 @@ pub struct GatesReport {
     pub left_out: Vec<LeftOutReport>,
     /// What is wrong or worth knowing, all of it.
     pub findings: Vec<Finding>,
+    /// On a node, the trial that is under way or the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<TrialStatus>,
 }
 
 /// One component.
@@ -41,10 +47,14 @@ pub struct ComponentReport {
     pub component: String,
     /// Its gates, by name.
     pub gates: Vec<GateReport>,
+    /// Why it is not known which of them are in effect, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unobserved: Option<String>,
 }
 
 /// One gate that is set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct GateReport {
     /// Its name.
     pub gate: String,
@@ -58,6 +68,12 @@ pub struct GateReport {
     /// Where other values were written before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<Location>,
+    /// The value in effect, as the running component says it; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_effect: Option<bool>,
+    /// The value in the arguments of the component's static pod; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_argument: Option<bool>,
 }
 
 /// A gate that is asked for and not written.
@@ -103,9 +119,12 @@ impl GatesReport {
                             at: request.map_or(&gate.at, |request| &request.at).clone(),
                             reason: request.and_then(|request| request.reason.clone()),
                             overrides: gate.overrides.iter().map(|(_, at)| at.clone()).collect(),
+                            in_effect: None,
+                            pod_argument: None,
                         }
                     })
                     .collect(),
+                unobserved: None,
             })
             .collect();
         let left_out = drop_in
@@ -136,7 +155,32 @@ impl GatesReport {
             components,
             left_out,
             findings: assessment.findings.clone(),
+            trial: None,
         }
+    }
+
+    /// Adds what a component says of its gates, and what its static pod was told.
+    pub fn observe(
+        &mut self,
+        component: Component,
+        observed: Result<Observed, String>,
+        pod: Option<&BTreeMap<String, bool>>,
+    ) {
+        let Some(view) = self
+            .components
+            .iter_mut()
+            .find(|view| view.component == component.as_str())
+        else {
+            return;
+        };
+        for gate in &mut view.gates {
+            gate.in_effect = observed
+                .as_ref()
+                .ok()
+                .and_then(|observed| observed.gates.get(&gate.gate).copied());
+            gate.pod_argument = pod.and_then(|pod| pod.get(&gate.gate).copied());
+        }
+        view.unobserved = observed.err();
     }
 
     /// The document as text.
@@ -178,6 +222,24 @@ impl GatesReport {
                     let _ = write!(origin, ", over {}", places.join(", "));
                 }
                 let _ = writeln!(out, "  {set:<width$}  {}", style.dim(&printable(&origin)));
+                if let Some(line) = differs(gate) {
+                    let _ = writeln!(out, "  {:<width$}  {}", "", style.bad(&line));
+                }
+            }
+            if let Some(why) = &view.unobserved {
+                let line = format!("which of them are in effect is not known: {why}");
+                let _ = writeln!(out, "  {}", style.waiting(&printable(&line)));
+            } else if view.gates.iter().any(|gate| gate.in_effect.is_some()) {
+                let as_set = view
+                    .gates
+                    .iter()
+                    .filter(|gate| gate.in_effect == Some(gate.value));
+                let line = format!(
+                    "{} of {} in effect as set",
+                    as_set.count(),
+                    view.gates.len()
+                );
+                let _ = writeln!(out, "  {}", style.dim(&line));
             }
         }
         if self.components.is_empty() {
@@ -200,6 +262,10 @@ impl GatesReport {
                 let _ = writeln!(out, "  {}", printable(&line));
             }
         }
+        if let Some(trial) = &self.trial {
+            let _ = writeln!(out, "\n{}", style.strong("Last trial"));
+            let _ = writeln!(out, "  {}", printable(&trial_line(trial)));
+        }
         out.push_str(&findings(&self.findings, style));
         let verdict = match self.starts {
             Some(true) => style.good("Every component would start."),
@@ -209,6 +275,41 @@ impl GatesReport {
         let _ = writeln!(out, "\n{verdict}");
         out
     }
+}
+
+/// What the running component says otherwise.
+fn differs(gate: &GateReport) -> Option<String> {
+    let value = gate.in_effect.filter(|value| *value != gate.value)?;
+    Some(match gate.pod_argument {
+        Some(argument) if argument == gate.value => {
+            format!("in effect: {value}, although its static pod has the argument")
+        }
+        _ => format!("in effect: {value}; RKE2 has not been started with it yet"),
+    })
+}
+
+/// How a trial stands, in a line.
+fn trial_line(trial: &TrialStatus) -> String {
+    let how = match (trial.outcome, &trial.why) {
+        (None, _) => "under way".to_owned(),
+        (Some(Outcome::Kept), _) => "kept".to_owned(),
+        (Some(Outcome::RolledBack), why) => {
+            format!(
+                "rolled back: {}",
+                why.as_deref().unwrap_or("no reason is known")
+            )
+        }
+        (Some(_), why) => {
+            format!(
+                "not tried: {}",
+                why.as_deref().unwrap_or("no reason is known")
+            )
+        }
+    };
+    format!(
+        "{} (asked for by {} at {}): {how}",
+        trial.gates, trial.by, trial.at
+    )
 }
 
 /// The JSON schema of [`GatesReport`], as committed in `docs/gates.schema.json`.

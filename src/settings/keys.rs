@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::Settings;
 use super::units::{count, duration, expected, show_duration, show_size, size};
+use super::{OnChange, Settings};
 use crate::manifest::Node;
 use crate::rules::Platform;
 
@@ -183,6 +183,32 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
         show: |settings| settings.staging.limits.alias_nodes.to_string(),
+    },
+    Key {
+        name: "gates.onChange",
+        set: |settings, node| {
+            settings.gates.on_change = match node.as_str() {
+                Some("wait") => OnChange::Wait,
+                Some("try") => OnChange::Try,
+                _ => return Err(expected("wait or try", node)),
+            };
+            Ok(())
+        },
+        show: |settings| {
+            match settings.gates.on_change {
+                OnChange::Wait => "wait",
+                OnChange::Try => "try",
+            }
+            .to_owned()
+        },
+    },
+    Key {
+        name: "gates.patience",
+        set: |settings, node| {
+            settings.gates.patience = duration(node, SECOND)?;
+            Ok(())
+        },
+        show: |settings| show_duration(settings.gates.patience),
     },
 ];
 

@@ -41,6 +41,36 @@ pub struct Settings {
     pub outlets: Outlets,
     /// Feature gates that are asked for.
     pub feature_gates: Vec<Request>,
+    /// How a change of them is tried.
+    pub gates: Trials,
+}
+
+/// How a change of feature gates is tried on a running server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trials {
+    /// What a changed configuration does while RKE2 runs.
+    pub on_change: OnChange,
+    /// How long each part of a trial may take: to get the lease, to come up with the new gates, to come
+    /// back with the old ones.
+    pub patience: Duration,
+}
+
+/// What a changed configuration does while RKE2 runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnChange {
+    /// It waits for a boot, or for `windrow gates apply`.
+    Wait,
+    /// It is tried.
+    Try,
+}
+
+impl Default for Trials {
+    fn default() -> Self {
+        Self {
+            on_change: OnChange::Wait,
+            patience: Duration::from_secs(10 * 60),
+        }
+    }
 }
 
 /// How the node is probed.
@@ -112,6 +142,7 @@ impl Default for Settings {
             probes: Probes::default(),
             outlets: Outlets::default(),
             feature_gates: Vec::new(),
+            gates: Trials::default(),
         }
     }
 }

@@ -24,7 +24,7 @@ impl Minor {
 }
 
 /// The path of a program, or one line that says where it was looked for and how to get it.
-pub(super) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
+pub(crate) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
     let cache = env::var_os("WINDROW_CACHE")
         .map(PathBuf::from)
         .unwrap_or_else(|| {

@@ -1,0 +1,226 @@
+//! The cluster's lease on changes of feature gates: one server at a time is tried.
+//!
+//! A Lease of Kubernetes (`coordination.k8s.io`), so that the cluster's own storage decides who has it:
+//! every write names the version it was read at, and the later of two is refused.
+
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::Client;
+use kube::api::{Api, ObjectMeta, PostParams};
+
+/// Its namespace.
+const NAMESPACE: &str = "kube-system";
+/// Its name.
+const NAME: &str = "windrow-gates";
+
+/// An answer takes no longer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// One that has run out is taken over only when it did not move for so long under our eyes: clocks of
+/// nodes differ.
+const UNMOVED: Duration = Duration::from_secs(20);
+/// It is renewed once this much of a second-by-second trial has passed.
+const RENEW: SignedDuration = SignedDuration::from_secs(15);
+
+/// The lease, as one node sees it.
+#[derive(Debug)]
+pub struct GatesLease {
+    /// Who takes it: the node.
+    holder: String,
+    /// For how long it counts without being renewed, in seconds.
+    seconds: i32,
+    /// Somebody else's that has run out: its version, and since when it was seen so.
+    run_out: Option<(String, Instant)>,
+}
+
+/// Who has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    /// This node.
+    Us,
+    /// Another one.
+    Other(String),
+}
+
+impl GatesLease {
+    /// For a node of this name. `duration` is longer than kube-apiserver is away in a trial: nobody can
+    /// renew it meanwhile.
+    pub fn new(holder: String, duration: Duration) -> Self {
+        Self {
+            holder,
+            seconds: i32::try_from(duration.as_secs()).unwrap_or(i32::MAX),
+            run_out: None,
+        }
+    }
+
+    /// Takes it, or renews it.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when kube-apiserver does not answer or refuses.
+    pub async fn take(&mut self, client: &Client, now: Timestamp) -> Result<Holder, String> {
+        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let Some(mut found) = limited(api.get_opt(NAME)).await? else {
+            let lease = Lease {
+                metadata: ObjectMeta {
+                    name: Some(NAME.to_owned()),
+                    namespace: Some(NAMESPACE.to_owned()),
+                    ..ObjectMeta::default()
+                },
+                spec: Some(self.spec(None, now)),
+            };
+            let made = limited(api.create(&PostParams::default(), &lease)).await;
+            return self.won(made.map(|_| ()));
+        };
+        let version = found.metadata.resource_version.clone().unwrap_or_default();
+        let spec = found.spec.take().unwrap_or_default();
+        let holder = spec.holder_identity.clone().unwrap_or_default();
+        let ours = holder == self.holder;
+        if ours && !due(&spec, now) {
+            return Ok(Holder::Us);
+        }
+        if !ours && !holder.is_empty() && !self.may_take_over(&version, &spec, now) {
+            return Ok(Holder::Other(holder));
+        }
+        found.spec = Some(self.spec(Some(&spec), now));
+        let written = limited(api.replace(NAME, &PostParams::default(), &found)).await;
+        self.won(written.map(|_| ()))
+    }
+
+    /// Gives it back. One that is somebody else's, or nobody's, is left alone.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when kube-apiserver does not answer or refuses.
+    pub async fn release(&self, client: &Client) -> Result<(), String> {
+        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let Some(mut found) = limited(api.get_opt(NAME)).await? else {
+            return Ok(());
+        };
+        match found.spec.as_mut() {
+            Some(spec) if spec.holder_identity.as_deref() == Some(&self.holder) => {
+                spec.holder_identity = None;
+                spec.renew_time = None;
+            }
+            _ => return Ok(()),
+        }
+        match limited(api.replace(NAME, &PostParams::default(), &found)).await {
+            Ok(_) => Ok(()),
+            // Somebody took it over meanwhile: it is not ours any more.
+            Err(why) if why.starts_with("409") => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// The loser of a race asks again.
+    fn won(&self, written: Result<(), String>) -> Result<Holder, String> {
+        match written {
+            Ok(()) => Ok(Holder::Us),
+            Err(why) if why.starts_with("409") => Ok(Holder::Other(
+                "another server, which was quicker".to_owned(),
+            )),
+            Err(why) => Err(why),
+        }
+    }
+
+    fn spec(&self, before: Option<&LeaseSpec>, now: Timestamp) -> LeaseSpec {
+        let ours = |spec: &&LeaseSpec| spec.holder_identity.as_deref() == Some(&self.holder);
+        let transitions = before.and_then(|spec| spec.lease_transitions).unwrap_or(0);
+        let kept = before.filter(ours);
+        LeaseSpec {
+            holder_identity: Some(self.holder.clone()),
+            lease_duration_seconds: Some(self.seconds),
+            acquire_time: kept
+                .and_then(|spec| spec.acquire_time.clone())
+                .or(Some(MicroTime(now))),
+            renew_time: Some(MicroTime(now)),
+            lease_transitions: Some(match before {
+                Some(_) if kept.is_none() => transitions.saturating_add(1),
+                _ => transitions,
+            }),
+            ..LeaseSpec::default()
+        }
+    }
+
+    fn may_take_over(&mut self, version: &str, spec: &LeaseSpec, now: Timestamp) -> bool {
+        if !has_run_out(spec, now) {
+            self.run_out = None;
+            return false;
+        }
+        match &self.run_out {
+            Some((known, since)) if known == version => since.elapsed() >= UNMOVED,
+            _ => {
+                self.run_out = Some((version.to_owned(), Instant::now()));
+                false
+            }
+        }
+    }
+}
+
+fn has_run_out(spec: &LeaseSpec, now: Timestamp) -> bool {
+    match (&spec.renew_time, spec.lease_duration_seconds) {
+        (Some(MicroTime(renewed)), Some(seconds)) => {
+            now.duration_since(*renewed) > SignedDuration::from_secs(seconds.into())
+        }
+        // Nobody can tell how long it counts: it never counted.
+        _ => true,
+    }
+}
+
+fn due(spec: &LeaseSpec, now: Timestamp) -> bool {
+    match &spec.renew_time {
+        Some(MicroTime(renewed)) => now.duration_since(*renewed).abs() > RENEW,
+        None => true,
+    }
+}
+
+async fn limited<T>(answer: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
+    match tokio::time::timeout(ANSWER, answer).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(kube::Error::Api(status))) => Err(format!("{} {}", status.code, status.message)),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn lease(holder: &str) -> GatesLease {
+        GatesLease::new(holder.to_owned(), Duration::from_secs(60))
+    }
+
+    #[test]
+    fn a_lease_that_runs_is_left_to_its_holder_and_one_that_ran_out_only_after_a_look_of_our_own() {
+        let theirs = lease("node1").spec(None, at(1000));
+        let mut ours = lease("node2");
+        assert!(!has_run_out(&theirs, at(1059)));
+        assert!(has_run_out(&theirs, at(1061)));
+        assert!(!ours.may_take_over("7", &theirs, at(1030)));
+        assert_eq!(ours.run_out, None);
+        // It ran out by our clock, which may be wrong: seen for the first time it is not taken.
+        assert!(!ours.may_take_over("7", &theirs, at(2000)));
+        let seen = ours.run_out.clone().unwrap();
+        assert!(!ours.may_take_over("8", &theirs, at(2000)), "it moved");
+        assert_ne!(ours.run_out.unwrap(), seen);
+    }
+
+    #[test]
+    fn taking_over_counts_a_transition_and_renewing_does_not() {
+        let first = lease("node1").spec(None, at(1000));
+        assert_eq!(first.lease_transitions, Some(0));
+        let again = lease("node1").spec(Some(&first), at(1010));
+        assert_eq!(again.lease_transitions, Some(0));
+        assert_eq!(again.acquire_time, first.acquire_time);
+        let other = lease("node2").spec(Some(&first), at(2000));
+        assert_eq!(other.lease_transitions, Some(1));
+        assert!(!due(&again, at(1020)) && due(&again, at(1030)));
+    }
+}

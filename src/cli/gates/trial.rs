@@ -1,0 +1,194 @@
+//! `windrow gates apply` and `rollback`: the daemon does the work, this asks for it and tells how it
+//! goes. Who gives up watching does not stop it.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use super::{Apply, Rollback, node_report, print};
+use crate::cli::document::{Found, current, daemon_runs, now};
+use crate::cli::follow::Follow;
+use crate::cli::manual::who;
+use crate::cli::{Context, Exit, style};
+use crate::daemon::byhand::lay;
+use crate::decide::Status;
+use crate::gates::trial::State;
+use crate::gates::{Outcome, TrialStatus};
+use crate::observe::requests::{Request, RequestAction};
+
+/// systemd starts a daemon that died anew, and it goes on with the trial.
+const DAEMON_RETURNS: Duration = Duration::from_secs(120);
+
+pub(super) fn apply(args: &Apply, context: &Context) -> anyhow::Result<Exit> {
+    if let Some(exit) = without_daemon(context) {
+        return Ok(exit);
+    }
+    let report = match node_report(context)? {
+        Ok(report) => report,
+        Err(exit) => return Ok(exit),
+    };
+    if report.starts == Some(false) && !args.force {
+        print(&report.to_table(style()))?;
+        eprintln!(
+            "windrow: nothing was changed. Mend what is named above; --force tries it all the same \
+             and puts everything back when kube-apiserver does not come up"
+        );
+        return Ok(Exit::Failed);
+    }
+    let question = "rke2-server of this node will be restarted, twice when the gates do not work; its \
+                    kube-apiserver is away meanwhile.";
+    if !args.yes && !agreed(question)? {
+        return Ok(Exit::Usage);
+    }
+    ask(context, RequestAction::GatesApply, args.force)
+}
+
+pub(super) fn rollback(args: &Rollback, context: &Context) -> anyhow::Result<Exit> {
+    if let Some(exit) = without_daemon(context) {
+        return Ok(exit);
+    }
+    let question = "rke2-server of this node will be restarted with the feature gates of before.";
+    if !args.yes && !agreed(question)? {
+        return Ok(Exit::Usage);
+    }
+    ask(context, RequestAction::GatesRollback, false)
+}
+
+fn without_daemon(context: &Context) -> Option<Exit> {
+    let why = daemon_runs(context).err()?;
+    eprintln!(
+        "windrow: the daemon does not run ({why}), and it is the one who does this. Nothing was \
+         changed; `systemctl start windrow` starts it"
+    );
+    Some(Exit::Failure)
+}
+
+/// Asks on the terminal. Where nobody can answer it has to be said on the command line.
+fn agreed(question: &str) -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        eprintln!("windrow: {question} Say --yes to agree");
+        return Ok(false);
+    }
+    print!("{question} Go on? [y/N] ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    let agreed = matches!(answer.trim(), "y" | "Y" | "yes");
+    if !agreed {
+        println!("Nothing was changed.");
+    }
+    Ok(agreed)
+}
+
+/// Lays the request, and follows what becomes of it.
+fn ask(context: &Context, action: RequestAction, force: bool) -> anyhow::Result<Exit> {
+    // Before the request: nothing of the answer is missed.
+    let mut follow = Follow::file(&context.layout.status())?;
+    let request = Request {
+        action,
+        file: String::new(),
+        force,
+        by: who(),
+        at: now(),
+        reason: String::new(),
+    };
+    let name = lay(&context.layout, &request, "gates")?;
+    let mut shown = String::new();
+    let mut gone: Option<Instant> = None;
+    loop {
+        let found = current(context);
+        follow.writer_of(&found);
+        let until = match &found {
+            Found::Current(status) => {
+                gone = None;
+                match answer(status, &name) {
+                    Progress::Nothing => {}
+                    Progress::Step(step) if step == shown => {}
+                    Progress::Step(step) => {
+                        println!("{step}");
+                        shown = step;
+                    }
+                    Progress::Over(exit, words) => {
+                        println!("{words}");
+                        return Ok(exit);
+                    }
+                }
+                None
+            }
+            Found::Stale { why, .. } => {
+                if gone.is_none() {
+                    println!("the daemon is away ({why}); it goes on when it is back");
+                }
+                Some(*gone.get_or_insert_with(Instant::now) + DAEMON_RETURNS)
+            }
+        };
+        if !follow.wait(until) {
+            eprintln!(
+                "windrow: the daemon does not come back. `windrow gates show` tells how it ended; \
+                 before RKE2's next starts everything is put back without it"
+            );
+            return Ok(Exit::Unknown);
+        }
+    }
+}
+
+enum Progress {
+    Nothing,
+    Step(String),
+    Over(Exit, String),
+}
+
+fn answer(status: &Status, name: &str) -> Progress {
+    let Some(gates) = &status.gates else {
+        return Progress::Nothing;
+    };
+    if let Some(answer) = gates.answered.iter().find(|answer| answer.request == name) {
+        let exit = match answer.outcome {
+            Outcome::Unchanged | Outcome::Kept => Exit::Ok,
+            Outcome::NotTried | Outcome::RolledBack => Exit::NotYet,
+        };
+        return Progress::Over(exit, format!("nothing was changed: {}", answer.why));
+    }
+    let trial = gates.trial.as_ref();
+    match trial.filter(|trial| trial.requests.iter().any(|request| request == name)) {
+        Some(trial) => progress(trial, name),
+        None => Progress::Nothing,
+    }
+}
+
+fn progress(trial: &TrialStatus, name: &str) -> Progress {
+    let why = trial.why.as_deref().unwrap_or("no reason is known");
+    // Whoever asked for it to be taken back has what was asked for.
+    let taken_back = trial.requests.iter().position(|request| request == name) == Some(1);
+    if let Some(outcome) = trial.outcome {
+        let (exit, words) = match outcome {
+            Outcome::Kept | Outcome::Unchanged => (
+                Exit::Ok,
+                match trial.unverified.as_slice() {
+                    [] => format!("kept: {}", trial.gates),
+                    unverified => format!(
+                        "kept: {}; not everything could be verified: {}",
+                        trial.gates,
+                        unverified.join("; ")
+                    ),
+                },
+            ),
+            Outcome::RolledBack if taken_back => (Exit::Ok, format!("rolled back: {why}")),
+            Outcome::RolledBack => (Exit::Failed, format!("rolled back: {why}")),
+            Outcome::NotTried if taken_back => (Exit::Ok, format!("not tried: {why}")),
+            Outcome::NotTried => (Exit::NotYet, format!("not tried: {why}")),
+        };
+        return Progress::Over(exit, words);
+    }
+    let step = match trial.state {
+        State::Idle | State::Leased => "waits for its turn in the cluster",
+        State::Saved | State::Written => "writes the drop-in",
+        State::Restarting => "restarts rke2-server",
+        State::Verifying => "waits for kube-apiserver to be ready with it",
+        State::RollingBack => "does not work: puts back what was in force before",
+        State::Kept | State::RolledBack => "is over",
+    };
+    Progress::Step(match (&trial.waits_for, trial.state) {
+        (Some(waits_for), State::Idle) => format!("{}: {step} ({waits_for})", trial.gates),
+        _ => format!("{}: {step}", trial.gates),
+    })
+}

@@ -1,0 +1,204 @@
+//! Between trials: a component that does not come up because of a feature gate, whoever set it.
+//!
+//! The component's own log says which gate; RKE2's configuration says who set it. A gate of others is
+//! a finding and is never edited. One of ours is taken out: the catalogue was wrong about it.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::gates::{Node, event};
+use super::trial::refuse;
+use crate::act::{Memory, read_drop_in};
+use crate::gates::{Component, Refusal, Refused, Request, read, resolve, syntax, version_text};
+use crate::layout::Layout;
+use crate::observe::effect;
+use crate::observe::rke2::candidates_on_disk;
+use crate::observe::systemd::{RKE2_SERVER, Systemd};
+use crate::plan::Finding;
+use crate::reasons::Code;
+use crate::report::journal;
+use crate::rke2::config::{ConfigFile, Place, merge};
+use crate::rules::Location;
+use crate::settings;
+
+/// How often it is looked at RKE2 while it is not ready.
+const WHILE_STARTING: Duration = Duration::from_secs(10);
+/// How often otherwise.
+const AT_REST: Duration = Duration::from_secs(30);
+/// A refusal that is older is nothing to go by: RKE2 starts kube-apiserver anew every few minutes.
+const RECENT: SignedDuration = SignedDuration::from_mins(30);
+
+/// Watches over RKE2's starts.
+pub(super) struct Guard {
+    root: Layout,
+    now: fn() -> Timestamp,
+    /// The start that was seen ready.
+    ready: String,
+    findings: Vec<Finding>,
+    changed: bool,
+}
+
+impl Guard {
+    pub(super) fn new(root: Layout, now: fn() -> Timestamp) -> Self {
+        Self {
+            root,
+            now,
+            ready: String::new(),
+            findings: Vec::new(),
+            changed: false,
+        }
+    }
+
+    /// What keeps RKE2 from coming up.
+    pub(super) fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Is RKE2 up, as far as was seen?
+    pub(super) fn is_ready(&self) -> bool {
+        !self.ready.is_empty() && self.findings.is_empty()
+    }
+
+    /// Was the drop-in's fate changed by the last look?
+    pub(super) fn changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Looks. After which pause to look again.
+    pub(super) async fn look(&mut self) -> Duration {
+        let Ok(systemd) = Systemd::connect().await else {
+            return AT_REST;
+        };
+        let Ok(unit) = systemd.unit(RKE2_SERVER).await else {
+            return AT_REST;
+        };
+        if unit.is_down() {
+            self.findings.clear();
+            return AT_REST;
+        }
+        if unit.is_active() && unit.invocation == self.ready {
+            return AT_REST;
+        }
+        let settings = settings::load(&self.root).settings;
+        let layout = self.root.clone().with_data_dir(&settings.data_dir);
+        let component = Component::KubeApiserver;
+        let ready = match effect::client(&layout.admin_kubeconfig(), component).await {
+            Ok(client) => effect::ready(&client).await.is_ok(),
+            Err(_) => false,
+        };
+        if ready {
+            self.ready = unit.invocation;
+            self.findings.clear();
+            return AT_REST;
+        }
+        let root = self.root.clone();
+        let since = self.now_or_older();
+        let fatal = tokio::task::spawn_blocking(move || fatal(&root, &layout, since)).await;
+        let (findings, ours) = fatal.unwrap_or_default();
+        for finding in &findings {
+            if !self.findings.contains(finding) {
+                journal::tell(&event(finding.code, finding.message.clone()));
+            }
+        }
+        self.findings = findings;
+        self.changed = ours;
+        WHILE_STARTING
+    }
+
+    fn now_or_older(&self) -> Option<Timestamp> {
+        (self.now)().checked_sub(RECENT).ok()
+    }
+}
+
+/// What components say since then of gates that are set, and whether one of ours was among them, which
+/// is remembered.
+fn fatal(root: &Layout, layout: &Layout, since: Option<Timestamp>) -> (Vec<Finding>, bool) {
+    let mut findings = Vec::new();
+    let mut ours = false;
+    for component in [Component::KubeApiserver, Component::Kubelet] {
+        let Some((said, _)) = effect::refusal(layout, component, since) else {
+            continue;
+        };
+        let node = Node::read(root);
+        let mut files = node.files.clone();
+        if let Some(current) = &node.current {
+            files.push(ConfigFile::new(Place::DropIn, &node.own, current.clone()));
+        }
+        let mine = is_own(&node, component, &said);
+        // Whoever has removed it since has done what can be done.
+        let Some(at) = set_at(&files, component, &said.gate) else {
+            continue;
+        };
+        if let Some(mine) = mine {
+            let version = version_text(&node.resolved.target);
+            let why = format!("{component} says: {}", said.line);
+            ours |= refuse(layout, &version, &[mine], &why, &node.own).is_ok();
+        }
+        let code = Code::GateFatal;
+        findings.push(Finding {
+            code,
+            severity: code.severity(),
+            message: code.say(&[
+                ("component", component.as_str()),
+                ("gate", &said.gate),
+                ("error", &said.line),
+            ]),
+            at: vec![at],
+        });
+    }
+    (findings, ours)
+}
+
+fn is_own(node: &Node, component: Component, said: &Refusal) -> Option<Request> {
+    let text = node.current.as_deref()?;
+    read(&node.own, text, &node.settings.feature_gates)
+        .into_iter()
+        .find(|gate| gate.component == component && gate.gate == said.gate)
+}
+
+/// Where the gate is set last.
+fn set_at(files: &[ConfigFile], component: Component, gate: &str) -> Option<Location> {
+    let merged = merge(files);
+    let uses = merged.flag(component.argument(), "feature-gates");
+    uses.iter().rev().find_map(|item| {
+        syntax::pairs(&item.text, true)
+            .into_iter()
+            .flatten()
+            .any(|pair| pair.name == gate)
+            .then(|| item.at.clone())
+    })
+}
+
+/// Before a start: a gate of ours that kube-apiserver has refused since it was written is remembered,
+/// so that settling takes it out.
+pub(super) fn own_refusal(layout: &Layout) {
+    let Ok(Some(text)) = read_drop_in(layout) else {
+        return;
+    };
+    let own = layout.gates_drop_in().display().to_string();
+    let written = std::fs::metadata(layout.gates_drop_in())
+        .and_then(|found| found.modified())
+        .ok()
+        .and_then(|at| Timestamp::try_from(at).ok());
+    let Some((said, _)) = effect::refusal(layout, Component::KubeApiserver, written) else {
+        return;
+    };
+    let gates = read(&own, &text, &[]);
+    let mine = gates
+        .into_iter()
+        .find(|gate| gate.component == Component::KubeApiserver && gate.gate == said.gate);
+    let Some(mine) = mine else { return };
+    let settings = settings::load(layout).settings;
+    let resolved = resolve(&candidates_on_disk(layout, &settings.data_dir));
+    let version = version_text(&resolved.target);
+    let known: Option<Refused> = Memory::Refused.recall(layout).unwrap_or_default();
+    let told = known.is_some_and(|known| {
+        known.version == version && known.gates(&own).iter().any(|gate| gate.sets_as(&mine))
+    });
+    if !told {
+        let why = format!("kube-apiserver says: {}", said.line);
+        // What cannot be remembered is met again at the next start.
+        let _ = refuse(layout, &version, &[mine], &why, &own);
+    }
+}

@@ -1,0 +1,90 @@
+//! What runs before every start of RKE2, whoever asks for it and whether or not the daemon runs
+//! (`windrow gates settle`, in `rke2-.service.d/50-windrow-gates.conf`). It reads and writes local
+//! files and waits for nothing.
+//!
+//! It is also the last safety: gates that a trial put there and that nobody judges, because the daemon
+//! is gone, are put back after [`Starts::ALLOWED`] starts; and a gate of ours that a component has
+//! refused in its log is taken out.
+
+use std::fs;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::gates::{event, settle_for_start};
+use super::guard;
+use super::trial::refuse;
+use crate::act::{Memory, put_drop_in, read_drop_in};
+use crate::decide::Event;
+use crate::gates::trial::OnDisk;
+use crate::gates::{Component, Moment, Starts, Trial};
+use crate::layout::Layout;
+use crate::observe::effect;
+use crate::reasons::Code;
+use crate::settings;
+
+/// Does it. What is to be told.
+pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
+    // The first start of a boot takes up what is asked for; later ones are restarts of a server that
+    // worked, and only lose what would stop them.
+    let started = root.run_dir().join("rke2-started");
+    let moment = match started.exists() {
+        true => Moment::Running,
+        false => Moment::Stopped,
+    };
+    let mut events = Vec::new();
+    let settings = settings::load(root).settings;
+    let layout = root.clone().with_data_dir(&settings.data_dir);
+    match Memory::Trial.recall::<Trial>(&layout) {
+        Ok(Some(trial)) if trial.in_force() => {
+            let counted = count(&layout, &trial, settings.gates.patience, now);
+            events.extend(
+                counted
+                    .err()
+                    .map(|why| failed("count the starts of a trial", &why)),
+            );
+        }
+        Ok(_) => guard::own_refusal(&layout),
+        // Settling trusts nothing of a trial that cannot be read.
+        Err(why) => events.push(failed("read the trial of feature gates", &why)),
+    }
+    events.extend(settle_for_start(root, moment).events);
+    let marked = fs::create_dir_all(root.run_dir()).and_then(|()| fs::write(started, ""));
+    if let Err(error) = marked {
+        let what = format!("write to {}", root.run_dir().display());
+        events.push(failed(&what, &error.to_string()));
+    }
+    events
+}
+
+/// Counts a start with what a trial put there, and puts back what it saved when they are too many.
+fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> Result<(), String> {
+    let current = read_drop_in(layout).map_err(|error| error.to_string())?;
+    if trial.on_disk(current.as_deref()) != OnDisk::Asked {
+        return Ok(());
+    }
+    let known: Option<Starts> = Memory::Starts.recall(layout).unwrap_or_default();
+    let mut starts = known.unwrap_or_default();
+    if let Some(why) = starts.count(trial, patience, now) {
+        let why = effect::refusal(layout, Component::KubeApiserver, trial.written)
+            .map_or(why, |(said, _)| {
+                format!("kube-apiserver says: {}", said.line)
+            });
+        let own = layout.gates_drop_in().display().to_string();
+        // First what keeps it from being written again, last what the daemon goes by.
+        refuse(layout, &trial.version, &trial.novel(&own), &why, &own)?;
+        let saved = trial.saved.clone().unwrap_or_default();
+        put_drop_in(layout, saved.content.as_deref()).map_err(|error| error.to_string())?;
+        starts.restored = Some(why);
+    }
+    Memory::Starts
+        .keep(layout, &starts)
+        .map_err(|error| error.to_string())
+}
+
+fn failed(what: &str, error: &str) -> Event {
+    event(
+        Code::ActionFailed,
+        Code::ActionFailed.say(&[("what", what), ("error", error)]),
+    )
+}

@@ -1,0 +1,217 @@
+//! Is RKE2 up with the gates that it was given? Asked of the components themselves: what systemd says
+//! is only that it was started, and `/readyz` may be answered by the kube-apiserver of before.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::gates::trial::InEffect;
+use crate::gates::{Component, Observed, Request, list};
+use crate::layout::Layout;
+use crate::observe::effect;
+use crate::observe::systemd::Unit;
+
+/// So long the other components are waited for once kube-apiserver is as asked; they start after it.
+const OTHERS: Duration = Duration::from_secs(30);
+/// The clock of processes is coarser than systemd's by so much, in seconds.
+const COARSE: f64 = 2.0;
+
+/// What is judged.
+pub(super) struct Subject<'a> {
+    pub(super) layout: &'a Layout,
+    /// rke2-server, started after the drop-in was changed.
+    pub(super) unit: &'a Unit,
+    /// The gates that should be in effect.
+    pub(super) gates: Vec<Request>,
+    /// Does kube-apiserver get other arguments than before, so that its process must be a new one?
+    pub(super) restarts_apiserver: bool,
+    /// What a component has said since then counts.
+    pub(super) since: Option<Timestamp>,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Judgement {
+    pub(super) ready: bool,
+    pub(super) in_effect: InEffect,
+    /// Has a component said that it does not take its gates?
+    pub(super) refused: bool,
+    /// What is wrong, or waited for.
+    pub(super) why: Option<String>,
+    /// What cannot be seen.
+    pub(super) unverified: Vec<String>,
+}
+
+impl Judgement {
+    pub(super) fn not_yet(why: impl Into<String>) -> Self {
+        Self {
+            ready: false,
+            in_effect: InEffect::Unknown,
+            refused: false,
+            why: Some(why.into()),
+            unverified: Vec::new(),
+        }
+    }
+
+    fn otherwise(why: String) -> Self {
+        Self {
+            ready: true,
+            in_effect: InEffect::Otherwise,
+            ..Self::not_yet(why)
+        }
+    }
+}
+
+impl Subject<'_> {
+    /// Looks. `as_asked`: since when kube-apiserver is as asked and the others are not seen.
+    pub(super) async fn judge(&self, as_asked: Option<Instant>) -> Judgement {
+        let apiserver = self.apiserver().await;
+        if apiserver.in_effect != InEffect::AsAsked {
+            return self.with_refusal(apiserver);
+        }
+        let mut unverified = Vec::new();
+        for component in Component::ALL {
+            let gates = self.of(component);
+            if component == Component::KubeApiserver || gates.is_empty() {
+                continue;
+            }
+            if let Some((said, _)) = effect::refusal(self.layout, component, self.since) {
+                return Judgement::otherwise(format!("{component} says: {}", said.line));
+            }
+            match self.component(component, &gates).await {
+                Ok(()) => {}
+                Err(Unseen::Otherwise(why)) => return Judgement::otherwise(why),
+                Err(Unseen::Unknown(why)) => {
+                    unverified.push(format!("{} of {component}: {why}", list(&gates)));
+                }
+            }
+        }
+        let waits = !unverified.is_empty() && as_asked.is_none_or(|since| since.elapsed() < OTHERS);
+        Judgement {
+            in_effect: match waits {
+                true => InEffect::Unknown,
+                false => InEffect::AsAsked,
+            },
+            why: unverified.first().cloned(),
+            unverified,
+            ..apiserver
+        }
+    }
+
+    fn of(&self, component: Component) -> Vec<Request> {
+        let mut gates = self.gates.clone();
+        gates.retain(|gate| gate.component == component);
+        gates
+    }
+
+    fn with_refusal(&self, judgement: Judgement) -> Judgement {
+        if judgement.ready {
+            return judgement;
+        }
+        let said = [Component::KubeApiserver, Component::Kubelet]
+            .into_iter()
+            .find_map(|component| {
+                let (said, _) = effect::refusal(self.layout, component, self.since)?;
+                Some(format!("{component} says: {}", said.line))
+            });
+        match said {
+            Some(said) => Judgement {
+                refused: true,
+                ..Judgement::not_yet(said)
+            },
+            None => judgement,
+        }
+    }
+
+    async fn apiserver(&self) -> Judgement {
+        let component = Component::KubeApiserver;
+        let client = match effect::client(&self.layout.admin_kubeconfig(), component).await {
+            Ok(client) => client,
+            Err(why) => return Judgement::not_yet(why),
+        };
+        if let Err(why) = effect::ready(&client).await {
+            return Judgement::not_yet(format!("kube-apiserver is not ready: {why}"));
+        }
+        if !self.unit.is_active() {
+            return Judgement::not_yet(format!("rke2-server is {}", self.unit.active));
+        }
+        let observed = match effect::observed(&client).await {
+            Ok(observed) => observed,
+            Err(why) => {
+                return Judgement {
+                    ready: !self.restarts_apiserver,
+                    ..Judgement::not_yet(format!("kube-apiserver's metrics: {why}"))
+                };
+            }
+        };
+        if self.restarts_apiserver && !self.is_new(&observed) {
+            return Judgement::not_yet("the kube-apiserver of before still answers");
+        }
+        let differences = observed.differences(&self.of(component));
+        if differences.is_empty() {
+            return Judgement {
+                ready: true,
+                in_effect: InEffect::AsAsked,
+                refused: false,
+                why: None,
+                unverified: Vec::new(),
+            };
+        }
+        Judgement::otherwise(format!(
+            "not in effect: kube-apiserver says that {}{}",
+            differences.join(", "),
+            self.told(component)
+        ))
+    }
+
+    /// What the static pod was told of the gates, in words.
+    fn told(&self, component: Component) -> String {
+        let Some(arguments) = effect::pod(self.layout, component) else {
+            return String::new();
+        };
+        let missing: Vec<String> = self
+            .of(component)
+            .iter()
+            .filter(|gate| arguments.get(&gate.gate) != Some(&gate.value))
+            .map(|gate| format!("{}={}", gate.gate, gate.value))
+            .collect();
+        match missing.as_slice() {
+            [] => "; its static pod has the arguments".to_owned(),
+            missing => format!(
+                "; its static pod does not have {}: another file of RKE2's configuration wins",
+                missing.join(", ")
+            ),
+        }
+    }
+
+    async fn component(&self, component: Component, gates: &[Request]) -> Result<(), Unseen> {
+        let client = effect::client(&self.layout.admin_kubeconfig(), component)
+            .await
+            .map_err(Unseen::Unknown)?;
+        let observed = effect::observed(&client).await.map_err(Unseen::Unknown)?;
+        let differences = observed.differences(gates);
+        match (differences.is_empty(), self.is_new(&observed)) {
+            (true, _) => Ok(()),
+            (false, true) => Err(Unseen::Otherwise(format!(
+                "not in effect: {component} says that {}",
+                differences.join(", ")
+            ))),
+            (false, false) => Err(Unseen::Unknown(
+                "the process of before still runs".to_owned(),
+            )),
+        }
+    }
+
+    /// Was this process started after the unit was?
+    fn is_new(&self, observed: &Observed) -> bool {
+        let unit = Duration::from_micros(self.unit.started).as_secs_f64();
+        observed
+            .started
+            .is_some_and(|started| started + COARSE >= unit)
+    }
+}
+
+enum Unseen {
+    Otherwise(String),
+    Unknown(String),
+}

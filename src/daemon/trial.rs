@@ -1,0 +1,413 @@
+//! Drives a trial of feature gates: sees, asks [`next`] what to do, does it, and remembers where
+//! it stands before each step, so that a crash at any point is met by going on.
+//!
+//! What runs before each start of RKE2 (`windrow gates settle`) plays its part too: it lets the gates
+//! of a trial through, counts the starts, and puts back what was saved when nobody else does.
+
+mod asked;
+mod tell;
+mod turn;
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use self::tell::{say_step, tell};
+use super::gates::{Node, event};
+use super::judge::{Judgement, Subject};
+use crate::act::{GatesLease, Memory, put_drop_in, read_drop_in, units};
+use crate::gates::trial::{InEffect, OnDisk, Seen, State, Step, next};
+use crate::gates::{
+    Answer, Change, Component, KnownGood, Outcome, Refused, Request, Snapshot, Starts, Target,
+    Trial, TrialStatus, version_text,
+};
+use crate::layout::Layout;
+use crate::observe::effect;
+use crate::observe::systemd::{RKE2_SERVER, Systemd, Unit};
+use crate::reasons::Code;
+use crate::report::journal;
+use crate::settings;
+
+/// The pause between two looks at something that does not tell of its changes.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// The pause after a step that failed.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+/// The one who drives it.
+pub(super) struct Conductor {
+    root: Layout,
+    now: fn() -> Timestamp,
+    trial: Option<Trial>,
+    answers: Vec<Answer>,
+    lease: Option<GatesLease>,
+    leased: bool,
+    waits_for: Option<String>,
+    /// Since when kube-apiserver is as asked and other components are not seen.
+    as_asked: Option<Instant>,
+    /// What fails and was told.
+    told: Option<String>,
+}
+
+/// Paths and settings, read anew for every step.
+struct Site {
+    layout: Layout,
+    own: String,
+    patience: Duration,
+}
+
+impl Site {
+    fn read(root: &Layout) -> Self {
+        let settings = settings::load(root).settings;
+        let layout = root.clone().with_data_dir(&settings.data_dir);
+        Self {
+            own: layout.gates_drop_in().display().to_string(),
+            patience: settings.gates.patience,
+            layout,
+        }
+    }
+}
+
+impl Conductor {
+    pub(super) fn new(root: Layout, now: fn() -> Timestamp) -> Self {
+        let trial = Memory::Trial.recall(&root).unwrap_or_else(|why| {
+            // Nothing is trusted because of it: what was forced is taken out before the next start.
+            journal::tell(&event(
+                Code::ActionFailed,
+                Code::ActionFailed
+                    .say(&[("what", "read the trial of feature gates"), ("error", &why)]),
+            ));
+            None
+        });
+        Self {
+            root,
+            now,
+            trial,
+            answers: Vec::new(),
+            lease: None,
+            leased: false,
+            waits_for: None,
+            as_asked: None,
+            told: None,
+        }
+    }
+
+    /// What is told of it.
+    pub(super) fn status(&self) -> (Option<TrialStatus>, Vec<Answer>) {
+        let own = Site::read(&self.root).own;
+        let trial = self
+            .trial
+            .as_ref()
+            .map(|trial| TrialStatus::of(trial, &own, self.waits_for.clone()));
+        (trial, self.answers.clone())
+    }
+
+    /// The trial that is under way, or the last one.
+    pub(super) fn trial(&self) -> Option<&Trial> {
+        self.trial.as_ref()
+    }
+
+    fn keep(&mut self, trial: &Trial, node: &Node) -> Result<(), String> {
+        self.remember(&node.layout, trial)
+    }
+
+    /// To disk first: what is done next is done because of it.
+    fn remember(&mut self, layout: &Layout, trial: &Trial) -> Result<(), String> {
+        Memory::Trial
+            .keep(layout, trial)
+            .map_err(|error| format!("{}: {error}", Memory::Trial.path(layout).display()))?;
+        self.trial = Some(trial.clone());
+        Ok(())
+    }
+
+    /// One step. After which pause the next one is due; `None` when nothing is under way.
+    pub(super) async fn step(&mut self) -> Option<Duration> {
+        let trial = self.trial.clone()?;
+        let site = Site::read(&self.root);
+        let done = match trial.under_way() {
+            true => self.go_on(trial, &site).await,
+            false if trial.state != State::Idle => self.give_back(trial, &site).await,
+            false => return None,
+        };
+        match done {
+            Ok(pause) => {
+                self.told = None;
+                Some(pause)
+            }
+            Err(why) => {
+                if self.told.as_ref() != Some(&why) {
+                    let what = "go on with the trial of feature gates";
+                    journal::tell(&event(
+                        Code::ActionFailed,
+                        Code::ActionFailed.say(&[("what", what), ("error", &why)]),
+                    ));
+                    self.told = Some(why);
+                }
+                Some(TRY_AGAIN)
+            }
+        }
+    }
+
+    async fn go_on(&mut self, mut trial: Trial, site: &Site) -> Result<Duration, String> {
+        // In this order: a start that is seen has read what is seen of the drop-in, or older.
+        let current = read_drop_in(&site.layout).map_err(|error| error.to_string())?;
+        let on_disk = trial.on_disk(current.as_deref());
+        let unit = unit().await?;
+        if trial.baseline.is_none() && is_settled(trial.state, on_disk) {
+            trial.baseline = Some(unit.invocation.clone());
+            self.remember(&site.layout, &trial)?;
+        }
+        let restarted = trial
+            .baseline
+            .as_ref()
+            .is_some_and(|baseline| *baseline != unit.invocation && !unit.invocation.is_empty());
+        let judged = matches!(trial.state, State::Verifying | State::RollingBack) && restarted;
+        let judgement = match judged {
+            true => self.judge(&trial, &unit, site).await,
+            false => Judgement::not_yet("rke2-server starts"),
+        };
+        let overdue = trial.overdue(site.patience, (self.now)());
+        self.hold_lease(&trial, site, judgement.ready).await;
+        let seen = Seen {
+            wanted: trial.taken_back.is_none() && !overdue,
+            leased: self.leased,
+            saved: trial.saved.is_some(),
+            on_disk,
+            restarting: unit.job || unit.active == "deactivating",
+            restarted,
+            ready: judgement.ready,
+            in_effect: judgement.in_effect,
+            refused: judgement.refused,
+            overdue,
+        };
+        let (to, steps) = next(trial.state, &seen);
+        let from = trial.state;
+        if matches!(from, State::Idle | State::Leased) && to == State::Idle && !seen.wanted {
+            return self.never_tried(trial, site);
+        }
+        if to != from {
+            self.enter(&mut trial, to, &judgement, on_disk, site)
+                .await?;
+        }
+        if matches!(from, State::Verifying | State::RollingBack) {
+            self.waits_for = judgement.why.clone();
+        } else if from != State::Idle {
+            self.waits_for = None;
+        }
+        for step in steps {
+            self.take(step, &mut trial, current.clone(), site).await?;
+        }
+        Ok(match to == from {
+            true => LOOK_AGAIN,
+            false => Duration::ZERO,
+        })
+    }
+
+    /// What has to be on disk before the new state is.
+    async fn enter(
+        &mut self,
+        trial: &mut Trial,
+        to: State,
+        judgement: &Judgement,
+        on_disk: OnDisk,
+        site: &Site,
+    ) -> Result<(), String> {
+        let (layout, own) = (&site.layout, site.own.as_str());
+        match to {
+            State::Kept => self.keep_good(trial, site).await?,
+            State::RollingBack | State::RolledBack if trial.state != State::RollingBack => {
+                let starts: Option<Starts> = Memory::Starts.recall(layout).unwrap_or_default();
+                let restored = starts
+                    .filter(|starts| starts.request == trial.request)
+                    .and_then(|starts| starts.restored);
+                let why = trial
+                    .why
+                    .clone()
+                    .or(restored)
+                    .unwrap_or_else(|| why_not(trial, judgement, on_disk, site));
+                trial.why = Some(why.clone());
+                refuse(layout, &trial.version, &trial.novel(own), &why, own)?;
+            }
+            _ => {}
+        }
+        if to == State::Kept {
+            trial.unverified.clone_from(&judgement.unverified);
+        }
+        trial.state = to;
+        trial.since = (self.now)();
+        trial.outcome = match to {
+            State::Kept => Some(Outcome::Kept),
+            State::RolledBack => Some(Outcome::RolledBack),
+            _ => None,
+        };
+        self.remember(layout, trial)?;
+        tell(trial, own);
+        Ok(())
+    }
+
+    async fn keep_good(&mut self, trial: &Trial, site: &Site) -> Result<(), String> {
+        let (layout, own) = (&site.layout, site.own.as_str());
+        let saved = trial.saved.clone().unwrap_or_default();
+        let good = KnownGood {
+            version: version_that_runs(layout)
+                .await
+                .unwrap_or_else(|| trial.version.clone()),
+            at: (self.now)(),
+            content: trial.asked.content.clone(),
+            previous: (trial.change == Change::Apply).then_some(saved),
+        };
+        let told = |error: std::io::Error| error.to_string();
+        Memory::KnownGood.keep(layout, &good).map_err(told)?;
+        let known: Option<Refused> = Memory::Refused.recall(layout).unwrap_or_default();
+        match known.and_then(|known| known.without(&trial.gates(own, &[]), own)) {
+            Some(left) => Memory::Refused.keep(layout, &left),
+            None => Memory::Refused.forget(layout),
+        }
+        .map_err(told)?;
+        if trial.change == Change::Rollback {
+            let why = format!("{} rolled it back", trial.by);
+            refuse(layout, &good.version, &trial.going(own), &why, own)?;
+        }
+        Ok(())
+    }
+
+    fn never_tried(&mut self, mut trial: Trial, site: &Site) -> Result<Duration, String> {
+        let why = trial.why.clone().unwrap_or_else(|| {
+            let waited = match &self.waits_for {
+                Some(waited) => format!(": {waited}"),
+                None => String::new(),
+            };
+            format!(
+                "its turn in the cluster did not come within {} s{waited}",
+                site.patience.as_secs()
+            )
+        });
+        trial.why = Some(why);
+        trial.outcome = Some(Outcome::NotTried);
+        // Whether the lease is ours is found out when it is given back.
+        trial.state = State::Leased;
+        trial.since = (self.now)();
+        self.remember(&site.layout, &trial)?;
+        tell(&trial, &site.own);
+        Ok(Duration::ZERO)
+    }
+
+    async fn take(
+        &mut self,
+        step: Step,
+        trial: &mut Trial,
+        current: Option<String>,
+        site: &Site,
+    ) -> Result<(), String> {
+        match step {
+            Step::Save => {
+                trial.saved = Some(Snapshot { content: current });
+                self.remember(&site.layout, trial)
+            }
+            Step::Write => {
+                trial.written = Some((self.now)());
+                let content = trial.asked.content.clone();
+                self.write(trial, content, site)
+            }
+            Step::Restore => {
+                let content = trial.saved.clone().unwrap_or_default().content;
+                self.write(trial, content, site)
+            }
+            Step::Restart => units::restart(RKE2_SERVER).await,
+            // The lease is asked for before every step, and given back after the last one.
+            Step::TakeLease | Step::ReleaseLease => Ok(()),
+        }
+    }
+
+    fn write(
+        &mut self,
+        trial: &mut Trial,
+        content: Option<String>,
+        site: &Site,
+    ) -> Result<(), String> {
+        // Which start has read it is only known once it is there.
+        trial.baseline = None;
+        self.remember(&site.layout, trial)?;
+        put_drop_in(&site.layout, content.as_deref())
+            .map(|_| ())
+            .map_err(|error| format!("{}: {error}", site.own))
+    }
+
+    async fn judge(&mut self, trial: &Trial, unit: &Unit, site: &Site) -> Judgement {
+        let back = trial.state == State::RollingBack;
+        let subject = Subject {
+            layout: &site.layout,
+            unit,
+            gates: match back {
+                true => trial.gates_before(&site.own),
+                false => trial.gates(&site.own, &[]),
+            },
+            restarts_apiserver: trial.changes(Component::KubeApiserver, &site.own),
+            since: match back {
+                true => Some(trial.since),
+                false => trial.written,
+            },
+        };
+        let judgement = subject.judge(self.as_asked).await;
+        if judgement.in_effect == InEffect::Unknown && !judgement.unverified.is_empty() {
+            self.as_asked.get_or_insert_with(Instant::now);
+        }
+        judgement
+    }
+}
+
+/// Is the drop-in what this state is about, so that later starts have read it?
+fn is_settled(state: State, on_disk: OnDisk) -> bool {
+    match state {
+        State::Saved | State::Written => on_disk == OnDisk::Asked,
+        State::RollingBack => on_disk == OnDisk::Saved,
+        _ => false,
+    }
+}
+
+fn why_not(trial: &Trial, judgement: &Judgement, on_disk: OnDisk, site: &Site) -> String {
+    let said = trial.written.and_then(|written| {
+        let said = effect::refusal(&site.layout, Component::KubeApiserver, Some(written));
+        said.map(|(refusal, _)| format!("kube-apiserver says: {}", refusal.line))
+    });
+    match (said, on_disk, &judgement.why) {
+        (Some(said), ..) => said,
+        (None, OnDisk::Asked, Some(why)) if judgement.in_effect == InEffect::Otherwise => {
+            why.clone()
+        }
+        (None, OnDisk::Asked, why) => format!(
+            "rke2-server did not come up with it within {} s{}",
+            site.patience.as_secs(),
+            why.as_ref().map_or(String::new(), |why| format!(": {why}"))
+        ),
+        _ => format!("{} was changed by something else meanwhile", site.own),
+    }
+}
+
+/// Remembers gates that do not work on a version.
+pub(super) fn refuse(
+    layout: &Layout,
+    version: &str,
+    gates: &[Request],
+    why: &str,
+    own: &str,
+) -> Result<(), String> {
+    if gates.is_empty() {
+        return Ok(());
+    }
+    let known = Memory::Refused.recall(layout).unwrap_or_default();
+    Memory::Refused
+        .keep(layout, &Refused::and(known, version, gates, why, own))
+        .map_err(|error| error.to_string())
+}
+
+/// What kube-apiserver says that it is, as [`version_text`] writes it.
+async fn version_that_runs(layout: &Layout) -> Option<String> {
+    let client = effect::client(&layout.admin_kubeconfig(), Component::KubeApiserver).await;
+    let version = client.ok()?.apiserver_version().await.ok()?.git_version;
+    let version = version.parse().ok()?;
+    Some(version_text(&Target::Known(version)))
+}
+
+async fn unit() -> Result<Unit, String> {
+    Systemd::connect().await?.unit(RKE2_SERVER).await
+}

@@ -1,0 +1,198 @@
+//! What people, and a configuration that changed, ask of the conductor: to begin a trial, or to take one
+//! back.
+
+use super::super::gates::Node;
+use super::{Conductor, event, say_step, unit};
+use crate::act::Memory;
+use crate::gates::trial::State;
+use crate::gates::{
+    Answer, Change, KnownGood, Outcome, Snapshot, Trial, drop_in_trusting, version_text,
+};
+use crate::observe::requests::{Request, RequestAction};
+use crate::observe::systemd::RKE2_SERVER;
+use crate::reasons::Code;
+use crate::report::journal;
+use crate::rke2::config::merge;
+
+/// So many answers are kept for who asks.
+const ANSWERS: usize = 8;
+
+impl Conductor {
+    /// Takes a request up. `node` is what the drop-in depends on, read just now.
+    pub(in crate::daemon) async fn asked(&mut self, name: &str, request: &Request, node: &Node) {
+        let answer = match request.action {
+            RequestAction::GatesRollback => self.rollback(name, &request.by, node).await,
+            _ => self.apply(name, request, node).await,
+        };
+        if let Err((outcome, why)) = answer {
+            journal::tell(&event(
+                Code::GateTrialRefused,
+                Code::GateTrialRefused.say(&[("gates", "nothing new"), ("why", &why)]),
+            ));
+            self.answers.push(Answer {
+                request: name.to_owned(),
+                outcome,
+                why,
+            });
+            let more = self.answers.len().saturating_sub(ANSWERS);
+            self.answers.drain(..more);
+        }
+    }
+
+    /// Begins a trial of what the configuration asks for.
+    async fn apply(
+        &mut self,
+        name: &str,
+        request: &Request,
+        node: &Node,
+    ) -> Result<(), (Outcome, String)> {
+        let not_tried = |why: String| (Outcome::NotTried, why);
+        self.nothing_under_way()?;
+        let unit = unit().await.map_err(not_tried)?;
+        if unit.is_down() {
+            return Err(not_tried(format!(
+                "{RKE2_SERVER} does not run; what the configuration asks for is written before its next start"
+            )));
+        }
+        let requests = &node.settings.feature_gates;
+        let trusted = match (request.force, &node.past.proven) {
+            (true, _) => requests.clone(),
+            (false, Some(proven)) if version_text(&node.resolved.target) == proven.version => {
+                proven.gates.clone()
+            }
+            (false, _) => Vec::new(),
+        };
+        let asked = drop_in_trusting(
+            requests,
+            &node.resolved.target,
+            &merge(&node.files),
+            &trusted,
+        );
+        if asked.content == node.current {
+            let left: Vec<&str> = asked
+                .left_out
+                .iter()
+                .filter(|left| !left.not_meant)
+                .map(|left| left.why.as_str())
+                .collect();
+            return Err(match left.as_slice() {
+                [] => (
+                    Outcome::Unchanged,
+                    "what the configuration asks for is in the drop-in already".to_owned(),
+                ),
+                left => not_tried(left.join("; ")),
+            });
+        }
+        self.begin(name, Change::Apply, request, asked.content, node)
+    }
+
+    /// Takes back what is tried, or else what was kept last.
+    async fn rollback(
+        &mut self,
+        name: &str,
+        by: &str,
+        node: &Node,
+    ) -> Result<(), (Outcome, String)> {
+        let now = (self.now)();
+        if let Some(trial) = self.trial.as_mut().filter(|trial| trial.under_way()) {
+            trial.taken_back = Some(name.to_owned());
+            trial.why = Some(format!("taken back by {by}"));
+            if trial.in_force() {
+                trial.state = State::RollingBack;
+                trial.since = now;
+            }
+            let trial = trial.clone();
+            return self
+                .keep(&trial, node)
+                .map_err(|why| (Outcome::NotTried, why));
+        }
+        let known: Option<KnownGood> = Memory::KnownGood.recall(&node.layout).unwrap_or_default();
+        let before = match (known.and_then(|known| known.previous), &node.current) {
+            (Some(previous), _) => previous.content,
+            // What was written at a boot was never tried: without it there is nothing of ours.
+            (None, Some(_)) => None,
+            (None, None) => {
+                return Err((
+                    Outcome::Unchanged,
+                    "no feature gate of Windrow's is set".to_owned(),
+                ));
+            }
+        };
+        if before == node.current {
+            return Err((
+                Outcome::Unchanged,
+                "what was in force before the last change is in force".to_owned(),
+            ));
+        }
+        let request = Request {
+            action: RequestAction::GatesRollback,
+            file: String::new(),
+            force: false,
+            by: by.to_owned(),
+            at: now,
+            reason: String::new(),
+        };
+        self.begin(name, Change::Rollback, &request, before, node)
+    }
+
+    /// Begins a trial of a configuration that changed, where the settings say so.
+    pub(in crate::daemon) async fn changed(&mut self, node: &Node) {
+        let now = (self.now)();
+        let request = Request {
+            action: RequestAction::GatesApply,
+            file: String::new(),
+            force: false,
+            by: "the configuration (gates.onChange: try)".to_owned(),
+            at: now,
+            reason: String::new(),
+        };
+        // What cannot be tried now is pending, and said so.
+        let name = format!("changed-{}", now.as_nanosecond());
+        let _ = self.apply(&name, &request, node).await;
+    }
+
+    fn nothing_under_way(&self) -> Result<(), (Outcome, String)> {
+        match &self.trial {
+            Some(trial) if trial.under_way() => Err((
+                Outcome::NotTried,
+                format!("another trial is under way, asked for by {}", trial.by),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        name: &str,
+        change: Change,
+        request: &Request,
+        content: Option<String>,
+        node: &Node,
+    ) -> Result<(), (Outcome, String)> {
+        let trial = Trial {
+            request: name.to_owned(),
+            taken_back: None,
+            change,
+            by: request.by.clone(),
+            at: request.at,
+            forced: request.force,
+            version: version_text(&node.resolved.target),
+            asked: Snapshot { content },
+            saved: None,
+            state: State::Idle,
+            since: (self.now)(),
+            baseline: None,
+            written: None,
+            why: None,
+            unverified: Vec::new(),
+            outcome: None,
+        };
+        self.keep(&trial, node)
+            .map_err(|why| (Outcome::NotTried, why))?;
+        self.lease = None;
+        self.leased = false;
+        self.as_asked = None;
+        say_step(&trial, &node.own, "waits for its turn in the cluster");
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! What is told of a trial: in the journal step by step, and as a finding once it is over.
+
+use super::super::gates::event;
+use super::{Conductor, Site};
+use crate::decide::Event;
+use crate::gates::trial::State;
+use crate::gates::{Outcome, Trial, list};
+use crate::plan::Finding;
+use crate::reasons::Code;
+use crate::report::journal;
+
+impl Conductor {
+    /// How the last trial ended, where that is worth a finding.
+    pub(in crate::daemon) fn finding(&self) -> Option<Finding> {
+        let trial = self.trial.as_ref()?;
+        let own = Site::read(&self.root).own;
+        let finding = |code: Code, message: String| Finding {
+            code,
+            severity: code.severity(),
+            message,
+            at: Vec::new(),
+        };
+        match trial.outcome? {
+            Outcome::RolledBack => {
+                let event = ended(trial, &own)?;
+                Some(finding(event.code, event.message))
+            }
+            Outcome::Kept if !trial.unverified.is_empty() => {
+                let code = Code::GateUnverified;
+                let message = code.say(&[("why", &trial.unverified.join("; "))]);
+                Some(finding(code, message))
+            }
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn say_step(trial: &Trial, own: &str, step: &str) {
+    let gates = list(&trial.gates(own, &[]));
+    journal::tell(&event(
+        Code::GateTrial,
+        Code::GateTrial.say(&[("gates", &gates), ("step", step)]),
+    ));
+}
+
+/// Tells where a trial stands now.
+pub(super) fn tell(trial: &Trial, own: &str) {
+    let step = match trial.state {
+        State::Written => "written; rke2-server has to be restarted",
+        State::Restarting => "rke2-server restarts",
+        State::Verifying => "waits for kube-apiserver to be ready with it",
+        State::RollingBack => "does not work; what was in force before is put back",
+        _ => "",
+    };
+    match ended(trial, own) {
+        Some(event) => journal::tell(&event),
+        None if !step.is_empty() => say_step(trial, own, step),
+        None => {}
+    }
+}
+
+/// What is to be told of a trial that is over.
+fn ended(trial: &Trial, own: &str) -> Option<Event> {
+    let gates = list(&trial.gates(own, &[]));
+    let why = trial.why.as_deref().unwrap_or_default();
+    let code = match trial.outcome? {
+        Outcome::Kept => Code::GateTrialKept,
+        Outcome::RolledBack => Code::GateTrialRolledBack,
+        Outcome::NotTried | Outcome::Unchanged => Code::GateTrialRefused,
+    };
+    Some(event(code, code.say(&[("gates", &gates), ("why", why)])))
+}

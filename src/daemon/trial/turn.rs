@@ -1,0 +1,81 @@
+//! The conductor's turn in the cluster: the lease that lets one server at a time be tried.
+
+use std::time::Duration;
+
+use super::{Conductor, Site, TRY_AGAIN};
+use crate::act::{GatesLease, Holder};
+use crate::gates::trial::State;
+use crate::gates::{Change, Component, Trial};
+use crate::observe::effect;
+
+impl Conductor {
+    /// Takes or renews the cluster's lease. A rollback by hand goes on without it where nobody answers:
+    /// it is what a server that is down needs.
+    pub(super) async fn hold_lease(&mut self, trial: &Trial, site: &Site, ready: bool) {
+        let before = matches!(trial.state, State::Idle | State::Leased);
+        if !before && !ready {
+            return;
+        }
+        let taken = self.take_lease(site).await;
+        match taken {
+            Ok(Holder::Us) => {
+                self.leased = true;
+                self.waits_for = None;
+            }
+            Ok(Holder::Other(who)) => {
+                self.leased = false;
+                self.waits_for = Some(format!("{who} has the lease on changes of feature gates"));
+            }
+            Err(why) => {
+                self.leased = before && trial.change == Change::Rollback;
+                self.waits_for = Some(format!("the lease on changes of feature gates: {why}"));
+            }
+        }
+    }
+
+    async fn take_lease(&mut self, site: &Site) -> Result<Holder, String> {
+        let client =
+            effect::client(&site.layout.admin_kubeconfig(), Component::KubeApiserver).await?;
+        let lease = self.lease.get_or_insert_with(|| {
+            // As long as a trial that is rolled back may take: nobody can renew it meanwhile.
+            let longest = site.patience.saturating_mul(3);
+            GatesLease::new(host_name(), longest)
+        });
+        lease.take(&client, (self.now)()).await
+    }
+
+    /// It is over; what is left is to give the lease back.
+    pub(super) async fn give_back(
+        &mut self,
+        mut trial: Trial,
+        site: &Site,
+    ) -> Result<Duration, String> {
+        let client =
+            effect::client(&site.layout.admin_kubeconfig(), Component::KubeApiserver).await;
+        let released = match client {
+            Ok(client) => {
+                let lease = self
+                    .lease
+                    .get_or_insert_with(|| GatesLease::new(host_name(), site.patience));
+                lease.release(&client).await
+            }
+            Err(why) => Err(why),
+        };
+        let run_out = trial.overdue(site.patience.saturating_mul(3), (self.now)());
+        if released.is_err() && !run_out {
+            return Ok(TRY_AGAIN);
+        }
+        self.leased = false;
+        self.lease = None;
+        trial.state = State::Idle;
+        self.remember(&site.layout, &trial)?;
+        Ok(Duration::ZERO)
+    }
+}
+
+fn host_name() -> String {
+    nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok())
+        .unwrap_or_else(|| "windrow".to_owned())
+}

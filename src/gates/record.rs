@@ -1,0 +1,397 @@
+//! What is remembered of a trial: enough to go on after a crash at any point, and to tell how it ended.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::settle::read;
+use super::trial::{OnDisk, State};
+use super::{Component, Proven, Request, Target};
+
+/// What is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// What the configuration asks for.
+    Apply,
+    /// What was in force before the last change that was kept.
+    Rollback,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It works, and stays.
+    Kept,
+    /// It did not, or was taken back: what was in force before is in force again.
+    RolledBack,
+    /// Nothing was changed.
+    NotTried,
+    /// Nothing had to be changed.
+    Unchanged,
+}
+
+/// The drop-in at a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Its text; `None` when there was none.
+    pub content: Option<String>,
+}
+
+/// One trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trial {
+    /// Identifies who asked for it.
+    pub request: String,
+    /// The request that took it back while it was under way.
+    #[serde(default)]
+    pub taken_back: Option<String>,
+    /// What is tried.
+    pub change: Change,
+    /// Who asks.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// Is it tried although the check refuses it?
+    pub forced: bool,
+    /// The version, as [`version_text`] writes it.
+    pub version: String,
+    /// The drop-in that is tried.
+    pub asked: Snapshot,
+    /// The drop-in that was in force, once it is saved.
+    #[serde(default)]
+    pub saved: Option<Snapshot>,
+    /// Where it stands.
+    pub state: State,
+    /// Since when.
+    pub since: Timestamp,
+    /// The start of rke2-server that ran when the drop-in had last been changed; a later one has read
+    /// it. `None` from before a change until it is on the disk.
+    #[serde(default)]
+    pub baseline: Option<String>,
+    /// When the drop-in that is tried was (or was about to be) written: what a component has said
+    /// since then, it said of that.
+    #[serde(default)]
+    pub written: Option<Timestamp>,
+    /// Why it is rolled back, or was not tried.
+    #[serde(default)]
+    pub why: Option<String>,
+    /// What could not be verified, in words.
+    #[serde(default)]
+    pub unverified: Vec<String>,
+    /// How it ended.
+    #[serde(default)]
+    pub outcome: Option<Outcome>,
+}
+
+impl Trial {
+    /// Is it under way?
+    pub fn under_way(&self) -> bool {
+        self.outcome.is_none()
+    }
+
+    /// Is what is tried meant to be what RKE2 reads?
+    pub fn in_force(&self) -> bool {
+        self.under_way()
+            && matches!(
+                self.state,
+                State::Saved | State::Written | State::Restarting | State::Verifying
+            )
+    }
+
+    /// Is what was saved meant to be what RKE2 reads?
+    pub fn going_back(&self) -> bool {
+        self.under_way() && self.state == State::RollingBack
+    }
+
+    /// What a drop-in is to this trial. Before anything is saved, what lies there is what works.
+    pub fn on_disk(&self, current: Option<&str>) -> OnDisk {
+        if current == self.asked.content.as_deref() {
+            return OnDisk::Asked;
+        }
+        match &self.saved {
+            Some(saved) if current != saved.content.as_deref() => OnDisk::Other,
+            _ => OnDisk::Saved,
+        }
+    }
+
+    /// Has it stood there for longer than it may? A clock that was set back makes nothing overdue.
+    pub fn overdue(&self, patience: Duration, now: Timestamp) -> bool {
+        let stood = now.duration_since(self.since);
+        Duration::try_from(stood).is_ok_and(|stood| stood > patience)
+    }
+
+    /// The gates that are tried, as far as `own`, the drop-in's path, and the requests tell.
+    pub fn gates(&self, own: &str, requests: &[Request]) -> Vec<Request> {
+        read(
+            own,
+            self.asked.content.as_deref().unwrap_or_default(),
+            requests,
+        )
+    }
+
+    /// The gates that were in force, once they are saved.
+    pub fn gates_before(&self, own: &str) -> Vec<Request> {
+        let saved = self
+            .saved
+            .as_ref()
+            .and_then(|saved| saved.content.as_deref());
+        read(own, saved.unwrap_or_default(), &[])
+    }
+
+    /// What is trusted while it is under way.
+    pub fn trusted(&self, own: &str) -> Option<Proven> {
+        self.in_force().then(|| Proven {
+            version: self.version.clone(),
+            gates: self.gates(own, &[]),
+        })
+    }
+
+    /// The gates that are new with it: those that a rollback shows not to work.
+    pub fn novel(&self, own: &str) -> Vec<Request> {
+        only_in(self.gates(own, &[]), &self.gates_before(own))
+    }
+
+    /// The gates that go with it.
+    pub fn going(&self, own: &str) -> Vec<Request> {
+        only_in(self.gates_before(own), &self.gates(own, &[]))
+    }
+
+    /// Does it change what a component is told?
+    pub fn changes(&self, component: Component, own: &str) -> bool {
+        let (novel, going) = (self.novel(own), self.going(own));
+        novel
+            .iter()
+            .chain(&going)
+            .any(|gate| gate.component == component)
+    }
+}
+
+fn only_in(mut these: Vec<Request>, those: &[Request]) -> Vec<Request> {
+    these.retain(|gate| !those.iter().any(|known| known.sets_as(gate)));
+    these
+}
+
+/// How often RKE2 was started with what is tried. Written by what runs before each of its starts, so
+/// that a trial ends also when nobody judges it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Starts {
+    /// [`Trial::request`]
+    pub request: String,
+    /// So often.
+    pub count: u32,
+    /// Why what was saved was put back before the last start.
+    #[serde(default)]
+    pub restored: Option<String>,
+}
+
+impl Starts {
+    /// A start that is about to read what is tried and is not the first one: the ones before failed,
+    /// or the machine was started anew. So many are let through.
+    pub const ALLOWED: u32 = 2;
+
+    /// Counts one more start. Why it must not be made with what is tried, if so.
+    pub fn count(&mut self, trial: &Trial, patience: Duration, now: Timestamp) -> Option<String> {
+        if self.request != trial.request {
+            *self = Self {
+                request: trial.request.clone(),
+                ..Self::default()
+            };
+        }
+        self.count += 1;
+        if self.count > Self::ALLOWED {
+            return Some(format!(
+                "rke2-server was started {} times with it and did not come up",
+                self.count - 1
+            ));
+        }
+        // RKE2 itself gives up after a quarter of an hour without kube-apiserver and starts anew.
+        (self.count > 1 && trial.overdue(patience, now))
+            .then(|| "rke2-server did not come up with it and starts anew".to_owned())
+    }
+}
+
+/// The gates that were tried and did not work, as they are remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// The version, as [`version_text`] writes it.
+    pub version: String,
+    /// The gates, as the text of a drop-in.
+    pub content: Option<String>,
+    /// Why, in a line.
+    pub why: String,
+}
+
+impl Refused {
+    /// Remembers more gates of a version; those of another version are forgotten.
+    #[must_use]
+    pub fn and(
+        known: Option<Refused>,
+        version: &str,
+        gates: &[Request],
+        why: &str,
+        own: &str,
+    ) -> Self {
+        let mut all = known
+            .filter(|known| known.version == version)
+            .map(|known| read(own, known.content.as_deref().unwrap_or_default(), &[]))
+            .unwrap_or_default();
+        all.retain(|known| !gates.iter().any(|gate| gate.sets_as(known)));
+        all.extend(gates.iter().cloned());
+        Self {
+            version: version.to_owned(),
+            content: super::dropin::text(&all),
+            why: why.to_owned(),
+        }
+    }
+
+    /// Forgets gates that were seen to work; `None` when nothing is left.
+    pub fn without(self, gates: &[Request], own: &str) -> Option<Self> {
+        let mut left = self.gates(own);
+        left.retain(|known| !gates.iter().any(|gate| gate.sets_as(known)));
+        let content = super::dropin::text(&left)?;
+        Some(Self {
+            content: Some(content),
+            ..self
+        })
+    }
+
+    /// The gates.
+    pub fn gates(&self, own: &str) -> Vec<Request> {
+        read(own, self.content.as_deref().unwrap_or_default(), &[])
+    }
+}
+
+/// The version that will start, as it is remembered.
+pub fn version_text(target: &Target) -> String {
+    match target {
+        Target::Known(version) => version.to_string(),
+        Target::OneOf(versions) => {
+            let texts: Vec<String> = versions.iter().map(ToString::to_string).collect();
+            texts.join(" or ")
+        }
+        Target::Unknown => "a version that is not known".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = "own.yaml";
+    const PATIENCE: Duration = Duration::from_secs(600);
+
+    fn snapshot(gates: &str) -> Snapshot {
+        Snapshot {
+            content: Some(format!(
+                "kube-apiserver-arg+:\n- \"feature-gates+={gates}\"\n"
+            )),
+        }
+    }
+
+    fn trial(state: State) -> Trial {
+        Trial {
+            request: "1".to_owned(),
+            taken_back: None,
+            change: Change::Apply,
+            by: "ann".to_owned(),
+            at: Timestamp::UNIX_EPOCH,
+            forced: false,
+            version: "1.36.3".to_owned(),
+            asked: snapshot("A=true,B=true"),
+            saved: Some(snapshot("A=true")),
+            state,
+            since: Timestamp::UNIX_EPOCH,
+            baseline: None,
+            written: None,
+            why: None,
+            unverified: Vec::new(),
+            outcome: None,
+        }
+    }
+
+    fn after(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    #[test]
+    fn a_trial_knows_what_lies_there_and_what_is_new_with_it() {
+        let trial = trial(State::Verifying);
+        let text = |snapshot: &Snapshot| snapshot.content.clone();
+        assert_eq!(trial.on_disk(text(&trial.asked).as_deref()), OnDisk::Asked);
+        let saved = trial.saved.clone().unwrap();
+        assert_eq!(trial.on_disk(text(&saved).as_deref()), OnDisk::Saved);
+        assert_eq!(trial.on_disk(None), OnDisk::Other);
+        let novel: Vec<String> = trial.novel(OWN).into_iter().map(|gate| gate.gate).collect();
+        assert_eq!(novel, ["B"]);
+        assert!(trial.going(OWN).is_empty());
+        assert!(trial.changes(Component::KubeApiserver, OWN));
+        assert!(!trial.changes(Component::Kubelet, OWN));
+        assert_eq!(trial.trusted(OWN).unwrap().gates.len(), 2);
+        assert_eq!(
+            Trial {
+                state: State::RollingBack,
+                ..trial
+            }
+            .trusted(OWN),
+            None
+        );
+    }
+
+    #[test]
+    fn a_trial_that_nobody_judges_ends_before_the_third_start_or_the_second_when_time_is_up() {
+        let trial = trial(State::Restarting);
+        let mut starts = Starts::default();
+        assert_eq!(starts.count(&trial, PATIENCE, after(1)), None);
+        assert_eq!(starts.count(&trial, PATIENCE, after(2)), None);
+        assert!(starts.count(&trial, PATIENCE, after(3)).is_some());
+        let mut starts = Starts::default();
+        assert_eq!(
+            starts.count(&trial, PATIENCE, after(9000)),
+            None,
+            "the first is its own"
+        );
+        assert!(starts.count(&trial, PATIENCE, after(9001)).is_some());
+        let other = Trial {
+            request: "2".to_owned(),
+            ..trial
+        };
+        assert_eq!(
+            starts.count(&other, PATIENCE, after(1)),
+            None,
+            "counted anew"
+        );
+    }
+
+    #[test]
+    fn what_was_refused_adds_up_within_a_version_and_is_forgotten_when_it_works() {
+        let gates = trial(State::Idle).gates(OWN, &[]);
+        let one = Refused::and(None, "1.36.3", &gates[..1], "why", OWN);
+        let two = Refused::and(Some(one.clone()), "1.36.3", &gates[1..], "why", OWN);
+        assert_eq!(two.gates(OWN).len(), 2);
+        let other = Refused::and(Some(two.clone()), "1.36.4", &gates[1..], "why", OWN);
+        assert_eq!(other.gates(OWN).len(), 1);
+        assert_eq!(
+            two.clone()
+                .without(&gates[..1], OWN)
+                .unwrap()
+                .gates(OWN)
+                .len(),
+            1
+        );
+        assert_eq!(two.without(&gates, OWN), None);
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let trial = trial(State::RollingBack);
+        let text = serde_json::to_string(&trial).unwrap();
+        assert!(text.contains("\"rolling-back\""), "{text}");
+        assert_eq!(serde_json::from_str::<Trial>(&text).unwrap(), trial);
+    }
+}

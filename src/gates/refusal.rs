@@ -1,0 +1,146 @@
+//! A component's own words when it does not start because of a feature gate, found in its log.
+//!
+//! The texts are those of `component-base/featuregate` (Kubernetes 1.28 to 1.36); the wrappers around
+//! them differ by minor and component, so only the texts are looked for.
+
+use jiff::Timestamp;
+
+/// No line is shown longer, in characters.
+const LONGEST: usize = 400;
+
+/// What a component said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The gate it names.
+    pub gate: String,
+    /// Its line, without what the container runtime puts before it.
+    pub line: String,
+}
+
+/// What stands before the name of the gate.
+const BEFORE: [&str; 4] = [
+    "unrecognized feature gate: ",
+    "cannot set feature gate ",
+    "missing bool value for ",
+    "invalid value of ",
+];
+/// What stands after it.
+const AFTER: &str = " is enabled, but depends on features that are disabled";
+
+/// The last refusal in a log, as far as it was written at `since` or later. Lines without a time of
+/// the container runtime have none to go by and count.
+pub fn last(log: &str, since: Option<Timestamp>) -> Option<Refusal> {
+    log.lines().rev().find_map(|line| {
+        let (at, text) = runtime(line);
+        match (at, since) {
+            (Some(at), Some(since)) if at < since => None,
+            _ => refusal(text),
+        }
+    })
+}
+
+/// What the container runtime puts before each line: `<RFC 3339> <stream> <F|P> `.
+fn runtime(line: &str) -> (Option<Timestamp>, &str) {
+    let mut parts = line.splitn(4, ' ');
+    let (Some(at), Some("stdout" | "stderr"), Some("F" | "P"), Some(text)) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return (None, line);
+    };
+    match at.parse() {
+        Ok(at) => (Some(at), text),
+        Err(_) => (None, line),
+    }
+}
+
+fn refusal(text: &str) -> Option<Refusal> {
+    // It goes on with this one: a warning, or something else that failed.
+    let fatal = text.contains("command failed")
+        || text.contains("Error: ")
+        || text.contains("failed to set feature gates")
+        || text.contains("panic: ");
+    if !fatal {
+        return None;
+    }
+    let name = BEFORE
+        .iter()
+        .find_map(|before| text.split_once(before))
+        .map(|(_, rest)| leading(rest))
+        .or_else(|| text.split_once(AFTER).map(|(before, _)| trailing(before)))?;
+    (!name.is_empty()).then(|| Refusal {
+        gate: name.to_owned(),
+        line: text.chars().take(LONGEST).collect(),
+    })
+}
+
+fn is_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
+}
+
+fn leading(text: &str) -> &str {
+    // Where prefixes are split, the name may stand behind one.
+    let text = text.strip_prefix("kube:").unwrap_or(text);
+    &text[..text.find(|ch| !is_name(ch)).unwrap_or(text.len())]
+}
+
+fn trailing(text: &str) -> &str {
+    let start = text.rfind(|ch| !is_name(ch)).map_or(0, |at| at + 1);
+    text.get(start..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(line: &str) -> Option<String> {
+        last(line, None).map(|refusal| refusal.gate)
+    }
+
+    #[test]
+    fn the_gate_is_found_in_the_words_of_every_minor() {
+        for (line, name) in [
+            (
+                "E1121 20:00:00.1 1 run.go:72] \"command failed\" err=\"unrecognized feature gate: NotAGate\"",
+                Some("NotAGate"),
+            ),
+            (
+                "E1121 20:00:00.1 1 run.go:72] \"command failed\" err=\"cannot set feature gate AuthorizeNodeWithSelectors to false, feature is locked to true\"",
+                Some("AuthorizeNodeWithSelectors"),
+            ),
+            (
+                "Error: invalid argument \"X=true\" for \"--feature-gates\" flag: unrecognized feature gate: X",
+                Some("X"),
+            ),
+            (
+                "E1 1 run.go:72] \"command failed\" err=\"GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]\"",
+                Some("GangScheduling"),
+            ),
+            (
+                "\"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: kube:ImageVolume\"",
+                Some("ImageVolume"),
+            ),
+            (
+                "W1121 feature_gate.go:354] Setting GA feature gate X=true. It will be removed in a future release.",
+                None,
+            ),
+            (
+                "E1 \"command failed\" err=\"context deadline exceeded\"",
+                None,
+            ),
+        ] {
+            assert_eq!(gate(line).as_deref(), name, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_start_said_does_not_count() {
+        let log = "2026-11-21T20:00:00.5Z stderr F Error: unrecognized feature gate: Old\n\
+                   2026-11-21T20:01:00.5Z stderr F Error: unrecognized feature gate: New\n\
+                   2026-11-21T20:01:01.5Z stderr F I1121 something else\n";
+        let since = |text: &str| Some(text.parse::<Timestamp>().unwrap());
+        let said = last(log, since("2026-11-21T20:00:30Z")).unwrap();
+        assert_eq!(said.gate, "New");
+        assert_eq!(said.line, "Error: unrecognized feature gate: New");
+        assert_eq!(last(log, since("2026-11-21T20:02:00Z")), None);
+    }
+}

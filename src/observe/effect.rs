@@ -1,0 +1,202 @@
+//! Which feature gates are in effect: what the components on this node say themselves, and what their
+//! logs say when they do not start.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use crate::files::read_text;
+use crate::gates::{Component, Observed, Refusal, last_refusal, metrics, pod_arguments};
+use crate::layout::Layout;
+
+/// An answer takes no longer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Of each log the end is read; a refusal comes within the first lines of a start.
+const TAIL: u64 = 256 << 10;
+/// So many of the newest logs are read: the container's last two starts, and those of the pod before.
+const LOGS: usize = 4;
+
+/// A component's own HTTPS port on the loopback interface; `None` when it is reached as the
+/// kubeconfig says.
+fn port(component: Component) -> Option<u16> {
+    match component {
+        Component::KubeApiserver => None,
+        Component::KubeControllerManager => Some(10257),
+        Component::KubeScheduler => Some(10259),
+        Component::Kubelet => Some(10250),
+        Component::KubeProxy => None,
+    }
+}
+
+/// A client with the credential of a kubeconfig, read now: RKE2 writes it anew at every start.
+///
+/// # Errors
+///
+/// In a line, when there is none that can be used.
+pub async fn client(kubeconfig: &Path, component: Component) -> Result<Client, String> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", kubeconfig.display());
+    let found = Kubeconfig::read_from(kubeconfig).map_err(|error| told(&error))?;
+    let mut config = Config::from_custom_kubeconfig(found, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| told(&error))?;
+    config.default_retry = false;
+    config.connect_timeout = Some(Duration::from_secs(5));
+    if let Some(port) = port(component) {
+        config.cluster_url = format!("https://127.0.0.1:{port}")
+            .parse()
+            .map_err(|error| told(&error))?;
+        // These certificates name the node and come from elsewhere than kube-apiserver's; a client
+        // certificate gives nothing away.
+        config.accept_invalid_certs = true;
+    }
+    Client::try_from(config).map_err(|error| told(&error))
+}
+
+/// Does kube-apiserver say that it is ready?
+///
+/// # Errors
+///
+/// In a line, what it says instead, or why it says nothing.
+pub async fn ready(client: &Client) -> Result<(), String> {
+    get(client, "/readyz").await.map(|_| ())
+}
+
+/// What a component says of its gates.
+///
+/// # Errors
+///
+/// In a line, when it refuses or does not answer.
+pub async fn observed(client: &Client) -> Result<Observed, String> {
+    get(client, "/metrics").await.map(|text| metrics(&text))
+}
+
+async fn get(client: &Client, path: &str) -> Result<String, String> {
+    let request = http::Request::get(path)
+        .body(Vec::new())
+        .map_err(|error| error.to_string())?;
+    match tokio::time::timeout(ANSWER, client.request_text(request)).await {
+        Ok(Ok(text)) => Ok(text),
+        Ok(Err(kube::Error::Api(status))) => Err(format!("{} {}", status.code, status.reason)),
+        Ok(Err(error)) => Err(innermost(&error)),
+        Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs())),
+    }
+}
+
+/// The innermost cause says it best; the outer ones repeat the address.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(cause) = error.source() {
+        error = cause;
+    }
+    error.to_string()
+}
+
+/// The gates that a component's static pod was told; `None` when there is no such manifest.
+pub fn pod(layout: &Layout, component: Component) -> Option<BTreeMap<String, bool>> {
+    let path = layout
+        .data_dir()
+        .join("agent/pod-manifests")
+        .join(format!("{component}.yaml"));
+    pod_arguments(component, &read_text(&path).ok()?)
+}
+
+/// What a component last said when it did not start because of its gates, at `since` or later, and in
+/// which file.
+pub fn refusal(
+    layout: &Layout,
+    component: Component,
+    since: Option<Timestamp>,
+) -> Option<(Refusal, PathBuf)> {
+    logs(layout, component).into_iter().find_map(|path| {
+        let said = last_refusal(&tail(&path)?, since)?;
+        Some((said, path))
+    })
+}
+
+/// A component's logs, the newest first.
+fn logs(layout: &Layout, component: Component) -> Vec<PathBuf> {
+    if component == Component::Kubelet {
+        return vec![layout.data_dir().join("agent/logs/kubelet.log")];
+    }
+    let mut found = Vec::new();
+    let of = format!("kube-system_{component}-");
+    for pod in entries(&layout.path("/var/log/pods")) {
+        let ours = pod
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with(&of));
+        if !ours {
+            continue;
+        }
+        for log in entries(&pod.join(component.as_str())) {
+            let is_log = log.extension().is_some_and(|extension| extension == "log");
+            if let (true, Ok(Ok(written))) =
+                (is_log, fs::metadata(&log).map(|found| found.modified()))
+            {
+                found.push((written, log));
+            }
+        }
+    }
+    found.sort();
+    let newest = found.into_iter().rev().take(LOGS);
+    newest.map(|(_, log)| log).collect()
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    fs::read_dir(directory).map_or_else(
+        |_| Vec::new(),
+        |entries| entries.flatten().map(|entry| entry.path()).collect(),
+    )
+}
+
+fn tail(path: &Path) -> Option<String> {
+    let mut file = fs::File::open(path).ok()?;
+    let length = file.metadata().ok().filter(|found| found.is_file())?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))
+        .ok()?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_log_of_the_component_that_says_why_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let pods = root.path().join("var/log/pods");
+        let write = |path: &str, text: &str| {
+            let path = pods.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let said = |gate: &str| {
+            format!("2026-11-21T20:00:00Z stderr F Error: unrecognized feature gate: {gate}\n")
+        };
+        let component = Component::KubeApiserver;
+        assert_eq!(refusal(&layout, component, None), None);
+        write("kube-system_etcd-n1_1/etcd/0.log", &said("NotOurs"));
+        write(
+            "kube-system_kube-apiserver-n1_1/kube-apiserver/0.log",
+            &said("One"),
+        );
+        write(
+            "kube-system_kube-apiserver-n1_1/kube-apiserver/0.log.gz",
+            &said("Two"),
+        );
+        let (found, path) = refusal(&layout, component, None).unwrap();
+        assert_eq!(found.gate, "One");
+        assert!(path.ends_with("kube-apiserver/0.log"));
+        let later = "2026-11-21T20:00:01Z".parse().ok();
+        assert_eq!(refusal(&layout, component, later), None);
+    }
+}

@@ -1,0 +1,96 @@
+//! The installed kubelet as an oracle: it knows exactly the gates of its version, and those are the gates of all
+//! components of that version.
+//!
+//! `kubelet --feature-gates=LIST --config=/nonexistent` reads the list first and then fails for want of
+//! the file, within a tenth of a second and without touching anything (seen with 1.31 to 1.36).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::gates::{Refusal, Version, last_refusal};
+use crate::layout::Layout;
+
+/// It takes a tenth of a second; a machine that is busy takes longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// No such file, on no machine.
+const NOWHERE: &str = "/nonexistent";
+/// What it says when it has taken the gates.
+const TAKEN: &str = "failed to load kubelet config file";
+
+/// A kubelet that can be asked.
+#[derive(Debug)]
+pub struct Kubelet {
+    program: PathBuf,
+    /// Its version.
+    pub version: Version,
+}
+
+impl Kubelet {
+    /// The one that RKE2 has unpacked; `None` before its first start, or when it does not tell its version.
+    pub async fn find(layout: &Layout) -> Option<Self> {
+        let program = layout.data_dir().join("bin/kubelet");
+        let said = run(&program, &["--version"]).await.ok()?;
+        let version = said.split_whitespace().find_map(|word| word.parse().ok())?;
+        Some(Self { program, version })
+    }
+
+    /// Asks it for a list of gates. It names the first that it refuses.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when its answer is none: then nothing is known.
+    pub async fn refuses(&self, gates: &[(String, bool)]) -> Result<Option<Refusal>, String> {
+        let list: Vec<String> = gates
+            .iter()
+            .map(|(gate, value)| format!("{gate}={value}"))
+            .collect();
+        let list = format!("--feature-gates={}", list.join(","));
+        let said = run(&self.program, &[&list, &format!("--config={NOWHERE}")]).await?;
+        if let Some(refusal) = last_refusal(&said, None) {
+            return Ok(Some(refusal));
+        }
+        match said.contains(TAKEN) {
+            true => Ok(None),
+            false => Err("it says something else".to_owned()),
+        }
+    }
+
+    /// Every gate that it refuses. They are asked for together first, as it takes them all or none.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when an answer is none.
+    pub async fn all_refused(&self, gates: &[(String, bool)]) -> Result<Vec<Refusal>, String> {
+        let mut left = gates.to_vec();
+        let mut refused = Vec::new();
+        while let Some(refusal) = self.refuses(&left).await? {
+            let before = left.len();
+            left.retain(|(gate, _)| *gate != refusal.gate);
+            if left.len() == before {
+                return Err(refusal.line);
+            }
+            refused.push(refusal);
+        }
+        Ok(refused)
+    }
+}
+
+async fn run(program: &Path, arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdin(std::process::Stdio::null())
+        .kill_on_drop(true);
+    let told = |why: &dyn std::fmt::Display| format!("{}: {why}", program.display());
+    match tokio::time::timeout(PATIENCE, command.output()).await {
+        Ok(Ok(output)) => Ok(format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )),
+        Ok(Err(error)) => Err(told(&error)),
+        Err(_) => Err(told(&format!("no answer within {} s", PATIENCE.as_secs()))),
+    }
+}

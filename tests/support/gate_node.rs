@@ -1,0 +1,116 @@
+//! A machine whose rke2-server.service runs a real kube-apiserver with the arguments that RKE2's configuration files ask for
+//! (`tests/cluster/node/rke2-standin`), and what tests of feature gates ask of it.
+
+// Each test file takes what it needs of it.
+#![allow(dead_code)]
+
+use crate::assets::{self, Minor};
+use crate::machine::{Builder, Machine, say, skipped};
+use serde_json::Value;
+
+pub(crate) const DROP_IN: &str = "/etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml";
+pub(crate) const RKE2: &str = "/usr/local/bin/rke2";
+pub(crate) const WISHES: &str = "/etc/windrow/conf.d/gates.yaml";
+pub(crate) const SERVER: &str = "rke2-server.service";
+
+/// An `rke2` of a version: it starts the stand-in with that minor's kube-apiserver, and holds its version as RKE2's binary
+/// does.
+pub(crate) fn rke2(minor: Minor) -> String {
+    let version = match minor {
+        Minor::V1_33 => "v1.33.13+rke2r1",
+        Minor::V1_36 => "v1.36.3+rke2r1",
+    };
+    format!(
+        "#!/bin/sh\n# {version}\nexec /usr/local/bin/rke2-standin --binaries=/opt/k8s-{}\n",
+        minor.text()
+    )
+}
+
+/// A node with an `rke2` of this minor; `None` when its parts are not here. Both minors' kube-apiservers are there.
+pub(crate) fn node(minor: Minor) -> Option<Builder> {
+    if skipped() {
+        return None;
+    }
+    let found = [
+        assets::find(Minor::V1_36, "rke2-standin"),
+        assets::find(Minor::V1_36, "kube-apiserver"),
+        assets::find(Minor::V1_33, "kube-apiserver"),
+    ];
+    let [Ok(standin), Ok(new), Ok(old)] = found else {
+        let why = found.into_iter().find_map(Result::err).unwrap_or_default();
+        assert!(
+            std::env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
+            "WINDROW_REQUIRE_CLUSTER is set, and {why}"
+        );
+        say(&format!("skipped: {why}"));
+        return None;
+    };
+    let node = Builder::node()
+        .bind(standin, "/usr/local/bin/rke2-standin")
+        .bind(new, "/opt/k8s-1.36/kube-apiserver")
+        .bind(old, "/opt/k8s-1.33/kube-apiserver")
+        .script(RKE2, &rke2(minor))
+        // The stand-in does not hear a stop that comes while it waits for its definitions.
+        .drop_in(SERVER, "[Service]\nRestartSec=500ms\nTimeoutStopSec=3s\n");
+    Some(node)
+}
+
+pub(crate) fn wishes(gates: &str) -> String {
+    format!("featureGates:\n  kubeApiserver:\n{gates}")
+}
+
+pub(crate) fn status(machine: &Machine) -> Value {
+    let text = machine.read("/run/windrow/status.json");
+    text.and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default()
+}
+
+/// The status document's findings of this code.
+pub(crate) fn findings(machine: &Machine, code: &str) -> Vec<String> {
+    let status = status(machine);
+    let findings = status["findings"].as_array().cloned().unwrap_or_default();
+    findings
+        .iter()
+        .filter(|finding| finding["code"] == code)
+        .map(|finding| finding["message"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// What kube-apiserver answers to the admin; `None` while it does not.
+pub(crate) fn get(machine: &Machine, path: &str) -> Option<String> {
+    // The machine has no curl; cloud-init brought Python and its YAML.
+    const GET: &str = "
+import base64, http.client, ssl, sys, tempfile, yaml
+config = yaml.safe_load(open('/etc/rancher/rke2/rke2.yaml'))
+cluster, user = config['clusters'][0]['cluster'], config['users'][0]['user']
+def place(text):
+    file = tempfile.NamedTemporaryFile(delete=False)
+    file.write(base64.b64decode(text))
+    file.close()
+    return file.name
+context = ssl.create_default_context(cadata=base64.b64decode(cluster['certificate-authority-data']).decode())
+context.load_cert_chain(place(user['client-certificate-data']), place(user['client-key-data']))
+connection = http.client.HTTPSConnection(cluster['server'].split('//')[1], context=context)
+connection.request('GET', sys.argv[1])
+answer = connection.getresponse()
+if answer.status != 200: sys.exit(1)
+print(answer.read().decode())
+";
+    let output = machine.run(&["python3", "-c", GET, path]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then_some(text)
+}
+
+/// What kube-apiserver says of a gate; `None` while it does not answer.
+pub(crate) fn in_effect(machine: &Machine, gate: &str) -> Option<bool> {
+    let line = format!("kubernetes_feature_enabled{{name=\"{gate}\",");
+    let metrics = get(machine, "/metrics")?;
+    let value = metrics.lines().find(|text| text.starts_with(&line))?;
+    Some(value.ends_with('1'))
+}
+
+pub(crate) fn wait_in_effect(machine: &Machine, gate: &str, value: bool) {
+    machine.wait_until(format!("{gate} is {value}"), |machine| {
+        in_effect(machine, gate) == Some(value)
+    });
+}
