@@ -169,3 +169,58 @@ fn a_wrong_request_in_windrows_configuration_is_refused_with_its_line() {
     assert_eq!(code(&output), 78);
     assert!(text(&output).contains("w.yaml:3"), "{}", text(&output));
 }
+
+/// A kubelet as RKE2 unpacks it, which answers as the real ones of 1.31 to 1.36 were seen to.
+fn kubelet(root: &Path, version: &str, refuses: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    write(
+        root,
+        "var/lib/rancher/rke2/bin/kubelet",
+        &format!(
+            "#!/bin/sh\n\
+             [ \"$1\" = --version ] && echo 'Kubernetes {version}' && exit 0\n\
+             [ \"$2\" = --config=/nonexistent ] || exit 3\n\
+             case ,${{1#--feature-gates=}}, in\n\
+             *,{refuses}=*) echo 'E1121 20:00:00.1 1 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: {refuses}\"' >&2 ;;\n\
+             *) echo 'E1121 20:00:00.1 1 run.go:72] \"command failed\" err=\"failed to load kubelet config file, path: /nonexistent, error: open /nonexistent: no such file or directory\"' >&2 ;;\n\
+             esac\nexit 1\n"
+        ),
+    );
+    let path = root.join("var/lib/rancher/rke2/bin/kubelet");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn on_a_node_the_installed_kubelet_has_the_last_word_when_it_is_of_the_version_that_starts() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), "usr/local/bin/rke2", "v1.34.2+rke2r1");
+    write(
+        root.path(),
+        "etc/rancher/rke2/config.yaml",
+        "kube-apiserver-arg:\n- feature-gates=ImageVolume=true,NodeSwap=true\n",
+    );
+    assert_eq!(
+        code(&windrow(root.path(), &["check"])),
+        0,
+        "the catalogue knows both"
+    );
+    kubelet(root.path(), "v1.34.2+rke2r1", "ImageVolume");
+    let refused = windrow(root.path(), &["check"]);
+    assert_eq!(code(&refused), 4, "{}", text(&refused));
+    assert!(text(&refused).contains("unrecognized feature gate: ImageVolume"));
+    assert!(
+        text(&refused).contains("config.yaml:2"),
+        "{}",
+        text(&refused)
+    );
+    // Of another version it has nothing to say.
+    kubelet(root.path(), "v1.33.9+rke2r1", "ImageVolume");
+    assert_eq!(code(&windrow(root.path(), &["check"])), 0);
+
+    // Newer than any catalogue: without it nothing is known, with it all of it is.
+    write(root.path(), "usr/local/bin/rke2", "v1.60.1+rke2r1");
+    assert_eq!(code(&windrow(root.path(), &["check"])), 5);
+    kubelet(root.path(), "v1.60.1+rke2r1", "Nothing");
+    let taken = windrow(root.path(), &["check"]);
+    assert_eq!(code(&taken), 0, "{}", text(&taken));
+}

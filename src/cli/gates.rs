@@ -1,5 +1,6 @@
 //! `windrow gates`: which feature gates are set, by whom, and whether the components start with them.
 
+mod oracle;
 mod trial;
 
 use std::fs;
@@ -114,6 +115,9 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let on_node = look.paths.is_empty();
     let data_dir = inputs.data_dir.clone();
     let mut report = judge(inputs, &resolved);
+    if on_node {
+        confirm(context, &data_dir, &resolved, &mut report)?;
+    }
     if shows && on_node {
         observe(context, &data_dir, &mut report)?;
     }
@@ -178,7 +182,24 @@ fn node_report(context: &Context) -> anyhow::Result<Result<GatesReport, Exit>> {
         return Ok(Err(exit));
     }
     let resolved = found_out(&context.layout, &inputs.data_dir)?;
-    Ok(Ok(judge(inputs, &resolved)))
+    let data_dir = inputs.data_dir.clone();
+    let mut report = judge(inputs, &resolved);
+    confirm(context, &data_dir, &resolved, &mut report)?;
+    Ok(Ok(report))
+}
+
+fn confirm(
+    context: &Context,
+    data_dir: &str,
+    resolved: &Resolved,
+    report: &mut GatesReport,
+) -> anyhow::Result<()> {
+    let layout = context.layout.clone().with_data_dir(data_dir);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(oracle::confirm(&layout, resolved, report));
+    Ok(())
 }
 
 /// What the files do once Windrow's drop-in is among them.

@@ -6,8 +6,10 @@ use super::{Conductor, event, say_step, unit};
 use crate::act::Memory;
 use crate::gates::trial::State;
 use crate::gates::{
-    Answer, Change, KnownGood, Outcome, Snapshot, Trial, drop_in_trusting, version_text,
+    self, Answer, Change, KnownGood, Outcome, Snapshot, Target, Trial, drop_in_trusting,
+    version_text,
 };
+use crate::observe::kubelet::Kubelet;
 use crate::observe::requests::{Request, RequestAction};
 use crate::observe::systemd::RKE2_SERVER;
 use crate::reasons::Code;
@@ -82,6 +84,11 @@ impl Conductor {
                 ),
                 left => not_tried(left.join("; ")),
             });
+        }
+        if !request.force
+            && let Some(why) = refused_by_kubelet(node, &asked.written).await
+        {
+            return Err(not_tried(why));
         }
         self.begin(name, Change::Apply, request, asked.content, node)
     }
@@ -195,4 +202,19 @@ impl Conductor {
         say_step(&trial, &node.own, "waits for its turn in the cluster");
         Ok(())
     }
+}
+
+/// What the installed kubelet says against these gates, where it is of the version that will start.
+async fn refused_by_kubelet(node: &Node, gates: &[gates::Request]) -> Option<String> {
+    let kubelet = Kubelet::find(&node.layout).await?;
+    if node.resolved.target != Target::Known(kubelet.version) {
+        return None;
+    }
+    let gates: Vec<(String, bool)> = gates
+        .iter()
+        .map(|gate| (gate.gate.clone(), gate.value))
+        .collect();
+    let refused = kubelet.all_refused(&gates).await.ok()?;
+    let first = refused.first()?;
+    Some(Code::GateRefusedByBinary.say(&[("gate", &first.gate), ("error", &first.line)]))
 }

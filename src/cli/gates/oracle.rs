@@ -1,0 +1,61 @@
+//! The installed kubelet's word on gates, where it is of the version that will start: it knows more than
+//! any catalogue.
+
+use crate::gates::{Resolved, Target};
+use crate::layout::Layout;
+use crate::observe::kubelet::Kubelet;
+use crate::plan::Finding;
+use crate::reasons::Code;
+use crate::render::GatesReport;
+
+/// Asks it for what each component would be given, and puts its word into the report. Where it cannot be
+/// asked the report stays as it is.
+pub(super) async fn confirm(layout: &Layout, resolved: &Resolved, report: &mut GatesReport) {
+    let Target::Known(version) = resolved.target else {
+        return;
+    };
+    let Some(kubelet) = Kubelet::find(layout).await else {
+        return;
+    };
+    if kubelet.version != version {
+        return;
+    }
+    let mut refused = Vec::new();
+    for view in &report.components {
+        let gates: Vec<(String, bool)> = view
+            .gates
+            .iter()
+            .map(|gate| (gate.gate.clone(), gate.value))
+            .collect();
+        // An answer that is none: the catalogue's word stands.
+        let Ok(refusals) = kubelet.all_refused(&gates).await else {
+            return;
+        };
+        for refusal in refusals {
+            let at = view.gates.iter().find(|gate| gate.gate == refusal.gate);
+            let code = Code::GateRefusedByBinary;
+            refused.push(Finding {
+                code,
+                severity: code.severity(),
+                message: code.say(&[("gate", &refusal.gate), ("error", &refusal.line)]),
+                at: at.map(|gate| gate.at.clone()).into_iter().collect(),
+            });
+        }
+    }
+    if refused.is_empty() {
+        taken(report);
+    } else {
+        report.starts = Some(false);
+        report.findings.extend(refused);
+    }
+}
+
+/// It takes everything that would be written: what the catalogue could not say is said.
+fn taken(report: &mut GatesReport) {
+    if report.starts.is_none() && report.left_out.is_empty() {
+        report
+            .findings
+            .retain(|finding| !matches!(finding.code, Code::GateUncovered | Code::GatePatch));
+        report.starts = Some(true);
+    }
+}
