@@ -145,8 +145,11 @@ impl Transitions {
     }
 
     fn probes(&mut self, probes: &[ProbeStatus]) -> Vec<Turned> {
-        self.probes
-            .retain(|id, _| probes.iter().any(|probe| probe.id == *id));
+        // None at all: not probed yet. What an earlier process told stays told.
+        if !probes.is_empty() {
+            self.probes
+                .retain(|id, _| probes.iter().any(|probe| probe.id == *id));
+        }
         let mut turned = Vec::new();
         for probe in probes {
             // Not asked yet, or not often enough: a restart of ours, a new role. No news of the node.

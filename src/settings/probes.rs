@@ -364,10 +364,11 @@ impl Reading<'_> {
         let namespace = self.text(path, node, "namespace");
         let expression = match self.text(path, node, "expression") {
             None => None,
+            // Wrong or not, the rest is read: all errors are named at once.
             Some(source) => {
                 let line = node.entry("expression").map_or(entry.line, |one| one.line);
                 let compiled = Expression::compile(&source);
-                Some(self.take(&format!("{path}.expression"), line, compiled)?)
+                self.take(&format!("{path}.expression"), line, compiled)
             }
         };
         Some(ObjectQuestion {

@@ -166,5 +166,10 @@ fn a_probe_is_told_when_it_turns_and_not_while_it_is_found_out() {
     assert_eq!(turned(&refused), "the probe clock is unknown: why");
     assert_eq!(turned(&passing), "the probe clock is passing again");
     let mut anew = Transitions::after(Some(&failing));
+    assert!(
+        anew.news(&ready(), at(0)).probes.is_empty(),
+        "not probed yet"
+    );
+    assert!(anew.news(&pending, at(0)).probes.is_empty());
     assert!(anew.news(&failing, at(0)).probes.is_empty());
 }

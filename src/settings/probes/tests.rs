@@ -108,7 +108,7 @@ relative: {file: {path: etc/x}}
 absent: {file: {path: /x, state: absent, contains: a}}
 unit: {unit: {name: chronyd}}
 state: {unit: {name: a.service, state: running}}
-cel: {object: {apiVersion: v1, kind: Service, name: x, expression: 'object.spec ='}}
+cel: {object: {apiVersion: v1, kind: Pod, name: x, expression: 'object.spec ='}, roles: [agent]}
 period: {tcp: {address: 'a:1'}, period: 1s}
 timeout: {tcp: {address: 'a:1'}, period: 10s, timeout: 10s}
 phase: {tcp: {address: 'a:1'}, phase: manifests}
@@ -131,6 +131,7 @@ text: 5
         ":14: probes.custom.unit.unit.name: `chronyd` is no unit",
         ":15: probes.custom.state.unit.state: expected active, reloading",
         ":16: probes.custom.cel.object.expression: the expression cannot be read",
+        ":16: probes.custom.cel.roles: the identity of a node",
         ":17: probes.custom.period.period: 1s is too short",
         ":18: probes.custom.timeout.timeout: 10s is too long",
         ":19: probes.custom.phase.phase: expected network,",
