@@ -37,6 +37,9 @@ pub fn of(pid: u32) -> std::io::Result<Writer> {
 pub fn alive(writer: &Writer) -> Result<(), String> {
     match boot_id() {
         Ok(boot) if boot == writer.boot_id => {}
+        // systemd-nspawn gives a container a boot id of its own by laying a file over /proc; the daemon's unit mounts /proc anew
+        // (ProtectProc=) and sees the host's. A process of that number, that start and that name is the daemon all the same.
+        Ok(_) if is_ours(writer) => return Ok(()),
         Ok(_) => return Err("it is from before the last boot".to_owned()),
         Err(error) => return Err(format!("{BOOT_ID} cannot be read: {error}")),
     }
@@ -48,6 +51,12 @@ pub fn alive(writer: &Writer) -> Result<(), String> {
             writer.pid
         )),
     }
+}
+
+fn is_ours(writer: &Writer) -> bool {
+    let name = fs::read_to_string(format!("/proc/{}/comm", writer.pid));
+    name.is_ok_and(|name| name.trim_end() == "windrow")
+        && start_ticks(writer.pid).is_ok_and(|ticks| ticks == writer.start_ticks)
 }
 
 fn boot_id() -> std::io::Result<String> {
