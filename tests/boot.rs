@@ -153,6 +153,8 @@ fn the_units_are_valid_and_order_no_cycle() {
     let units = [
         "windrow.service",
         "windrow-failsafe.service",
+        "windrow-ready.service",
+        "windrow-ready.target",
         "windrow-retry.timer",
     ];
     for unit in units {
@@ -423,4 +425,52 @@ fn a_start_that_hangs_delays_rke2_no_longer_than_its_time_limit() {
         .boot();
     machine.wait_unit("rke2-server.service", "active");
     machine.wait_journal(&["--unit=windrow.service"], "start operation timed out");
+}
+
+/// Takes the document that the daemon left, and says another readiness in the name of a process that lives.
+const SPEAK: &str = "
+import json, os, sys
+path = '/run/windrow/status.json'
+status = json.load(open(path))
+status['readiness'] = sys.argv[1]
+pid = sys.argv[2]
+ticks = open('/proc/' + pid + '/stat').read().rsplit(')', 1)[1].split()[19]
+boot = open('/proc/sys/kernel/random/boot_id').read().strip()
+status['writer'] = {'pid': int(pid), 'startTicks': int(ticks), 'bootId': boot}
+json.dump(status, open(path + '.new', 'w'))
+os.chmod(path + '.new', 0o644)
+os.rename(path + '.new', path)
+";
+
+#[test]
+fn the_target_is_reached_when_the_node_is_ready_and_not_before_whoever_starts_it() {
+    if skipped() {
+        return;
+    }
+    let machine = node()
+        .file(
+            "/etc/systemd/system/after.service",
+            "[Unit]\nAfter=windrow-ready.target\n[Service]\nType=oneshot\nRemainAfterExit=yes\n\
+             ExecStart=/bin/true\n[Install]\nWantedBy=windrow-ready.target\n",
+        )
+        .boot();
+    machine.wait_booted();
+    assert_eq!(
+        machine.unit("windrow-ready.target", "ActiveState"),
+        "inactive"
+    );
+    machine.sh("systemctl enable after.service; systemctl stop windrow.service");
+    // A daemon by its name, which is how it is known where boot ids differ.
+    machine.sh("ln -s /bin/sleep /root/windrow; systemd-run --unit=speaker /root/windrow infinity");
+    let pid = machine.unit("speaker.service", "MainPID");
+    let speak = |readiness: &str| {
+        machine.ok(&["python3", "-c", SPEAK, readiness, &pid]);
+    };
+    speak("SettingUp");
+    machine.ok(&["systemctl", "start", "--no-block", "windrow-ready.target"]);
+    machine.wait_unit("windrow-ready.service", "activating");
+    assert_eq!(machine.unit("after.service", "ActiveState"), "inactive");
+    speak("Ready");
+    machine.wait_unit("windrow-ready.target", "active");
+    machine.wait_unit("after.service", "active");
 }

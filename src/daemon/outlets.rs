@@ -17,7 +17,7 @@ use crate::layout::Layout;
 use crate::observe::probes;
 use crate::report::cluster::{self, Subject, Switches};
 use crate::report::dbus::{self, Desk, Verb};
-use crate::report::{login, why};
+use crate::report::{login, target, why};
 use crate::settings::{self, Settings};
 
 /// How long the outlets may take for their last words. systemd waits ten seconds.
@@ -41,6 +41,10 @@ pub fn open(
 ) -> Outlets {
     let hands = Arc::new(Hands { root: root.clone() });
     tokio::spawn(dbus::serve(None, hands, status.clone()));
+    // Units are for the daemon that systemd runs, not for one that a person tries by hand.
+    if std::env::var_os("NOTIFY_SOCKET").is_some() {
+        tokio::spawn(target::follow(None, status.clone()));
+    }
     let (configuration, configured) = watch::channel(Configuration::of(settings));
     let (tell, changed) = watch::channel(());
     tokio::spawn(follow(root.clone(), reloads, configuration, tell));

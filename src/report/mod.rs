@@ -6,5 +6,6 @@ pub mod journal;
 pub mod login;
 pub mod notify;
 pub mod publish;
+pub mod target;
 pub mod transitions;
 pub mod why;

@@ -111,6 +111,8 @@ impl Builder {
         Self::rke2()
             .bind(program(), "/usr/bin/windrow")
             .unit_of("systemd/windrow-failsafe.service")
+            .unit_of("systemd/windrow-ready.service")
+            .unit_of("systemd/windrow-ready.target")
             .unit_of("systemd/windrow-retry.timer")
             .unit_of("systemd/windrow.service")
             .copy("systemd/failsafe", "/usr/lib/windrow/failsafe")

@@ -1,0 +1,152 @@
+//! `windrow-ready.target`: what the node's own units wait for. systemd is asked to start it each time
+//! the node becomes Ready; the target itself makes sure that the node is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use zbus::Connection;
+
+use crate::backoff::Backoff;
+use crate::decide::{Readiness, Status};
+
+/// The target.
+const TARGET: &str = "windrow-ready.target";
+/// Longest wait for systemd's answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// First and longest pause between two tries.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// Follows the status until nobody publishes it any more. `address` is another bus than the system's.
+pub async fn follow(address: Option<String>, mut status: watch::Receiver<Option<Arc<Status>>>) {
+    let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
+    loop {
+        if until(&mut status, true).await.is_none() {
+            return;
+        }
+        match start(address.as_deref()).await {
+            Ok(()) => {
+                backoff.reset();
+                if until(&mut status, false).await.is_none() {
+                    return;
+                }
+            }
+            // D-Bus may be late or away, and an overlay may have left the target out: nobody is troubled
+            // with that.
+            Err(why) => {
+                tracing::debug!("{TARGET} is not started: {why}");
+                backoff.wait().await;
+            }
+        }
+    }
+}
+
+/// Waits until the node is Ready, or is not.
+async fn until(status: &mut watch::Receiver<Option<Arc<Status>>>, ready: bool) -> Option<()> {
+    let fits = |status: &Option<Arc<Status>>| {
+        status
+            .as_deref()
+            .is_some_and(|status| (status.readiness == Readiness::Ready) == ready)
+    };
+    status.wait_for(fits).await.ok().map(drop)
+}
+
+/// Has systemd start the target. Its answer is that the job is there; nobody waits for the job.
+async fn start(address: Option<&str>) -> Result<(), String> {
+    let asked = async {
+        let connection = match address {
+            Some(address) => zbus::connection::Builder::address(address).build().await?,
+            None => Connection::system().await?,
+        };
+        connection
+            .call_method(
+                Some("org.freedesktop.systemd1"),
+                "/org/freedesktop/systemd1",
+                Some("org.freedesktop.systemd1.Manager"),
+                "StartUnit",
+                &(TARGET, "fail"),
+            )
+            .await
+    };
+    match tokio::time::timeout(PATIENCE, asked).await {
+        Ok(answer) => answer.map(drop).map_err(|error| error.to_string()),
+        Err(_) => Err("systemd does not answer".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use tokio::io::{AsyncBufReadExt, BufReader};
+    use tokio::process::{Child, Command};
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::report::publish::sample;
+
+    /// systemd, as far as it is asked.
+    struct Manager {
+        jobs: mpsc::UnboundedSender<(String, String)>,
+    }
+
+    #[zbus::interface(name = "org.freedesktop.systemd1.Manager")]
+    impl Manager {
+        fn start_unit(&self, name: &str, mode: &str) -> zbus::OwnedObjectPath {
+            self.jobs.send((name.to_owned(), mode.to_owned())).unwrap();
+            "/org/freedesktop/systemd1/job/1".try_into().unwrap()
+        }
+    }
+
+    /// A bus of our own at this address; it ends with its owner. `None` where there is no dbus-daemon.
+    async fn bus(address: &str) -> Option<Child> {
+        let mut daemon = Command::new("dbus-daemon")
+            .args(["--session", "--nofork", "--nopidfile", "--print-address=1"])
+            .arg(format!("--address={address}"))
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .ok()?;
+        let mut line = String::new();
+        // Its address is printed once it listens.
+        let mut output = BufReader::new(daemon.stdout.take()?);
+        output.read_line(&mut line).await.ok()?;
+        Some(daemon)
+    }
+
+    fn status(readiness: Readiness) -> Option<Arc<Status>> {
+        let mut status = sample("x");
+        status.readiness = readiness;
+        Some(Arc::new(status))
+    }
+
+    #[tokio::test]
+    async fn the_target_is_started_once_when_the_node_becomes_ready_over_a_bus_that_comes_late() {
+        let place = tempfile::tempdir().unwrap();
+        let address = format!("unix:path={}/bus", place.path().display());
+        let (publisher, receiver) = watch::channel(None);
+        let following = tokio::spawn(follow(Some(address.clone()), receiver));
+        // Ready, and there is no bus yet.
+        publisher.send_replace(status(Readiness::Ready));
+        let Some(_daemon) = bus(&address).await else {
+            eprintln!("skipped: there is no dbus-daemon");
+            return;
+        };
+        let (jobs, mut asked) = mpsc::unbounded_channel();
+        let _systemd = zbus::connection::Builder::address(address.as_str())
+            .serve_at("/org/freedesktop/systemd1", Manager { jobs })
+            .name("org.freedesktop.systemd1")
+            .build()
+            .await
+            .unwrap();
+        let wanted = (TARGET.to_owned(), "fail".to_owned());
+        assert_eq!(asked.recv().await.as_ref(), Some(&wanted));
+
+        // One job while it stays so: a change that changes nothing about that is none.
+        publisher.send_replace(status(Readiness::Ready));
+        publisher.send_replace(status(Readiness::Degraded));
+        drop(publisher);
+        following.await.unwrap();
+        assert!(asked.try_recv().is_err(), "it was asked for once");
+    }
+}
