@@ -1,14 +1,18 @@
 //! Files that are made from the program itself and committed: reason table, journal catalogue, JSON
-//! schema, manual pages, completions, the picture of the first example.
+//! schema, manual pages (also those of docs/configuration.md and docs/rules.md), completions, the picture of the first example.
 //!
 //! `WINDROW_UPDATE=1 cargo test --test generated` writes them anew.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+#[path = "support/manual.rs"]
+mod manual;
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use manual::{Page, from_markdown, inline};
 use windrow::harvester::incidents;
 use windrow::reasons::REASONS;
 
@@ -166,6 +170,88 @@ fn page(command: &clap::Command, name: &str) {
     current(&format!("packaging/man/{name}.1"), &text);
 }
 
+#[test]
+fn the_manual_pages_of_the_files_are_current() {
+    let pages = [
+        (
+            "docs/configuration.md",
+            Page {
+                name: "windrow.yaml",
+                section: 5,
+                about: "configuration of Windrow",
+                see_also: &[("windrow", 1), ("windrow-config", 1), ("windrow-rules", 5)],
+            },
+        ),
+        (
+            "docs/rules.md",
+            Page {
+                name: "windrow-rules",
+                section: 5,
+                about: "what manifests need before they can work, and when a kind is ready",
+                see_also: &[("windrow", 1), ("windrow-plan", 1), ("windrow.yaml", 5)],
+            },
+        ),
+    ];
+    for (source, page) in pages {
+        let text = fs::read_to_string(here(source)).unwrap();
+        let path = format!("packaging/man/{}.{}", page.name, page.section);
+        current(&path, page.around(&from_markdown(&text)).as_bytes());
+    }
+}
+
+#[test]
+fn the_manual_page_of_the_journal_is_current() {
+    let mut body = String::from(JOURNAL);
+    let mut section = "";
+    for reason in REASONS {
+        if reason.section != section {
+            section = reason.section;
+            let _ = writeln!(body, ".SH {}", inline(&section.to_uppercase()));
+        }
+        let _ = write!(
+            body,
+            ".TP\n\\fB{}\\fR ({})\n\\(lq{}\\(rq\n.br\n{}\n.br\n\\fBMESSAGE_ID={}\\fR\n",
+            inline(reason.id),
+            reason.severity.as_str(),
+            inline(reason.template),
+            inline(reason.advice),
+            reason.message_id
+        );
+    }
+    let page = Page {
+        name: "windrow-journal",
+        section: 7,
+        about: "what Windrow writes to the journal, and what to do about it",
+        see_also: &[("windrow", 1), ("journalctl", 1)],
+    };
+    current(
+        "packaging/man/windrow-journal.7",
+        page.around(&body).as_bytes(),
+    );
+}
+
+const JOURNAL: &str = r#".SH DESCRIPTION
+Each entry says one thing that has happened, with one of the codes below. \fBjournalctl \-u windrow\fR shows them,
+\fBjournalctl \-x \-u windrow\fR with what to do, and \fBjournalctl MESSAGE_ID=\fR\fIid\fR those of one code, over all
+boots.
+.PP
+Codes and MESSAGE_IDs do not change once released.
+.SH FIELDS
+.TP
+\fBMESSAGE_ID\fR
+Which code, as journald has it: 128 bits, hexadecimal.
+.TP
+\fBWINDROW_CODE\fR
+The code itself.
+.TP
+\fBWINDROW_FILE\fR
+The manifest file that it is about, below RKE2's manifests directory.
+.TP
+\fBPRIORITY\fR
+\fI3\fR what keeps the node from coming up, \fI4\fR what a person should look at, \fI5\fR what is normal and worth
+seeing, \fI6\fR the rest.
+"#;
+
 const REST_OF_THE_PAGE: &str = r#".SH EXIT STATUS
 .TP
 \fB0\fR
@@ -209,6 +295,7 @@ A hold. One that Windrow made says so, why, since when, and how to release it.
 \fBNO_COLOR\fR
 When set and not empty, tables have no colour.
 .SH SEE ALSO
+\fBwindrow.yaml\fR(5), \fBwindrow\-rules\fR(5), \fBwindrow\-journal\fR(7);
 \fBjournalctl\fR(1) with \fB\-x\fR, which explains every message of Windrow.
 "#;
 
