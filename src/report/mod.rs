@@ -6,6 +6,7 @@ pub mod journal;
 pub mod login;
 pub mod notify;
 pub mod publish;
+pub mod server;
 pub mod target;
 pub mod transitions;
 pub mod why;

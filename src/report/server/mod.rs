@@ -1,0 +1,291 @@
+//! The status over HTTPS, for operators without a login: off by default, read-only, behind a token.
+//!
+//! One request for each connection, and a bound on everything that the other side can do: how many
+//! connect and how often (`limits`), how long the handshake, the request's head and the answer take,
+//! how large the head is. What is asked for is judged in `request`; certificate and token are read
+//! again when their files change (`secrets`).
+
+mod limits;
+mod request;
+mod secrets;
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use self::limits::{Limits, Peer};
+use self::request::{Asked, LONGEST_WAIT, Refused};
+use self::secrets::{Certificate, Token};
+use super::journal;
+use crate::backoff::Backoff;
+use crate::decide::{Event, Status};
+use crate::reasons::Code;
+
+/// For the TLS handshake, and for the request's head after it.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// For writing the answer.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Largest head of a request, in bytes and in lines.
+const HEAD: usize = 16 << 10;
+const HEADERS: usize = 32;
+/// Pauses between two tries to listen.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Where it listens, and what it has to show and to be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Address and port.
+    pub listen: SocketAddr,
+    /// File with the token.
+    pub token: PathBuf,
+    /// Pairs of certificate and key files; the first that is there counts.
+    pub certificates: Vec<(PathBuf, PathBuf)>,
+}
+
+/// The document as it is sent, for as long as it is the newest.
+type Written = Option<(Arc<Status>, Bytes)>;
+
+/// One server.
+struct Server {
+    settings: Settings,
+    certificate: Certificate,
+    token: Token,
+    status: watch::Receiver<Option<Arc<Status>>>,
+    written: Mutex<Written>,
+    limits: Mutex<Limits>,
+    told: Mutex<Option<Result<(), String>>>,
+    start: Instant,
+}
+
+/// Serves until nobody publishes any more. To be dropped when it is configured anew.
+pub async fn serve(settings: Settings, status: watch::Receiver<Option<Arc<Status>>>) {
+    let server = Server::new(settings, status);
+    let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
+    let listener = loop {
+        match TcpListener::bind(server.settings.listen).await {
+            Ok(listener) => break listener,
+            Err(error) => {
+                server.tell(Err(format!("{}: {error}", server.settings.listen)));
+                backoff.wait().await;
+            }
+        }
+    };
+    server.run(listener).await;
+}
+
+impl Server {
+    fn new(settings: Settings, status: watch::Receiver<Option<Arc<Status>>>) -> Arc<Self> {
+        Arc::new(Self {
+            certificate: Certificate::new(settings.certificates.clone()),
+            token: Token::new(settings.token.clone()),
+            settings,
+            status,
+            written: Mutex::new(None),
+            limits: Mutex::new(Limits::default()),
+            told: Mutex::new(None),
+            start: Instant::now(),
+        })
+    }
+
+    async fn run(self: &Arc<Self>, listener: TcpListener) {
+        let mut status = self.status.clone();
+        // With this set the connections end too.
+        let mut connections = JoinSet::new();
+        let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
+        self.tell(self.fit().map(drop));
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                Some(_) = connections.join_next() => continue,
+                () = async { while status.changed().await.is_ok() {} } => return,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    backoff.reset();
+                    let peer = Peer::from(peer.ip());
+                    let now = self.start.elapsed();
+                    let admitted = match self.limits.lock() {
+                        Ok(mut limits) => limits.admit(peer, now),
+                        Err(_) => false,
+                    };
+                    // Not a word for those who are too many: a handshake is what they are after.
+                    if admitted {
+                        let server = self.clone();
+                        connections.spawn(async move {
+                            let _here = Visit(server.clone(), peer);
+                            server.connection(stream).await;
+                        });
+                    }
+                }
+                // Out of file descriptors, most likely: trying at once would spin.
+                Err(error) => {
+                    self.tell(Err(error.to_string()));
+                    backoff.wait().await;
+                }
+            }
+        }
+    }
+
+    /// Can it serve? It can when it has its certificate and its token.
+    fn fit(&self) -> Result<Arc<rustls::ServerConfig>, String> {
+        let token = self.token.get();
+        let config = self.certificate.config()?;
+        token.map(|_| config)
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream) {
+        let fit = self.fit();
+        self.tell(fit.clone().map(drop));
+        // Without a token nobody gets in, but is told so.
+        let Ok(config) = self.certificate.config() else {
+            return;
+        };
+        let accepted = timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await;
+        let Ok(Ok(stream)) = accepted else { return };
+        let service = service_fn(|request| {
+            let server = self.clone();
+            async move { Ok::<_, Infallible>(server.answer(&request).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HANDSHAKE)
+            .keep_alive(false)
+            .max_headers(HEADERS)
+            .max_buf_size(HEAD)
+            .serve_connection(TokioIo::new(stream), service);
+        // Errors are the other side's: it went away, or sent something else than HTTP.
+        let _ = timeout(HANDSHAKE + LONGEST_WAIT + ANSWER, connection).await;
+    }
+
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let token = self.token.get().ok();
+        let token = token.as_ref().map(|token| token.as_str());
+        match request::judge(request.method(), request.uri(), request.headers(), token) {
+            Ok(Asked::Health) => plain(StatusCode::OK, "ok"),
+            Ok(Asked::Status) => self.document(),
+            Ok(Asked::Change { from, wait }) => self.change(from, wait).await,
+            Err(Refused(status, why)) => {
+                let mut response = plain(status, &why);
+                let headers = response.headers_mut();
+                if status == StatusCode::UNAUTHORIZED {
+                    let realm = HeaderValue::from_static("Bearer realm=\"windrow\"");
+                    headers.insert(WWW_AUTHENTICATE, realm);
+                }
+                if status == StatusCode::METHOD_NOT_ALLOWED {
+                    headers.insert(ALLOW, HeaderValue::from_static("GET"));
+                }
+                response
+            }
+        }
+    }
+
+    /// As soon as the generation is another than `from`; 304 when it is not within `wait`.
+    async fn change(&self, from: u64, wait: Duration) -> Response<Full<Bytes>> {
+        let mut status = self.status.clone();
+        let changed = status.wait_for(|status| {
+            status
+                .as_ref()
+                .is_some_and(|status| status.generation != from)
+        });
+        let changed = timeout(wait, changed).await.is_ok();
+        match changed {
+            true => self.document(),
+            false => {
+                let mut response = Response::new(Full::new(Bytes::new()));
+                *response.status_mut() = StatusCode::NOT_MODIFIED;
+                response
+            }
+        }
+    }
+
+    fn document(&self) -> Response<Full<Bytes>> {
+        let Some(status) = self.status.borrow().clone() else {
+            return plain(StatusCode::SERVICE_UNAVAILABLE, "there is no status yet");
+        };
+        match self.written(status) {
+            Ok(bytes) => response(StatusCode::OK, "application/json", bytes),
+            Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+        }
+    }
+
+    /// Written once for all who wait for it.
+    fn written(&self, status: Arc<Status>) -> serde_json::Result<Bytes> {
+        let Ok(mut written) = self.written.lock() else {
+            return serde_json::to_vec(&*status).map(Bytes::from);
+        };
+        if let Some((known, bytes)) = &*written
+            && Arc::ptr_eq(known, &status)
+        {
+            return Ok(bytes.clone());
+        }
+        let bytes = Bytes::from(serde_json::to_vec(&*status)?);
+        *written = Some((status, bytes.clone()));
+        Ok(bytes)
+    }
+
+    /// Each change of fortune once.
+    fn tell(&self, now: Result<(), String>) {
+        let Ok(mut told) = self.told.lock() else {
+            return;
+        };
+        if told.as_ref() == Some(&now) {
+            return;
+        }
+        let listen = self.settings.listen;
+        let (code, what, why) = match &now {
+            Ok(()) => (Code::OutletServed, format!("https://{listen}/status"), ""),
+            Err(why) => (Code::OutletDown, String::new(), why.as_str()),
+        };
+        journal::tell(&Event {
+            code,
+            file: None,
+            message: code.say(&[("outlet", "HTTPS status"), ("what", &what), ("why", why)]),
+        });
+        *told = Some(now);
+    }
+}
+
+/// A connection counts for as long as this is there, however it ends.
+struct Visit(Arc<Server>, Peer);
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if let Ok(mut limits) = self.0.limits.lock() {
+            limits.leave(self.1);
+        }
+    }
+}
+
+fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
+    response(
+        status,
+        "text/plain; charset=utf-8",
+        Bytes::from(format!("{text}\n")),
+    )
+}
+
+fn response(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
