@@ -96,6 +96,20 @@ impl Layout {
         self.state_dir().join("gates")
     }
 
+    /// What consoles were told.
+    pub fn webhooks(&self) -> PathBuf {
+        self.state_dir().join("webhooks.json")
+    }
+
+    /// Certificates with their keys that RKE2 gives the node to serve with, the first one preferred
+    /// (k3s `pkg/agent/config/config.go`, `pkg/daemons/control/deps/deps.go`).
+    pub fn serving_certificates(&self) -> [(PathBuf, PathBuf); 2] {
+        ["agent/serving-kubelet", "server/tls/serving-kube-apiserver"].map(|name| {
+            let file = |ending: &str| self.data_dir.join(format!("{name}.{ending}"));
+            (file("crt"), file("key"))
+        })
+    }
+
     /// Windrow's own drop-in in RKE2's configuration.
     pub fn gates_drop_in(&self) -> PathBuf {
         self.rke2_config_dir().join(crate::gates::DROP_IN)

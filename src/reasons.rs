@@ -322,6 +322,14 @@ reasons! {
             "{outlet} is not served: {why}"
             "The node is as it was; only this outlet is missing. Windrow tries again by itself."
             "bde7014073f847c8bda9b550e6e1a6d0";
+        WebhookDelivered "webhook-delivered" Info
+            "{event} was told to {console}"
+            "Nothing to do."
+            "f8ae031f3b3f45929a776604392dd85b";
+        WebhookFailing "webhook-failing" Warning
+            "{event} cannot be told to {console}: {why}"
+            "Look at the console. Windrow tries again for as long as it is so, up to five minutes apart; the node does not wait for it."
+            "f5dd8d3c60ae4bfdabfb48df0d96da36";
         ConfigurationInvalid "configuration-invalid" Error
             "the configuration has errors: {why}"
             "`windrow config check` names file and line. The last good configuration, or the default, stays in force."

@@ -68,3 +68,91 @@ fn everybody_reads_over_the_system_bus_and_only_root_releases() {
     });
     assert_eq!(machine.unit("windrow.service", "MainPID"), pid);
 }
+
+/// Keeps widgets from RKE2 beyond their deadline.
+const KEEP: &str = "\
+apiVersion: windrow.dev/v1
+kind: RulePack
+metadata: {name: test}
+rules:
+- name: widgets-wait
+  match: {group: example.com, kind: Widget}
+  reason: the test says so
+  deadline: 1s
+  onDeadline: keep
+  requires:
+  - object: {group: \"\", kind: ConfigMap, namespace: default, name: never}
+    condition: exists
+";
+/// A console: writes what it is told into a file.
+const CONSOLE: &str = "\
+import http.server
+class Console(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers['content-length']))
+        with open('/root/told.half', 'wb') as told:
+            told.write(body)
+        import os
+        os.rename('/root/told.half', '/root/told')
+        self.send_response(204)
+        self.end_headers()
+http.server.HTTPServer(('127.0.0.1', 8080), Console).serve_forever()
+";
+/// Asks for the status as somebody outside would.
+const ASK: &str = "\
+import ssl, sys, urllib.request
+context = ssl.create_default_context(cafile='/root/ca.pem')
+request = urllib.request.Request('https://127.0.0.1:9346/status', headers={'Authorization': 'Bearer ' + sys.argv[1]})
+print(urllib.request.urlopen(request, context=context).read().decode())
+";
+
+#[test]
+fn the_sandboxed_unit_tells_a_console_that_comes_later_and_serves_its_status() {
+    if skipped() {
+        return;
+    }
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()])
+        .expect("a certificate for the machine");
+    let agent = "/var/lib/rancher/rke2/agent";
+    let machine = Builder::node()
+        .file(MANIFEST, WIDGET)
+        .file("/etc/windrow/rules.d/90-test.yaml", KEEP)
+        .file(
+            "/etc/windrow/conf.d/50-test.yaml",
+            "staging: {blindDeadline: 1s}\n\
+             statusServer: {enabled: true, tokenFile: /etc/windrow/token}\n\
+             webhooks: [{event: STAGING_BLOCKED, url: 'http://127.0.0.1:8080/{{.Hostname}}'}]\n",
+        )
+        .file(&format!("{agent}/serving-kubelet.crt"), made.cert.pem())
+        .file(
+            &format!("{agent}/serving-kubelet.key"),
+            made.signing_key.serialize_pem(),
+        )
+        .file("/root/ca.pem", made.cert.pem())
+        .file("/root/ask.py", ASK)
+        .file("/root/console.py", CONSOLE)
+        .boot();
+    machine.wait_unit("windrow.service", "active");
+    machine.wait_journal(
+        &["--unit=windrow.service"],
+        "STAGING_BLOCKED cannot be told to http://127.0.0.1:8080",
+    );
+    machine.sh("umask 077; echo 0123456789abcdef >/etc/windrow/token");
+    let ask = |token: &str| machine.run(&["python3", "/root/ask.py", token]);
+    machine.wait_until("the status is served", |_| {
+        ask("0123456789abcdef").status.success()
+    });
+    let answer = ask("0123456789abcdef");
+    let status: Value = serde_json::from_slice(&answer.stdout).expect("the document");
+    assert_eq!(status["webhooks"][0]["state"], "failing", "{status:#}");
+    let refused = ask("fedcba9876543210");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("401"), "{said}");
+
+    machine.sh("systemd-run --unit=console python3 /root/console.py");
+    let told = machine.wait_for("the console is told", |machine| machine.read("/root/told"));
+    let told: Value = serde_json::from_str(&told).expect("a CloudEvent");
+    assert_eq!(told["type"], "dev.windrow.staging.blocked");
+    assert_eq!(told["subject"], "node1");
+    machine.wait_journal(&["--unit=windrow.service"], "STAGING_BLOCKED was told to");
+}

@@ -108,6 +108,7 @@ fn unknown(why: &str, last: Option<&Status>) -> Status {
         probes: Vec::new(),
         findings: Vec::new(),
         gates: None,
+        webhooks: Vec::new(),
         versions: Versions {
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
         },

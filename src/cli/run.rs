@@ -79,6 +79,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         reloads,
         daemon.status(),
     );
+    let daemon = daemon.with_webhooks(outlets.told());
     tokio::spawn(probes::probe(world, interests.clone(), events.clone()));
     tokio::spawn(cluster::observe(kubeconfig, interests, events));
     tokio::spawn(keeper.run());

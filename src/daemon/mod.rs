@@ -18,6 +18,7 @@ pub mod hook;
 mod judge;
 mod look;
 pub mod outlets;
+mod remote;
 mod requests;
 pub mod sandbox;
 mod tick;
@@ -96,6 +97,7 @@ impl Daemon {
                 Some(event) = self.files.recv() => Wake::File(event),
                 Some(event) = self.link.events.recv() => Wake::Cluster(event),
                 Ok(()) = self.gates.changed() => Wake::Time,
+                Ok(()) = self.webhooks.changed() => Wake::Time,
                 () = sleep_until(time) => Wake::Time,
             };
             match wake {

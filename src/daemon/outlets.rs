@@ -11,14 +11,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::byhand::{self, Order, Outcome, Refused, Which};
-use crate::decide::Status;
+use super::remote;
+use crate::decide::{Status, WebhookStatus};
 use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::probes;
 use crate::report::cluster::{self, Subject, Switches};
 use crate::report::dbus::{self, Desk, Verb};
 use crate::report::{login, target, why};
-use crate::settings::{self, Settings};
+use crate::settings::{self, Settings, StatusServer, Webhook};
 
 /// How long the outlets may take for their last words. systemd waits ten seconds.
 const LAST_WORDS: Duration = Duration::from_secs(4);
@@ -28,6 +29,7 @@ const LAST_WORDS: Duration = Duration::from_secs(4);
 pub struct Outlets {
     /// Those that have something to take back when the daemon stops.
     closing: JoinSet<()>,
+    told: watch::Receiver<Vec<WebhookStatus>>,
 }
 
 /// Opens the outlets of a node. `reloads` tells that the configuration was read anew; `settings` are
@@ -39,13 +41,17 @@ pub fn open(
     reloads: watch::Receiver<()>,
     status: watch::Receiver<Option<Arc<Status>>>,
 ) -> Outlets {
-    let hands = Arc::new(Hands { root: root.clone() });
-    tokio::spawn(dbus::serve(None, hands, status.clone()));
     // Units are for the daemon that systemd runs, not for one that a person tries by hand.
     if std::env::var_os("NOTIFY_SOCKET").is_some() {
         tokio::spawn(target::follow(None, status.clone()));
     }
     let (configuration, configured) = watch::channel(Configuration::of(settings));
+    let hands = Hands {
+        root: root.clone(),
+        configured: configured.clone(),
+    };
+    tokio::spawn(dbus::serve(None, Arc::new(hands), status.clone()));
+    let told = remote::open(root.clone(), configured.clone(), status.clone());
     let (tell, changed) = watch::channel(());
     tokio::spawn(follow(root.clone(), reloads, configuration, tell));
     let mut closing = JoinSet::new();
@@ -57,14 +63,16 @@ pub fn open(
     closing.spawn(cluster::serve(desk, changed.clone(), status.clone()));
     let wanted = move || configured.borrow().outlets.login_notices;
     closing.spawn(login::serve(root, wanted, Timestamp::now, changed, status));
-    Outlets { closing }
+    Outlets { closing, told }
 }
 
 /// What of the configuration the outlets go by.
 #[derive(Debug, Clone)]
-struct Configuration {
+pub(super) struct Configuration {
     outlets: settings::Outlets,
-    data_dir: String,
+    pub(super) data_dir: String,
+    pub(super) webhooks: Vec<Webhook>,
+    pub(super) status_server: StatusServer,
 }
 
 impl Configuration {
@@ -72,6 +80,8 @@ impl Configuration {
         Self {
             outlets: settings.outlets,
             data_dir: settings.data_dir.clone(),
+            webhooks: settings.webhooks.clone(),
+            status_server: settings.status_server.clone(),
         }
     }
 }
@@ -95,6 +105,11 @@ async fn follow(
 }
 
 impl Outlets {
+    /// How the webhooks get on, for the status document.
+    pub fn told(&self) -> watch::Receiver<Vec<WebhookStatus>> {
+        self.told.clone()
+    }
+
     /// Waits until they have taken back what nobody keeps true any more; to be called when the status
     /// is published no more. A cluster that does not answer does not keep the daemon.
     pub async fn close(mut self) {
@@ -147,13 +162,14 @@ impl cluster::Desk for Cluster {
 /// What callers may ask of the daemon.
 struct Hands {
     root: Layout,
+    configured: watch::Receiver<Configuration>,
 }
 
 impl Hands {
-    /// The data directory may have been configured anew since the start.
+    /// As it is configured now. Anybody may ask why: no file is read for it.
     fn layout(&self) -> Layout {
-        let settings = settings::load(&self.root).settings;
-        self.root.clone().with_data_dir(&settings.data_dir)
+        let configured = self.configured.borrow();
+        self.root.clone().with_data_dir(&configured.data_dir)
     }
 }
 

@@ -12,7 +12,7 @@ use super::look::{Look, Seen};
 use super::requests::Requests;
 use super::spool;
 use crate::act::{Hands, read_ledger};
-use crate::decide::{Action, ClusterEvent, Directory, Engine, Event, Interests};
+use crate::decide::{Action, ClusterEvent, Directory, Engine, Event, Interests, WebhookStatus};
 use crate::layout::Layout;
 use crate::observe::files::FileEvent;
 use crate::observe::{platform, process};
@@ -55,6 +55,7 @@ pub struct Daemon {
     watchdog: Option<(Duration, Instant)>,
     startup: Vec<Event>,
     pub(super) gates: watch::Receiver<Option<View>>,
+    pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
     reloaded: Option<watch::Sender<()>>,
 }
 
@@ -107,6 +108,7 @@ impl Daemon {
             watchdog: watchdog_interval().map(|interval| (interval, Instant::now())),
             startup,
             gates: watch::channel(None).1,
+            webhooks: watch::channel(Vec::new()).1,
             reloaded: None,
         }
     }
@@ -121,6 +123,13 @@ impl Daemon {
     ) -> Self {
         self.gates = gates;
         self.reloaded = Some(reloaded);
+        self
+    }
+
+    /// With somebody who tells of events: what the status is to say of that comes in.
+    #[must_use]
+    pub fn with_webhooks(mut self, webhooks: watch::Receiver<Vec<WebhookStatus>>) -> Self {
+        self.webhooks = webhooks;
         self
     }
 
@@ -383,6 +392,9 @@ impl Daemon {
         if let Some(view) = &*self.gates.borrow() {
             status.gates = Some(view.section.clone());
         }
+        status
+            .webhooks
+            .clone_from(&self.webhooks.borrow_and_update());
         match self.publisher.publish(status, now) {
             Ok(changed) => {
                 self.untell("the status");

@@ -19,9 +19,9 @@ pub use observation::{
     OnFailure, ProbeInterest,
 };
 pub use status::{
-    Blocker, FailedFile, FileStatus, HeldFile, Holder, Pace, Phase, PhaseState, PhaseStatus,
-    ProbeStatus, Readiness, Role, StagingStatus, Status, StatusReason, Transition, TransitionSeen,
-    Versions, Vip, VipMode, Writer,
+    Blocker, DeliveryState, FailedFile, FileStatus, HeldFile, Holder, Pace, Phase, PhaseState,
+    PhaseStatus, ProbeStatus, Readiness, Role, StagingStatus, Status, StatusReason, Transition,
+    TransitionSeen, Versions, Vip, VipMode, WebhookStatus, Writer,
 };
 
 use jiff::Timestamp;

@@ -57,6 +57,7 @@ pub(super) fn status(
         probes: Vec::new(),
         findings: findings(context),
         gates: None,
+        webhooks: Vec::new(),
         versions: Versions {
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
         },

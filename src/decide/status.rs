@@ -12,7 +12,7 @@ pub use crate::readiness::node::{
 };
 use crate::readiness::node::{ProbeId, ProbeState, Severity};
 use crate::reasons::Code;
-use crate::rules::{Platform, Tier};
+use crate::rules::{Location, Platform, Tier};
 
 /// The status document, `apiVersion: windrow.dev/v1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +62,9 @@ pub struct Status {
     /// Feature gates. Left out by `decide`, filled in by whoever publishes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<GatesStatus>,
+    /// Who is told of events, and how that goes. Left out by `decide`, filled in by whoever publishes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<WebhookStatus>,
     /// Versions.
     pub versions: Versions,
     /// The process that keeps this document true. A reader that cannot find it alive must not show
@@ -104,6 +107,39 @@ pub struct ProbeStatus {
     /// The same for programs; absent when it passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
+}
+
+/// One webhook of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookStatus {
+    /// Of what it tells.
+    pub event: String,
+    /// Whom: scheme, host and port of its URL. The rest may be secret.
+    pub console: String,
+    /// Who configured it.
+    pub at: Location,
+    /// How it gets on.
+    pub state: DeliveryState,
+    /// Since when.
+    pub since: Timestamp,
+    /// Why it is failing; empty when it is not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// How a webhook gets on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DeliveryState {
+    /// Its event is not true.
+    Waiting,
+    /// It is being told.
+    Pending,
+    /// It was told.
+    Delivered,
+    /// It could not be told, and is tried again.
+    Failing,
 }
 
 /// The first blocker.

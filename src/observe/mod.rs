@@ -6,6 +6,7 @@ pub mod collect;
 pub mod effect;
 pub mod files;
 pub mod kubelet;
+pub mod management;
 pub mod objects;
 pub mod platform;
 pub mod probes;

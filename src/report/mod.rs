@@ -9,4 +9,5 @@ pub mod publish;
 pub mod server;
 pub mod target;
 pub mod transitions;
+pub mod webhooks;
 pub mod why;

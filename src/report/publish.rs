@@ -128,6 +128,7 @@ pub(super) fn sample(message: &str) -> Status {
         probes: Vec::new(),
         findings: Vec::new(),
         gates: None,
+        webhooks: Vec::new(),
         versions: Versions::default(),
         writer: None,
     }

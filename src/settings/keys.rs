@@ -1,6 +1,7 @@
 //! The one table of what can be set. From it come reading, `config show` and the checks of
 //! `docs/configuration.md` and `config/windrow.yaml`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::units::{count, duration, expected, show_duration, show_size, size};
@@ -42,14 +43,7 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         name: "dataDir",
         set: |settings, node| {
-            let path = node
-                .as_str()
-                .filter(|path| path.starts_with('/'))
-                .ok_or_else(|| expected("an absolute path", node))?;
-            if path.split('/').any(|part| part == "..") {
-                return Err(format!("`{path}` leads upwards: write it without `..`"));
-            }
-            path.clone_into(&mut settings.data_dir);
+            path(node)?.clone_into(&mut settings.data_dir);
             Ok(())
         },
         show: |settings| settings.data_dir.clone(),
@@ -210,6 +204,58 @@ pub(super) const KEYS: &[Key] = &[
         },
         show: |settings| show_duration(settings.gates.patience),
     },
+    Key {
+        name: "statusServer.enabled",
+        set: |settings, node| {
+            settings.status_server.enabled = node
+                .as_bool()
+                .ok_or_else(|| expected("true or false", node))?;
+            Ok(())
+        },
+        show: |settings| settings.status_server.enabled.to_string(),
+    },
+    Key {
+        name: "statusServer.listen",
+        set: |settings, node| {
+            let listen: SocketAddr = node
+                .as_str()
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(|| expected("an address with a port like 0.0.0.0:9346", node))?;
+            if listen.port() < 1024 {
+                return Err(format!(
+                    "port {} is one that Windrow has no right to: write one from 1024 on",
+                    listen.port()
+                ));
+            }
+            settings.status_server.listen = listen;
+            Ok(())
+        },
+        show: |settings| settings.status_server.listen.to_string(),
+    },
+    Key {
+        name: "statusServer.tokenFile",
+        set: |settings, node| {
+            path(node)?.clone_into(&mut settings.status_server.token_file);
+            Ok(())
+        },
+        show: |settings| settings.status_server.token_file.clone(),
+    },
+    Key {
+        name: "statusServer.certificateFile",
+        set: |settings, node| {
+            settings.status_server.certificate_file = path_or_auto(node)?;
+            Ok(())
+        },
+        show: |settings| show_or_auto(&settings.status_server.certificate_file),
+    },
+    Key {
+        name: "statusServer.keyFile",
+        set: |settings, node| {
+            settings.status_server.key_file = path_or_auto(node)?;
+            Ok(())
+        },
+        show: |settings| show_or_auto(&settings.status_server.key_file),
+    },
 ];
 
 /// The key of this name.
@@ -224,4 +270,26 @@ pub(super) fn is_section(name: &str) -> bool {
             .strip_prefix(name)
             .is_some_and(|rest| rest.starts_with('.'))
     })
+}
+
+fn path(node: &Node) -> Result<&str, String> {
+    let path = node
+        .as_str()
+        .filter(|path| path.starts_with('/'))
+        .ok_or_else(|| expected("an absolute path", node))?;
+    if path.split('/').any(|part| part == "..") {
+        return Err(format!("`{path}` leads upwards: write it without `..`"));
+    }
+    Ok(path)
+}
+
+fn path_or_auto(node: &Node) -> Result<Option<String>, String> {
+    match node.as_str() {
+        Some("auto") => Ok(None),
+        _ => path(node).map(|path| Some(path.to_owned())),
+    }
+}
+
+fn show_or_auto(path: &Option<String>) -> String {
+    path.clone().unwrap_or_else(|| "auto".to_owned())
 }

@@ -10,7 +10,9 @@ use std::fmt;
 use super::dropins::{ConfigFile, ConfigFiles, Role, find};
 use super::keys::{self, KEYS, Key};
 use super::units::{expected, nearest};
+use super::webhooks::{self, Webhook};
 use super::{Settings, gates, probes};
+use crate::files::read_text;
 use crate::gates::Component;
 use crate::harvester;
 use crate::layout::Layout;
@@ -80,14 +82,16 @@ pub struct Loaded {
 /// stands in [`Loaded::errors`].
 pub fn load(layout: &Layout) -> Loaded {
     let mut found = find(layout);
-    found.preset = presets_storage_network(layout);
-    merge(found)
-}
-
-/// What the installer was told is kept on the node.
-fn presets_storage_network(layout: &Layout) -> bool {
-    std::fs::read_to_string(layout.path("/oem/harvester.config"))
-        .is_ok_and(|text| harvester::presets_storage_network(&text))
+    // What the installer was told is kept on the node.
+    let path = layout.path("/oem/harvester.config");
+    let installed = read_text(&path).unwrap_or_default();
+    found.preset = harvester::presets_storage_network(&installed);
+    let mut loaded = merge(found);
+    let told = webhooks::of_harvester(&path.display().to_string(), &installed);
+    loaded.values.extend(told.hooks.iter().map(value_of));
+    loaded.settings.webhooks.extend(told.hooks);
+    loaded.errors.extend(told.errors);
+    loaded
 }
 
 /// Merges configuration files. See [`load`].
@@ -100,7 +104,10 @@ pub fn merge(found: ConfigFiles) -> Loaded {
     let mut merged = Merged::default();
     for file in files.iter().filter(|file| file.role == Role::Settings) {
         match Fragment::read(file) {
-            Ok(fragment) => merged.take(fragment),
+            Ok(mut fragment) => {
+                errors.append(&mut fragment.wrong);
+                merged.take(fragment);
+            }
             Err(wrong) => errors.extend(wrong),
         }
     }
@@ -120,6 +127,9 @@ struct Fragment {
     values: Vec<Assignment>,
     gates: Vec<gates::Setting>,
     probes: Vec<probes::Setting>,
+    webhooks: Vec<Webhook>,
+    /// What is wrong with single webhooks: those are off, and the file counts.
+    wrong: Vec<ConfigError>,
 }
 
 struct Assignment {
@@ -135,6 +145,7 @@ impl Fragment {
             values: Vec::new(),
             gates: Vec::new(),
             probes: Vec::new(),
+            webhooks: webhooks::Listed::default(),
             errors: Vec::new(),
         };
         match yaml::one(&file.text) {
@@ -157,8 +168,11 @@ impl Fragment {
                 values: reading.values,
                 gates: reading.gates,
                 probes: reading.probes,
+                webhooks: reading.webhooks.hooks,
+                wrong: reading.webhooks.errors,
             })
         } else {
+            reading.errors.extend(reading.webhooks.errors);
             Err(reading.errors)
         }
     }
@@ -169,6 +183,7 @@ struct Reading {
     values: Vec<Assignment>,
     gates: Vec<gates::Setting>,
     probes: Vec<probes::Setting>,
+    webhooks: webhooks::Listed,
     errors: Vec<ConfigError>,
 }
 
@@ -195,6 +210,8 @@ impl Reading {
                     Ok(settings) => self.probes.extend(settings),
                     Err(wrong) => self.errors.extend(wrong),
                 }
+            } else if name == webhooks::SECTION {
+                self.webhooks = webhooks::read(&self.file, &entry.value);
             } else if keys::is_section(&name) {
                 self.section(&name, &entry.value);
             } else if let Some(key) = keys::find(&name) {
@@ -219,10 +236,14 @@ impl Reading {
 
     fn unknown(&mut self, prefix: &str, name: &str, line: u32) {
         // Sections that are read elsewhere, by where they stand.
-        let section = [("", gates::SECTION), ("probes", "custom")]
-            .into_iter()
-            .filter(|(of, _)| *of == prefix)
-            .map(|(_, section)| section);
+        let section = [
+            ("", gates::SECTION),
+            ("", webhooks::SECTION),
+            ("probes", "custom"),
+        ]
+        .into_iter()
+        .filter(|(of, _)| *of == prefix)
+        .map(|(_, section)| section);
         let siblings = KEYS
             .iter()
             .filter_map(|key| {
@@ -252,6 +273,7 @@ struct Merged {
     values: BTreeMap<&'static str, Assignment>,
     gates: BTreeMap<(Component, String), gates::Setting>,
     probes: BTreeMap<String, probes::Setting>,
+    webhooks: Vec<Webhook>,
 }
 
 impl Merged {
@@ -259,6 +281,7 @@ impl Merged {
         for assignment in fragment.values {
             self.values.insert(assignment.key.name, assignment);
         }
+        self.webhooks.extend(fragment.webhooks);
         for setting in fragment.gates {
             let of = (setting.component, setting.gate.clone());
             self.gates.insert(of, setting);
@@ -277,6 +300,19 @@ impl Merged {
                     message,
                 });
             }
+        }
+        let server = &settings.status_server;
+        if server.certificate_file.is_some() != server.key_file.is_some() {
+            let names = ["statusServer.certificateFile", "statusServer.keyFile"];
+            let set = names.iter().find_map(|name| self.values.get(name));
+            errors.extend(set.map(|assignment| ConfigError {
+                at: assignment.at.clone(),
+                message: format!(
+                    "{}: a certificate needs its key, and a key its certificate: \
+                    write both, or none",
+                    assignment.key.name
+                ),
+            }));
         }
         let mut values: Vec<Value> = KEYS
             .iter()
@@ -303,7 +339,18 @@ impl Merged {
             .into_values()
             .filter_map(|setting| setting.request)
             .collect();
+        values.extend(self.webhooks.iter().map(value_of));
+        settings.webhooks = self.webhooks;
         (settings, values)
+    }
+}
+
+/// Without what may be secret.
+fn value_of(hook: &Webhook) -> Value {
+    Value {
+        key: Cow::Borrowed(webhooks::SECTION),
+        value: format!("{} {} {}", hook.event.name(), hook.method, hook.console()),
+        origin: Origin::File(hook.at.clone()),
     }
 }
 

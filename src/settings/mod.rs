@@ -11,13 +11,18 @@ mod gates;
 mod keys;
 mod load;
 mod probes;
+mod template;
 #[cfg(test)]
 mod tests;
 mod units;
+mod webhooks;
 
 pub use dropins::{ConfigFile, ConfigFiles, Role, find};
 pub use load::{ConfigError, Loaded, Origin, Value, load, merge, rule_sources};
+pub use template::{Field, Template};
+pub use webhooks::{Webhook, WebhookEvent};
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +48,10 @@ pub struct Settings {
     pub feature_gates: Vec<Request>,
     /// How a change of them is tried.
     pub gates: Trials,
+    /// Who is told of events.
+    pub webhooks: Vec<Webhook>,
+    /// The status over HTTPS.
+    pub status_server: StatusServer,
 }
 
 /// How a change of feature gates is tried on a running server.
@@ -112,6 +121,33 @@ impl Default for Outlets {
     }
 }
 
+/// The status over HTTPS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusServer {
+    /// Is it served?
+    pub enabled: bool,
+    /// Where.
+    pub listen: SocketAddr,
+    /// File with the token that has to be shown, an absolute path.
+    pub token_file: String,
+    /// File with the certificate, an absolute path; `None`: the one that RKE2 gives the node.
+    pub certificate_file: Option<String>,
+    /// File with its key.
+    pub key_file: Option<String>,
+}
+
+impl Default for StatusServer {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9346)),
+            token_file: "/etc/rancher/windrow/status-token".to_owned(),
+            certificate_file: None,
+            key_file: None,
+        }
+    }
+}
+
 /// How manifests are staged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Staging {
@@ -143,6 +179,8 @@ impl Default for Settings {
             outlets: Outlets::default(),
             feature_gates: Vec::new(),
             gates: Trials::default(),
+            webhooks: Vec::new(),
+            status_server: StatusServer::default(),
         }
     }
 }

@@ -177,16 +177,12 @@ impl Agent {
     /// `windrow why -o json`.
     async fn why(&self, what: String) -> fdo::Result<String> {
         let status = self.current()?;
-        let desk = self.desk.clone();
-        let asked = what.clone();
-        on_a_thread(move || desk.why(&status, &asked))
-            .await?
-            .ok_or_else(|| {
-                fdo::Error::InvalidArgs(format!(
-                    "nothing is known of {what}: no manifest file of that name is staged, and no \
-                     held file has or needs such an object"
-                ))
-            })
+        self.desk.why(&status, &what).ok_or_else(|| {
+            fdo::Error::InvalidArgs(format!(
+                "nothing is known of {what}: no manifest file of that name is staged, and no held \
+                 file has or needs such an object"
+            ))
+        })
     }
 
     /// Holds manifest files: RKE2 does not apply them until they are released. Returns the paths of

@@ -50,12 +50,14 @@ pub enum Verb {
     Release,
 }
 
-/// What the bus may ask the daemon for. The calls may block: they are made on a thread of their own.
+/// What the bus may ask the daemon for.
 pub trait Desk: Send + Sync + 'static {
-    /// Why a file or an object is as it is, as JSON; `None` when nothing is known of it.
+    /// Why a file or an object is as it is, as JSON; `None` when nothing is known of it. Anybody may
+    /// ask, as often as he likes: it must not block.
     fn why(&self, status: &Status, what: &str) -> Option<String>;
 
-    /// Carries a verb out for `by`. The files it was done to.
+    /// Carries a verb out for `by`. The files it was done to. It may block: it is called on a thread of
+    /// its own.
     ///
     /// # Errors
     ///

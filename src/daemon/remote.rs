@@ -1,0 +1,111 @@
+//! Who is told over the network how the node is: webhooks, and the status over HTTPS, as they are
+//! configured now.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::outlets::Configuration;
+use crate::decide::{Status, WebhookStatus};
+use crate::layout::Layout;
+use crate::observe::management::management;
+use crate::observe::platform;
+use crate::report::server;
+use crate::report::webhooks::{self, Identity, Teller};
+use crate::settings::Webhook;
+
+/// The status, as it is published.
+type Published = watch::Receiver<Option<Arc<Status>>>;
+type Configured = watch::Receiver<Configuration>;
+
+/// Opens them, and anew whenever the configuration is another. How the webhooks get on.
+pub(super) fn open(
+    root: Layout,
+    configured: Configured,
+    status: Published,
+) -> watch::Receiver<Vec<WebhookStatus>> {
+    let (view, shown) = watch::channel(Vec::new());
+    let (hooks, wanted) = watch::channel(configured.borrow().webhooks.clone());
+    let teller = teller(&root, configured.clone());
+    tokio::spawn(webhooks::tell(teller, wanted, status.clone(), view));
+    tokio::spawn(follow(root, configured, status, hooks));
+    shown
+}
+
+fn teller(root: &Layout, configured: Configured) -> Teller {
+    let (here, there) = (root.clone(), root.clone());
+    Teller {
+        memory: root.webhooks(),
+        identity: Arc::new(move || {
+            let node = management(&here);
+            let text = |ip: Option<&dyn ToString>| ip.map(ToString::to_string).unwrap_or_default();
+            Identity {
+                ipv4: text(node.ipv4.as_ref().map(|ip| ip as &dyn ToString)),
+                ipv6: text(node.ipv6.as_ref().map(|ip| ip as &dyn ToString)),
+                hostname: node.hostname,
+                mac: node.mac,
+            }
+        }),
+        cluster: Arc::new(move || platform::cluster(&place(&there, &configured.borrow()))),
+        now: Timestamp::now,
+    }
+}
+
+/// Where things live by the configuration.
+fn place(root: &Layout, configured: &Configuration) -> Layout {
+    root.clone().with_data_dir(&configured.data_dir)
+}
+
+/// Keeps webhooks and server as they are configured.
+async fn follow(
+    root: Layout,
+    mut configured: Configured,
+    status: Published,
+    hooks: watch::Sender<Vec<Webhook>>,
+) {
+    let mut running: Option<Running> = None;
+    loop {
+        let now = configured.borrow_and_update().clone();
+        let wanted = server_of(&now, &place(&root, &now));
+        if running.as_ref().map(|running| &running.settings) != wanted.as_ref() {
+            // The address is free again before it is taken anew.
+            if let Some(before) = running.take() {
+                before.task.abort();
+                let _ = before.task.await;
+            }
+            running = wanted.map(|settings| Running {
+                task: tokio::spawn(server::serve(settings.clone(), status.clone())),
+                settings,
+            });
+        }
+        hooks.send_if_modified(|known| {
+            let changed = *known != now.webhooks;
+            *known = now.webhooks;
+            changed
+        });
+        if configured.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A server, and as what it was started.
+struct Running {
+    settings: server::Settings,
+    task: JoinHandle<()>,
+}
+
+fn server_of(configured: &Configuration, layout: &Layout) -> Option<server::Settings> {
+    let asked = &configured.status_server;
+    let certificates = match (&asked.certificate_file, &asked.key_file) {
+        (Some(certificate), Some(key)) => vec![(layout.path(certificate), layout.path(key))],
+        _ => layout.serving_certificates().to_vec(),
+    };
+    asked.enabled.then(|| server::Settings {
+        listen: asked.listen,
+        token: layout.path(&asked.token_file),
+        certificates,
+    })
+}

@@ -1,0 +1,105 @@
+//! How others know the node: its name, and the addresses of its management interface.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+
+use crate::layout::Layout;
+
+/// The interface that Harvester's installer makes.
+const HARVESTER: &str = "mgmt-br";
+
+/// The node, as others know it. What cannot be found out is left empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Management {
+    /// Its name.
+    pub hostname: String,
+    /// Hardware address of the management interface.
+    pub mac: String,
+    /// Its first IPv4 address.
+    pub ipv4: Option<Ipv4Addr>,
+    /// Its first IPv6 address; one that others on the network can use before one of the link alone.
+    pub ipv6: Option<Ipv6Addr>,
+}
+
+/// Asks the kernel. The management interface is Harvester's, or else the one of the default route.
+pub fn management(layout: &Layout) -> Management {
+    let hostname = nix::unistd::gethostname()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let addresses: Vec<InterfaceAddress> = getifaddrs().map(Iterator::collect).unwrap_or_default();
+    let is_there = |name: &str| addresses.iter().any(|one| one.interface_name == name);
+    let name = match is_there(HARVESTER) {
+        true => Some(HARVESTER.to_owned()),
+        false => std::fs::read_to_string(layout.path("/proc/net/route"))
+            .ok()
+            .and_then(|table| default_interface(&table)),
+    };
+    let Some(name) = name else {
+        return Management {
+            hostname,
+            ..Management::default()
+        };
+    };
+    let mut ours = Management {
+        hostname,
+        ..Management::default()
+    };
+    let mut of_link = None;
+    let here = addresses.iter().filter(|one| one.interface_name == name);
+    for address in here.filter_map(|one| one.address) {
+        if let Some(v4) = address.as_sockaddr_in() {
+            ours.ipv4 = ours.ipv4.or(Some(v4.ip()));
+        } else if let Some(v6) = address.as_sockaddr_in6() {
+            let ip = v6.ip();
+            match ip.is_unicast_link_local() {
+                true => of_link = of_link.or(Some(ip)),
+                false => ours.ipv6 = ours.ipv6.or(Some(ip)),
+            }
+        } else if let Some(mac) = address
+            .as_link_addr()
+            .and_then(nix::sys::socket::LinkAddr::addr)
+        {
+            let bytes = mac.map(|byte| format!("{byte:02x}"));
+            ours.mac = bytes.join(":");
+        }
+    }
+    ours.ipv6 = ours.ipv6.or(of_link);
+    ours
+}
+
+/// `Iface Destination Gateway Flags RefCnt Use Metric Mask …`, in hexadecimal: the default route with
+/// the lowest metric.
+fn default_interface(table: &str) -> Option<String> {
+    let routes = table.lines().skip(1).filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [name, "00000000", _, flags, _, _, metric, "00000000", ..] = fields[..] else {
+            return None;
+        };
+        let up = u32::from_str_radix(flags, 16).ok()? & 1 != 0;
+        let metric: u32 = metric.parse().ok()?;
+        up.then(|| (metric, name.to_owned()))
+    });
+    routes.min().map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_route_with_the_lowest_metric_counts() {
+        let table = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n\
+                     bond1\t00000000\t0101A8C0\t0003\t0\t0\t200\t00000000\t0\n\
+                     bond0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\n\
+                     down0\t00000000\t0101A8C0\t0002\t0\t0\t1\t00000000\t0\n\
+                     bond0\t0001A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\n";
+        assert_eq!(default_interface(table).as_deref(), Some("bond0"));
+        assert_eq!(default_interface("Iface\n"), None);
+    }
+
+    #[test]
+    fn the_kernel_can_be_asked() {
+        assert!(!management(&Layout::new("/")).hostname.is_empty());
+    }
+}

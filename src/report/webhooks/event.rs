@@ -1,0 +1,171 @@
+//! Which events hold, read from the status. Pure.
+//!
+//! An event is told of while it is true. Of each topic at most one event holds at a time: what comes
+//! later makes what was there before old news.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::decide::{Readiness, Role, Status};
+use crate::readiness::node::ProbeState;
+use crate::settings::WebhookEvent;
+
+/// RKE2 tries every 15 s: what it cannot apply for so long after the release is more than an object
+/// that comes a moment later.
+const BLOCKED_AFTER: Duration = Duration::from_secs(5 * 60);
+
+/// What an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Topic {
+    /// Where the node stands.
+    Node,
+    /// The cluster that its first server has made.
+    Cluster,
+    /// The manifests.
+    Staging,
+}
+
+impl Topic {
+    pub(super) const ALL: [Self; 3] = [Self::Node, Self::Cluster, Self::Staging];
+
+    pub(super) fn of(event: WebhookEvent) -> Self {
+        match event {
+            WebhookEvent::NodeReady | WebhookEvent::NodeDegraded | WebhookEvent::NodeFailed => {
+                Self::Node
+            }
+            WebhookEvent::ClusterReady => Self::Cluster,
+            WebhookEvent::StagingBlocked => Self::Staging,
+        }
+    }
+}
+
+/// What the status says of a topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The event is true. It is a new occurrence where `of` has something that it had not before.
+    Holds {
+        event: WebhookEvent,
+        of: BTreeSet<String>,
+    },
+    /// It is not known, or in between: what was true is kept in mind and not told.
+    Silent,
+    /// It is over: should it come back, that is a new occurrence.
+    Over,
+}
+
+/// What the events are read from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen<'s> {
+    pub(super) status: &'s Status,
+    /// Which cluster the node's RKE2 belongs to.
+    pub(super) cluster: Option<&'s str>,
+    pub(super) now: Timestamp,
+}
+
+/// What holds of a topic. `before`: of what the last occurrence was.
+pub(super) fn standing(topic: Topic, seen: &Seen<'_>, before: &BTreeSet<String>) -> Standing {
+    match topic {
+        Topic::Node => node(seen.status),
+        Topic::Cluster => cluster(seen),
+        Topic::Staging => staging(seen, before),
+    }
+}
+
+/// Once for each boot, and whenever it is another than the one told before.
+fn node(status: &Status) -> Standing {
+    let event = match status.readiness {
+        Readiness::Ready => WebhookEvent::NodeReady,
+        Readiness::Degraded => WebhookEvent::NodeDegraded,
+        Readiness::Failed => WebhookEvent::NodeFailed,
+        Readiness::SettingUp | Readiness::Unknown => return Standing::Silent,
+    };
+    let boot = status.writer.as_ref().map(|writer| writer.boot_id.clone());
+    Standing::Holds {
+        event,
+        of: boot.into_iter().collect(),
+    }
+}
+
+/// Once for each cluster, by the server that made it: it is Ready, and with it Harvester where the
+/// node has one.
+fn cluster(seen: &Seen<'_>) -> Standing {
+    let status = seen.status;
+    let up = matches!(status.readiness, Readiness::Ready | Readiness::Degraded);
+    let mut harvester = status
+        .probes
+        .iter()
+        .filter(|probe| probe.id.as_str() == "harvester");
+    let passes = harvester.all(|probe| probe.state == ProbeState::Passing);
+    match seen.cluster {
+        Some(cluster) if status.role == Role::FirstServer && up && passes => Standing::Holds {
+            event: WebhookEvent::ClusterReady,
+            of: BTreeSet::from([cluster.to_owned()]),
+        },
+        _ => Standing::Silent,
+    }
+}
+
+/// Once for each file that gets stuck.
+fn staging(seen: &Seen<'_>, before: &BTreeSet<String>) -> Standing {
+    let staging = &seen.status.staging;
+    let overdue = staging.held.iter().filter(|held| held.overdue);
+    let failed = staging
+        .failed
+        .iter()
+        .filter(|failed| blocked_at(failed.since) <= seen.now);
+    let blocked: BTreeSet<String> = overdue
+        .map(|held| held.file.clone())
+        .chain(failed.map(|failed| failed.file.clone()))
+        .collect();
+    // A file that was stuck is so until it is applied or gone: after a restart its deadline counts
+    // anew, and RKE2 has not been heard of yet.
+    let waiting = staging.held.iter().map(|held| &held.file);
+    let doubtful: BTreeSet<String> = waiting
+        .chain(staging.released.iter().map(|released| &released.file))
+        .chain(staging.failed.iter().map(|failed| &failed.file))
+        .filter(|file| before.contains(*file) && !blocked.contains(*file))
+        .cloned()
+        .collect();
+    match (blocked.is_empty(), doubtful.is_empty()) {
+        (true, true) => Standing::Over,
+        (true, false) => Standing::Silent,
+        (false, _) => Standing::Holds {
+            event: WebhookEvent::StagingBlocked,
+            of: blocked.into_iter().chain(doubtful).collect(),
+        },
+    }
+}
+
+fn blocked_at(released: Timestamp) -> Timestamp {
+    released
+        .checked_add(BLOCKED_AFTER)
+        .unwrap_or(Timestamp::MAX)
+}
+
+/// When time alone may make an event true.
+pub(super) fn next_look(seen: &Seen<'_>) -> Option<Timestamp> {
+    let failed = seen.status.staging.failed.iter();
+    failed
+        .map(|failed| blocked_at(failed.since))
+        .filter(|at| *at > seen.now)
+        .min()
+}
+
+/// The files that are stuck.
+pub(super) fn blocked(status: &Status) -> Vec<(&str, &str)> {
+    let staging = &status.staging;
+    let overdue = staging.held.iter().filter(|held| held.overdue);
+    overdue
+        .map(|held| (held.file.as_str(), held.why.as_str()))
+        .chain(
+            staging
+                .failed
+                .iter()
+                .map(|failed| (failed.file.as_str(), failed.message.as_str())),
+        )
+        .collect()
+}

@@ -1,0 +1,340 @@
+//! What is to be told to whom, and when: a state machine with the time passed in. Pure.
+//!
+//! ```text
+//!            the event comes to be true            answered 2xx
+//!   waiting ───────────────────────────> pending ──────────────> delivered
+//!      ^                                 │     ^                     │
+//!      │ something else is true now      │     │ pause, doubled      │ a new occurrence
+//!      └─────────────────────────────────┴──> failing <──────────────┘ (to pending)
+//! ```
+//!
+//! Bounded by construction: a webhook has one event, and of it only the last occurrence is kept. What
+//! is sent is written at the moment of sending, so a console that was away hears the newest state.
+//! One console is told one thing at a time, the oldest first: news cannot overtake each other.
+//!
+//! [`Memory`] outlives the daemon: what was told of an occurrence is not told again, and what was not
+//! is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::event::{Seen, Standing, Topic, standing};
+use crate::decide::{DeliveryState, WebhookStatus};
+use crate::manifest::sha256_hex;
+use crate::settings::{Webhook, WebhookEvent};
+
+/// First and longest pause between two tries.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5 * 60));
+/// So many webhooks are remembered that are not configured any more.
+const REMEMBERED: usize = 256;
+
+/// An event that came to be true.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Occurrence {
+    pub(super) event: WebhookEvent,
+    /// Of what: a boot, a cluster, files.
+    pub(super) of: BTreeSet<String>,
+    /// Counts the occurrences of the topic.
+    pub(super) number: u64,
+    /// When.
+    pub(super) since: Timestamp,
+}
+
+/// What is kept on disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Memory {
+    /// The last occurrence of each topic.
+    occurrences: BTreeMap<Topic, Occurrence>,
+    /// Topics whose last occurrence is over.
+    #[serde(default)]
+    over: BTreeSet<Topic>,
+    /// Which occurrence each webhook has told of.
+    delivered: BTreeMap<String, u64>,
+}
+
+/// One webhook and how it gets on.
+#[derive(Debug)]
+struct Lane {
+    id: u64,
+    hook: Webhook,
+    /// By which it is remembered: neither a secret nor the place in a file.
+    key: String,
+    console: String,
+    /// Failed tries in a row.
+    tries: u32,
+    /// Not before this time since the daemon's start.
+    not_before: Duration,
+    busy: bool,
+    trouble: Option<String>,
+    since: Timestamp,
+}
+
+/// One try that is due.
+#[derive(Debug, Clone)]
+pub(super) struct Try {
+    /// To be handed back to [`Queue::finished`].
+    pub(super) lane: u64,
+    pub(super) hook: Webhook,
+    pub(super) occurrence: Occurrence,
+}
+
+/// What is to be told of a try.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It arrived.
+    Delivered,
+    /// It failed, and did not before.
+    Failing,
+    /// Nothing new.
+    Nothing,
+}
+
+/// The queue.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    memory: Memory,
+    /// Topics whose event is true now.
+    holds: BTreeSet<Topic>,
+    lanes: Vec<Lane>,
+    next_id: u64,
+}
+
+impl Queue {
+    pub(super) fn new(memory: Memory) -> Self {
+        Self {
+            memory,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
+    /// The webhooks in force. Those that stay keep their pauses.
+    pub(super) fn configure(&mut self, hooks: Vec<Webhook>, now: Timestamp) {
+        let mut before = std::mem::take(&mut self.lanes);
+        for hook in hooks {
+            let known = before.iter().position(|lane| lane.hook == hook);
+            let lane = match known {
+                Some(position) => before.swap_remove(position),
+                None => {
+                    self.next_id += 1;
+                    Lane {
+                        id: self.next_id,
+                        key: key(&hook),
+                        console: hook.console(),
+                        hook,
+                        tries: 0,
+                        not_before: Duration::ZERO,
+                        busy: false,
+                        trouble: None,
+                        since: now,
+                    }
+                }
+            };
+            self.lanes.push(lane);
+        }
+        let lanes = &self.lanes;
+        if self.memory.delivered.len() > REMEMBERED {
+            self.memory
+                .delivered
+                .retain(|key, _| lanes.iter().any(|lane| lane.key == *key));
+        }
+    }
+
+    /// The status is another, or time has passed.
+    pub(super) fn observe(&mut self, seen: &Seen<'_>) {
+        for topic in Topic::ALL {
+            let last = self.memory.occurrences.get(&topic);
+            let over = self.memory.over.contains(&topic);
+            let nothing = BTreeSet::new();
+            let before = last.filter(|_| !over).map_or(&nothing, |last| &last.of);
+            match standing(topic, seen, before) {
+                Standing::Silent => {
+                    self.holds.remove(&topic);
+                }
+                Standing::Over => {
+                    self.holds.remove(&topic);
+                    if last.is_some() {
+                        self.memory.over.insert(topic);
+                    }
+                }
+                Standing::Holds { event, of } => {
+                    let same = last
+                        .is_some_and(|last| !over && last.event == event && of.is_subset(&last.of));
+                    let (number, since) = match last {
+                        Some(last) if same => (last.number, last.since),
+                        Some(last) => (last.number + 1, seen.now),
+                        None => (1, seen.now),
+                    };
+                    if !same {
+                        self.renew(topic, seen.now);
+                    }
+                    let occurrence = Occurrence {
+                        event,
+                        of,
+                        number,
+                        since,
+                    };
+                    self.memory.occurrences.insert(topic, occurrence);
+                    self.memory.over.remove(&topic);
+                    self.holds.insert(topic);
+                }
+            }
+        }
+    }
+
+    /// A new occurrence: what webhooks of the topic said of the last one does not count.
+    fn renew(&mut self, topic: Topic, now: Timestamp) {
+        for lane in &mut self.lanes {
+            if Topic::of(lane.hook.event) == topic {
+                lane.since = now;
+            }
+        }
+    }
+
+    /// The occurrence that a webhook has to tell of now.
+    fn due(&self, lane: &Lane) -> Option<&Occurrence> {
+        let topic = Topic::of(lane.hook.event);
+        let occurrence = self.memory.occurrences.get(&topic)?;
+        let due = self.holds.contains(&topic)
+            && occurrence.event == lane.hook.event
+            && self.memory.delivered.get(&lane.key) != Some(&occurrence.number);
+        due.then_some(occurrence)
+    }
+
+    /// What is to be sent at this time since the daemon's start; each is under way from now on.
+    pub(super) fn start(&mut self, now: Duration) -> Vec<Try> {
+        let mut due: Vec<(usize, Occurrence)> = Vec::new();
+        for (position, lane) in self.lanes.iter().enumerate() {
+            if !lane.busy
+                && lane.not_before <= now
+                && let Some(occurrence) = self.due(lane)
+            {
+                due.push((position, occurrence.clone()));
+            }
+        }
+        due.sort_by_key(|(_, occurrence)| occurrence.since);
+        let mut tries = Vec::new();
+        for (position, occurrence) in due {
+            let console = &self.lanes[position].console;
+            if self
+                .lanes
+                .iter()
+                .any(|lane| lane.busy && lane.console == *console)
+            {
+                continue;
+            }
+            let lane = &mut self.lanes[position];
+            lane.busy = true;
+            tries.push(Try {
+                lane: lane.id,
+                hook: lane.hook.clone(),
+                occurrence,
+            });
+        }
+        tries
+    }
+
+    /// A try has ended. `spread` takes something at random off a pause.
+    pub(super) fn finished(
+        &mut self,
+        tried: &Try,
+        result: Result<(), String>,
+        elapsed: Duration,
+        now: Timestamp,
+        spread: impl Fn(Duration) -> Duration,
+    ) -> Told {
+        let Some(lane) = self.lanes.iter_mut().find(|lane| lane.id == tried.lane) else {
+            // It was configured away meanwhile.
+            return Told::Nothing;
+        };
+        lane.busy = false;
+        match result {
+            Ok(()) => {
+                lane.tries = 0;
+                lane.not_before = Duration::ZERO;
+                lane.trouble = None;
+                lane.since = now;
+                let number = tried.occurrence.number;
+                self.memory.delivered.insert(lane.key.clone(), number);
+                Told::Delivered
+            }
+            Err(why) => {
+                let doubled = PAUSES.0.saturating_mul(1 << lane.tries.min(16));
+                lane.not_before = elapsed + spread(doubled.min(PAUSES.1));
+                lane.tries += 1;
+                let fresh = lane.trouble.is_none();
+                if fresh {
+                    lane.since = now;
+                }
+                lane.trouble = Some(why);
+                if fresh { Told::Failing } else { Told::Nothing }
+            }
+        }
+    }
+
+    /// When something will be due though nothing happens.
+    pub(super) fn next(&self) -> Option<Duration> {
+        let waits = self
+            .lanes
+            .iter()
+            .filter(|lane| !lane.busy && self.due(lane).is_some())
+            // Whoever waits for another try of the same console is looked at when that ends.
+            .filter(|lane| {
+                let mut others = self.lanes.iter();
+                !others.any(|other| other.busy && other.console == lane.console)
+            });
+        waits.map(|lane| lane.not_before).min()
+    }
+
+    /// For the status document.
+    pub(super) fn view(&self) -> Vec<WebhookStatus> {
+        let view = self.lanes.iter().map(|lane| {
+            let topic = Topic::of(lane.hook.event);
+            let last = self.memory.occurrences.get(&topic);
+            let told = last.is_some_and(|last| {
+                last.event == lane.hook.event
+                    && self.memory.delivered.get(&lane.key) == Some(&last.number)
+            });
+            let state = match (self.due(lane), &lane.trouble) {
+                (Some(_), Some(_)) => DeliveryState::Failing,
+                (Some(_), None) => DeliveryState::Pending,
+                (None, _) if told => DeliveryState::Delivered,
+                (None, _) => DeliveryState::Waiting,
+            };
+            let failing = state == DeliveryState::Failing;
+            WebhookStatus {
+                event: lane.hook.event.name().to_owned(),
+                console: lane.console.clone(),
+                at: lane.hook.at.clone(),
+                state,
+                since: lane.since,
+                message: lane.trouble.clone().filter(|_| failing).unwrap_or_default(),
+            }
+        });
+        view.collect()
+    }
+}
+
+fn key(hook: &Webhook) -> String {
+    let url = hook.url.render(|field| field.name());
+    let what = format!("{}\n{}\n{url}", hook.event.name(), hook.method);
+    let mut key = sha256_hex(what.as_bytes());
+    key.truncate(32);
+    key
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

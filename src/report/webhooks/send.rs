@@ -1,0 +1,124 @@
+//! One try: a request over HTTP(S), with bounds on everything that the other side can do.
+
+use std::error::Error;
+use std::time::Duration;
+
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, Method, StatusCode, Url};
+
+use super::payload::Message;
+use crate::settings::Webhook;
+
+/// So many redirects are followed.
+const REDIRECTS: usize = 3;
+
+/// Sends it; `patience` is for the whole try. An answer of 200 to 299 is a success.
+///
+/// # Errors
+///
+/// In a line, without anything secret.
+pub(super) async fn send(
+    hook: &Webhook,
+    message: Message,
+    patience: Duration,
+) -> Result<(), String> {
+    let method: Method = hook
+        .method
+        .parse()
+        .map_err(|_| "the method is not one of HTTP".to_owned())?;
+    // Made anew for each try: tries are rare, and the trusted certificates would take a megabyte.
+    let say = |error: reqwest::Error| say(&error, patience);
+    let client = client(hook.insecure, redirects(&method), patience).map_err(say)?;
+    let url: Url = message
+        .url
+        .parse()
+        .map_err(|error| format!("the URL cannot be used: {error}"))?;
+    let mut request = client.request(method, url);
+    let names_type = |name: &str| name.eq_ignore_ascii_case("content-type");
+    if let Some(content_type) = message.content_type
+        && !hook.headers.iter().any(|(name, _)| names_type(name))
+    {
+        request = request.header("content-type", content_type);
+    }
+    if let Some((user, password)) = &hook.basic_auth {
+        request = request.basic_auth(user, Some(password));
+    }
+    for (name, value) in &hook.headers {
+        request = request.header(name, value);
+    }
+    if let Some(body) = message.body {
+        request = request.body(body);
+    }
+    // Whatever stands in the answer's body is not read.
+    let answer = request.send().await.map_err(say)?;
+    match answer.status() {
+        status if status.is_success() => Ok(()),
+        status if status.is_redirection() => Err(format!(
+            "the console redirects with HTTP {}, which would lose what is told: write the URL that it \
+             redirects to",
+            status.as_u16()
+        )),
+        status => Err(format!("the console answered HTTP {}", status.as_u16())),
+    }
+}
+
+fn client(insecure: bool, redirects: Policy, patience: Duration) -> reqwest::Result<Client> {
+    // Ours may be the first use of TLS in the process; a provider that is set already is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .tls_danger_accept_invalid_certs(insecure)
+        .redirect(redirects)
+        .no_proxy()
+        .timeout(patience)
+        .pool_max_idle_per_host(0)
+        .build()
+}
+
+/// To the same console, or from http to https there, and where the request stays what it is.
+fn redirects(method: &Method) -> Policy {
+    let bodiless = matches!(*method, Method::GET | Method::HEAD);
+    Policy::custom(move |attempt: Attempt<'_>| {
+        let keeps = bodiless
+            || matches!(
+                attempt.status(),
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
+        if !keeps {
+            return attempt.stop();
+        }
+        let Some(first) = attempt.previous().first() else {
+            return attempt.stop();
+        };
+        if attempt.previous().len() > REDIRECTS {
+            return attempt.error(format!("more than {REDIRECTS} redirects"));
+        }
+        let (from, to) = (place(first), place(attempt.url()));
+        let safer = first.scheme() == "http" && attempt.url().scheme() == "https";
+        if from == to || (safer && first.host_str() == attempt.url().host_str()) {
+            attempt.follow()
+        } else {
+            // Headers and password are for the console that is configured.
+            attempt.error(format!("redirected to another console, {to}"))
+        }
+    })
+}
+
+fn place(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// The innermost cause says it best; the outer ones repeat the URL, which may be secret.
+fn say(error: &reqwest::Error, patience: Duration) -> String {
+    if error.is_timeout() {
+        return format!("no answer within {} s", patience.as_secs());
+    }
+    let mut inner: &dyn Error = error;
+    while let Some(cause) = inner.source() {
+        inner = cause;
+    }
+    match inner.to_string() {
+        // reqwest's own errors name the URL, and have no cause.
+        text if text.contains("://") && !error.is_redirect() => "the request failed".to_owned(),
+        text => text,
+    }
+}

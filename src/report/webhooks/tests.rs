@@ -1,0 +1,471 @@
+//! Consoles that are slow, wrong, dead and back.
+
+use std::sync::Mutex;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::payload::Message;
+use super::send::send;
+use super::*;
+use crate::decide::{DeliveryState, Readiness, Role};
+use crate::report::publish::sample;
+use crate::rules::Location;
+use crate::settings::{Template, WebhookEvent};
+
+/// Far longer than anything takes: passing it is a failure, not a measurement.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone)]
+enum Says {
+    Http(u16, &'static str),
+    /// To `/moved`, where it says yes.
+    Moved(u16),
+    Garbage,
+    Nothing,
+    Hangup,
+}
+
+/// A request as it arrived.
+#[derive(Debug, Clone)]
+struct Request {
+    head: String,
+    body: String,
+}
+
+impl Request {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (known, value) = line.split_once(": ")?;
+            known.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+}
+
+/// A console; it ends with its owner.
+struct Console {
+    url: String,
+    requests: mpsc::UnboundedReceiver<Request>,
+    says: Arc<Mutex<Says>>,
+    task: JoinHandle<()>,
+}
+
+impl Console {
+    async fn new(says: Says) -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), says, None)
+    }
+
+    /// Behind a certificate that nobody knows.
+    async fn https(says: Says) -> Self {
+        let made = rcgen::generate_simple_self_signed(vec!["console.example".to_owned()]).unwrap();
+        let key = made.signing_key.serialize_der();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![made.cert.der().clone()],
+                rustls::pki_types::PrivatePkcs8KeyDer::from(key).into(),
+            )
+            .unwrap();
+        let tls = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(listener, says, Some(tls))
+    }
+
+    fn on(listener: TcpListener, says: Says, tls: Option<tokio_rustls::TlsAcceptor>) -> Self {
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr().unwrap());
+        let (log, requests) = mpsc::unbounded_channel();
+        let says = Arc::new(Mutex::new(says));
+        let answers = says.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (log, answers, tls) = (log.clone(), answers.clone(), tls.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => serve(stream, log, answers).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, log, answers).await;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        Self {
+            url,
+            requests,
+            says,
+            task,
+        }
+    }
+
+    fn now_says(&self, says: Says) {
+        *self.says.lock().unwrap() = says;
+    }
+
+    async fn next(&mut self) -> Request {
+        tokio::time::timeout(DEADLINE, self.requests.recv())
+            .await
+            .expect("nothing arrives")
+            .unwrap()
+    }
+
+    fn is_silent(&mut self) -> bool {
+        self.requests.try_recv().is_err()
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    log: mpsc::UnboundedSender<Request>,
+    says: Arc<Mutex<Says>>,
+) {
+    let mut bytes = Vec::new();
+    let mut buffer = [0_u8; 4096];
+    let request = loop {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let request = Request {
+            head: head.to_owned(),
+            body: body.to_owned(),
+        };
+        let length = request.header("content-length");
+        if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+            break request;
+        }
+    };
+    let says = says.lock().unwrap().clone();
+    let moved = request.head.contains(" /moved ");
+    let _ = log.send(request);
+    let answer = match says {
+        Says::Moved(_) if moved => "HTTP/1.1 200 X\r\nconnection: close\r\n\r\n".to_owned(),
+        Says::Moved(status) => format!(
+            "HTTP/1.1 {status} X\r\nlocation: /moved\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        ),
+        Says::Http(status, headers) => format!(
+            "HTTP/1.1 {status} X\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n"
+        ),
+        Says::Garbage => "SSH-2.0-OpenSSH_9.9\r\n\r\n".to_owned(),
+        Says::Nothing => return std::future::pending().await,
+        Says::Hangup => return,
+    };
+    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}
+
+fn hook(event: WebhookEvent, url: &str) -> Webhook {
+    Webhook {
+        at: Location::line("windrow.yaml", 1),
+        event,
+        method: "POST".to_owned(),
+        url: Template::parse(url).unwrap(),
+        headers: Vec::new(),
+        payload: None,
+        insecure: false,
+        basic_auth: None,
+    }
+}
+
+async fn tried(hook: &Webhook, path: &str) -> Result<(), String> {
+    impatiently(hook, path, DEADLINE).await
+}
+
+async fn impatiently(hook: &Webhook, path: &str, patience: Duration) -> Result<(), String> {
+    let message = Message {
+        url: format!("{}{path}", hook.url.render(|_| "")),
+        body: Some("{}".to_owned()),
+        content_type: Some("application/json"),
+    };
+    send(hook, message, patience).await
+}
+
+#[tokio::test]
+async fn a_console_that_is_wrong_is_told_in_a_line_without_secrets() {
+    for (says, expected) in [
+        (Says::Http(200, ""), None),
+        (Says::Http(204, ""), None),
+        (Says::Http(500, ""), Some("the console answered HTTP 500")),
+        (Says::Http(401, ""), Some("the console answered HTTP 401")),
+        (Says::Garbage, Some("")),
+        (Says::Hangup, Some("")),
+        (
+            Says::Http(302, "location: /other\r\n"),
+            Some("the console redirects with HTTP 302"),
+        ),
+        (
+            Says::Http(307, "location: http://elsewhere.example/\r\n"),
+            Some("redirected to another console, http://elsewhere.example"),
+        ),
+        (
+            Says::Http(308, "location: /hook\r\n"),
+            Some("more than 3 redirects"),
+        ),
+    ] {
+        let console = Console::new(says.clone()).await;
+        let hook = hook(WebhookEvent::NodeReady, &console.url);
+        let said = tried(&hook, "/secret-token").await;
+        match expected {
+            None => assert_eq!(said, Ok(()), "{says:?}"),
+            Some(expected) => {
+                let why = said.unwrap_err();
+                assert!(why.contains(expected) && !why.is_empty(), "{says:?}: {why}");
+                assert!(!why.contains("secret"), "{why}");
+            }
+        }
+    }
+    let console = Console::new(Says::Nothing).await;
+    let slow = hook(WebhookEvent::NodeReady, &console.url);
+    let why = impatiently(&slow, "/", Duration::from_secs(1)).await;
+    assert_eq!(why.unwrap_err(), "no answer within 1 s");
+    let nobody = hook(WebhookEvent::NodeReady, "http://127.0.0.1:1");
+    assert!(
+        tried(&nobody, "/secret-token")
+            .await
+            .unwrap_err()
+            .contains("refused")
+    );
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_knows_is_refused_unless_insecure() {
+    let mut console = Console::https(Says::Http(200, "")).await;
+    let mut hook = hook(WebhookEvent::NodeReady, &console.url);
+    let why = tried(&hook, "/").await.unwrap_err();
+    assert!(why.contains("certificate"), "{why}");
+    assert!(console.is_silent());
+    hook.insecure = true;
+    assert_eq!(tried(&hook, "/").await, Ok(()));
+    console.next().await;
+}
+
+#[tokio::test]
+async fn a_redirect_within_the_console_keeps_method_body_and_password() {
+    let mut console = Console::new(Says::Moved(307)).await;
+    let mut hook = hook(WebhookEvent::NodeReady, &console.url);
+    hook.basic_auth = Some(("ann".to_owned(), "secret".to_owned()));
+    hook.headers = vec![("X-Rack".to_owned(), "r12".to_owned())];
+    assert_eq!(tried(&hook, "/first").await, Ok(()));
+    assert!(console.next().await.head.starts_with("POST /first "));
+    let last = console.next().await;
+    assert!(last.head.starts_with("POST /moved "), "{last:?}");
+    assert_eq!(last.body, "{}");
+    assert_eq!(last.header("x-rack"), Some("r12"));
+    assert!(last.header("authorization").unwrap().starts_with("Basic "));
+}
+
+/// The node, and who is told of it.
+struct Node {
+    directory: tempfile::TempDir,
+    status: watch::Sender<Option<Arc<Status>>>,
+    hooks: watch::Sender<Vec<Webhook>>,
+    view: watch::Receiver<Vec<WebhookStatus>>,
+    task: JoinHandle<()>,
+}
+
+impl Node {
+    fn new(hooks: Vec<Webhook>) -> Self {
+        Self::start(tempfile::tempdir().unwrap(), hooks)
+    }
+
+    fn start(directory: tempfile::TempDir, hooks: Vec<Webhook>) -> Self {
+        let (status, statuses) = watch::channel(None);
+        let (hooks, configured) = watch::channel(hooks);
+        let (shown, view) = watch::channel(Vec::new());
+        let teller = Teller {
+            memory: directory.path().join("state/webhooks.json"),
+            identity: Arc::new(|| Identity {
+                hostname: "node1".to_owned(),
+                mac: "52:54:00:00:00:01".to_owned(),
+                ipv4: "10.1.2.3".to_owned(),
+                ipv6: String::new(),
+            }),
+            cluster: Arc::new(|| Some("cluster".to_owned())),
+            now: Timestamp::now,
+        };
+        let task = tokio::spawn(tell(teller, configured, statuses, shown));
+        Self {
+            directory,
+            status,
+            hooks,
+            view,
+            task,
+        }
+    }
+
+    fn is(&self, readiness: Readiness) {
+        let mut status = sample("it is so \"now\"");
+        status.readiness = readiness;
+        status.role = Role::FirstServer;
+        self.status.send_replace(Some(Arc::new(status)));
+    }
+
+    async fn shows(&mut self, hook: usize, state: DeliveryState) -> WebhookStatus {
+        let view = self
+            .view
+            .wait_for(|view| view.get(hook).is_some_and(|hook| hook.state == state));
+        let view = tokio::time::timeout(DEADLINE, view).await;
+        view.unwrap_or_else(|_| panic!("never {state:?}")).unwrap()[hook].clone()
+    }
+
+    /// The daemon ends and starts anew.
+    async fn again(self) -> Self {
+        self.task.abort();
+        let hooks = self.hooks.borrow().clone();
+        let _ = self.task.await;
+        Self::start(self.directory, hooks)
+    }
+}
+
+#[tokio::test]
+async fn a_console_hears_a_cloud_event_or_the_payload_that_is_configured() {
+    let mut console = Console::new(Says::Http(200, "")).await;
+    let mut plain = hook(
+        WebhookEvent::ClusterReady,
+        &format!("{}/up/{{{{.Hostname}}}}", console.url),
+    );
+    plain.method = "PUT".to_owned();
+    let payload =
+        "{{.Event}} {{.Readiness}} {{.ReasonCode}} {{.MACAddr}} {{.IPAddrV4}}[{{.IPAddrV6}}]";
+    plain.payload = Some(Template::parse(payload).unwrap());
+    plain.headers = vec![("Content-Type".to_owned(), "text/x-own".to_owned())];
+    let mut get = hook(WebhookEvent::NodeReady, &format!("{}/get", console.url));
+    get.method = "GET".to_owned();
+    let event = hook(WebhookEvent::NodeReady, &format!("{}/event", console.url));
+    let node = Node::new(vec![event, plain, get]);
+    node.is(Readiness::Ready);
+    let mut requests = Vec::new();
+    for _ in 0..3 {
+        requests.push(console.next().await);
+    }
+    let of = |path: &str| {
+        let found = requests.iter().find(|request| request.head.contains(path));
+        found.unwrap_or_else(|| panic!("{path}: {requests:?}"))
+    };
+    let event = of("POST /event ");
+    assert_eq!(
+        event.header("content-type"),
+        Some("application/cloudevents+json")
+    );
+    let body: serde_json::Value = serde_json::from_str(&event.body).unwrap();
+    assert_eq!(body["specversion"], "1.0");
+    assert_eq!(body["type"], "dev.windrow.node.ready");
+    assert_eq!(body["source"], "//windrow.dev/nodes/node1");
+    assert_eq!(body["id"].as_str().unwrap().len(), 32);
+    assert_eq!(body["data"]["readiness"], "Ready");
+    assert_eq!(body["data"]["reason"]["message"], "it is so \"now\"");
+    assert_eq!(body["data"]["ipv4"], "10.1.2.3");
+    let own = of("PUT /up/node1 ");
+    assert_eq!(own.header("content-type"), Some("text/x-own"));
+    assert_eq!(
+        own.body,
+        "CLUSTER_READY Ready staging 52:54:00:00:00:01 10.1.2.3[]"
+    );
+    assert_eq!(of("GET /get ").body, "");
+}
+
+#[tokio::test]
+async fn a_console_that_was_dead_hears_the_newest_state_when_it_is_back_and_nothing_older() {
+    // Nobody else gets the address, and nobody listens there.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    let of = |event, path: &str| hook(event, &format!("http://{address}/{path}"));
+    let mut node = Node::new(vec![
+        of(WebhookEvent::NodeFailed, "failed"),
+        of(WebhookEvent::NodeReady, "ready"),
+    ]);
+    node.is(Readiness::Failed);
+    let failing = node.shows(0, DeliveryState::Failing).await;
+    assert!(failing.message.contains("refused"), "{failing:?}");
+    assert_eq!(failing.console, format!("http://{address}"));
+    node.is(Readiness::Ready);
+    node.shows(1, DeliveryState::Failing).await;
+    let listener = socket.listen(16).unwrap();
+    let mut console = Console::on(listener, Says::Http(200, ""), None);
+    assert!(console.next().await.head.starts_with("POST /ready "));
+    node.shows(1, DeliveryState::Delivered).await;
+    assert_eq!(node.shows(0, DeliveryState::Waiting).await.message, "");
+    assert!(console.is_silent());
+}
+
+#[tokio::test]
+async fn a_slow_console_keeps_no_other_from_being_told() {
+    let mut slow = Console::new(Says::Nothing).await;
+    let mut quick = Console::new(Says::Http(200, "")).await;
+    let mut node = Node::new(vec![
+        hook(WebhookEvent::NodeReady, &slow.url),
+        hook(WebhookEvent::NodeReady, &quick.url),
+    ]);
+    node.is(Readiness::Ready);
+    slow.next().await;
+    quick.next().await;
+    node.shows(1, DeliveryState::Delivered).await;
+    node.shows(0, DeliveryState::Pending).await;
+}
+
+#[tokio::test]
+async fn nothing_is_told_twice_over_a_restart_and_nothing_is_lost() {
+    let mut console = Console::new(Says::Http(503, "")).await;
+    let mut node = Node::new(vec![hook(WebhookEvent::NodeReady, &console.url)]);
+    node.is(Readiness::Ready);
+    let first = console.next().await;
+    node.shows(0, DeliveryState::Failing).await;
+
+    let mut node = node.again().await;
+    console.now_says(Says::Http(200, ""));
+    node.is(Readiness::Ready);
+    let second = console.next().await;
+    node.shows(0, DeliveryState::Delivered).await;
+    // A try of before the restart may have come too.
+    while console.requests.try_recv().is_ok() {}
+    let id = |request: &Request| -> serde_json::Value {
+        let body: serde_json::Value = serde_json::from_str(&request.body).unwrap();
+        body["id"].clone()
+    };
+    assert_eq!(id(&first), id(&second), "it is the same occurrence");
+
+    let mut node = node.again().await;
+    node.is(Readiness::Ready);
+    node.shows(0, DeliveryState::Delivered).await;
+    node.is(Readiness::Unknown);
+    // A console that is configured now hears how things are, and its answer shows that the other
+    // one would have been asked before.
+    let mut hooks = node.hooks.borrow().clone();
+    let mut late = Console::new(Says::Http(200, "")).await;
+    hooks.push(hook(WebhookEvent::NodeReady, &late.url));
+    node.hooks.send_replace(hooks);
+    node.is(Readiness::Ready);
+    late.next().await;
+    assert!(console.is_silent(), "told again after a restart");
+}
+
+#[tokio::test]
+async fn a_disk_that_takes_nothing_and_a_memory_that_is_none_keep_nobody_from_being_told() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("state")).unwrap();
+    fs::create_dir(directory.path().join("state/webhooks.json")).unwrap();
+    let mut console = Console::new(Says::Http(200, "")).await;
+    let hooks = vec![hook(WebhookEvent::NodeFailed, &console.url)];
+    let mut node = Node::start(directory, hooks);
+    node.is(Readiness::Failed);
+    console.next().await;
+    node.shows(0, DeliveryState::Delivered).await;
+}
