@@ -235,11 +235,16 @@ impl Keeper {
         }
         self.requests().await;
         loop {
+            let under_way = self.is_trying();
             let pause = match self.conductor.step().await {
                 Some(pause) => pause,
                 None => self.watch_over().await,
             };
-            self.publish();
+            match under_way && !self.is_trying() {
+                // What waited for it waits no longer.
+                true => self.look().await,
+                false => self.publish(),
+            }
             tokio::select! {
                 nudge = self.nudges.changed() => match nudge {
                     Ok(()) => {
@@ -251,6 +256,10 @@ impl Keeper {
                 () = tokio::time::sleep(pause) => {}
             }
         }
+    }
+
+    fn is_trying(&self) -> bool {
+        self.conductor.trial().is_some_and(Trial::under_way)
     }
 
     /// Between trials: is RKE2 kept from coming up by a gate? Is an upgrade on its way?
@@ -334,7 +343,7 @@ impl Keeper {
         if pending
             && let Some(node) = self.node().await
             && node.settings.gates.on_change == OnChange::Try
-            && !self.conductor.trial().is_some_and(Trial::under_way)
+            && !self.is_trying()
         {
             self.conductor.changed(&node).await;
         }

@@ -73,7 +73,8 @@ impl Guard {
         let Ok(unit) = systemd.unit(RKE2_SERVER).await else {
             return AT_REST;
         };
-        if unit.is_down() {
+        // One that has failed may have failed because of a gate.
+        if unit.active == "inactive" {
             self.findings.clear();
             return AT_REST;
         }
