@@ -506,7 +506,7 @@ reasons! {
     "Known incidents" {
         AddonStuck "addon-stuck" Error
             "{subject} will never be settled: {why}"
-            "`windrow diagnose` shows the proof. The cure: save it, delete it, make it anew switched off, switch it on."
+            "`windrow repair addon-stuck --dry-run` shows the cure: it is saved, deleted, made anew switched off, and switched on."
             "d110ae5edec44955b7e3d9cc12d69a57";
         AddonFailed "addon-failed" Error
             "{subject} failed and is not tried again: {why}"
@@ -522,8 +522,28 @@ reasons! {
             "0f2692d933a84c84a9faf4cdfb75a7dc";
         DrainBlocked "drain-blocked" Error
             "the drain of {subject} can never finish: {why}"
-            "`windrow drain-check NODE` shows the proof. For KubeVirt's own pods the cure is spec.infra.nodePlacement: {} on the KubeVirt object; deleting the budgets is the documented stop-gap."
+            "`windrow drain-check NODE` shows the proof. For KubeVirt's own pods `windrow repair drain-blocked --dry-run` shows the cure; deleting the budgets is the documented stop-gap."
             "d7260ba329254ead83a478f01ec4cf53";
+        MachinesBlockSettings "machines-block-settings" Error
+            "{subject} cannot make its settings and is started again and again: {why}"
+            "`windrow repair machines-block-settings --dry-run` shows the cure: these machines are stopped until the settings are there."
+            "bc52de413d7a48b9b5567f9413b94744";
+        DriverWithoutFeature "driver-without-feature" Warning
+            "{subject} is off, and its node driver is not: {why}"
+            "Set harvester-baremetal-container-workload explicitly before harvester; then switch the NodeDriver's spec.active off."
+            "f3d71dfc5c674cdda7b543c93654e849";
+        StorageNetworkWaits "storage-network-waits" Warning
+            "{subject} waits for volumes to be detached: {why}"
+            "Stop the machines and pods that are named; Harvester goes on by itself."
+            "50cc496cf0f642b9bbd02ac129e80cf6";
+        ChartRetries "chart-retries" Warning
+            "{subject} is tried again and again: {why}"
+            "Read the Job's log and mend the chart's values, or what it needs."
+            "8bec5c36fba14667bc7b14059e0b6621";
+        ApplyStorm "apply-storm" Warning
+            "{subject} applies everything anew every 15 s: {why}"
+            "Mend the file that is named, or take it out of the manifests directory."
+            "b6a9cbcc13604b0ab967c31a79acae89";
     }
     "How the node is judged" {
         NodeReady "node-ready" Info

@@ -46,6 +46,9 @@ _windrow() {
             windrow,release)
                 cmd="windrow__subcmd__release"
                 ;;
+            windrow,repair)
+                cmd="windrow__subcmd__repair"
+                ;;
             windrow,report)
                 cmd="windrow__subcmd__report"
                 ;;
@@ -148,6 +151,9 @@ _windrow() {
             windrow__subcmd__help,release)
                 cmd="windrow__subcmd__help__subcmd__release"
                 ;;
+            windrow__subcmd__help,repair)
+                cmd="windrow__subcmd__help__subcmd__repair"
+                ;;
             windrow__subcmd__help,report)
                 cmd="windrow__subcmd__help__subcmd__report"
                 ;;
@@ -194,7 +200,7 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version run plan status why wait console stage hold release gates drain-check diagnose config cleanup report help"
+            opts="-h -V --root --help --version run plan status why wait console stage hold release gates drain-check diagnose repair config cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -664,7 +670,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="run plan status why wait console stage hold release gates drain-check diagnose config cleanup report help"
+            opts="run plan status why wait console stage hold release gates drain-check diagnose repair config cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -915,6 +921,20 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windrow__subcmd__help__subcmd__repair)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windrow__subcmd__help__subcmd__report)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1063,6 +1083,28 @@ _windrow() {
             fi
             case "${prev}" in
                 --reason)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__repair)
+            opts="-h --dry-run --yes --kubeconfig --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --kubeconfig)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

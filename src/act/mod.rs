@@ -12,6 +12,7 @@ mod ledger;
 mod lock;
 mod markers;
 pub mod units;
+pub mod repair;
 
 pub use gates::{Memory, put_drop_in, read_drop_in};
 pub use hands::{Carried, Hands};

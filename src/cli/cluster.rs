@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use jiff::Timestamp;
+
+use super::document::now;
 use super::{Context, Exit};
 use crate::harvester::objects::{Kind, Objects};
 use crate::observe::objects::{list, reach, saved};
@@ -9,9 +12,9 @@ use crate::observe::objects::{list, reach, saved};
 /// Where a cluster's objects come from.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct From {
-    /// Look at saved objects instead of the cluster: a file or a directory of lists, as
-    /// `kubectl get KIND -A -o json` writes them
-    #[arg(long, value_name = "PATH")]
+    /// Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a
+    /// directory of lists, as `kubectl get KIND -A -o json` writes them
+    #[arg(long, value_name = "REPORT")]
     from: Option<PathBuf>,
     /// The admin credential; RKE2's own when not given
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
@@ -25,18 +28,20 @@ impl From {
         self.kubeconfig.clone().unwrap_or_else(own)
     }
 
-    /// The objects of these kinds; or how the verb ends, after it has said why.
+    /// The objects of these kinds and as of when they are; or how the verb ends, after it has said why.
     pub(super) fn objects(&self, kinds: &[Kind], context: &Context) -> anyhow::Result<Looked> {
         if let Some(path) = &self.from {
-            return Ok(saved(path).map_err(|errors| {
-                super::complain(&errors);
-                Exit::Usage
-            }));
+            return Ok(saved(path)
+                .map(|found| (found.objects, found.at.unwrap_or_else(now)))
+                .map_err(|errors| {
+                    super::complain(&errors);
+                    Exit::Usage
+                }));
         }
         let kubeconfig = self.kubeconfig(context);
         let looked = runtime()?.block_on(async {
             let client = reach(&kubeconfig).await?;
-            Ok::<_, String>(list(&client, kinds).await)
+            Ok::<_, String>((list(&client, kinds).await, now()))
         });
         Ok(looked.map_err(|why| {
             eprintln!("windrow: the cluster cannot be asked: {why}");
@@ -56,7 +61,7 @@ impl From {
 }
 
 /// The objects, or how the verb ends.
-pub(super) type Looked = Result<Objects, Exit>;
+pub(super) type Looked = Result<(Objects, Timestamp), Exit>;
 
 /// A runtime for a verb that asks the cluster.
 pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

@@ -1,7 +1,6 @@
 //! `windrow diagnose`: the known incidents, with evidence, proof and cure.
 
 use super::cluster::{From, print};
-use super::document::now;
 use super::{Context, Exit, style};
 use crate::harvester::incidents::{diagnose, kinds};
 use crate::reasons::Severity;
@@ -24,11 +23,11 @@ enum Output {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let objects = match args.from.objects(&kinds(), context)? {
-        Ok(objects) => objects,
+    let (objects, at) = match args.from.objects(&kinds(), context)? {
+        Ok(looked) => looked,
         Err(exit) => return Ok(exit),
     };
-    let found = diagnose(&objects, now());
+    let found = diagnose(&objects, at);
     print(&match args.output {
         Output::Table => diagnosis_table(&found, style()),
         Output::Json => serde_json::to_string_pretty(&found)? + "\n",

@@ -27,7 +27,7 @@ enum Output {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let objects = match args.from.objects(KINDS, context)? {
-        Ok(objects) => objects,
+        Ok((objects, _)) => objects,
         Err(exit) => return Ok(exit),
     };
     let node = match args.node.or_else(|| own_node(&objects, context)) {

@@ -17,6 +17,7 @@ mod inputs;
 mod manual;
 mod plan;
 mod release;
+mod repair;
 mod report;
 mod run;
 mod stage;
@@ -72,6 +73,7 @@ enum Verb {
     Gates(gates::Args),
     DrainCheck(drain_check::Args),
     Diagnose(diagnose::Args),
+    Repair(repair::Args),
     Config(config::Args),
     Cleanup(cleanup::Args),
     Report(report::Args),
@@ -92,6 +94,7 @@ impl Verb {
             Verb::Gates(args) => gates::run(args, context),
             Verb::DrainCheck(args) => drain_check::run(args, context),
             Verb::Diagnose(args) => diagnose::run(args, context),
+            Verb::Repair(args) => repair::run(args, context),
             Verb::Config(args) => config::run(args, context),
             Verb::Cleanup(args) => cleanup::run(args, context),
             Verb::Report(args) => report::run(args, context),

@@ -13,6 +13,11 @@ mod addon;
 mod cure;
 mod drain;
 mod finding;
+mod helm;
+mod machines;
+mod rancher;
+mod storage;
+mod storm;
 
 pub use cure::{Cure, Goal, Method, Request, Saved, Step};
 pub use finding::{Diagnosis, Evidence, Finding, diagnosis_schema};
@@ -48,6 +53,31 @@ const INCIDENTS: &[Incident] = &[
         ],
         find: drain::find,
     },
+    Incident {
+        name: "machines that keep Harvester from its settings",
+        looks_at: &[Kind::SETTING, Kind::POD, Kind::VM],
+        find: machines::find,
+    },
+    Incident {
+        name: "Rancher's node driver",
+        looks_at: &[Kind::FEATURE, Kind::NODE_DRIVER],
+        find: rancher::find,
+    },
+    Incident {
+        name: "a storage network that waits",
+        looks_at: &[Kind::SETTING, Kind::LONGHORN_VOLUME],
+        find: storage::find,
+    },
+    Incident {
+        name: "charts that fail again and again",
+        looks_at: &[Kind::HELM_CHART, Kind::JOB, Kind::POD],
+        find: helm::find,
+    },
+    Incident {
+        name: "RKE2 applying everything anew",
+        looks_at: &[Kind::EVENT],
+        find: storm::find,
+    },
 ];
 
 /// The page below `docs/` that an incident's finding points to.
@@ -58,6 +88,11 @@ pub fn page(code: Code) -> Option<&'static str> {
         | Code::AddonImageMissing
         | Code::AddonControllerDown => "incidents/addon.md",
         Code::DrainBlocked => "incidents/drain.md",
+        Code::MachinesBlockSettings => "incidents/machines.md",
+        Code::DriverWithoutFeature => "incidents/rancher-driver.md",
+        Code::StorageNetworkWaits => "incidents/storage-network.md",
+        Code::ChartRetries => "incidents/chart.md",
+        Code::ApplyStorm => "incidents/apply-storm.md",
         _ => return None,
     })
 }

@@ -5,6 +5,7 @@ use crate::harvester::objects::Listed;
 
 mod addon;
 mod drain;
+mod others;
 
 const NOW: &str = "2026-05-01T12:00:00Z";
 

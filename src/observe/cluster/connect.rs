@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use super::{ANSWER, Events, interests};
 use crate::backoff::{Backoff, spread};
 use crate::decide::{ClusterEvent, Interests};
+use crate::kubeconfig;
 
 /// How often the kubeconfig is looked at: RKE2 writes it anew at every start and when its
 /// certificates are renewed.
@@ -65,26 +65,14 @@ impl Credential {
         Ok(Self {
             path: path.to_owned(),
             stamp,
-            client: client(path).await?,
+            // A watch is quiet for minutes: only to connect is bounded.
+            client: kubeconfig::client(path, Duration::from_secs(5)).await?,
         })
     }
 
     fn is_current(&self) -> bool {
         Stamp::of(&self.path).is_ok_and(|now| now == self.stamp)
     }
-}
-
-/// A client with the credential of a kubeconfig.
-pub(in crate::observe) async fn client(path: &Path) -> Result<Client, String> {
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| told(&error))?;
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .map_err(|error| told(&error))?;
-    // Pauses between tries are ours to choose; a watch is quiet for minutes.
-    config.default_retry = false;
-    config.connect_timeout = Some(Duration::from_secs(5));
-    Client::try_from(config).map_err(|error| told(&error))
 }
 
 impl Stamp {

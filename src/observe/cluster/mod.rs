@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+pub(in crate::observe) use self::connect::explain;
 use self::connect::{Credential, End};
-pub(in crate::observe) use self::connect::{client, explain};
 use crate::backoff::Backoff;
 use crate::decide::{ClusterEvent, Interests};
 

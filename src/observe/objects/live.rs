@@ -11,8 +11,11 @@ use tokio::time::timeout;
 
 use super::complete;
 use crate::harvester::objects::{Kind, Listed, Objects, text};
-use crate::observe::cluster::{client, explain};
+use crate::kubeconfig;
+use crate::observe::cluster::explain;
 
+/// A connection takes no longer to be made.
+const CONNECT: Duration = Duration::from_secs(5);
 /// A page takes no longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Objects in a page.
@@ -25,8 +28,8 @@ pub const LARGEST_LIST: usize = 25_000;
 /// # Errors
 ///
 /// Why it cannot be asked.
-pub async fn reach(kubeconfig: &Path) -> Result<Client, String> {
-    let client = client(kubeconfig).await?;
+pub async fn reach(file: &Path) -> Result<Client, String> {
+    let client = kubeconfig::client(file, CONNECT).await?;
     match timeout(PATIENCE, client.apiserver_version()).await {
         Ok(Ok(_)) => Ok(client),
         Ok(Err(error)) => Err(explain(&error)),

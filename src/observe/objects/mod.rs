@@ -7,7 +7,7 @@ mod live;
 mod saved;
 
 pub use live::{LARGEST_LIST, list, reach};
-pub use saved::saved;
+pub use saved::{Saved, saved};
 
 use serde_json::Value;
 

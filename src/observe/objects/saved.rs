@@ -1,12 +1,15 @@
-//! From a directory of saved lists, as `kubectl get -o json` writes them.
+//! From what was saved: the archive of `windrow report`, or a directory of lists as
+//! `kubectl get -o json` writes them.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::complete;
+use crate::archive::Archive;
 use crate::harvester::objects::{Listed, Objects, text};
 use crate::manifest::GroupKind;
 
@@ -15,13 +18,79 @@ const LARGEST: u64 = 256 << 20;
 /// How deep directories are searched.
 const DEEPEST: usize = 4;
 
-/// Reads every `.json` file at or below a path: lists and single objects. A kind that has no file was
-/// not saved, and stays Unknown.
+/// What was saved.
+#[derive(Debug)]
+pub struct Saved {
+    /// The objects.
+    pub objects: Objects,
+    /// When; `None` where that is not written down.
+    pub at: Option<Timestamp>,
+}
+
+/// Reads the archive of a report, or every `.json` file at or below a path: lists and single objects. A
+/// kind that was not saved, or not as a whole, stays Unknown.
 ///
 /// # Errors
 ///
 /// What cannot be read, all of it.
-pub fn saved(path: &Path) -> Result<Objects, Vec<String>> {
+pub fn saved(path: &Path) -> Result<Saved, Vec<String>> {
+    match is_packed(path) {
+        true => {
+            let told = |why: String| vec![format!("{}: {why}", path.display())];
+            let file = fs::File::open(path).map_err(|error| told(error.to_string()))?;
+            let archive = Archive::read(file).map_err(|error| told(error.to_string()))?;
+            Ok(Saved {
+                at: Some(archive.index.created),
+                objects: of_archive(&archive),
+            })
+        }
+        false => lists(path).map(|objects| Saved { objects, at: None }),
+    }
+}
+
+/// Does a file begin as gzip does?
+fn is_packed(path: &Path) -> bool {
+    let mut begin = [0; 2];
+    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    let opened = is_file.then(|| fs::File::open(path).ok()).flatten();
+    opened.is_some_and(|mut file| file.read_exact(&mut begin).is_ok()) && begin == [0x1f, 0x8b]
+}
+
+/// The lists of an archive. What its index says was not served has no objects; what was cut off, and all
+/// else that is not there, is Unknown.
+fn of_archive(archive: &Archive) -> Objects {
+    let mut objects = Objects::default();
+    for missing in &archive.index.missing {
+        let Some((kind, version)) = missing.what.split_once(" of ") else {
+            continue;
+        };
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let listed = match missing.why.starts_with("404") {
+            true => Listed::Objects(Vec::new()),
+            false => Listed::Unknown(missing.why.clone()),
+        };
+        objects.insert(GroupKind::new(group, kind), listed);
+    }
+    for entry in &archive.index.files {
+        let name = entry.path.strip_prefix("cluster/");
+        let name = name.and_then(|name| name.strip_suffix(".json"));
+        let Some((group, kind)) = name.and_then(|name| name.rsplit_once('_')) else {
+            continue;
+        };
+        let listed = match archive.objects(group, kind) {
+            Some(_) if entry.truncated => {
+                Listed::Unknown("the report has only a part of them".to_owned())
+            }
+            Some(items) => Listed::Objects(items),
+            None => Listed::Unknown("its list in the report cannot be read".to_owned()),
+        };
+        let group = if group == "core" { "" } else { group };
+        objects.insert(GroupKind::new(group, kind), listed);
+    }
+    objects
+}
+
+fn lists(path: &Path) -> Result<Objects, Vec<String>> {
     let mut files = Vec::new();
     let mut errors = Vec::new();
     if let Err(error) = find(path, 0, &mut files) {
@@ -138,7 +207,7 @@ mod tests {
         );
         write("report.json", r#"{"collected": []}"#);
         write("notes.txt", "not JSON");
-        let objects = saved(directory.path()).unwrap();
+        let objects = saved(directory.path()).unwrap().objects;
         let pods = objects.all(Kind::POD).unwrap();
         assert_eq!(text(&pods[0], "/kind"), "Pod");
         assert!(pods[0].pointer("/metadata/managedFields").is_none());
@@ -159,6 +228,46 @@ mod tests {
         assert!(!errors[0].contains("s3cret"));
         let none = saved(&directory.path().join("none")).unwrap_err();
         assert!(none[0].contains("No such file"), "{none:?}");
+    }
+
+    #[test]
+    fn a_report_says_what_there_was_what_was_not_served_and_what_is_not_known() {
+        use crate::archive::{Collected, Content, Head, Item, pack};
+        let list = |kind: &str, truncated: bool| Item {
+            path: format!("cluster/core_{kind}.json"),
+            what: "objects of the cluster".to_owned(),
+            source: "GET".to_owned(),
+            content: Content::Tree(
+                serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [
+                    {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}}
+                ]}),
+            ),
+            truncated,
+        };
+        let mut collected = Collected {
+            items: vec![list("Node", false), list("Pod", true)],
+            ..Collected::default()
+        };
+        collected.missing("Addon of harvesterhci.io/v1beta1", "404: not found");
+        collected.missing("PodDisruptionBudget of policy/v1", "403: forbidden");
+        let created: Timestamp = "2026-11-21T20:15:00Z".parse().unwrap();
+        let head = Head {
+            host: "n1".to_owned(),
+            created,
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report.tar.gz");
+        pack(collected, &head, fs::File::create(&path).unwrap()).unwrap();
+        let read = saved(&path).unwrap();
+        assert_eq!(read.at, Some(created));
+        let objects = read.objects;
+        assert_eq!(objects.all(Kind::NODE).unwrap().len(), 1);
+        assert!(objects.all(Kind::POD).unwrap_err().why.contains("a part"));
+        assert_eq!(objects.all(Kind::ADDON).unwrap().len(), 0);
+        assert!(objects.all(Kind::BUDGET).unwrap_err().why.contains("403"));
+        assert!(objects.all(Kind::VM).is_err());
+        fs::write(&path, [0x1f, 0x8b, 0]).unwrap();
+        assert!(saved(&path).unwrap_err()[0].contains("no archive"));
     }
 
     #[test]

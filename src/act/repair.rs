@@ -1,0 +1,327 @@
+//! Carries a cure out, step by step, and writes down how far it came.
+//!
+//! ```text
+//!   record written (what is saved, every step) ──> for each step:
+//!        goal reached? ──yes──> next, written down
+//!             │no
+//!             └──> request (once it is taken) ──> look again, until the goal is reached or patience ends
+//! ```
+//!
+//! The record is durable before the first request. Begun again after an interruption, a cure goes on where
+//! it was; a step whose request was sent and not yet written down is seen to be done by its goal.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::Request as Http;
+use jiff::Timestamp;
+use kube::Client;
+use kube::client::Body;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::files::{Durability, make_private, read_text, replace};
+use crate::harvester::incidents::{Cure, Finding, Request, Step};
+use crate::harvester::objects::text;
+use crate::reasons::Code;
+
+/// An answer takes no longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A request that is refused is tried again for so long: a webhook may know the old object for a while.
+const REFUSED: Duration = Duration::from_secs(60);
+/// Between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A cure that was begun. Lies in Windrow's state directory, readable by root only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `Repair`
+    pub kind: String,
+    /// What it cures.
+    pub code: Code,
+    /// Of what.
+    pub subject: String,
+    /// When it was begun.
+    pub started: Timestamp,
+    /// When it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<Timestamp>,
+    /// How many of its steps are done.
+    pub done: usize,
+    /// The cure, with the objects as they were.
+    pub cure: Cure,
+}
+
+/// Where the records of a node are.
+#[derive(Debug, Clone)]
+pub struct Records {
+    directory: PathBuf,
+}
+
+impl Records {
+    /// Those below Windrow's state directory.
+    pub fn new(state_dir: &Path) -> Self {
+        Self {
+            directory: state_dir.join("repairs"),
+        }
+    }
+
+    /// Begins a cure: its record is on the disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system; nothing may be changed then.
+    pub fn begin(&self, finding: &Finding, cure: &Cure, now: Timestamp) -> io::Result<Record> {
+        let record = Record {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "Repair".to_owned(),
+            code: finding.code,
+            subject: finding.subject.clone(),
+            started: now,
+            finished: None,
+            done: 0,
+            cure: cure.clone(),
+        };
+        self.write(&record)?;
+        Ok(record)
+    }
+
+    /// Cures of this code that were begun and not finished.
+    ///
+    /// # Errors
+    ///
+    /// A record that cannot be read: what it saved must not be forgotten.
+    pub fn unfinished(&self, code: Code) -> io::Result<Vec<Record>> {
+        let entries = match std::fs::read_dir(&self.directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_none_or(|end| end != "json") {
+                continue;
+            }
+            let record: Record = serde_json::from_str(&read_text(&path)?)
+                .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+            if record.code == code && record.finished.is_none() {
+                found.push(record);
+            }
+        }
+        found.sort_by(|a, b| a.subject.cmp(&b.subject));
+        Ok(found)
+    }
+
+    /// Where a record lies.
+    pub fn path(&self, record: &Record) -> PathBuf {
+        let plain = |c: char| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' => c,
+            _ => '_',
+        };
+        let subject: String = record.subject.chars().map(plain).collect();
+        let name = format!(
+            "{}-{subject}-{}.json",
+            record.code,
+            record.started.as_second()
+        );
+        self.directory.join(name)
+    }
+
+    fn write(&self, record: &Record) -> io::Result<()> {
+        make_private(&self.directory)?;
+        // A struct of strings, numbers and JSON always serialises.
+        let content = serde_json::to_string_pretty(record).unwrap_or_default() + "\n";
+        // It holds whole objects: nobody else's business.
+        replace(
+            &self.path(record),
+            content.as_bytes(),
+            0o600,
+            Durability::Durable,
+        )
+    }
+}
+
+/// Why a cure did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfinished {
+    /// A step did not reach its goal.
+    #[error("{step}: {why}")]
+    Step {
+        /// Which.
+        step: String,
+        /// Why.
+        why: String,
+    },
+    /// What was done cannot be written down.
+    #[error("the record of the repair cannot be written: {0}")]
+    Record(#[from] io::Error),
+}
+
+/// Carries a cure out from where it is. `tell` is called at the beginning of each step.
+///
+/// # Errors
+///
+/// What kept it from its end. It can be begun again.
+pub async fn carry_out(
+    client: &Client,
+    records: &Records,
+    record: &mut Record,
+    now: impl Fn() -> Timestamp,
+    mut tell: impl FnMut(usize, &Step),
+) -> Result<(), Unfinished> {
+    while let Some(step) = record.cure.steps.get(record.done) {
+        tell(record.done, step);
+        one(client, step).await?;
+        record.done += 1;
+        records.write(record)?;
+    }
+    record.finished = Some(now());
+    records.write(record)?;
+    Ok(())
+}
+
+async fn one(client: &Client, step: &Step) -> Result<(), Unfinished> {
+    let began = Instant::now();
+    let patience = Duration::from_secs(step.patience.into());
+    let mut waits_for_it = step.request.is_none();
+    let mut last = "nothing was seen".to_owned();
+    let failed = |why: String| Unfinished::Step {
+        step: step.say.clone(),
+        why,
+    };
+    loop {
+        match get(client, step.goal.path()).await {
+            Ok(seen) if step.goal.is_reached(seen.as_ref()) => return Ok(()),
+            Ok(_) => {
+                if waits_for_it {
+                    last = format!("it was waited for in vain until {}", step.goal.say());
+                }
+                if let (false, Some(request)) = (waits_for_it, &step.request) {
+                    match send(client, request).await {
+                        Ok(()) => waits_for_it = true,
+                        Err(why) if began.elapsed() >= REFUSED.min(patience) => {
+                            return Err(failed(why));
+                        }
+                        Err(why) => last = why,
+                    }
+                    if waits_for_it {
+                        // What was asked for may be true already.
+                        continue;
+                    }
+                }
+            }
+            Err(why) => last = why,
+        }
+        if began.elapsed() >= patience {
+            return Err(failed(format!("{last} ({} s)", step.patience)));
+        }
+        sleep(LOOK).await;
+    }
+}
+
+async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
+    let request = Http::get(path).body(Vec::new());
+    match ask(client, request.map_err(|error| error.to_string())?).await? {
+        (200, value) => Ok(Some(value)),
+        (404, _) => Ok(None),
+        (status, value) => Err(refusal(status, &value)),
+    }
+}
+
+async fn send(client: &Client, request: &Request) -> Result<(), String> {
+    let http = Http::builder()
+        .method(request.method.verb())
+        .uri(&request.path)
+        .header("content-type", request.method.content_type())
+        .body(request.body.to_string().into_bytes())
+        .map_err(|error| error.to_string())?;
+    match ask(client, http).await? {
+        (200..=299, _) => Ok(()),
+        (status, value) => Err(refusal(status, &value)),
+    }
+}
+
+async fn ask(client: &Client, request: Http<Vec<u8>>) -> Result<(u16, Value), String> {
+    let answer = timeout(PATIENCE, async {
+        let response = client.send(request.map(Body::from)).await?;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect_bytes().await?;
+        Ok::<_, kube::Error>((status, serde_json::from_slice(&body).unwrap_or_default()))
+    });
+    match answer.await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+fn refusal(status: u16, said: &Value) -> String {
+    match text(said, "/message") {
+        "" => format!("HTTP {status}"),
+        message => format!("{status}: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn finding() -> (Finding, Cure) {
+        let cure = Cure {
+            summary: "s".into(),
+            changes: Vec::new(),
+            saves: Vec::new(),
+            steps: Vec::new(),
+        };
+        (
+            Finding::new(Code::AddonStuck, "Addon harvester-system/pci", "why"),
+            cure,
+        )
+    }
+
+    #[test]
+    fn a_cure_that_was_begun_is_found_again_until_it_is_finished() {
+        let directory = tempfile::tempdir().unwrap();
+        let records = Records::new(directory.path());
+        assert_eq!(records.unfinished(Code::AddonStuck).unwrap(), []);
+        let (finding, cure) = finding();
+        let mut record = records
+            .begin(&finding, &cure, Timestamp::UNIX_EPOCH)
+            .unwrap();
+        let path = records.path(&record);
+        assert!(
+            path.ends_with("repairs/addon-stuck-Addon_harvester-system_pci-0.json"),
+            "{}",
+            path.display()
+        );
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(
+            records.unfinished(Code::AddonStuck).unwrap(),
+            [record.clone()]
+        );
+        assert_eq!(records.unfinished(Code::DrainBlocked).unwrap(), []);
+        record.finished = Some(Timestamp::UNIX_EPOCH);
+        records.write(&record).unwrap();
+        assert_eq!(records.unfinished(Code::AddonStuck).unwrap(), []);
+        assert!(path.exists(), "what was saved stays");
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_is_not_passed_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let records = Records::new(directory.path());
+        std::fs::create_dir(directory.path().join("repairs")).unwrap();
+        std::fs::write(directory.path().join("repairs/x.json"), "{").unwrap();
+        let error = records.unfinished(Code::AddonStuck).unwrap_err();
+        assert!(error.to_string().contains("x.json"), "{error}");
+    }
+}

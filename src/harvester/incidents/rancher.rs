@@ -1,0 +1,68 @@
+//! D: Rancher's feature `harvester` is off and its node driver is still active (rancher#48920).
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::finding::{Evidence, Finding};
+use crate::harvester::objects::{Kind, Objects, Unlisted, condition, text};
+use crate::reasons::Code;
+
+const BAREMETAL: &str = "harvester-baremetal-container-workload";
+
+pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+    let feature = objects.one(Kind::FEATURE, "", "harvester")?;
+    let driver = objects.one(Kind::NODE_DRIVER, "", "harvester")?;
+    let (Some(feature), Some(driver)) = (feature, driver) else {
+        return Ok(Vec::new());
+    };
+    let active = driver.pointer("/spec/active").and_then(Value::as_bool);
+    if effective(feature) != Some(false) || active != Some(true) {
+        return Ok(Vec::new());
+    }
+    let baremetal = objects.one(Kind::FEATURE, "", BAREMETAL)?;
+    let url = text(driver, "/spec/url");
+    let mut why = format!("NodeDriver harvester stays active and is fetched from {url}");
+    let downloaded = condition(driver, "Downloaded");
+    let failed = downloaded.filter(|one| text(one, "/status") != "True");
+    if let Some(failed) = failed {
+        why = format!("{why}, in vain: {}", text(failed, "/message"));
+    }
+    let mut finding = Finding::new(Code::DriverWithoutFeature, "Feature harvester", &why).seen([
+        Evidence::new("Feature harvester", "effective value", said(feature)),
+        Evidence::new("NodeDriver harvester", "spec.active", "true"),
+        Evidence::new("NodeDriver harvester", "spec.url", url),
+        Evidence::new(
+            format!("Feature {BAREMETAL}"),
+            "effective value",
+            baremetal.map_or("it does not exist".to_owned(), said),
+        ),
+    ]);
+    if baremetal.is_none_or(|one| !one.pointer("/spec/value").is_some_and(Value::is_boolean)) {
+        finding.proof.push(format!(
+            "Rancher derives spec.active from the features' own values, and {BAREMETAL} has none: set it \
+             explicitly before harvester is switched off"
+        ));
+    }
+    Ok(vec![finding])
+}
+
+/// Locked, or as it is set, or its default.
+fn effective(feature: &Value) -> Option<bool> {
+    ["/status/lockedValue", "/spec/value", "/status/default"]
+        .iter()
+        .find_map(|pointer| feature.pointer(pointer)?.as_bool())
+}
+
+fn said(feature: &Value) -> String {
+    let one = |pointer: &str| {
+        let value = feature.pointer(pointer).and_then(Value::as_bool);
+        value.map_or("unset".to_owned(), |value| value.to_string())
+    };
+    let effective = effective(feature).map_or("unknown".to_owned(), |value| value.to_string());
+    format!(
+        "{effective} (locked {}, spec {}, default {})",
+        one("/status/lockedValue"),
+        one("/spec/value"),
+        one("/status/default")
+    )
+}

@@ -1,0 +1,67 @@
+//! The storage network waits for volumes that somebody keeps attached.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::finding::{Evidence, Finding};
+use crate::harvester::objects::{Kind, Objects, Unlisted, condition, items, named, text};
+use crate::reasons::Code;
+
+/// Harvester stops its own users of volumes first; that takes a while.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
+const WAITS: &str = "waiting for all volumes detached";
+
+pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+    let Some(setting) = objects.one(Kind::SETTING, "", "storage-network")? else {
+        return Ok(Vec::new());
+    };
+    let Some(configured) = condition(setting, "configured") else {
+        return Ok(Vec::new());
+    };
+    let message = text(configured, "/message");
+    let since: Option<Timestamp> = ["/lastUpdateTime", "/lastTransitionTime"]
+        .iter()
+        .find_map(|pointer| text(configured, pointer).parse().ok());
+    let late = since.is_some_and(|since| now.duration_since(since) > PATIENCE);
+    if text(configured, "/status") == "True" || !message.starts_with(WAITS) || !late {
+        return Ok(Vec::new());
+    }
+    let attached: Vec<&Value> = objects
+        .all(Kind::LONGHORN_VOLUME)?
+        .iter()
+        .filter(|volume| text(volume, "/status/state") == "attached")
+        .collect();
+    if attached.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names: Vec<&str> = attached
+        .iter()
+        .map(|volume| text(volume, "/metadata/name"))
+        .collect();
+    let why = format!("these volumes are attached: {}", names.join(", "));
+    let mut finding =
+        Finding::new(Code::StorageNetworkWaits, "Setting storage-network", &why).seen([
+            Evidence::new("Setting storage-network", "condition configured", message),
+        ]);
+    for volume in attached {
+        let users: Vec<&str> = items(volume, "/status/kubernetesStatus/workloadsStatus")
+            .iter()
+            .map(|workload| text(workload, "/podName"))
+            .filter(|pod| !pod.is_empty())
+            .collect();
+        let namespace = text(volume, "/status/kubernetesStatus/namespace");
+        let used = match users.is_empty() {
+            true => "by nobody that is known".to_owned(),
+            false => format!("by {namespace}/{}", users.join(", ")),
+        };
+        finding.evidence.push(Evidence::new(
+            format!("Volume {}", named(volume)),
+            "status.state",
+            format!(
+                "attached on {}, used {used}",
+                text(volume, "/status/currentNodeID")
+            ),
+        ));
+    }
+    Ok(vec![finding])
+}

@@ -1,0 +1,234 @@
+use super::*;
+
+fn machine(name: &str, status: &str) -> Value {
+    json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+        "metadata": {"name": name, "namespace": "apps", "uid": format!("u-{name}")},
+        "spec": {"runStrategy": "Always"}, "status": {"printableStatus": status}
+    })
+}
+
+fn server(reason: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "harvester-1", "namespace": "harvester-system", "labels": {
+            "app.kubernetes.io/name": "harvester", "app.kubernetes.io/component": "apiserver"}},
+        "status": {"containerStatuses": [{
+            "restartCount": 7, "state": {"waiting": {"reason": reason}},
+            "lastState": {"terminated": {"message": "starting\nfailed to create harvester server: admission webhook denied the request: Please stop all VMs"}}
+        }]}
+    })
+}
+
+fn setting(condition: Value) -> Value {
+    json!({
+        "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
+        "metadata": {"name": "storage-network"}, "status": {"conditions": [condition]}
+    })
+}
+
+#[test]
+fn machines_that_keep_harvester_from_its_settings_are_named_and_can_be_stopped() {
+    let objects = cluster([
+        machine("db", "Running"),
+        machine("web", "Stopped"),
+        server("CrashLoopBackOff"),
+    ]);
+    assert_eq!(codes(&objects), ["machines-block-settings"]);
+    let finding = diagnose(&objects, now()).findings.remove(0);
+    assert!(finding.message.contains("apps/db") && !finding.message.contains("apps/web"));
+    assert!(
+        finding.evidence[0].value.ends_with("Please stop all VMs"),
+        "{finding:?}"
+    );
+    let cure = finding.cure.unwrap();
+    let said: Vec<&str> = cure.steps.iter().map(|step| step.say.as_str()).collect();
+    assert_eq!(
+        said,
+        [
+            "stop VirtualMachine apps/db",
+            "wait until Harvester has made its Setting storage-network",
+            "start VirtualMachine apps/db again, as it was",
+        ]
+    );
+    let stop = &cure.steps[0].request.as_ref().unwrap().body;
+    assert_eq!(stop["metadata"]["uid"], "u-db");
+    assert_eq!(
+        stop["spec"],
+        json!({"running": null, "runStrategy": "Halted"})
+    );
+    let start = &cure.steps[2].request.as_ref().unwrap().body;
+    assert_eq!(
+        start["spec"],
+        json!({"running": null, "runStrategy": "Always"})
+    );
+}
+
+#[test]
+fn a_machine_without_a_status_counts_as_running_and_one_that_was_running_is_restored_so() {
+    let mut fresh = machine("db", "");
+    fresh["spec"] = json!({"running": true});
+    let objects = cluster([fresh, server("CrashLoopBackOff")]);
+    let cure = diagnose(&objects, now()).findings.remove(0).cure.unwrap();
+    let start = &cure.steps[2];
+    assert_eq!(
+        start.request.as_ref().unwrap().body["spec"],
+        json!({"running": true, "runStrategy": null})
+    );
+}
+
+#[test]
+fn harvester_on_its_way_or_with_its_settings_is_no_incident() {
+    for objects in [
+        vec![machine("db", "Running"), server("ContainerCreating")],
+        vec![machine("db", "Stopped"), server("CrashLoopBackOff")],
+        vec![
+            machine("db", "Running"),
+            server("CrashLoopBackOff"),
+            setting(json!({})),
+        ],
+    ] {
+        assert_eq!(codes(&cluster(objects)), [""; 0]);
+    }
+}
+
+fn feature(name: &str, value: Value, default: bool) -> Value {
+    json!({
+        "apiVersion": "management.cattle.io/v3", "kind": "Feature", "metadata": {"name": name},
+        "spec": {"value": value}, "status": {"default": default, "dynamic": true}
+    })
+}
+
+fn driver(active: bool) -> Value {
+    json!({
+        "apiVersion": "management.cattle.io/v3", "kind": "NodeDriver", "metadata": {"name": "harvester"},
+        "spec": {"active": active, "url": "https://releases.example/driver.tar.gz"},
+        "status": {"conditions": [{"type": "Downloaded", "status": "False", "message": "dial tcp: no route to host"}]}
+    })
+}
+
+#[test]
+fn a_driver_that_outlives_its_feature_is_named_with_what_is_set() {
+    let objects = cluster([
+        feature("harvester", json!(false), true),
+        feature("harvester-baremetal-container-workload", json!(null), false),
+        driver(true),
+    ]);
+    assert_eq!(codes(&objects), ["driver-without-feature"]);
+    let finding = diagnose(&objects, now()).findings.remove(0);
+    assert!(
+        finding.message.contains("no route to host"),
+        "{}",
+        finding.message
+    );
+    assert_eq!(
+        finding.evidence[0].value,
+        "false (locked unset, spec false, default true)"
+    );
+    assert!(
+        finding.proof[0].contains("set it explicitly"),
+        "{:?}",
+        finding.proof
+    );
+}
+
+#[test]
+fn a_driver_that_follows_its_feature_is_no_incident() {
+    let mut locked = feature("harvester", json!(false), true);
+    locked["status"]["lockedValue"] = json!(true);
+    for objects in [
+        vec![feature("harvester", json!(false), true), driver(false)],
+        vec![feature("harvester", json!(null), true), driver(true)],
+        vec![locked, driver(true)],
+        vec![feature("harvester", json!(false), true)],
+    ] {
+        assert_eq!(codes(&cluster(objects)), [""; 0]);
+    }
+}
+
+fn volume(name: &str, state: &str) -> Value {
+    json!({
+        "apiVersion": "longhorn.io/v1beta2", "kind": "Volume",
+        "metadata": {"name": name, "namespace": "longhorn-system"},
+        "status": {"state": state, "currentNodeID": "n1", "kubernetesStatus": {
+            "namespace": "apps", "workloadsStatus": [{"podName": "virt-launcher-db"}]}}
+    })
+}
+
+#[test]
+fn a_storage_network_that_waits_for_volumes_names_who_holds_them() {
+    let waits = |since: &str| {
+        setting(json!({
+            "type": "configured", "status": "False", "reason": "In Progress", "lastUpdateTime": since,
+            "message": "waiting for all volumes detached: pvc-1"
+        }))
+    };
+    let long = "2026-05-01T11:30:00Z";
+    let objects = cluster([
+        waits(long),
+        volume("pvc-1", "attached"),
+        volume("pvc-2", "detached"),
+    ]);
+    assert_eq!(codes(&objects), ["storage-network-waits"]);
+    let finding = diagnose(&objects, now()).findings.remove(0);
+    assert_eq!(
+        finding.evidence[1].value,
+        "attached on n1, used by apps/virt-launcher-db"
+    );
+    // A moment ago; and nothing attached any more.
+    let fresh = cluster([waits("2026-05-01T11:58:00Z"), volume("pvc-1", "attached")]);
+    assert_eq!(codes(&fresh), [""; 0]);
+    let soon = cluster([waits(long), volume("pvc-1", "detached")]);
+    assert_eq!(codes(&soon), [""; 0]);
+}
+
+#[test]
+fn a_chart_that_fails_again_and_again_is_named_and_one_that_failed_twice_is_not() {
+    let chart = json!({
+        "apiVersion": "helm.cattle.io/v1", "kind": "HelmChart",
+        "metadata": {"name": "metallb", "namespace": "kube-system"}, "status": {"jobName": "helm-install-metallb"}
+    });
+    let job = |failed: i64, complete: &str| {
+        json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": "helm-install-metallb", "namespace": "kube-system"},
+            "status": {"failed": failed, "conditions": [{"type": "Complete", "status": complete}]}
+        })
+    };
+    assert_eq!(
+        codes(&cluster([chart.clone(), job(6, "False")])),
+        ["chart-retries"]
+    );
+    assert_eq!(codes(&cluster([chart.clone(), job(2, "False")])), [""; 0]);
+    assert_eq!(codes(&cluster([chart, job(6, "True")])), [""; 0]);
+}
+
+fn event(name: &str, reason: &str, count: i64, at: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": format!("{name}.{reason}"), "namespace": "kube-system"},
+        "involvedObject": {"kind": "Addon", "name": name}, "reason": reason, "count": count,
+        "message": "no matches for kind", "lastTimestamp": at
+    })
+}
+
+#[test]
+fn a_failing_manifest_that_makes_rke2_apply_all_others_anew_is_a_storm() {
+    let soon = "2026-05-01T11:59:30Z";
+    let storm = [
+        event("bad", "ApplyManifestFailed", 40, soon),
+        event("good", "AppliedManifest", 40, soon),
+    ];
+    assert_eq!(codes(&cluster(storm.clone())), ["apply-storm"]);
+    // Over, begun just now, or nothing else suffers.
+    let over = storm.clone().map(|mut event| {
+        event["lastTimestamp"] = json!("2026-05-01T11:00:00Z");
+        event
+    });
+    assert_eq!(codes(&cluster(over)), [""; 0]);
+    let begun = storm.clone().map(|mut event| {
+        event["count"] = json!(2);
+        event
+    });
+    assert_eq!(codes(&cluster(begun)), [""; 0]);
+    assert_eq!(codes(&cluster([storm[0].clone()])), [""; 0]);
+}
