@@ -315,7 +315,8 @@ async fn a_stuck_addon_is_made_anew_once_its_chart_and_job_are_gone() {
         },
     );
     // Harvester: an Addon that is switched on gets deployed.
-    let harvester = eventually("the Addon is switched on anew", DEADLINE, async || {
+    // The garbage collector learns of new kinds every 30 s.
+    let harvester = eventually("the Addon is switched on anew", DEADLINE * 4, async || {
         let now = addons.get_opt("pci").await.unwrap()?;
         let is_new = now.metadata.uid != addon.metadata.uid;
         (is_new && now.data["spec"]["enabled"] == true).then_some(())

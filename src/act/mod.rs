@@ -11,8 +11,8 @@ mod lease;
 mod ledger;
 mod lock;
 mod markers;
-pub mod units;
 pub mod repair;
+pub mod units;
 
 pub use gates::{Memory, put_drop_in, read_drop_in};
 pub use hands::{Carried, Hands};

@@ -351,7 +351,7 @@ impl<'c> Play<'c> {
     fn waits(&self, budget: &Budget, count: Count, fate: &mut PodDrain) {
         let healthy = self.members(budget).filter(|(_, pod)| pod.ready).count();
         fate.because.push(format!(
-            "PodDisruptionBudget {} ({}): {} of {} pods must be healthy; {healthy} would be",
+            "PodDisruptionBudget {} ({}): {} of {} pods must be healthy, and {healthy} are in the end",
             budget.id, budget.rule, count.desired, count.expected
         ));
         let unready: Vec<String> = self

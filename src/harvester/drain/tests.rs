@@ -90,7 +90,9 @@ fn kubevirt_pinned_to_the_only_control_plane_node_blocks_with_the_proof() {
     assert_eq!(blocked.len(), 1);
     let proof = blocked[0].because.join("\n");
     assert!(
-        proof.contains("ns/virt-api-pdb (minAvailable 1): 1 of 2 pods must be healthy; 1 would be"),
+        proof.contains(
+            "ns/virt-api-pdb (minAvailable 1): 1 of 2 pods must be healthy, and 1 are in the end"
+        ),
         "{proof}"
     );
     assert!(
