@@ -237,6 +237,28 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
     .await;
     open.stop().await;
     assert!(condition(&nodes.get("node1").await.unwrap()).is_none());
+
+    // And so it is when Windrow is removed.
+    let open = Open::new(cluster.kubeconfig(Who::Node), "node1");
+    open.publish(Readiness::Ready, Code::NodeReady, "all well");
+    is(&nodes, "node1", "True", "NodeReady").await;
+    open.stop().await;
+    let root = tempfile::tempdir().unwrap();
+    let place = root
+        .path()
+        .join("var/lib/rancher/rke2/agent/kubelet.kubeconfig");
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    fs::copy(cluster.kubeconfig(Who::Node), place).unwrap();
+    let ran = tokio::process::Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .arg("--root")
+        .arg(root.path())
+        .arg("cleanup")
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(said.contains("took the condition"), "{ran:?}");
+    assert!(condition(&nodes.get("node1").await.unwrap()).is_none());
     assert_eq!(refused(&log), Vec::<String>::new());
 }
 

@@ -3,9 +3,12 @@
 use super::release::Lift;
 use super::{Context, Exit};
 use crate::act::{Lock, put_drop_in};
+use crate::kubeconfig;
+use crate::report::cluster::{Subject, take_back};
+use crate::report::login;
 
-/// Take back what Windrow has put on this node: all of its holds, and its feature gates. For the
-/// removal of Windrow; the packages do it by themselves
+/// Take back what Windrow has put on this node: all of its holds, its feature gates, and what it told
+/// of the node. For the removal of Windrow; the packages do it by themselves
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 
@@ -36,5 +39,36 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
             exit = Exit::Failure;
         }
     }
+    login::remove(&context.layout);
+    condition(context)?;
     Ok(exit)
+}
+
+/// A condition that stays says that nothing is known, which is true: no failure.
+fn condition(context: &Context) -> anyhow::Result<()> {
+    let data_dir = context.settings().settings.data_dir;
+    let layout = context.layout.clone().with_data_dir(&data_dir);
+    let own = layout.kubelet_kubeconfig();
+    // Where there is no kubelet there was never a Node.
+    let Some(node) = kubeconfig::node_name(&own) else {
+        return Ok(());
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let subject = Subject {
+        kubeconfig: own,
+        node,
+    };
+    match runtime.block_on(take_back(&subject)) {
+        Ok(()) => println!(
+            "took the condition WindrowBootstrap from Node {}",
+            subject.node
+        ),
+        Err(why) => eprintln!(
+            "windrow: the condition WindrowBootstrap of Node {} stays, as Unknown: {why}",
+            subject.node
+        ),
+    }
+    Ok(())
 }

@@ -68,6 +68,7 @@ fn what_is_public_or_says_nothing_stays() {
     for public in [
         "the token expired",
         "secretName: harvester-tls",
+        "/var/lib/rancher/rke2/server/token: permission denied",
         "automountServiceAccountToken: false",
         "token: null",
         "password: \"\"",

@@ -157,7 +157,9 @@ fn assignments(text: &str, found: Found<'_>) -> String {
         out.push_str(&text[at..whole.end()]);
         at = whole.end();
         let class = class(key.as_str());
-        if class == Class::Plain {
+        // `/server/token: permission denied` says something about a file.
+        let of_a_file = text[..key.start()].ends_with('/') && text[..at].ends_with(": ");
+        if class == Class::Plain || of_a_file {
             continue;
         }
         let indent = indent_before(text, key.start());

@@ -110,6 +110,21 @@ pub async fn serve(
     outlet.last_words().await;
 }
 
+/// Takes the condition away from the Node, for the removal of Windrow.
+///
+/// # Errors
+///
+/// Why it is still there, in a line.
+pub async fn take_back(subject: &Subject) -> Result<(), String> {
+    let client = kubeconfig::client(&subject.kubeconfig, PATIENCE).await?;
+    let path = format!("/api/v1/nodes/{}/status", subject.node);
+    match send(&client, Method::PATCH, &path, Some(&Condition::removal())).await {
+        Ok(_) | Err(Trouble::Missing) => Ok(()),
+        Err(Trouble::Refused(why)) => Err(why),
+        Err(Trouble::Invalid | Trouble::Down) => Err("kube-apiserver does not answer".to_owned()),
+    }
+}
+
 /// An event that was written, so that it can be counted.
 struct Sent {
     notice: Notice,
