@@ -91,6 +91,11 @@ impl Layout {
         self.state_dir().join("ledger.json")
     }
 
+    /// The flight recorder's file: what was observed, decided and done.
+    pub fn flight(&self) -> PathBuf {
+        self.state_dir().join("flight.jsonl")
+    }
+
     /// What is remembered of feature gates: trials, and what was seen to work.
     pub fn gates_dir(&self) -> PathBuf {
         self.state_dir().join("gates")

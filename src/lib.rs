@@ -14,6 +14,7 @@ mod console;
 pub mod daemon;
 pub mod decide;
 pub mod files;
+pub mod flight;
 pub mod gates;
 pub mod harvester;
 pub mod kubeconfig;

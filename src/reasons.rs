@@ -294,6 +294,10 @@ reasons! {
             "could not {what}: {error}"
             "Mend the file system; Windrow tries again."
             "130a4fdc7785489caff52ae4d976b2e8";
+        FlightNotRecorded "flight-not-recorded" Warning
+            "the flight recorder cannot write: {why}"
+            "Staging and reporting go on; what happens now cannot be replayed later. Mend the file system, or set flight.enabled to false."
+            "6f1c9f0b3e6b4c7d9a52d8e1c07b4a35";
         ApiUnreachable "api-unreachable" Info
             "kube-apiserver does not answer: {why}"
             "Normal before RKE2 is up. Later: look at rke2-server and at the kube-apiserver pod's log."

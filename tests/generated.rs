@@ -143,6 +143,14 @@ fn the_schema_of_the_gates_document_is_current() {
 }
 
 #[test]
+fn the_schema_of_a_flight_is_current() {
+    current(
+        "docs/flight.schema.json",
+        windrow::flight::schema().as_bytes(),
+    );
+}
+
+#[test]
 fn the_manual_pages_are_current() {
     // Not of which build the pages are: they would change with each commit.
     let mut command = windrow::cli::command().version(env!("CARGO_PKG_VERSION"));
@@ -287,6 +295,9 @@ The status document.
 .TP
 \fI/var/lib/rancher/windrow/ledger.json\fR
 What was decided, over restarts.
+.TP
+\fI/var/lib/rancher/windrow/flight.jsonl\fR
+What was observed, decided and done; \fBwindrow replay\fR reads it.
 .TP
 \fI/var/lib/rancher/rke2/server/manifests/FILE.skip\fR
 A hold. One that Windrow made says so, why, since when, and how to release it.

@@ -14,6 +14,7 @@ const PURE: &[&str] = &[
     "rke2",
     "harvester",
     "decide",
+    "flight",
     "simulate",
     "redact",
     "reasons.rs",

@@ -66,7 +66,8 @@ pub(super) fn rules(loaded: &Loaded, further: &[PathBuf], preset: bool) -> (Rule
     (rules, errors)
 }
 
-fn rule_files(path: &Path) -> std::io::Result<Vec<(String, String)>> {
+/// The rule packs of a directory or a file: name and text.
+pub(super) fn rule_files(path: &Path) -> std::io::Result<Vec<(String, String)>> {
     let mut paths = vec![path.to_owned()];
     if path.is_dir() {
         paths = fs::read_dir(path)?

@@ -18,6 +18,7 @@ mod manual;
 mod plan;
 mod release;
 mod repair;
+mod replay;
 mod report;
 mod run;
 mod stage;
@@ -75,6 +76,7 @@ enum Verb {
     Diagnose(diagnose::Args),
     Repair(repair::Args),
     Config(config::Args),
+    Replay(replay::Args),
     Cleanup(cleanup::Args),
     Report(report::Args),
 }
@@ -96,6 +98,7 @@ impl Verb {
             Verb::Diagnose(args) => diagnose::run(args, context),
             Verb::Repair(args) => repair::run(args, context),
             Verb::Config(args) => config::run(args, context),
+            Verb::Replay(args) => replay::run(args, context),
             Verb::Cleanup(args) => cleanup::run(args, context),
             Verb::Report(args) => report::run(args, context),
         }

@@ -70,6 +70,17 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(exit_of(&answer))
 }
 
+/// The same for people, from a document that is at hand: `None` when it knows nothing of what is
+/// asked.
+pub(super) fn from(
+    status: &Status,
+    asked: &str,
+    manifests: &Path,
+    at: Timestamp,
+) -> Option<String> {
+    answer(status, asked, manifests, at).map(|answer| people(&answer, at, style()))
+}
+
 /// The latest moment that a document speaks of.
 fn last_moment(status: &Status) -> Timestamp {
     let staging = &status.staging;

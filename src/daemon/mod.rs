@@ -12,6 +12,7 @@
 
 pub mod byhand;
 mod clock;
+mod flight;
 pub mod gates;
 mod guard;
 pub mod hook;

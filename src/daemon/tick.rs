@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::clock::Clock;
+use super::flight::Flight;
 use super::gates::View;
 use super::look::{Look, Seen};
 use super::requests::Requests;
@@ -57,6 +58,7 @@ pub struct Daemon {
     pub(super) gates: watch::Receiver<Option<View>>,
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
     reloaded: Option<watch::Sender<()>>,
+    flight: Flight,
 }
 
 impl Daemon {
@@ -77,6 +79,8 @@ impl Daemon {
             ));
         }
         let kind = loaded.settings.platform.or_else(|| platform::detect(&root));
+        let mut flight = Flight::none();
+        flight.configured(&layout, &loaded, kind, clock.now());
         let engine = Engine::new(
             loaded.settings,
             loaded.rules,
@@ -110,6 +114,7 @@ impl Daemon {
             gates: watch::channel(None).1,
             webhooks: watch::channel(Vec::new()).1,
             reloaded: None,
+            flight,
         }
     }
 
@@ -177,6 +182,7 @@ impl Daemon {
     pub(super) fn stopped(&mut self) {
         self.manager.stopping();
         journal::tell(&event(Code::Stopping, Code::Stopping.say(&[])));
+        self.flight.stop();
     }
 
     /// When the next tick is due though nothing happens.
@@ -246,6 +252,8 @@ impl Daemon {
                 self.file_events.clone(),
             );
         }
+        self.flight
+            .configured(&self.layout, &loaded, kind, self.clock.now());
         self.engine.configured(loaded.settings, loaded.rules, kind);
         self.look.forget();
         self.tick();
@@ -292,6 +300,7 @@ impl Daemon {
         let path = self.layout.manifests().display().to_string();
         match self.look.scan(&limits, rescan, self.clock.now()) {
             Seen::Directory(directory) => {
+                self.flight.scanned(&directory, self.clock.now());
                 self.engine.scanned(directory);
                 if let Some(event) = self.engine.cluster(platform::cluster(&self.layout)) {
                     journal::tell(&event);
@@ -299,6 +308,7 @@ impl Daemon {
                 self.untell("the directory");
             }
             Seen::Missing => {
+                self.flight.scanned(&Directory::default(), self.clock.now());
                 self.engine.scanned(Directory::default());
                 let line = Code::DirectoryMissing.say(&[("path", &path)]);
                 self.tell_once("the directory", Code::DirectoryMissing, line);
@@ -335,6 +345,7 @@ impl Daemon {
         {
             let settings = self.engine.settings().clone();
             let rules = self.engine.rules().clone();
+            self.flight.found_platform(&settings, found);
             self.engine.configured(settings, rules, Some(found));
             self.look.forget();
         }
@@ -345,7 +356,10 @@ impl Daemon {
         let now = self.clock.now();
         let gates = self.gates.borrow_and_update().clone().unwrap_or_default();
         self.engine.found("gates", &gates.findings);
+        self.flight.before(self.engine.ledger());
         let decision = self.engine.decide(now);
+        self.flight
+            .decided(now, &decision, self.engine.observation());
         let mut actions = decision.actions;
         // A marker stays while its file is being written, whatever the content of before allowed.
         actions.retain(|action| match action {
@@ -434,6 +448,7 @@ impl Daemon {
         for event in &carried.events {
             journal::tell(event);
         }
+        self.flight.acted(&carried.done, &carried.events);
         if let Some(retry) = carried.retry {
             self.retry_at(Instant::from_std(retry));
         }

@@ -239,7 +239,9 @@ impl Engine {
         if findings.is_empty() {
             self.observation.found.remove(by);
         } else {
-            self.observation.found.insert(by, findings.to_vec());
+            self.observation
+                .found
+                .insert(by.to_owned(), findings.to_vec());
         }
     }
 

@@ -37,7 +37,7 @@ pub struct Observation {
     /// The node itself; `None` where it is not probed.
     pub node: Option<NodeSeen>,
     /// What others than the plan have found, by who found it.
-    pub found: BTreeMap<&'static str, Vec<Finding>>,
+    pub found: BTreeMap<String, Vec<Finding>>,
 }
 
 /// kube-apiserver, as seen from here.

@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod dbus;
+pub mod flight;
 pub mod journal;
 pub mod login;
 pub mod notify;

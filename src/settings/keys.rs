@@ -1,12 +1,13 @@
 //! The one table of what can be set. From it come reading, `config show` and the checks of
 //! `docs/configuration.md` and `config/windrow.yaml`.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::units::{count, duration, expected, show_duration, show_size, size};
-use super::{OnChange, Settings};
-use crate::manifest::Node;
+use super::{CopyTo, OnChange, Settings};
+use crate::manifest::{Node, yaml};
 use crate::rules::Platform;
 
 /// One key.
@@ -20,6 +21,8 @@ pub(super) struct Key {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+/// A smaller flight would be begun anew with nearly every decision.
+const SMALLEST_FLIGHT: u64 = 256 << 10;
 
 /// Every key, in the order of the documentation.
 pub(super) const KEYS: &[Key] = &[
@@ -256,7 +259,91 @@ pub(super) const KEYS: &[Key] = &[
         },
         show: |settings| show_or_auto(&settings.status_server.key_file),
     },
+    Key {
+        name: "flight.enabled",
+        set: |settings, node| {
+            settings.flight.enabled = node
+                .as_bool()
+                .ok_or_else(|| expected("true or false", node))?;
+            Ok(())
+        },
+        show: |settings| settings.flight.enabled.to_string(),
+    },
+    Key {
+        name: "flight.fileBytes",
+        set: |settings, node| {
+            let size = size(node)?;
+            if size < SMALLEST_FLIGHT {
+                return Err(format!(
+                    "{} is too small: write {} or more",
+                    show_size(size),
+                    show_size(SMALLEST_FLIGHT)
+                ));
+            }
+            settings.flight.file_bytes = size;
+            Ok(())
+        },
+        show: |settings| show_size(settings.flight.file_bytes),
+    },
+    Key {
+        name: "flight.copyTo",
+        set: |settings, node| {
+            settings.flight.copy_to = match node.as_str() {
+                Some("auto") => CopyTo::Auto,
+                Some("none") => CopyTo::None,
+                Some(path)
+                    if path.starts_with('/') && !path.split('/').any(|part| part == "..") =>
+                {
+                    CopyTo::Directory(path.to_owned())
+                }
+                _ => {
+                    return Err(expected(
+                        "auto, none or the absolute path of a directory",
+                        node,
+                    ));
+                }
+            };
+            Ok(())
+        },
+        show: |settings| match &settings.flight.copy_to {
+            CopyTo::Auto => "auto".to_owned(),
+            CopyTo::None => "none".to_owned(),
+            CopyTo::Directory(path) => path.clone(),
+        },
+    },
 ];
+
+/// The settings that decisions depend on, as they would be written. Others may hold what is nobody
+/// else's business, and are left out.
+pub fn record(settings: &Settings) -> BTreeMap<String, String> {
+    KEYS.iter()
+        .filter(|key| decides(key.name))
+        .map(|key| (key.name.to_owned(), (key.show)(settings)))
+        .collect()
+}
+
+fn decides(key: &str) -> bool {
+    key == "platform" || key.starts_with("staging.") || key.starts_with("probes.")
+}
+
+/// The settings that [`record`] wrote down. Keys that this program does not know (any more) are an
+/// error: what they did cannot be done again.
+///
+/// # Errors
+///
+/// A sentence for people that names the key.
+pub fn restore(recorded: &BTreeMap<String, String>) -> Result<Settings, String> {
+    let mut settings = Settings::default();
+    for (name, value) in recorded {
+        let key = find(name).ok_or_else(|| format!("unknown setting `{name}`"))?;
+        let node = yaml::one(value)
+            .ok()
+            .flatten()
+            .ok_or_else(|| format!("{name}: `{value}` is no value"))?;
+        (key.set)(&mut settings, &node).map_err(|why| format!("{name}: {why}"))?;
+    }
+    Ok(settings)
+}
 
 /// The key of this name.
 pub(super) fn find(name: &str) -> Option<&'static Key> {

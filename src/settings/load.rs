@@ -76,6 +76,8 @@ pub struct Loaded {
     pub errors: Vec<ConfigError>,
     /// The files that were read, in the order in which they count.
     pub files: Vec<ConfigFile>,
+    /// Does the configuration of Harvester's installer preset a storage network?
+    pub preset: bool,
 }
 
 /// Finds, reads and merges the node's configuration. Never fails: what is wrong is left out and
@@ -119,6 +121,7 @@ pub fn merge(found: ConfigFiles) -> Loaded {
         rules,
         errors,
         files,
+        preset,
     }
 }
 

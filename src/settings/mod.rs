@@ -18,6 +18,7 @@ mod units;
 mod webhooks;
 
 pub use dropins::{ConfigFile, ConfigFiles, Role, find};
+pub use keys::{record, restore};
 pub use load::{ConfigError, Loaded, Origin, Value, load, merge, rule_sources};
 pub use template::{Field, Template};
 pub use webhooks::{Webhook, WebhookEvent};
@@ -48,6 +49,8 @@ pub struct Settings {
     pub feature_gates: Vec<Request>,
     /// How a change of them is tried.
     pub gates: Trials,
+    /// The flight recorder.
+    pub flight: Flight,
     /// Who is told of events.
     pub webhooks: Vec<Webhook>,
     /// The status over HTTPS.
@@ -78,6 +81,38 @@ impl Default for Trials {
         Self {
             on_change: OnChange::Wait,
             patience: Duration::from_secs(10 * 60),
+        }
+    }
+}
+
+/// The flight recorder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flight {
+    /// Off: nothing is recorded.
+    pub enabled: bool,
+    /// How large the file may become, in bytes, before it is begun anew; one older file is kept.
+    pub file_bytes: u64,
+    /// Where a copy is put when the node is Failed.
+    pub copy_to: CopyTo,
+}
+
+/// Where a copy of the flight is put when the node is Failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CopyTo {
+    /// Into `/oem`, where there is one.
+    Auto,
+    /// Nowhere.
+    None,
+    /// Into this directory.
+    Directory(String),
+}
+
+impl Default for Flight {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            file_bytes: 8 << 20,
+            copy_to: CopyTo::Auto,
         }
     }
 }
@@ -179,6 +214,7 @@ impl Default for Settings {
             outlets: Outlets::default(),
             feature_gates: Vec::new(),
             gates: Trials::default(),
+            flight: Flight::default(),
             webhooks: Vec::new(),
             status_server: StatusServer::default(),
         }

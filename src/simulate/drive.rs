@@ -13,10 +13,12 @@ use super::files::Files;
 use super::log::What;
 use super::node::Node;
 use super::run::{Changes, Release, Run, Setup};
+use super::tape::Tape;
 use super::watch::Watch;
 use crate::decide::{
     Action, Cause, Detail, Engine, Interests, Ledger, Mark, Observation, State, Status,
 };
+use crate::flight::Line;
 use crate::manifest::Content;
 use crate::plan::PlanFile;
 use crate::readiness::{self, NeedState};
@@ -67,6 +69,21 @@ pub fn with_windrow(setup: &Setup, faults: &Faults, seed: u64) -> Run {
     Drive::new(setup, *faults, seed).run()
 }
 
+/// The same, and what the flight recorder would have written of it. `packs` are the setup's rules as
+/// texts.
+pub fn recorded(
+    setup: &Setup,
+    packs: &[(String, String)],
+    faults: &Faults,
+    seed: u64,
+) -> (Run, Vec<Line>) {
+    let mut drive = Drive::new(setup, *faults, seed);
+    let mut tape = Tape::new(packs);
+    tape.begin(setup, setup.scenario.start);
+    drive.tape = Some(tape);
+    drive.fly()
+}
+
 /// The daemon's part.
 struct Drive<'a> {
     setup: &'a Setup,
@@ -96,6 +113,7 @@ struct Drive<'a> {
     releases: Vec<Release>,
     decisions: u64,
     restless: u64,
+    tape: Option<Tape>,
 }
 
 impl<'a> Drive<'a> {
@@ -122,10 +140,15 @@ impl<'a> Drive<'a> {
             releases: Vec::new(),
             decisions: 0,
             restless: 0,
+            tape: None,
         }
     }
 
-    fn run(mut self) -> Run {
+    fn run(self) -> Run {
+        self.fly().0
+    }
+
+    fn fly(mut self) -> (Run, Vec<Line>) {
         let start = self.setup.scenario.start;
         let mut now = start;
         self.turn(now);
@@ -158,7 +181,7 @@ impl<'a> Drive<'a> {
                 break;
             }
         }
-        Run {
+        let run = Run {
             seed: self.seed,
             counts: self.node.counts(),
             outcome: self.node.outcome(&self.files),
@@ -170,7 +193,8 @@ impl<'a> Drive<'a> {
             releases: self.releases,
             decisions: self.decisions,
             restless: self.restless,
-        }
+        };
+        (run, self.tape.map(Tape::into_lines).unwrap_or_default())
     }
 
     /// The time as Windrow's wall clock has it.
@@ -188,7 +212,7 @@ impl<'a> Drive<'a> {
         let mut again = due;
         // A decision can change what has to be watched, and that what is decided: a few rounds.
         for _ in 0..ROUNDS {
-            let news = self.scan() | self.listen(now);
+            let news = self.scan(now) | self.listen(now);
             if !news && !again {
                 return;
             }
@@ -197,10 +221,14 @@ impl<'a> Drive<'a> {
         self.restless += 1;
     }
 
-    fn scan(&mut self) -> bool {
+    fn scan(&mut self, now: Timestamp) -> bool {
         let known = self.seen.as_ref().map(Files::generation);
         if known == Some(self.files.generation()) {
             return false;
+        }
+        let at = self.wall(now);
+        if let Some(tape) = &mut self.tape {
+            tape.scanned(&self.files, self.seen.as_ref(), self.setup, at);
         }
         self.engine.scanned(self.files.look(self.seen.as_ref()));
         self.seen = Some(self.files.clone());
@@ -248,23 +276,40 @@ impl<'a> Drive<'a> {
     fn decide(&mut self, now: Timestamp) -> bool {
         self.decisions += 1;
         let before = self.engine.ledger().clone();
-        let decision = self.engine.decide(self.wall(now));
+        let at = self.wall(now);
+        if let Some(tape) = &mut self.tape {
+            tape.before(&self.engine);
+        }
+        let decision = self.engine.decide(at);
+        if let Some(tape) = &mut self.tape {
+            tape.decided(at, &decision, &self.engine);
+        }
         self.check(&before, now);
         self.wake = decision
             .next_wake
             .map(|wake| wake.saturating_sub(self.skew).unwrap_or(wake).max(now));
         self.status = Some(decision.status);
+        let mut done = Vec::new();
+        let acts = self.act(decision.actions, &mut done, now);
+        if let Some(tape) = &mut self.tape {
+            tape.acted(&done, &[]);
+        }
+        acts
+    }
+
+    fn act(&mut self, actions: Vec<Action>, done: &mut Vec<Action>, now: Timestamp) -> bool {
         if self.unsaved {
             self.unsaved = false;
             if !self.carry_out(&Action::SaveLedger(self.engine.ledger().clone()), now) {
                 return false;
             }
         }
-        let acts = !decision.actions.is_empty();
-        for action in &decision.actions {
-            if !self.carry_out(action, now) {
+        let acts = !actions.is_empty();
+        for action in actions {
+            if !self.carry_out(&action, now) {
                 return false;
             }
+            done.push(action);
         }
         acts
     }
@@ -325,7 +370,11 @@ impl<'a> Drive<'a> {
             self.tell_fault("the ledger is destroyed");
             self.saved = Ledger::default();
         }
-        self.engine = engine(self.setup, self.saved.clone(), self.wall(now));
+        let at = self.wall(now);
+        self.engine = engine(self.setup, self.saved.clone(), at);
+        if let Some(tape) = &mut self.tape {
+            tape.begin(self.setup, at);
+        }
         self.watch = Watch::default();
         self.heard = None;
         self.seen = None;

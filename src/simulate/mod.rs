@@ -20,13 +20,14 @@ mod log;
 mod node;
 mod reading;
 mod run;
+mod tape;
 mod times;
 mod watch;
 
 pub use chance::Chance;
 pub use cluster::Cluster;
 pub use deploy::DeployController;
-pub use drive::{with_windrow, without_windrow};
+pub use drive::{recorded, with_windrow, without_windrow};
 pub use example::FIRST_VM;
 pub use faults::Faults;
 pub use files::{File, Files};

@@ -53,7 +53,8 @@ pub enum Severity {
 }
 
 /// One probe, as it is run and counted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ProbeSpec {
     /// Its name.
     pub id: ProbeId,

@@ -49,7 +49,8 @@ impl ProbeState {
 }
 
 /// A probe and what its answers amount to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Track {
     /// The probe.
     pub spec: ProbeSpec,

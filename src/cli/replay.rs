@@ -1,0 +1,435 @@
+//! `windrow replay`: a flight once more. The same observations go into the same core, and what comes
+//! out is compared with what was recorded.
+
+use std::fs;
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::inputs::rule_files;
+use super::{Context, Exit, complain, why};
+use crate::decide::Status;
+use crate::files::{Durability, replace};
+use crate::flight::{
+    Change, Difference, Flights, Moment, Recorded, Replay, Segment, changes, recorded_times,
+};
+use crate::rules::{RuleSet, parse_duration};
+
+/// Make recorded decisions again, and compare
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A flight (`/var/lib/rancher/windrow/flight.jsonl`, or the copy of it), or `-`
+    #[arg(value_name = "FLIGHT")]
+    flight: PathBuf,
+    /// Only this one of several flights in the file, counted from 1; a process that begins, begins
+    /// one
+    #[arg(long, value_name = "N")]
+    number: Option<usize>,
+    /// Stop after each decision, until Enter is pressed (q ends)
+    #[arg(long)]
+    step: bool,
+    /// Stop before the first decision after this time, or after this long from the flight's beginning
+    /// (`2026-01-01T00:05:00Z`, `4m30s`), and show how things stood
+    #[arg(long, value_name = "TIME", value_parser = until)]
+    until: Option<Until>,
+    /// Explain this file or object as it stood at the end, or where --until stops
+    #[arg(long, value_name = "FILE|OBJECT")]
+    why: Option<String>,
+    /// Tell what would have been held and released instead with these rule packs (files or
+    /// directories); a pack takes the place of a recorded one of its name
+    #[arg(long, value_name = "RULES", num_args = 1.., conflicts_with_all = ["step", "save_test"])]
+    with: Vec<PathBuf>,
+    /// Keep the flight as a regression test in this file or directory (the project's own:
+    /// tests/flights)
+    #[arg(long, value_name = "PATH")]
+    save_test: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Until {
+    At(Timestamp),
+    After(SignedDuration),
+}
+
+fn until(text: &str) -> Result<Until, String> {
+    if let Ok(at) = text.parse() {
+        return Ok(Until::At(at));
+    }
+    let after = parse_duration(text).map_err(|_| {
+        format!("`{text}` is neither a time (2026-01-01T00:05:00Z) nor a duration (4m30s)")
+    })?;
+    SignedDuration::try_from(after)
+        .map(Until::After)
+        .map_err(|error| error.to_string())
+}
+
+/// What came of it, as `-o json` prints it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    api_version: &'static str,
+    kind: &'static str,
+    flights: Vec<Flown>,
+    damage: Vec<String>,
+}
+
+/// One flight, replayed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Flown {
+    at: Timestamp,
+    windrow: String,
+    decisions: usize,
+    differences: Vec<Different>,
+    /// Files of which too little was recorded to replay them for certain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
+    /// With other rules: files that would have been held or released at other times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<Change>,
+}
+
+/// One decision that comes out otherwise.
+#[derive(Debug, Serialize)]
+struct Different {
+    line: usize,
+    at: Timestamp,
+    #[serde(flatten)]
+    difference: Difference,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    let text = read(&args.flight)?;
+    let flights = match Flights::read(&text) {
+        Ok(flights) => flights,
+        Err(why) => {
+            complain(&[format!("{}: {why}", args.flight.display())]);
+            return Ok(Exit::Usage);
+        }
+    };
+    for damage in &flights.damage {
+        eprintln!("windrow: {}: {damage}", args.flight.display());
+    }
+    let Some(segments) = chosen(&flights, args.number) else {
+        complain(&[format!(
+            "{} holds {} flights; --number counts from 1",
+            args.flight.display(),
+            flights.segments.len()
+        )]);
+        return Ok(Exit::Usage);
+    };
+    let further = match packs(&args.with) {
+        Ok(further) => further,
+        Err(errors) => {
+            complain(&errors);
+            return Ok(Exit::Configuration);
+        }
+    };
+    let mut show = Show {
+        args: &args,
+        context,
+        begun: segments[0].head.at,
+        stopped: false,
+    };
+    let mut flown = Vec::new();
+    for segment in segments {
+        flown.push(show.fly(segment, &further)?);
+        if show.stopped {
+            break;
+        }
+    }
+    if args.output == Output::Json {
+        let report = Report {
+            api_version: "windrow.dev/v1",
+            kind: "Replay",
+            flights: flown,
+            damage: flights.damage.clone(),
+        };
+        println!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(verdict(&report.flights));
+    }
+    if let Some(place) = &args.save_test {
+        save(place, &args.flight, segments)?;
+    }
+    Ok(verdict(&flown))
+}
+
+fn verdict(flown: &[Flown]) -> Exit {
+    let same = flown.iter().all(|flown| flown.differences.is_empty());
+    if same { Exit::Ok } else { Exit::Failed }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    if path.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text)?;
+        return Ok(text);
+    }
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    // A torn line may end in the middle of a character.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn chosen(flights: &Flights, number: Option<usize>) -> Option<&[Segment]> {
+    match number {
+        None => Some(&flights.segments),
+        Some(number) => flights
+            .segments
+            .get(number.checked_sub(1)?..number)
+            .filter(|chosen| !chosen.is_empty()),
+    }
+}
+
+/// Rule packs by their base names; what is wrong with one is said before anything is replayed.
+fn packs(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Vec<String>> {
+    let mut packs = Vec::new();
+    let mut errors = Vec::new();
+    for path in paths {
+        match rule_files(path) {
+            Ok(files) => packs.extend(files),
+            Err(error) => errors.push(format!("{}: cannot be read: {error}", path.display())),
+        }
+    }
+    errors.extend(RuleSet::load(&packs).1.iter().map(ToString::to_string));
+    if errors.is_empty() {
+        Ok(packs)
+    } else {
+        Err(errors)
+    }
+}
+
+/// Shows a replay as it goes.
+struct Show<'a> {
+    args: &'a Args,
+    context: &'a Context,
+    begun: Timestamp,
+    stopped: bool,
+}
+
+impl Show<'_> {
+    fn fly(&mut self, segment: &Segment, further: &[(String, String)]) -> anyhow::Result<Flown> {
+        let other = !self.args.with.is_empty();
+        let mut replay = match other {
+            true => Replay::with(segment, further.to_vec()),
+            false => Replay::new(segment),
+        };
+        let mut flown = Flown {
+            at: segment.head.at,
+            windrow: segment.head.windrow.clone(),
+            decisions: 0,
+            differences: Vec::new(),
+            left_out: Vec::new(),
+            changes: Vec::new(),
+        };
+        self.say(&format!(
+            "Flight of windrow {} from {}",
+            flown.windrow, flown.at
+        ))?;
+        let mut last: Option<(Timestamp, Status)> = None;
+        while let Some(moment) = replay.step().map_err(anyhow::Error::msg)? {
+            if self.is_late(moment.recorded.at) {
+                self.stopped = true;
+                break;
+            }
+            flown.decisions += 1;
+            if !other {
+                self.moment(&moment)?;
+            }
+            let at = moment.recorded.at;
+            flown
+                .differences
+                .extend(moment.differences.into_iter().map(|difference| Different {
+                    line: moment.line,
+                    at,
+                    difference,
+                }));
+            last = Some((at, moment.decision.status));
+            if self.args.step && !self.go_on()? {
+                self.stopped = true;
+                break;
+            }
+        }
+        flown.left_out.clone_from(&replay.left_out);
+        if other {
+            flown.changes = changes(&recorded_times(segment), &replay.times());
+            self.instead(&flown)?;
+        } else {
+            self.end(&flown)?;
+        }
+        if let Some((at, status)) = last {
+            self.stand(at, &status)?;
+        }
+        Ok(flown)
+    }
+
+    fn is_late(&self, at: Timestamp) -> bool {
+        match self.args.until {
+            None => false,
+            Some(Until::At(until)) => at > until,
+            Some(Until::After(after)) => at.duration_since(self.begun) > after,
+        }
+    }
+
+    fn say(&self, line: &str) -> std::io::Result<()> {
+        if self.args.output == Output::Json {
+            return Ok(());
+        }
+        match writeln!(std::io::stdout(), "{line}") {
+            // `windrow replay | head` is no error.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        }
+    }
+
+    fn moment(&self, moment: &Moment<'_>) -> std::io::Result<()> {
+        let Recorded {
+            at,
+            events,
+            actions,
+            summary,
+            ..
+        } = moment.recorded;
+        let time = self.time(*at);
+        self.say(&format!("{time}  {summary}"))?;
+        for told in events {
+            self.say(&format!("{:8}  {}: {}", "", told.code, told.message))?;
+        }
+        for action in actions.iter().filter(|action| action.path.is_some()) {
+            let not = if action.done { "" } else { " (not done)" };
+            let path = action.path.as_deref().unwrap_or_default();
+            self.say(&format!("{:8}  {} {path}{not}", "", action.what))?;
+        }
+        for difference in &moment.differences {
+            self.say(&format!(
+                "{:8}  DIFFERENT: {}: recorded {}, now {}",
+                "", difference.what, difference.recorded, difference.replayed
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn time(&self, at: Timestamp) -> String {
+        let seconds = at.duration_since(self.begun).as_secs();
+        format!("{:5}:{:02}", seconds / 60, seconds.rem_euclid(60))
+    }
+
+    fn end(&self, flown: &Flown) -> std::io::Result<()> {
+        let Flown {
+            decisions,
+            differences,
+            left_out,
+            ..
+        } = flown;
+        self.say(&match differences.len() {
+            0 => format!("\n{decisions} decisions, each made again as it was recorded."),
+            count => format!(
+                "\n{decisions} decisions. NOT THE SAME: {count} differences. This program decides \
+                 otherwise than the one that recorded the flight (windrow {}), or a file's objects \
+                 were left out.",
+                flown.windrow
+            ),
+        })?;
+        for file in left_out {
+            self.say(&format!("Not recorded in full: {file}"))?;
+        }
+        Ok(())
+    }
+
+    fn instead(&self, flown: &Flown) -> std::io::Result<()> {
+        if flown.changes.is_empty() {
+            return self.say("\nWith these rules every file is held and released as it was.");
+        }
+        self.say(
+            "\nWith these rules (the cluster being as it was recorded, not as it would have become):",
+        )?;
+        let times = |times: &crate::flight::FileTimes| {
+            let at = |at: Option<Timestamp>| at.map(|at| self.time(at).trim().to_owned());
+            let code = times
+                .code
+                .map_or_else(String::new, |code| format!(" ({code})"));
+            match (at(times.held), at(times.released)) {
+                (None, None) => "not staged".to_owned(),
+                (None, Some(released)) => format!("free at {released}"),
+                (Some(held), None) => format!("held from {held}{code}, never released"),
+                (Some(held), Some(released)) => {
+                    format!("held {held} to {released}{code}")
+                }
+            }
+        };
+        for change in &flown.changes {
+            self.say(&format!(
+                "  {}\n      was      {}\n      instead  {}",
+                change.file,
+                times(&change.recorded),
+                times(&change.instead)
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// How things stood at the end, or where it was stopped.
+    fn stand(&self, at: Timestamp, status: &Status) -> std::io::Result<()> {
+        if let Some(asked) = &self.args.why {
+            let manifests = self.context.layout.manifests();
+            return match why::from(status, asked, &manifests, at) {
+                Some(text) => self.say(&format!("\n{text}")),
+                None => self.say(&format!("\nNothing is known of {asked} at that moment.")),
+            };
+        }
+        if self.args.until.is_none() {
+            return Ok(());
+        }
+        self.say(&format!(
+            "\nAt {at}: {}\n  {}",
+            status.summary, status.reason.message
+        ))?;
+        for held in &status.staging.held {
+            self.say(&format!("  held: {}: {}", held.file, held.why))?;
+        }
+        Ok(())
+    }
+
+    fn go_on(&self) -> std::io::Result<bool> {
+        if std::io::stdin().is_terminal() {
+            eprint!("-- Enter: next decision, q: end --");
+        }
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line)?;
+        Ok(read > 0 && line.trim() != "q")
+    }
+}
+
+/// Writes the flights, without what is damaged, to where tests find them.
+fn save(place: &Path, flight: &Path, segments: &[Segment]) -> anyhow::Result<()> {
+    let name = flight
+        .file_name()
+        .filter(|_| flight.as_os_str() != "-")
+        .map_or_else(|| "flight.jsonl".into(), PathBuf::from);
+    let path = match place.is_dir() {
+        true => place.join(name),
+        false => place.to_owned(),
+    };
+    let mut text = String::new();
+    for segment in segments {
+        for line in segment.as_lines() {
+            text.push_str(&serde_json::to_string(&line)?);
+            text.push('\n');
+        }
+    }
+    replace(&path, text.as_bytes(), 0o644, Durability::Durable)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    eprintln!("windrow: kept as {}", path.display());
+    Ok(())
+}

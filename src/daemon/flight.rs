@@ -1,0 +1,205 @@
+//! What the daemon hands to the flight recorder: whatever a decision rests on, and every decision by
+//! which something changed.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use crate::decide::{Action, Decision, Directory, Event, Ledger, Observation};
+use crate::flight::{Configuration, Pack, Source, Tap};
+use crate::layout::Layout;
+use crate::manifest::{Content, sha256_hex};
+use crate::reasons::Code;
+use crate::report::flight::{FlightWriter, Item, Place};
+use crate::report::journal;
+use crate::rules::Platform;
+use crate::settings::{self, CopyTo, Loaded};
+
+/// A larger file is recorded by its name alone: its objects would not fit.
+const LARGEST: usize = 2 << 20;
+/// Harvester's partition for configuration: it outlives the other one's loss.
+const OEM: &str = "/oem";
+
+/// The recorder, if there is one.
+pub(super) struct Flight {
+    writer: Option<FlightWriter>,
+    place: Option<Place>,
+    configuration: Option<Configuration>,
+    known: BTreeSet<String>,
+    tap: Tap,
+}
+
+impl Flight {
+    pub(super) fn none() -> Self {
+        Self {
+            writer: None,
+            place: None,
+            configuration: None,
+            known: BTreeSet::new(),
+            tap: Tap::default(),
+        }
+    }
+
+    /// The configuration in force, at the start and after a reload.
+    pub(super) fn configured(
+        &mut self,
+        layout: &Layout,
+        loaded: &Loaded,
+        platform: Option<Platform>,
+        now: Timestamp,
+    ) {
+        let wanted = &loaded.settings.flight;
+        let place = wanted.enabled.then(|| Place {
+            path: layout.flight(),
+            bound: wanted.file_bytes,
+            copy_to: match &wanted.copy_to {
+                CopyTo::Auto => Some(layout.path(OEM)).filter(|oem| oem.is_dir()),
+                CopyTo::None => None,
+                CopyTo::Directory(path) => Some(layout.path(path)),
+            },
+            boot: boot(layout),
+        });
+        if place != self.place {
+            self.stop();
+            self.writer = place.as_ref().and_then(|place| begin(place.clone()));
+            self.place = place;
+            self.tap.begin_anew();
+        }
+        let rules: Vec<Pack> = settings::rule_sources(&loaded.files, loaded.preset)
+            .into_iter()
+            .map(|(name, text)| Pack { name, text })
+            .collect();
+        let settings = settings::record(&loaded.settings);
+        let mut all = format!("{settings:?}");
+        for pack in &rules {
+            all.push_str(&pack.name);
+            all.push_str(&pack.text);
+        }
+        self.configuration = Some(Configuration {
+            at: now,
+            digest: sha256_hex(all.as_bytes()),
+            origin: loaded
+                .files
+                .iter()
+                .map(|file| Source {
+                    path: file.path.display().to_string(),
+                    sha256: sha256_hex(file.text.as_bytes()),
+                })
+                .collect(),
+            platform,
+            settings,
+            rules,
+        });
+        self.tell_configuration(loaded.settings.staging.limits.clone());
+    }
+
+    /// What the node is became known.
+    pub(super) fn found_platform(&mut self, settings: &settings::Settings, platform: Platform) {
+        if let Some(configuration) = &mut self.configuration {
+            configuration.platform = Some(platform);
+        }
+        self.tell_configuration(settings.staging.limits.clone());
+    }
+
+    /// Everything is read anew after it, so every file comes again.
+    fn tell_configuration(&mut self, limits: crate::manifest::Limits) {
+        self.known.clear();
+        if let Some(configuration) = self.configuration.clone() {
+            self.record(Item::Configuration(Box::new(configuration), limits));
+        }
+    }
+
+    /// A look at the directory, before the engine has it.
+    pub(super) fn scanned(&mut self, directory: &Directory, now: Timestamp) {
+        if self.writer.is_none() {
+            return;
+        }
+        let changed: Vec<(String, Content)> = directory
+            .files
+            .iter()
+            .filter_map(|file| {
+                let content = match file.content.as_ref()? {
+                    Content::Bytes(bytes) if bytes.len() > LARGEST => Content::TooLarge {
+                        size: bytes.len() as u64,
+                    },
+                    content => content.clone(),
+                };
+                Some((file.path.clone(), content))
+            })
+            .collect();
+        let present: BTreeSet<String> = directory
+            .files
+            .iter()
+            .map(|file| file.path.clone())
+            .collect();
+        let gone: Vec<String> = self.known.difference(&present).cloned().collect();
+        self.known = present;
+        if !changed.is_empty() || !gone.is_empty() {
+            self.record(Item::Files {
+                at: now,
+                changed,
+                gone,
+            });
+        }
+    }
+
+    /// The ledger on which the decision at hand will rest.
+    pub(super) fn before(&mut self, ledger: &Ledger) {
+        if self.writer.is_some() {
+            self.tap.before(ledger);
+        }
+    }
+
+    /// A decision, before anything is done.
+    pub(super) fn decided(&mut self, now: Timestamp, decision: &Decision, seen: &Observation) {
+        if self.writer.is_some() {
+            self.tap.decided(now, decision, seen);
+        }
+    }
+
+    /// What became of it.
+    pub(super) fn acted(&mut self, done: &[Action], told: &[Event]) {
+        if let Some(made) = self.tap.acted(done, told) {
+            self.record(Item::Decision(Box::new(made)));
+        }
+    }
+
+    /// The daemon stops: what is not written yet is.
+    pub(super) fn stop(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.flush();
+        }
+    }
+
+    fn record(&mut self, item: Item) {
+        let kept = self
+            .writer
+            .as_ref()
+            .is_none_or(|writer| writer.record(item));
+        if !kept {
+            self.writer = None;
+            complain("the disk does not keep up".to_owned());
+        }
+    }
+}
+
+fn begin(place: Place) -> Option<FlightWriter> {
+    FlightWriter::begin(place, complain)
+        .map_err(|error| complain(error.to_string()))
+        .ok()
+}
+
+fn complain(why: String) {
+    journal::tell(&Event {
+        code: Code::FlightNotRecorded,
+        file: None,
+        message: Code::FlightNotRecorded.say(&[("why", &why)]),
+    });
+}
+
+fn boot(layout: &Layout) -> Option<String> {
+    let path: PathBuf = layout.path("/proc/sys/kernel/random/boot_id");
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
+}

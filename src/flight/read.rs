@@ -1,0 +1,92 @@
+//! Reads flights back: lines, the flights that they form, and what is damaged.
+
+use super::{Head, Line, VERSION};
+
+/// Everything that a flight file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flights {
+    /// One for every process, and for every time that the file was begun anew; the oldest first.
+    pub segments: Vec<Segment>,
+    /// What could not be read, in sentences for people.
+    pub damage: Vec<String>,
+}
+
+/// Lines that can be replayed by themselves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Segment {
+    /// Its beginning.
+    pub head: Head,
+    /// The lines after it, each with its number in the file.
+    pub lines: Vec<(usize, Line)>,
+}
+
+impl Segment {
+    /// Its lines, the beginning included.
+    pub fn as_lines(&self) -> impl Iterator<Item = Line> {
+        std::iter::once(Line::Flight(self.head.clone()))
+            .chain(self.lines.iter().map(|(_, line)| line.clone()))
+    }
+}
+
+impl Flights {
+    /// Reads a flight file. A last line without its end was torn by a power cut or a kill, and is
+    /// left out; another line that cannot be read ends the flight that it stands in.
+    ///
+    /// # Errors
+    ///
+    /// When nothing in it is a flight that this program can read; a sentence for people.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let mut flights = Self {
+            segments: Vec::new(),
+            damage: Vec::new(),
+        };
+        let mut broken = true;
+        for (number, line) in (1..).zip(text.split_inclusive('\n')) {
+            let whole = line.ends_with('\n');
+            if line.trim().is_empty() {
+                continue;
+            }
+            match serde_json::from_str::<Line>(line) {
+                Ok(Line::Flight(head)) if head.version == VERSION => {
+                    broken = false;
+                    flights.segments.push(Segment {
+                        head,
+                        lines: Vec::new(),
+                    });
+                }
+                Ok(Line::Flight(head)) => {
+                    broken = true;
+                    flights.damage.push(format!(
+                        "line {number}: a flight of format version {}, which this program cannot \
+                         read (it reads {VERSION}); replay it with windrow {}",
+                        head.version, head.windrow
+                    ));
+                }
+                Ok(_) if broken => {}
+                Ok(line) => {
+                    if let Some(segment) = flights.segments.last_mut() {
+                        segment.lines.push((number, line));
+                    }
+                }
+                Err(_) if !whole => flights
+                    .damage
+                    .push(format!("line {number}: torn, and left out")),
+                Err(_) if broken => {}
+                Err(error) => {
+                    broken = true;
+                    flights.damage.push(format!(
+                        "line {number}: not a line of a flight ({error}); what follows it is left \
+                         out up to the next beginning"
+                    ));
+                }
+            }
+        }
+        if flights.segments.is_empty() {
+            return Err(match flights.damage.is_empty() {
+                true => "there is no flight in it".to_owned(),
+                false => flights.damage.join("; "),
+            });
+        }
+        Ok(flights)
+    }
+}
