@@ -25,6 +25,7 @@ pub mod plan;
 pub mod readiness;
 pub mod reasons;
 pub mod redact;
+pub mod rehearse;
 pub mod render;
 pub mod report;
 pub mod rke2;

@@ -224,6 +224,10 @@ reasons! {
             "{what} is declared more than once; the last one applied wins"
             "Keep one."
             "b2eca266babb47189e005eb0412fdecf";
+        ServersDisagree "servers-disagree" Warning
+            "{nodes} have different files for the Addon {name}: every server applies its own, over and over the other's"
+            "Lay the same file on every server, or the file on one server only."
+            "a38e73e77cfd479baf27e595da7aa9f8";
         PlatformUnknown "platform-unknown" Notice
             "it is not known whether the target is Harvester or plain RKE2"
             "Say so with --platform, or `platform:` in windrow.yaml."
@@ -297,7 +301,7 @@ reasons! {
         FlightNotRecorded "flight-not-recorded" Warning
             "the flight recorder cannot write: {why}"
             "Staging and reporting go on; what happens now cannot be replayed later. Mend the file system, or set flight.enabled to false."
-            "6f1c9f0b3e6b4c7d9a52d8e1c07b4a35";
+            "31ce2f71f0214ee68d5f7dcd0c575140";
         ApiUnreachable "api-unreachable" Info
             "kube-apiserver does not answer: {why}"
             "Normal before RKE2 is up. Later: look at rke2-server and at the kube-apiserver pod's log."

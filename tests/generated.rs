@@ -151,6 +151,14 @@ fn the_schema_of_a_flight_is_current() {
 }
 
 #[test]
+fn the_schema_of_a_rehearsal_is_current() {
+    current(
+        "docs/rehearsal.schema.json",
+        windrow::rehearse::schema().as_bytes(),
+    );
+}
+
+#[test]
 fn the_manual_pages_are_current() {
     // Not of which build the pages are: they would change with each commit.
     let mut command = windrow::cli::command().version(env!("CARGO_PKG_VERSION"));

@@ -15,6 +15,7 @@ const PURE: &[&str] = &[
     "harvester",
     "decide",
     "flight",
+    "rehearse",
     "simulate",
     "redact",
     "reasons.rs",

@@ -10,12 +10,13 @@ use jiff::Timestamp;
 use super::Context;
 use super::document::now;
 use crate::harvester;
-use crate::manifest::extract::{self, FileKind, InnerLines};
+use crate::manifest::extract::{self, Extracted, FileKind, InnerLines};
 use crate::manifest::{self, Content, Limits, ManifestFile, Problem, is_manifest_name};
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
 use crate::plan::{Finding, Shown};
 use crate::rules::{Location, RuleSet};
 use crate::settings::{Loaded, rule_sources};
+use crate::simulate::Setup;
 
 /// What was gathered.
 #[derive(Default)]
@@ -25,6 +26,10 @@ pub(super) struct Inputs {
     pub(super) harvester: bool,
     /// Does one preset a storage network?
     pub(super) preset: bool,
+    /// What it is preset to.
+    pub(super) storage_network: Option<String>,
+    /// What they write of RKE2's and Windrow's own configuration.
+    pub(super) configuration: Vec<Extracted>,
     /// What is wrong with the configurations that carry manifests.
     pub(super) findings: Vec<Finding>,
     /// Everything that cannot be used, each with its file.
@@ -34,6 +39,7 @@ pub(super) struct Inputs {
 /// One manifest file.
 pub(super) struct Input {
     pub(super) manifest: ManifestFile,
+    pub(super) content: Content,
     pub(super) shown: Shown,
 }
 
@@ -126,7 +132,7 @@ fn directory(inputs: &mut Inputs, path: &Path, limits: &Limits, now: Timestamp) 
                     continue;
                 };
                 let shown = path.join(&file.path).display().to_string();
-                manifest(inputs, &file.path, &content, Shown::itself(shown), limits);
+                manifest(inputs, &file.path, content, Shown::itself(shown), limits);
             }
         }
         ScanResult::Missing => inputs
@@ -155,7 +161,7 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &Limits) {
             let content = Content::TooLarge {
                 size: metadata.len(),
             };
-            manifest(inputs, name, &content, Shown::itself(shown), limits);
+            manifest(inputs, name, content, Shown::itself(shown), limits);
         }
         Ok(_) => match fs::read(path) {
             Ok(bytes) => text(inputs, name, shown, bytes, limits),
@@ -204,7 +210,7 @@ fn text(inputs: &mut Inputs, name: &str, shown: String, bytes: Vec<u8>, limits: 
         carried(inputs, &shown, text, limits);
     } else if is_manifest_name(name) {
         let content = Content::Bytes(bytes);
-        manifest(inputs, name, &content, Shown::itself(shown), limits);
+        manifest(inputs, name, content, Shown::itself(shown), limits);
     } else {
         inputs.errors.push(format!(
             "{shown}: RKE2 reads only names that end in .yaml, .yml or .json and do not begin with \
@@ -218,6 +224,10 @@ fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
     let extraction = extract::extract(shown, text, limits);
     inputs.harvester |= extraction.is_harvester();
     inputs.preset |= extraction.is_harvester() && harvester::presets_storage_network(text);
+    if extraction.is_harvester() {
+        let preset = Setup::preset_storage_network(text);
+        inputs.storage_network = preset.or(inputs.storage_network.take());
+    }
     inputs.findings.extend(
         extraction
             .problems
@@ -227,6 +237,7 @@ fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
     if extraction.files.is_empty() && extraction.problems.is_empty() {
         eprintln!("windrow: {shown}: it writes no files below RKE2's server/manifests");
     }
+    inputs.configuration.extend(extraction.configuration);
     for file in extraction.files {
         // Markers and other files may ride along; RKE2 applies none of them.
         if !is_manifest_name(file.path.rsplit('/').next().unwrap_or_default()) {
@@ -242,7 +253,7 @@ fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
             line_by_line,
         };
         let content = Content::Bytes(file.content);
-        manifest(inputs, &file.path, &content, shown, limits);
+        manifest(inputs, &file.path, content, shown, limits);
     }
 }
 
@@ -258,9 +269,10 @@ fn found(problem: &Problem, shown: &str) -> Finding {
     }
 }
 
-fn manifest(inputs: &mut Inputs, path: &str, content: &Content, shown: Shown, limits: &Limits) {
+fn manifest(inputs: &mut Inputs, path: &str, content: Content, shown: Shown, limits: &Limits) {
     inputs.files.push(Input {
-        manifest: manifest::read(path, content, limits),
+        manifest: manifest::read(path, &content, limits),
+        content,
         shown,
     });
 }

@@ -16,6 +16,7 @@ mod hold;
 mod inputs;
 mod manual;
 mod plan;
+mod rehearse;
 mod release;
 mod repair;
 mod replay;
@@ -64,6 +65,7 @@ struct Cli {
 enum Verb {
     Run(run::Args),
     Plan(plan::Args),
+    Rehearse(rehearse::Args),
     Status(status::Args),
     Why(why::Args),
     Wait(wait::Args),
@@ -86,6 +88,7 @@ impl Verb {
         match self {
             Verb::Run(args) => run::run(args, context),
             Verb::Plan(args) => plan::run(args, context),
+            Verb::Rehearse(args) => rehearse::run(args, context),
             Verb::Status(args) => status::run(args, context),
             Verb::Why(args) => why::run(args, context),
             Verb::Wait(args) => wait::run(args, context),

@@ -1,7 +1,7 @@
 //! `windrow why`: the chain from a held thing to the root blocker.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
@@ -78,7 +78,7 @@ pub(super) fn from(
     manifests: &Path,
     at: Timestamp,
 ) -> Option<String> {
-    answer(status, asked, manifests, at).map(|answer| people(&answer, at, style()))
+    answer(status, asked, manifests).map(|answer| people(&answer, at, style()))
 }
 
 /// The latest moment that a document speaks of.

@@ -8,6 +8,8 @@ mod drain;
 mod gates;
 mod graph;
 mod mermaid;
+mod page;
+mod rehearsal;
 mod report;
 mod svg;
 mod table;
@@ -18,6 +20,8 @@ pub use dot::dot;
 pub use drain::drain_table;
 pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport, gates_schema};
 pub use mermaid::mermaid;
+pub use page::page;
+pub use rehearsal::rehearsal;
 pub use report::{
     DocumentReport, FileReport, PlanReport, RequirementReport, held_at_boot, plan_schema,
 };

@@ -32,23 +32,29 @@ impl Setup {
         version: HarvesterVersion,
         start: Timestamp,
     ) -> Self {
-        let config = yaml::one(text).ok().flatten();
-        let preset = config
-            .iter()
-            .flat_map(Node::entries)
-            .filter(|entry| is_system_settings(&entry.key))
-            .find_map(|entry| entry.value.str_at(&["storage-network"]));
+        let preset = Self::preset_storage_network(text);
         let mut files = Files::new();
         for file in extract::extract(source, text, &Limits::default()).files {
             files.write(file.path, file.content, start);
         }
         Self {
-            scenario: Scenario::harvester(version, preset, start),
+            scenario: Scenario::harvester(version, preset.as_deref(), start),
             files,
             changes: Vec::new(),
             settings: Settings::default(),
             rules: RuleSet::shipped(),
         }
+    }
+
+    /// The storage network that a Harvester configuration presets.
+    pub fn preset_storage_network(text: &str) -> Option<String> {
+        let config = yaml::one(text).ok().flatten();
+        config
+            .iter()
+            .flat_map(Node::entries)
+            .filter(|entry| is_system_settings(&entry.key))
+            .find_map(|entry| entry.value.str_at(&["storage-network"]))
+            .map(str::to_owned)
     }
 }
 

@@ -1,0 +1,327 @@
+//! A boot before it happens: the same bootstrap in simulated time by many seeds, with Windrow and
+//! without it, summed up for people and for programs.
+//!
+//! What the deploy controller does is checked against one on a real API server
+//! (`tests/fidelity.rs`); times, and what Harvester's controllers do, are modelled. What comes out in
+//! every seed is sure as far as the model goes; what comes out in some of them is a race.
+
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::{Finding, Origin};
+use crate::reasons::{Code, Severity};
+use crate::simulate::{Counts, Faults, HarvesterVersion, Setup, with_windrow, without_windrow};
+
+/// Versions at which Harvester's bootstrap came to behave otherwise, the oldest first.
+const TURNS: [HarvesterVersion; 2] = [
+    HarvesterVersion::new(1, 5, 0),
+    HarvesterVersion::new(1, 5, 1),
+];
+/// By so many seeds another version is looked at.
+const SEEDS_OF_A_VERSION: u64 = 10;
+
+/// What came of a rehearsal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rehearsal {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `Rehearsal`
+    pub kind: String,
+    /// Every node that was rehearsed, each by itself.
+    pub nodes: Vec<NodeRehearsal>,
+    /// What is wrong between nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+}
+
+/// One node's rehearsal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeRehearsal {
+    /// How the node is called.
+    pub name: String,
+    /// Harvester's version; absent for RKE2 alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harvester: Option<String>,
+    /// Does the installer preset a storage network?
+    pub storage_network: bool,
+    /// By how many seeds.
+    pub seeds: u64,
+    /// The bootstrap as it goes without Windrow.
+    pub without: Side,
+    /// And with it.
+    pub with: Side,
+    /// The same node with other versions of Harvester.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<VersionOutcome>,
+    /// What is wrong with the files, and proofs of what cannot work.
+    pub findings: Vec<Finding>,
+}
+
+/// All bootstraps with Windrow, or all without.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Side {
+    /// How it ended, the commonest end first.
+    pub ends: Vec<End>,
+    /// What became of every manifest file.
+    pub files: BTreeMap<String, Fate>,
+    /// States in which virtual machines ended, and in how many seeds.
+    pub machines: BTreeMap<String, BTreeMap<String, u64>>,
+    /// What RKE2's deploy controller did.
+    pub work: Work,
+    /// When the bootstrap was over, in seconds from power-on; absent when it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<Span>,
+    /// What stays held for ever, in the seed of the timeline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stays_held: Vec<Kept>,
+    /// The seed of the timeline: the first one that ended worst.
+    pub seed: u64,
+    /// What happened, in that seed.
+    pub timeline: Vec<Moment>,
+}
+
+/// One way to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct End {
+    /// Which.
+    pub verdict: Ended,
+    /// In how many seeds.
+    pub seeds: u64,
+    /// The first of them.
+    pub first_seed: u64,
+    /// What is missing, or the proof that it can never end otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<String>,
+}
+
+/// How a bootstrap ended. The worse, the greater.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Ended {
+    /// Everything came up.
+    Complete,
+    /// Things were still happening after twelve hours.
+    Underway,
+    /// Nothing can change any more, and something is missing.
+    Stuck,
+    /// Nothing can change any more, because one thing waits for another in a circle.
+    Deadlocked,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Fate {
+    /// In how many seeds RKE2 applied it.
+    pub applied_in: u64,
+    /// When it was applied first, in seconds from power-on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<Span>,
+    /// In how many seeds it was held.
+    pub held_in: u64,
+    /// When Windrow let it go, in seconds from power-on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<Span>,
+    /// The most failures in one seed.
+    pub failures: u64,
+    /// The last error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The least and the most, over all seeds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Span {
+    /// The least.
+    pub from: f64,
+    /// The most.
+    pub to: f64,
+}
+
+/// What the deploy controller did: least and most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Work {
+    /// In the seed in which it did least.
+    pub least: Counts,
+    /// In the seed in which it did most.
+    pub most: Counts,
+}
+
+/// A file that stays held, and whose rule holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Kept {
+    /// The file.
+    pub file: String,
+    /// Reason code.
+    pub code: Code,
+    /// Why, in a line.
+    pub why: String,
+    /// Whose rules, each with its place.
+    pub rules: Vec<Origin>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Moment {
+    /// When, in seconds from power-on.
+    pub at: f64,
+    /// What, in a line.
+    pub what: String,
+    /// How much it matters to a reader.
+    pub weight: Weight,
+    /// The file that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// What sort of thing happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Weight {
+    /// A step of the platform.
+    Step,
+    /// Something was applied or came into its state.
+    Good,
+    /// Windrow holds or releases.
+    Staging,
+    /// Something failed or was refused.
+    Bad,
+    /// Bookkeeping.
+    Small,
+}
+
+/// How the same node fares with another version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionOutcome {
+    /// Harvester's version.
+    pub version: String,
+    /// How it ends without Windrow, at worst.
+    pub without: Ended,
+    /// How it ends with Windrow, at worst.
+    pub with: Ended,
+}
+
+impl NodeRehearsal {
+    /// Does it come up with Windrow in every seed, and is nothing proved to keep it from working?
+    pub fn passes(&self) -> bool {
+        self.with
+            .ends
+            .iter()
+            .all(|end| end.verdict == Ended::Complete)
+            && self
+                .findings
+                .iter()
+                .all(|finding| finding.severity != Severity::Error)
+    }
+}
+
+impl Rehearsal {
+    /// The nodes' rehearsals together.
+    pub fn of(nodes: Vec<NodeRehearsal>, findings: Vec<Finding>) -> Self {
+        Self {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "Rehearsal".to_owned(),
+            nodes,
+            findings,
+        }
+    }
+
+    /// Does every node come up?
+    pub fn passes(&self) -> bool {
+        self.nodes.iter().all(NodeRehearsal::passes)
+            && self
+                .findings
+                .iter()
+                .all(|finding| finding.severity != Severity::Error)
+    }
+}
+
+/// Rehearses a node by the seeds 1 to `seeds`. `findings` are those of its plan.
+pub fn rehearse(name: &str, setup: &Setup, seeds: u64, findings: Vec<Finding>) -> NodeRehearsal {
+    let start = setup.scenario.start;
+    let mut without = summary::Summary::new(start);
+    let mut with = summary::Summary::new(start);
+    for seed in 1..=seeds.max(1) {
+        without.take(without_windrow(setup, seed));
+        with.take(with_windrow(setup, &Faults::NONE, seed));
+    }
+    let storage_network = setup
+        .scenario
+        .storage_network
+        .as_ref()
+        .is_some_and(|value| !value.trim().is_empty());
+    NodeRehearsal {
+        name: name.to_owned(),
+        harvester: setup
+            .scenario
+            .harvester
+            .map(|version| format!("v{version}")),
+        storage_network,
+        seeds: seeds.max(1),
+        without: without.side(),
+        with: with.side(),
+        versions: versions(setup, seeds),
+        findings,
+    }
+}
+
+/// The same node with the versions at which something turned, where that changes how it ends.
+fn versions(setup: &Setup, seeds: u64) -> Vec<VersionOutcome> {
+    let Some(asked) = setup.scenario.harvester else {
+        return Vec::new();
+    };
+    let mut versions: Vec<HarvesterVersion> = TURNS.to_vec();
+    versions.push(asked);
+    versions.sort_unstable();
+    versions.dedup();
+    let outcomes: Vec<VersionOutcome> = versions
+        .into_iter()
+        .map(|version| {
+            let mut other = setup.clone();
+            other.scenario.harvester = Some(version);
+            let mut outcome = VersionOutcome {
+                version: format!("v{version}"),
+                without: Ended::Complete,
+                with: Ended::Complete,
+            };
+            for seed in 1..=seeds.clamp(1, SEEDS_OF_A_VERSION) {
+                let without = summary::ended(&without_windrow(&other, seed));
+                let with = summary::ended(&with_windrow(&other, &Faults::NONE, seed));
+                outcome.without = outcome.without.max(without);
+                outcome.with = outcome.with.max(with);
+            }
+            outcome
+        })
+        .collect();
+    outcomes
+}
+
+/// Seconds from power-on.
+fn seconds(start: Timestamp, at: Timestamp) -> f64 {
+    Duration::try_from(at.duration_since(start)).map_or(0.0, |passed| passed.as_secs_f64())
+}
+
+/// The JSON schema of a rehearsal.
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(Rehearsal);
+    // A schema is made of maps and strings, and always serialises.
+    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+}

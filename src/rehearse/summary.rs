@@ -1,0 +1,277 @@
+//! Many bootstraps into one summary.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{End, Ended, Fate, Kept, Moment, Side, Span, Weight, Work, seconds};
+use crate::manifest::MARKER_SUFFIX;
+use crate::reasons::Code;
+use crate::simulate::{Counts, Run, Verdict, What};
+
+/// Repeated failures of one file are told so many times.
+const TOLD: usize = 3;
+
+/// What is summed up so far.
+pub(super) struct Summary {
+    start: Timestamp,
+    seeds: u64,
+    ends: Vec<End>,
+    files: BTreeMap<String, Fate>,
+    machines: BTreeMap<String, BTreeMap<String, u64>>,
+    work: Option<Work>,
+    over: Option<Span>,
+    worst: Option<(Ended, Box<Run>)>,
+}
+
+impl Summary {
+    pub(super) fn new(start: Timestamp) -> Self {
+        Self {
+            start,
+            seeds: 0,
+            ends: Vec::new(),
+            files: BTreeMap::new(),
+            machines: BTreeMap::new(),
+            work: None,
+            over: None,
+            worst: None,
+        }
+    }
+
+    pub(super) fn take(&mut self, run: Run) {
+        self.seeds += 1;
+        let verdict = ended(&run);
+        match self.ends.iter_mut().find(|end| end.verdict == verdict) {
+            Some(end) => end.seeds += 1,
+            None => self.ends.push(End {
+                verdict,
+                seeds: 1,
+                first_seed: run.seed,
+                because: because(&run),
+            }),
+        }
+        self.fates(&run);
+        for (machine, state) in &run.outcome.machines {
+            let state = if state.is_empty() { "no status" } else { state };
+            let states = self.machines.entry(machine.clone()).or_default();
+            *states.entry(state.to_owned()).or_default() += 1;
+        }
+        self.work = Some(match self.work {
+            None => Work {
+                least: run.counts,
+                most: run.counts,
+            },
+            Some(work) => Work {
+                least: by(u64::min, work.least, run.counts),
+                most: by(u64::max, work.most, run.counts),
+            },
+        });
+        if verdict == Ended::Complete {
+            let over = run.log.last().map_or(self.start, |last| last.at);
+            widen(&mut self.over, seconds(self.start, over));
+        }
+        if self
+            .worst
+            .as_ref()
+            .is_none_or(|(worst, _)| verdict > *worst)
+        {
+            self.worst = Some((verdict, Box::new(run)));
+        }
+    }
+
+    fn fates(&mut self, run: &Run) {
+        for path in run.outcome.applied.iter().chain(&run.outcome.unapplied) {
+            self.files.entry(path.clone()).or_default();
+        }
+        for path in &run.outcome.applied {
+            if let Some(fate) = self.files.get_mut(path) {
+                fate.applied_in += 1;
+            }
+        }
+        let mut seen: BTreeMap<&str, (bool, bool, bool, u64)> = BTreeMap::new();
+        for happening in &run.log {
+            let at = seconds(self.start, happening.at);
+            match &happening.what {
+                What::Applied { file } => {
+                    let first = &mut seen.entry(file).or_default().0;
+                    if !std::mem::replace(first, true) {
+                        let fate = self.files.entry(file.clone()).or_default();
+                        widen(&mut fate.applied, at);
+                    }
+                }
+                What::ApplyFailed { file, message, .. } => {
+                    let failures = &mut seen.entry(file).or_default().3;
+                    *failures += 1;
+                    let fate = self.files.entry(file.clone()).or_default();
+                    fate.failures = fate.failures.max(*failures);
+                    fate.error = Some(message.clone());
+                }
+                What::Held { marker, .. } => {
+                    let first = &mut seen.entry(held_by(marker)).or_default().1;
+                    if !std::mem::replace(first, true) {
+                        let fate = self.files.entry(held_by(marker).to_owned()).or_default();
+                        fate.held_in += 1;
+                    }
+                }
+                What::Lifted { marker } => {
+                    let first = &mut seen.entry(held_by(marker)).or_default().2;
+                    if !std::mem::replace(first, true) {
+                        let fate = self.files.entry(held_by(marker).to_owned()).or_default();
+                        widen(&mut fate.released, at);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn side(mut self) -> Side {
+        self.ends
+            .sort_by_key(|end| std::cmp::Reverse((end.seeds, end.verdict)));
+        let (seed, timeline, stays_held) = match self.worst {
+            None => (0, Vec::new(), Vec::new()),
+            Some((_, run)) => (run.seed, timeline(&run, self.start), kept(&run)),
+        };
+        Side {
+            ends: self.ends,
+            files: self.files,
+            machines: self.machines,
+            work: self.work.unwrap_or_default(),
+            over: self.over,
+            stays_held,
+            seed,
+            timeline,
+        }
+    }
+}
+
+/// How a bootstrap ended. A file that Windrow still holds, though nobody wants it held, is not done.
+pub(super) fn ended(run: &Run) -> Ended {
+    match &run.outcome.verdict {
+        Verdict::Complete if kept(run).iter().any(in_vain) => Ended::Stuck,
+        Verdict::Complete => Ended::Complete,
+        Verdict::Underway => Ended::Underway,
+        Verdict::Stuck { .. } => Ended::Stuck,
+        Verdict::Deadlocked { .. } => Ended::Deadlocked,
+    }
+}
+
+/// Does nobody want it held?
+fn in_vain(kept: &Kept) -> bool {
+    !matches!(
+        kept.code,
+        Code::HeldByAnnotation | Code::HeldByHand | Code::HeldAppliedOnce
+    )
+}
+
+fn because(run: &Run) -> Vec<String> {
+    let mut because = match &run.outcome.verdict {
+        Verdict::Complete | Verdict::Underway => Vec::new(),
+        Verdict::Stuck { missing } => missing.clone(),
+        Verdict::Deadlocked { proof } => proof.clone(),
+    };
+    let held = kept(run).into_iter().filter(in_vain);
+    because.extend(held.map(|kept| format!("{} stays held: {}", kept.file, kept.why)));
+    because
+}
+
+fn by(choose: fn(u64, u64) -> u64, one: Counts, other: Counts) -> Counts {
+    Counts {
+        passes: choose(one.passes, other.passes),
+        applies: choose(one.applies, other.applies),
+        failed: choose(one.failed, other.failed),
+        repeated: choose(one.repeated, other.repeated),
+        events: choose(one.events, other.events),
+        writes: choose(one.writes, other.writes),
+    }
+}
+
+fn widen(span: &mut Option<Span>, at: f64) {
+    *span = Some(match *span {
+        None => Span { from: at, to: at },
+        Some(span) => Span {
+            from: span.from.min(at),
+            to: span.to.max(at),
+        },
+    });
+}
+
+fn held_by(marker: &str) -> &str {
+    marker.strip_suffix(MARKER_SUFFIX).unwrap_or(marker)
+}
+
+/// What a person wants to see of a run: a file's failures are told a few times, passes not at all.
+fn timeline(run: &Run, start: Timestamp) -> Vec<Moment> {
+    let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut denied = 0;
+    let mut moments = Vec::new();
+    for happening in &run.log {
+        let (weight, file) = match &happening.what {
+            What::PassBegan { .. } | What::PassEnded { .. } => continue,
+            What::Served { .. } | What::Pruned { .. } => (Weight::Small, None),
+            What::ApiReady | What::Platform { .. } | What::Reboot => (Weight::Step, None),
+            What::Applied { file } => {
+                // Applied over and over while another one fails.
+                let count = failures.entry(file).or_default();
+                *count += 1;
+                if *count > TOLD {
+                    continue;
+                }
+                (Weight::Good, Some(file.as_str()))
+            }
+            What::Became { .. } => (Weight::Good, None),
+            What::ApplyFailed { file, .. } => {
+                let count = failures.entry(file).or_default();
+                *count += 1;
+                if *count > TOLD {
+                    continue;
+                }
+                (Weight::Bad, Some(file.as_str()))
+            }
+            What::Hung { file } => (Weight::Bad, Some(file.as_str())),
+            What::Denied { .. } => {
+                denied += 1;
+                if denied > TOLD {
+                    continue;
+                }
+                (Weight::Bad, None)
+            }
+            What::PassAborted { .. } | What::Fault { .. } => (Weight::Bad, None),
+            What::Held { marker, .. } | What::Lifted { marker } => {
+                (Weight::Staging, Some(held_by(marker)))
+            }
+        };
+        moments.push(Moment {
+            at: seconds(start, happening.at),
+            what: happening.what.to_string(),
+            weight,
+            file: file.map(str::to_owned),
+        });
+    }
+    moments
+}
+
+fn kept(run: &Run) -> Vec<Kept> {
+    let Some(status) = &run.status else {
+        return Vec::new();
+    };
+    status
+        .staging
+        .held
+        .iter()
+        .map(|held| {
+            let mut rules = Vec::new();
+            for blocker in &held.blockers {
+                if !rules.contains(&blocker.origin) {
+                    rules.push(blocker.origin.clone());
+                }
+            }
+            Kept {
+                file: held.file.clone(),
+                code: held.code,
+                why: held.why.clone(),
+                rules,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,222 @@
+//! A rehearsal for a person at a terminal.
+
+use std::fmt::Write as _;
+
+use super::table::{Style, findings};
+use super::text::{printable, wrap};
+use crate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
+
+/// A rehearsal as text.
+pub fn rehearsal(rehearsal: &Rehearsal, style: Style) -> String {
+    let mut out = String::new();
+    for node in &rehearsal.nodes {
+        one_node(&mut out, node, style);
+    }
+    if !rehearsal.findings.is_empty() {
+        let _ = writeln!(out, "{}", style.strong("Between the nodes"));
+        out.push_str(&findings(&rehearsal.findings, style));
+    }
+    let _ = writeln!(
+        out,
+        "{}",
+        style.dim("Times and Harvester's controllers are modelled; RKE2's deploy controller is checked against a real API server.")
+    );
+    out
+}
+
+fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
+    let platform = match &node.harvester {
+        Some(version) if node.storage_network => {
+            format!("Harvester {version}, storage network preset")
+        }
+        Some(version) => format!("Harvester {version}"),
+        None => "RKE2".to_owned(),
+    };
+    let _ = writeln!(
+        out,
+        "{} on {platform}, by {} seeds\n",
+        style.strong(&node.name),
+        node.seeds
+    );
+    for (title, side) in [
+        ("Without Windrow", &node.without),
+        ("With Windrow", &node.with),
+    ] {
+        verdict(out, title, side, node.seeds, style);
+    }
+    files(out, node, style);
+    kept(out, &node.with, style);
+    versions(out, node, style);
+    timeline(out, "With Windrow", &node.with, style);
+    if !node.findings.is_empty() {
+        out.push_str(&findings(&node.findings, style));
+        out.push('\n');
+    }
+}
+
+fn verdict(out: &mut String, title: &str, side: &Side, seeds: u64, style: Style) {
+    let _ = writeln!(out, "{}", style.strong(title));
+    for end in &side.ends {
+        let text = format!("  {}{}", says(end.verdict), how_sure(end.seeds, seeds));
+        let _ = writeln!(
+            out,
+            "{}",
+            match end.verdict {
+                Ended::Complete => style.good(&text),
+                _ => style.bad(&text),
+            }
+        );
+        for line in &end.because {
+            for line in wrap(&printable(line), style.width.saturating_sub(6)) {
+                let _ = writeln!(out, "      {line}");
+            }
+        }
+    }
+    if let Some(over) = side.over {
+        let _ = writeln!(out, "  all is there after {}", span(over));
+    }
+    for (machine, states) in &side.machines {
+        let states: Vec<String> = states
+            .iter()
+            .map(|(state, count)| format!("{state}{}", how_sure(*count, seeds)))
+            .collect();
+        let _ = writeln!(out, "  {}: {}", printable(machine), states.join("; "));
+    }
+    let work = &side.work;
+    let _ = writeln!(
+        out,
+        "  RKE2 applies files {} times ({} failed), {} API writes\n",
+        range(work.least.applies, work.most.applies),
+        range(work.least.failed, work.most.failed),
+        range(work.least.writes, work.most.writes)
+    );
+}
+
+/// How an end is called.
+pub(super) fn says(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Complete => "the node comes up, and everything is applied",
+        Ended::Underway => "things were still happening after twelve hours",
+        Ended::Stuck => "it stays unfinished",
+        Ended::Deadlocked => "it never comes up",
+    }
+}
+
+/// In every seed, or in how many.
+pub(super) fn how_sure(count: u64, seeds: u64) -> String {
+    match count == seeds {
+        true => ", in every seed".to_owned(),
+        false => format!(", in {count} of {seeds} seeds (a race)"),
+    }
+}
+
+fn range(least: u64, most: u64) -> String {
+    match least == most {
+        true => least.to_string(),
+        false => format!("{least} to {most}"),
+    }
+}
+
+/// Minutes and seconds.
+pub(super) fn clock(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round();
+    let minutes = (whole / 60.0).floor();
+    format!("{minutes:02.0}:{:02.0}", whole - minutes * 60.0)
+}
+
+pub(super) fn span(span: Span) -> String {
+    let (from, to) = (clock(span.from), clock(span.to));
+    match from == to {
+        true => from,
+        false => format!("{from} to {to}"),
+    }
+}
+
+fn files(out: &mut String, node: &NodeRehearsal, style: Style) {
+    let _ = writeln!(out, "{}", style.strong("Files"));
+    for (path, fate) in &node.with.files {
+        let _ = writeln!(out, "  {}", printable(path));
+        if let Some(alone) = node.without.files.get(path) {
+            let _ = writeln!(out, "      without  {}", fared(alone, node.seeds));
+        }
+        let _ = writeln!(out, "      with     {}", fared(fate, node.seeds));
+    }
+    out.push('\n');
+}
+
+/// One file's fate in a line.
+pub(super) fn fared(fate: &crate::rehearse::Fate, seeds: u64) -> String {
+    let mut parts = Vec::new();
+    if fate.held_in > 0 {
+        parts.push(match fate.released {
+            Some(released) => format!("held, released {}", span(released)),
+            None => "held".to_owned(),
+        });
+    }
+    parts.push(match (fate.applied, fate.applied_in) {
+        (Some(applied), count) if count == seeds => format!("applied {}", span(applied)),
+        (_, 0) => "never applied".to_owned(),
+        (_, count) => format!("applied{}", how_sure(count, seeds)),
+    });
+    if fate.failures > 0 {
+        parts.push(format!("failed up to {} times", fate.failures));
+    }
+    parts.join(", ")
+}
+
+fn kept(out: &mut String, side: &Side, style: Style) {
+    if side.stays_held.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{}", style.strong("Stays held for ever"));
+    for kept in &side.stays_held {
+        let _ = writeln!(out, "  {}: {}", printable(&kept.file), printable(&kept.why));
+        for rule in &kept.rules {
+            let _ = writeln!(out, "      {} ({})", printable(&rule.rule), rule.at);
+        }
+    }
+    out.push('\n');
+}
+
+fn versions(out: &mut String, node: &NodeRehearsal, style: Style) {
+    if node.versions.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{}", style.strong("By Harvester's version, at worst"));
+    for version in &node.versions {
+        let _ = writeln!(
+            out,
+            "  {:8} without Windrow {}; with Windrow {}",
+            version.version,
+            says(version.without),
+            says(version.with)
+        );
+    }
+    out.push('\n');
+}
+
+fn timeline(out: &mut String, title: &str, side: &Side, style: Style) {
+    let heading = format!("{title}, seed {}", side.seed);
+    let _ = writeln!(out, "{}", style.strong(&heading));
+    let shown = side
+        .timeline
+        .iter()
+        .filter(|moment| moment.weight != Weight::Small);
+    for moment in shown {
+        let lines = wrap(&printable(&moment.what), style.width.saturating_sub(9));
+        for (number, line) in lines.iter().enumerate() {
+            let time = match number {
+                0 => clock(moment.at),
+                _ => String::new(),
+            };
+            let line = match moment.weight {
+                Weight::Good => style.good(line),
+                Weight::Staging => style.waiting(line),
+                Weight::Bad => style.bad(line),
+                Weight::Step | Weight::Small => line.clone(),
+            };
+            let _ = writeln!(out, "  {time:5}  {line}");
+        }
+    }
+    out.push('\n');
+}
