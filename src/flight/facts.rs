@@ -14,7 +14,7 @@ use super::redact;
 use crate::decide::{Addon, Api, ApplyFailure, Mark, Marker, Observation};
 use crate::manifest::{GroupKind, ObjectRef};
 use crate::plan::Finding;
-use crate::readiness::node::{NodeSeen, ProbeId, Role, Track, Transition, TransitionSeen};
+use crate::readiness::node::{NodeSeen, ProbeId, Track};
 use crate::readiness::{KindSeen, ObjectSeen};
 
 /// What a fact is about. Serialised as the value of a named fact.
@@ -56,11 +56,9 @@ enum Fact {
         message: String,
         at: Timestamp,
     },
+    /// Without its probes: each is a fact of its own.
     Node {
-        role: Role,
-        boot: String,
-        started: Timestamp,
-        transitions: BTreeMap<Transition, TransitionSeen>,
+        node: Box<NodeSeen>,
     },
     Probe {
         track: Box<Track>,
@@ -183,10 +181,10 @@ impl Facts {
         self.put(
             "node".to_owned(),
             &Fact::Node {
-                role: node.role,
-                boot: node.boot.clone(),
-                started: node.started,
-                transitions: node.transitions.clone(),
+                node: Box::new(NodeSeen {
+                    probes: BTreeMap::new(),
+                    ..node.clone()
+                }),
             },
         );
         for (id, track) in &node.probes {
@@ -274,20 +272,7 @@ pub(super) fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, St
                 };
                 observation.failures.insert(addon, failure);
             }
-            Fact::Node {
-                role,
-                boot,
-                started,
-                transitions,
-            } => {
-                observation.node = Some(NodeSeen {
-                    role,
-                    boot,
-                    started,
-                    probes: BTreeMap::new(),
-                    transitions,
-                });
-            }
+            Fact::Node { node } => observation.node = Some(*node),
             Fact::Probe { track } => {
                 probes.insert(track.spec.id.clone(), *track);
             }

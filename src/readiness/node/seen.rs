@@ -172,7 +172,8 @@ impl VipMode {
 }
 
 /// What is known of the node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct NodeSeen {
     /// Its role.
     pub role: Role,
