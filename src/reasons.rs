@@ -227,7 +227,39 @@ reasons! {
         ServersDisagree "servers-disagree" Warning
             "{nodes} have different files for the Addon {name}: every server applies its own, over and over the other's"
             "Lay the same file on every server, or the file on one server only."
+            "24bb39b881ad4076a11a267608c86749";
+        NodeReadyCycle "node-ready-cycle" Error
+            "{what} is {is} and waits for a Ready node ({rule}), but no node is Ready without it"
+            "Drop the requirement: it can start before nodes are Ready."
             "a38e73e77cfd479baf27e595da7aa9f8";
+        WebhookOwnPods "webhook-own-pods" Error
+            "the webhook {name} fails closed and is asked about the pods of {what}, which answer it: once they are gone they never come back"
+            "Exclude them with a namespaceSelector (`kubernetes.io/metadata.name` NotIn their namespace), or set `failurePolicy: Ignore`."
+            "31ce2f71f0214ee68d5f7dcd0c575140";
+        ClaimBoundBeforeUse "claim-bound-before-use" Error
+            "{what} waits until {claim} is bound, but its class {class} binds only when a pod uses the claim, and nothing else does"
+            "Ask for `(exists)` instead: the claim is bound when its first user starts."
+            "404f03f12e37459292dcb01a37c205f1";
+        LoadBalancerWithoutProvider "load-balancer-without-provider" Error
+            "{what} gets no address: nothing here serves Services of type LoadBalancer"
+            "Add what does (MetalLB, kube-vip), or ask for `(exists)` instead."
+            "084d170bcf724124b3ee5df36dad3460";
+        ComponentDisabled "component-disabled" Error
+            "{what} needs {need}, which {component} brings, and RKE2's configuration disables {component}"
+            "Take the component out of `disable:`, or bring what is needed another way."
+            "b29fe32fc4664e70be34e5f189189649";
+        ImageNotBundled "image-not-bundled" Error
+            "the image {image} is in none of the lists: where nothing can be pulled its pod never starts"
+            "Add the image to the bundle, or mend its name."
+            "8ac52cb8d0894a45a87f8c6a47d23601";
+        YipTemplate "yip-template" Warning
+            "yip reads `{what}` as a template of its own: what RKE2 gets is not what stands here"
+            "Where two opening braces are meant, write them as a template that yields them; `windrow rehearse --fix DIR` does so in a copy."
+            "d668dd092164420288da73371028153b";
+        WriteFilesSpelling "write-files-spelling" Warning
+            "the installer is reported to pass over `os.{key}` without a word (harvester#10514)"
+            "Write `os.writeFiles`; `windrow rehearse --fix DIR` does so in a copy."
+            "17d10a56b13b4c94b1cbe61402ccbf88";
         PlatformUnknown "platform-unknown" Notice
             "it is not known whether the target is Harvester or plain RKE2"
             "Say so with --platform, or `platform:` in windrow.yaml."
@@ -301,7 +333,7 @@ reasons! {
         FlightNotRecorded "flight-not-recorded" Warning
             "the flight recorder cannot write: {why}"
             "Staging and reporting go on; what happens now cannot be replayed later. Mend the file system, or set flight.enabled to false."
-            "31ce2f71f0214ee68d5f7dcd0c575140";
+            "a3fa892a4fdd42c29774a4a68f24fc30";
         ApiUnreachable "api-unreachable" Info
             "kube-apiserver does not answer: {why}"
             "Normal before RKE2 is up. Later: look at rke2-server and at the kube-apiserver pod's log."

@@ -28,6 +28,8 @@ pub(super) struct Inputs {
     pub(super) preset: bool,
     /// What it is preset to.
     pub(super) storage_network: Option<String>,
+    /// The configurations that carry manifests: how each is called, and its text.
+    pub(super) carriers: Vec<(String, String)>,
     /// What they write of RKE2's and Windrow's own configuration.
     pub(super) configuration: Vec<Extracted>,
     /// What is wrong with the configurations that carry manifests.
@@ -238,6 +240,7 @@ fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
         eprintln!("windrow: {shown}: it writes no files below RKE2's server/manifests");
     }
     inputs.configuration.extend(extraction.configuration);
+    inputs.carriers.push((shown.to_owned(), text.to_owned()));
     for file in extraction.files {
         // Markers and other files may ride along; RKE2 applies none of them.
         if !is_manifest_name(file.path.rsplit('/').next().unwrap_or_default()) {

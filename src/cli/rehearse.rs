@@ -1,6 +1,8 @@
 //! `windrow rehearse`: a boot before the image is burned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,11 +10,14 @@ use jiff::Timestamp;
 
 use super::inputs::{self, Input, Inputs};
 use super::{Context, Exit, complain, style};
+use crate::files::{Durability, read_text, replace};
 use crate::gates::{Target, Version, assess};
+use crate::manifest::Limits;
 use crate::manifest::extract::Extracted;
 use crate::plan::{Finding, examine, link};
 use crate::reasons::Code;
-use crate::rehearse::{NodeRehearsal, Rehearsal, rehearse};
+use crate::rehearse::proofs::{Given, image_list, proofs};
+use crate::rehearse::{NodeRehearsal, Rehearsal, carriers, rehearse};
 use crate::render;
 use crate::rke2::config::{ConfigFile as Rke2File, Place, is_read, merge};
 use crate::rules::Platform;
@@ -42,6 +47,12 @@ pub(super) struct Args {
     /// Directories or files with further rule packs
     #[arg(long, value_name = "DIR", num_args = 1..)]
     rules: Vec<PathBuf>,
+    /// Lists of the images of an air-gapped bundle, one image a line: every other image is a finding
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    images: Vec<PathBuf>,
+    /// Write corrected copies into this directory, where correcting is mechanical
+    #[arg(long, value_name = "DIR")]
+    fix: Option<PathBuf>,
     /// By how many seeds: each is one possible course of events
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -111,7 +122,7 @@ fn one(
     name: &str,
     paths: &[PathBuf],
     addons: &mut Addons,
-) -> Result<NodeRehearsal, (Exit, Vec<String>)> {
+) -> Result<NodeRehearsal, Refused> {
     // What is on this machine has nothing to do with the node: only what its own files say counts.
     let limits = settings::Settings::default().staging.limits;
     let Inputs {
@@ -119,6 +130,7 @@ fn one(
         harvester,
         preset,
         storage_network,
+        carriers,
         configuration,
         mut findings,
         errors,
@@ -146,8 +158,28 @@ fn one(
             ))
         })
         .collect();
-    findings.extend(link(&examined, &rules, Some(platform)).findings);
+    let plan = link(&examined, &rules, Some(platform));
+    let mut disabled = Vec::new();
+    for (shown, text) in &carriers {
+        findings.extend(carriers::findings(shown, text, &limits));
+        disabled.extend(carriers::disabled(shown, text, &limits));
+    }
+    let images = images(&args.images)?;
+    let read: Vec<_> = files
+        .iter()
+        .map(|file| (&file.manifest, &file.shown))
+        .collect();
+    findings.extend(proofs(&Given {
+        files: &read,
+        plan: &plan,
+        disabled: &disabled,
+        images: images.as_ref(),
+    }));
+    findings.extend(plan.findings);
     findings.extend(gates(&configuration, args.rke2));
+    if let Some(directory) = &args.fix {
+        fix(directory, &carriers, &limits)?;
+    }
     addons.take(name, &files);
     let mut directory = Files::new();
     for file in files {
@@ -164,6 +196,47 @@ fn one(
         rules,
     };
     Ok(rehearse(name, &setup, args.seeds, findings))
+}
+
+/// What wrong use or a file that cannot be read ends with.
+type Refused = (Exit, Vec<String>);
+
+/// The images of all lists; none are asked for where there is no list.
+fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, Refused> {
+    let mut images = BTreeSet::new();
+    for list in lists {
+        let text = read_text(list).map_err(|error| {
+            let message = format!("{}: cannot be read: {error}", list.display());
+            (Exit::Usage, vec![message])
+        })?;
+        images.extend(image_list(&text));
+    }
+    Ok((!lists.is_empty()).then_some(images))
+}
+
+/// Writes what can be corrected; the files themselves stay as they are.
+fn fix(directory: &Path, carriers: &[(String, String)], limits: &Limits) -> Result<(), Refused> {
+    for (shown, text) in carriers {
+        let Some(corrected) = carriers::corrected(shown, text, limits) else {
+            continue;
+        };
+        let name = Path::new(shown)
+            .file_name()
+            .unwrap_or(OsStr::new("stdin.yaml"));
+        let path = directory.join(name);
+        let written = fs::create_dir_all(directory).and_then(|()| match path.exists() {
+            true => Err(std::io::Error::other(
+                "it is there already; name a new directory",
+            )),
+            false => replace(&path, corrected.as_bytes(), 0o600, Durability::Volatile),
+        });
+        if let Err(error) = written {
+            let message = format!("{}: cannot be written: {error}", path.display());
+            return Err((Exit::Usage, vec![message]));
+        }
+        eprintln!("windrow: {shown}, corrected, is {}", path.display());
+    }
+    Ok(())
 }
 
 /// Windrow's own configuration, where the node's configuration brings one.

@@ -5,6 +5,8 @@
 //! (`tests/fidelity.rs`); times, and what Harvester's controllers do, are modelled. What comes out in
 //! every seed is sure as far as the model goes; what comes out in some of them is a race.
 
+pub mod carriers;
+pub mod proofs;
 mod summary;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,244 @@
+use super::*;
+use crate::manifest::{Content, Limits, read};
+use crate::plan::{examine, link};
+use crate::rules::RuleSet;
+use std::sync::Arc;
+
+/// What is proved of some files: the codes, and where.
+fn proved(
+    files: &[(&str, &str)],
+    disabled: &[(String, Location)],
+    images: Option<&BTreeSet<String>>,
+) -> Vec<(Code, String)> {
+    let rules = RuleSet::shipped();
+    let platform = Some(Platform::Rke2);
+    let read: Vec<(ManifestFile, Shown)> = files
+        .iter()
+        .map(|(path, text)| {
+            let content = Content::Bytes(text.as_bytes().to_vec());
+            (
+                read(path, &content, &Limits::default()),
+                Shown::itself(*path),
+            )
+        })
+        .collect();
+    let examined: Vec<_> = read
+        .iter()
+        .map(|(file, shown)| Arc::new(examine(file, shown.clone(), &rules, platform)))
+        .collect();
+    let plan = link(&examined, &rules, platform);
+    let files: Vec<(&ManifestFile, &Shown)> =
+        read.iter().map(|(file, shown)| (file, shown)).collect();
+    proofs(&Given {
+        files: &files,
+        plan: &plan,
+        disabled,
+        images,
+    })
+    .into_iter()
+    .map(|finding| (finding.code, finding.at[0].to_string()))
+    .collect()
+}
+
+fn alone(text: &str) -> Vec<(Code, String)> {
+    proved(&[("a.yaml", text)], &[], None)
+}
+
+const GUARD: &str = "\
+apiVersion: v1
+kind: Namespace
+metadata: {name: guard}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: guard, namespace: guard}
+spec: {selector: {app: guard}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: guard, namespace: guard}
+spec:
+  selector: {matchLabels: {app: guard}}
+  template:
+    metadata: {labels: {app: guard}}
+    spec: {containers: [{name: a, image: guard:v1}]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: guard}
+webhooks:
+- name: pods.guard.example.com
+  clientConfig: {service: {namespace: guard, name: guard, path: /}}
+  rules: [{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+";
+
+#[test]
+fn a_webhook_that_is_asked_about_its_own_pods_is_found_and_its_healthy_neighbours_are_not() {
+    assert_eq!(
+        alone(GUARD),
+        [(Code::WebhookOwnPods, "a.yaml:23".to_owned())]
+    );
+    for healthy in [
+        "  failurePolicy: Ignore\n",
+        "  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [guard]}]}\n",
+        "  objectSelector: {matchExpressions: [{key: app, operator: DoesNotExist}]}\n",
+        "  namespaceSelector: {matchLabels: {guarded: \"yes\"}}\n",
+        "  matchConditions: [{name: not-own, expression: \"true\"}]\n",
+    ] {
+        assert_eq!(alone(&format!("{GUARD}{healthy}")), [], "{healthy}");
+    }
+    assert_eq!(alone(&GUARD.replace("[pods]", "[configmaps]")), []);
+    assert_eq!(alone(&GUARD.replace("[CREATE]", "[DELETE]")), []);
+    assert_eq!(
+        alone(&GUARD.replace("{selector: {app: guard}}", "{selector: {app: other}}")),
+        []
+    );
+}
+
+const CLAIM: &str = "\
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: late}
+provisioner: example.com/disk
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: disk, namespace: default}
+spec: {storageClassName: late}
+";
+const USER: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: user
+  namespace: default
+  annotations:
+    windrow.dev/depends-on: /namespaces/default/PersistentVolumeClaim/disk
+spec:
+  template:
+    spec:
+      containers: []
+      volumes: [{name: d, persistentVolumeClaim: {claimName: disk}}]
+";
+
+#[test]
+fn a_claim_that_binds_at_its_first_use_cannot_be_waited_for_by_its_only_user() {
+    let both = |claim: &str, user: &str| proved(&[("a.yaml", claim), ("b.yaml", user)], &[], None);
+    assert_eq!(
+        both(CLAIM, USER),
+        [(Code::ClaimBoundBeforeUse, "b.yaml:7".to_owned())]
+    );
+    // Bound at once; only asked to be there; used by somebody else as well.
+    assert_eq!(
+        both(&CLAIM.replace("WaitForFirstConsumer", "Immediate"), USER),
+        []
+    );
+    assert_eq!(
+        both(CLAIM, &USER.replace("Claim/disk", "Claim/disk (exists)")),
+        []
+    );
+    let other = USER.replace("name: user", "name: other").replace(
+        "    windrow.dev/depends-on: /namespaces/default/PersistentVolumeClaim/disk\n",
+        "    a: b\n",
+    );
+    assert_eq!(
+        proved(
+            &[("a.yaml", CLAIM), ("b.yaml", USER), ("c.yaml", &other)],
+            &[],
+            None
+        ),
+        []
+    );
+}
+
+#[test]
+fn a_network_plugin_that_waits_for_a_ready_node_is_found_and_an_application_is_not() {
+    let plugin = "\
+apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: net
+  namespace: kube-system
+  annotations:
+    windrow.dev/depends-on: /Node/n1
+spec:
+  template:
+    spec:
+      containers: []
+      volumes: [{name: cni, hostPath: {path: /etc/cni/net.d}}]
+";
+    assert_eq!(
+        alone(plugin),
+        [(Code::NodeReadyCycle, "a.yaml:7".to_owned())]
+    );
+    assert_eq!(alone(&plugin.replace("/etc/cni/net.d", "/var/log")), []);
+    assert_eq!(alone(&plugin.replace("Node/n1", "Node/n1 (exists)")), []);
+    let cloud = plugin
+        .replace("DaemonSet", "Deployment")
+        .replace("name: net\n", "name: cloud-controller\n")
+        .replace("      volumes: [{name: cni, hostPath: {path: /etc/cni/net.d}}]\n",
+            "      tolerations: [{key: node.cloudprovider.kubernetes.io/uninitialized, operator: Exists}]\n");
+    assert_eq!(
+        alone(&cloud),
+        [(Code::NodeReadyCycle, "a.yaml:7".to_owned())]
+    );
+}
+
+#[test]
+fn an_address_that_nobody_gives_is_found_and_one_that_metallb_gives_is_not() {
+    let text = "\
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default}
+spec: {type: LoadBalancer}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: needs
+  annotations:
+    windrow.dev/depends-on: /namespaces/default/Service/web
+";
+    assert_eq!(
+        alone(text),
+        [(Code::LoadBalancerWithoutProvider, "a.yaml:11".to_owned())]
+    );
+    assert_eq!(alone(&text.replace("LoadBalancer", "ClusterIP")), []);
+    assert_eq!(
+        alone(&text.replace("Service/web", "Service/web (exists)")),
+        []
+    );
+    let pool = "---\napiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {name: p, namespace: default}\n";
+    assert_eq!(alone(&format!("{text}{pool}")), []);
+}
+
+#[test]
+fn what_a_disabled_component_would_bring_is_found_with_both_places() {
+    let text = "apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshotClass\nmetadata: {name: s}\ndriver: d\ndeletionPolicy: Delete\n";
+    let off = |name: &str| vec![(name.to_owned(), Location::line("config.yaml", 3))];
+    let found = proved(
+        &[("a.yaml", text)],
+        &off("rke2-snapshot-controller-crd"),
+        None,
+    );
+    assert_eq!(found, [(Code::ComponentDisabled, "a.yaml:1".to_owned())]);
+    assert_eq!(proved(&[("a.yaml", text)], &off("rke2-coredns"), None), []);
+}
+
+#[test]
+fn an_image_that_is_in_no_list_is_found_however_its_name_is_written() {
+    let list = image_list("# rke2\ndocker.io/library/guard:v1\nregistry.example.com/a/b:2\n\n");
+    let with = |text: &str| proved(&[("a.yaml", text)], &[], Some(&list));
+    let quiet = GUARD.replace("[pods]", "[configmaps]");
+    assert_eq!(with(&quiet), []);
+    assert_eq!(
+        with(&quiet.replace("guard:v1", "guard:v2")),
+        [(Code::ImageNotBundled, "a.yaml:16".to_owned())]
+    );
+    assert_eq!(
+        with(&quiet.replace("guard:v1", "registry.example.com/a/b:2")),
+        []
+    );
+    assert_eq!(alone(&quiet.replace("guard:v1", "guard:v2")), []);
+}
