@@ -172,6 +172,16 @@ fn a_flight_that_cannot_be_written_keeps_nobody_from_anything() {
     });
     let count = daemon.said().matches("the flight recorder cannot").count();
     assert_eq!(count, 1, "{}", daemon.said());
+    // Once it can be written, all that is needed stands in it.
+    fs::remove_dir(node.path(FLIGHT)).unwrap();
+    fs::write(node.manifest("20-c.yaml"), FREE).unwrap();
+    let path = node.path(FLIGHT);
+    daemon.until("the next decision on the disk", || {
+        fs::read_to_string(&path).is_ok_and(|text| text.contains("\"is\":\"decision\""))
+    });
+    daemon.end(Signal::SIGTERM);
+    assert!(replayed(&flights(&path)) > 0);
+    assert!(fs::read_to_string(&path).unwrap().contains("10-w.yaml"));
 }
 
 #[test]

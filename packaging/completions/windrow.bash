@@ -43,11 +43,16 @@ _windrow() {
             windrow,plan)
                 cmd="windrow__subcmd__plan"
                 ;;
+            windrow,rehearse)
+                cmd="windrow__subcmd__rehearse"
+                ;;
             windrow,release)
                 cmd="windrow__subcmd__release"
                 ;;
             windrow,repair)
                 cmd="windrow__subcmd__repair"
+            windrow,replay)
+                cmd="windrow__subcmd__replay"
                 ;;
             windrow,report)
                 cmd="windrow__subcmd__report"
@@ -148,11 +153,16 @@ _windrow() {
             windrow__subcmd__help,plan)
                 cmd="windrow__subcmd__help__subcmd__plan"
                 ;;
+            windrow__subcmd__help,rehearse)
+                cmd="windrow__subcmd__help__subcmd__rehearse"
+                ;;
             windrow__subcmd__help,release)
                 cmd="windrow__subcmd__help__subcmd__release"
                 ;;
             windrow__subcmd__help,repair)
                 cmd="windrow__subcmd__help__subcmd__repair"
+            windrow__subcmd__help,replay)
+                cmd="windrow__subcmd__help__subcmd__replay"
                 ;;
             windrow__subcmd__help,report)
                 cmd="windrow__subcmd__help__subcmd__report"
@@ -201,6 +211,7 @@ _windrow() {
     case "${cmd}" in
         windrow)
             opts="-h -V --root --help --version run plan status why wait console stage hold release gates drain-check diagnose repair config cleanup report help"
+            opts="-h -V --root --help --version run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -671,6 +682,7 @@ _windrow() {
             ;;
         windrow__subcmd__help)
             opts="run plan status why wait console stage hold release gates drain-check diagnose repair config cleanup report help"
+            opts="run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -907,6 +919,20 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windrow__subcmd__help__subcmd__rehearse)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windrow__subcmd__help__subcmd__release)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -922,6 +948,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help__subcmd__repair)
+        windrow__subcmd__help__subcmd__replay)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1075,6 +1102,60 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windrow__subcmd__rehearse)
+            opts="-o -h --node --harvester --rke2 --rules --images --fix --seeds --output --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --harvester)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rke2)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rules)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --images)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fix)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seeds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "text json html" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "text json html" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windrow__subcmd__release)
             opts="-h --all --failsafe --reason --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -1099,6 +1180,8 @@ _windrow() {
             ;;
         windrow__subcmd__repair)
             opts="-h --dry-run --yes --kubeconfig --root --help"
+        windrow__subcmd__replay)
+            opts="-o -h --number --step --until --why --with --save-test --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1106,6 +1189,34 @@ _windrow() {
             case "${prev}" in
                 --kubeconfig)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --number)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --until)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --why)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --with)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --save-test)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 --root)

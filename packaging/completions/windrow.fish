@@ -29,6 +29,7 @@ complete -c windrow -n "__fish_windrow_needs_command" -s h -l help -d 'Print hel
 complete -c windrow -n "__fish_windrow_needs_command" -s V -l version -d 'Print version'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "run" -d 'Run the daemon'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "status" -d 'Show what the node is and why'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "why" -d 'Show what a held file or object waits for, down to the root, or what a probe found'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "wait" -d 'Wait until the node or a file is as far as asked'
@@ -41,6 +42,8 @@ complete -c windrow -n "__fish_windrow_needs_command" -f -a "drain-check" -d 'Wo
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "diagnose" -d 'Recognise known incidents, with the evidence, the proof and the cure'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "config" -d 'Show and check the configuration'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "cleanup" -d 'Take back what Windrow has put on this node: all of its holds, its feature gates, and what it told of the node. For the removal of Windrow; the packages do it by themselves'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "replay" -d 'Make recorded decisions again, and compare'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "cleanup" -d 'Take back what Windrow has put on this node: all of its holds, and its feature gates. For the removal of Windrow; the packages do it by themselves'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "report" -d 'Collect what tells how the node is, without secrets, in one archive to send'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l sandbox -d 'Run over a simulated node in this empty directory; nothing else is needed or touched' -r -F
@@ -59,6 +62,18 @@ rke2\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'Directories or files with further rule packs' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l node -d 'One of several nodes and its configuration; once for each file of it' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rke2 -d 'RKE2\'s version: feature gates are checked against it' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rules -d 'Directories or files with further rule packs' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l images -d 'Lists of the images of an air-gapped bundle, one image a line: every other image is a finding' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l fix -d 'Write corrected copies into this directory, where correcting is mechanical' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l seeds -d 'By how many seeds: each is one possible course of events' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s o -l output -d 'Output format' -r -f -a "text\t''
+json\t''
+html\t'A page of its own, to be looked at in a browser'"
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l watch -d 'Show every change, until interrupted'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l json -d 'Print the status document'
@@ -149,6 +164,16 @@ complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show the configuration in force'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check settings and rules, and name every error'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l number -d 'Only this one of several flights in the file, counted from 1; a process that begins, begins one' -r
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l until -d 'Stop before the first decision after this time, or after this long from the flight\'s beginning (`2026-01-01T00:05:00Z`, `4m30s`), and show how things stood' -r
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l why -d 'Explain this file or object as it stood at the end, or where --until stops' -r
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l with -d 'Tell what would have been held and released instead with these rule packs (files or directories); a pack takes the place of a recorded one of its name' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l save-test -d 'Keep the flight as a regression test in this file or directory (the project\'s own: tests/flights)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -s o -l output -d 'Output format' -r -f -a "text\t''
+json\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l step -d 'Stop after each decision, until Enter is pressed (q ends)'
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s o -l output -d 'Where to write it; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F
@@ -172,6 +197,24 @@ complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_see
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates drain-check diagnose config cleanup report help" -f -a "cleanup" -d 'Take back what Windrow has put on this node: all of its holds, its feature gates, and what it told of the node. For the removal of Windrow; the packages do it by themselves'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates drain-check diagnose config cleanup report help" -f -a "report" -d 'Collect what tells how the node is, without secrets, in one archive to send'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan status why wait console stage hold release gates drain-check diagnose config cleanup report help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "run" -d 'Run the daemon'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "status" -d 'Show what the node is and why'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "why" -d 'Show what a held file or object waits for, down to the root, or what a probe found'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "wait" -d 'Wait until the node or a file is as far as asked'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "stage" -d 'Add manifests to a running node without a race'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "hold" -d 'Hold files by hand: RKE2 does not apply them until they are released'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "release" -d 'Release held files by hand: RKE2 applies them at its next pass'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "gates" -d 'Check feature gates before they keep a component from starting, and show what is set'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "drain-check" -d 'Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "diagnose" -d 'Recognise known incidents, with the evidence, the proof and the cure'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "config" -d 'Show and check the configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "replay" -d 'Make recorded decisions again, and compare'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "cleanup" -d 'Take back what Windrow has put on this node: all of its holds, and its feature gates. For the removal of Windrow; the packages do it by themselves'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "report" -d 'Collect what tells how the node is, without secrets, in one archive to send'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show which gates are set, and where each comes from'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try what the configuration asks for on the running server: rke2-server is restarted, and everything put back when kube-apiserver does not come up with it'

@@ -124,6 +124,8 @@ struct Log {
     configuration: Option<(Timestamp, String)>,
     limits: Limits,
     written: BTreeMap<String, Written>,
+    /// Files that could not be written yet.
+    pending: BTreeMap<String, RecordedFile>,
     /// The ledger after the last decision: the first line of a file begun anew carries it.
     ledger: Option<Ledger>,
     /// The last write failed, or none was made yet.
@@ -143,6 +145,7 @@ impl Log {
             configuration: None,
             limits: Limits::default(),
             written: BTreeMap::new(),
+            pending: BTreeMap::new(),
             ledger: None,
             broken: true,
             failed: false,
@@ -186,6 +189,7 @@ impl Log {
                 self.limits = limits;
                 // Every file is recorded anew after it: another configuration reads it otherwise.
                 self.written.clear();
+                self.pending.clear();
                 let line = Line::Configuration(*configuration.clone());
                 self.configuration = Some((configuration.at, text(&line)?));
                 if self.broken {
@@ -208,17 +212,12 @@ impl Log {
         changed: Vec<(String, Content)>,
         gone: Vec<String>,
     ) -> io::Result<()> {
-        if self.broken {
-            self.begin(at)?;
-        }
-        let known = gone.len();
-        let gone: Vec<String> = gone
-            .into_iter()
-            .filter(|path| self.written.remove(path).is_some())
-            .collect();
-        if known > 0 && !gone.is_empty() {
-            let files = Vec::new();
-            self.write(&Line::Files(Files { at, files, gone }))?;
+        let mut known = Vec::new();
+        for path in gone {
+            let waited = self.pending.remove(&path).is_some();
+            if self.written.remove(&path).is_some() || waited {
+                known.push(path);
+            }
         }
         for (path, content) in changed {
             let file = manifest::read(&path, &content, &self.limits);
@@ -232,13 +231,40 @@ impl Log {
             let room = self.place.bound / SHARE_OF_MANIFESTS;
             let room = usize::try_from(room).unwrap_or(usize::MAX);
             let recorded = RecordedFile::of(&file, room.saturating_sub(taken));
-            let sha256 = recorded.sha256.clone();
-            let (at, length) = self.write(&Line::Files(Files {
+            self.pending.insert(path, recorded);
+        }
+        if self.broken {
+            // Those that are gone are simply not in what is begun.
+            return self.begin(at);
+        }
+        if !known.is_empty() {
+            self.write(&Line::Files(Files {
                 at,
-                files: vec![recorded],
-                gone: Vec::new(),
+                files: Vec::new(),
+                gone: known,
             }))?;
-            self.written.insert(path, Written { sha256, at, length });
+        }
+        self.settle(at)
+    }
+
+    /// Writes the files that are not written yet; one that cannot be stays for the next beginning.
+    fn settle(&mut self, at: Timestamp) -> io::Result<()> {
+        while let Some((path, recorded)) = self.pending.pop_first() {
+            let sha256 = recorded.sha256.clone();
+            let line = Line::Files(Files {
+                at,
+                files: vec![recorded.clone()],
+                gone: Vec::new(),
+            });
+            match self.write(&line) {
+                Ok((at, length)) => {
+                    self.written.insert(path, Written { sha256, at, length });
+                }
+                Err(error) => {
+                    self.pending.insert(path, recorded);
+                    return Err(error);
+                }
+            }
         }
         Ok(())
     }
@@ -248,10 +274,13 @@ impl Log {
         // Begun anew only after it has grown by half of the bound: what stands at the beginning may
         // itself be large.
         let full = self.end > self.place.bound && self.end > self.begun_at + self.place.bound / 2;
-        if self.broken || full {
-            self.begin(at)?;
-        }
         let after = made.after.clone();
+        if (self.broken || full)
+            && let Err(error) = self.begin(at)
+        {
+            self.ledger = Some(after);
+            return Err(error);
+        }
         if made.before.is_none() && self.recorder.wants_ledger() {
             made.before = Some(self.ledger.take().unwrap_or_default());
         }
@@ -294,6 +323,7 @@ impl Log {
                 written.at = at;
             }
         }
+        self.settle(at)?;
         self.recorder.begin_anew();
         self.begun_at = self.end;
         self.broken = false;

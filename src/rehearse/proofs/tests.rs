@@ -234,7 +234,7 @@ fn an_image_that_is_in_no_list_is_found_however_its_name_is_written() {
     assert_eq!(with(&quiet), []);
     assert_eq!(
         with(&quiet.replace("guard:v1", "guard:v2")),
-        [(Code::ImageNotBundled, "a.yaml:16".to_owned())]
+        [(Code::ImageNotBundled, "a.yaml:17".to_owned())]
     );
     assert_eq!(
         with(&quiet.replace("guard:v1", "registry.example.com/a/b:2")),
