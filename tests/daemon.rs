@@ -426,6 +426,7 @@ fn nothing_but_its_own_directories_is_touched() {
             "run/windrow/status.json",
             "var/lib/rancher/rke2/server/manifests/a.yaml",
             "var/lib/rancher/rke2/server/manifests/a.yaml.skip",
+            "var/lib/rancher/windrow/flight.jsonl",
             "var/lib/rancher/windrow/ledger.json",
         ]
     );
