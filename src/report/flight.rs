@@ -26,7 +26,7 @@ use crate::manifest::{self, Content, Limits};
 /// More than this waiting to be written means that the disk does not answer: nothing more is taken.
 const MOST_WAITING: usize = 2000;
 /// So long a stop waits for what is not written yet.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// So much of the file the manifests may take.
 const SHARE_OF_MANIFESTS: u64 = 4;
 
