@@ -111,6 +111,30 @@ fn secrets_are_known_by_the_keys_above_them() {
 }
 
 #[test]
+fn of_a_webhook_the_event_and_the_host_are_shown() {
+    let hook = json!({
+        "event": "NODE_READY",
+        "method": "POST",
+        "url": "https://user:geheim1@console.example:8443/services/T0/B7/xyzzy?key=geheim2&n=geheim3",
+        "headers": {"X-Console": ["geheim4"]},
+        "payload": "{\"pin\": \"geheim5\"}",
+    });
+    let shown = value(&json!({"webhooks": [hook], "install": {"webhooks": [hook]}})).to_string();
+    assert!(
+        !shown.contains("geheim") && !shown.contains("xyzzy"),
+        "{shown}"
+    );
+    assert!(shown.contains("console.example:8443/[redacted]"), "{shown}");
+    assert!(shown.contains("NODE_READY"), "{shown}");
+    // In whatever else it stands.
+    assert!(!text("GET https://console.example/hook?key=geheim2 failed").contains("geheim2"));
+    // A webhook of Kubernetes is another thing.
+    let admission =
+        json!({"webhooks": [{"name": "a", "clientConfig": {"url": "https://a/validate"}}]});
+    assert_eq!(value(&admission), admission);
+}
+
+#[test]
 fn a_secret_of_kubernetes_shows_its_keys_and_nothing_else() {
     let found = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque",

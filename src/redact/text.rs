@@ -32,6 +32,8 @@ const SHAPES: &[&str] = &[
     r"\bAGE-SECRET-KEY-1[A-Z0-9]{20,}",
     // Authorization headers. The scheme stays.
     r"(?i)(\b(?:bearer|basic)[ \t]+)[A-Za-z0-9._~+/=-]{6,}",
+    // What a URL's query is signed with, under names that are no secret's elsewhere.
+    r"(?i)([?&](?:key|sig|signature|code|auth|access)=)[^\s&#\x22'<>]+",
 ];
 
 /// What ends a value without quotation marks.

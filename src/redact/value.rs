@@ -67,6 +67,8 @@ fn map(
         .find(|class| *class != Class::Plain);
     // A file that somebody's configuration writes: its content can be anything.
     let file = entries.contains_key("path") && entries.contains_key("content");
+    // A webhook as Harvester's installer has them: who knows its whole URL may post to it.
+    let webhook = entries.contains_key("event") && entries.contains_key("url");
     entries
         .iter()
         .filter(|(key, value)| !(key.as_str() == "managedFields" && value.is_array()))
@@ -89,6 +91,12 @@ fn map(
                     }
                     other => walk(other, Class::Whole, depth, found),
                 },
+                "url" if webhook => match value {
+                    Value::String(url) => Value::String(origin(url, found)),
+                    other => walk(other, Class::Whole, depth, found),
+                },
+                "headers" if webhook => walk(value, Class::Whole, depth, found),
+                "payload" if webhook => Value::String("[left out]".to_owned()),
                 key if COPIES.contains(&key) => Value::String("[left out]".to_owned()),
                 _ => walk(value, own, depth, found),
             };
@@ -99,6 +107,25 @@ fn map(
             }
         })
         .collect()
+}
+
+/// A URL with nothing behind its host and port. What was there is learned: it may be in the journal.
+fn origin(url: &str, found: Found<'_>) -> String {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let Some(path) = url[host..].find(['/', '?', '#']).map(|at| host + at) else {
+        return text::redact(url, found);
+    };
+    let (origin, rest) = url.split_at(path);
+    let secret = rest.trim_start_matches('/');
+    if secret.is_empty() {
+        return text::redact(url, found);
+    }
+    found(secret, false);
+    let query = secret.split_once('?').map_or("", |(_, query)| query);
+    for value in query.split('&').filter_map(|part| part.split_once('=')) {
+        found(value.1, true);
+    }
+    format!("{}/{REDACTED}", text::redact(origin, found))
 }
 
 fn list(items: &[Value], class: Class, depth: usize, found: Found<'_>) -> Value {
