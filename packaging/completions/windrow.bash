@@ -51,6 +51,7 @@ _windrow() {
                 ;;
             windrow,repair)
                 cmd="windrow__subcmd__repair"
+                ;;
             windrow,replay)
                 cmd="windrow__subcmd__replay"
                 ;;
@@ -161,6 +162,7 @@ _windrow() {
                 ;;
             windrow__subcmd__help,repair)
                 cmd="windrow__subcmd__help__subcmd__repair"
+                ;;
             windrow__subcmd__help,replay)
                 cmd="windrow__subcmd__help__subcmd__replay"
                 ;;
@@ -210,8 +212,7 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version run plan status why wait console stage hold release gates drain-check diagnose repair config cleanup report help"
-            opts="-h -V --root --help --version run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help"
+            opts="-h -V --root --help --version run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -681,8 +682,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="run plan status why wait console stage hold release gates drain-check diagnose repair config cleanup report help"
-            opts="run plan rehearse status why wait console stage hold release gates drain-check diagnose config replay cleanup report help"
+            opts="run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -948,6 +948,19 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help__subcmd__repair)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windrow__subcmd__help__subcmd__replay)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1180,8 +1193,6 @@ _windrow() {
             ;;
         windrow__subcmd__repair)
             opts="-h --dry-run --yes --kubeconfig --root --help"
-        windrow__subcmd__replay)
-            opts="-o -h --number --step --until --why --with --save-test --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1191,6 +1202,24 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__replay)
+            opts="-o -h --number --step --until --why --with --save-test --output --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --number)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
