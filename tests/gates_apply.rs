@@ -203,6 +203,30 @@ fn a_gate_that_does_not_come_into_effect_is_rolled_back() {
 }
 
 #[test]
+fn a_changed_configuration_is_tried_by_itself_where_the_settings_say_so() {
+    let Some(node) = node(Minor::V1_36) else {
+        return;
+    };
+    let machine = node
+        .file(
+            "/etc/windrow/conf.d/policy.yaml",
+            "gates: {onChange: try}\n",
+        )
+        .boot();
+    machine.wait_unit(SERVER, "active");
+    wish(&machine, "    APIResponseCompression: false\n");
+    wait_outcome(&machine, "kept");
+    assert_eq!(in_effect(&machine, "APIResponseCompression"), Some(false));
+    machine.wait_until("nothing waits any more", |machine| {
+        status(machine)["gates"]["pending"].is_null()
+            && findings(machine, "gate-pending").is_empty()
+    });
+    let shown = said(&gates(&machine, &["show"]), 0);
+    assert!(shown.contains("1 of 1 in effect as set"), "{shown}");
+    assert!(shown.contains("kept"), "{shown}");
+}
+
+#[test]
 fn a_daemon_that_is_killed_in_a_trial_goes_on_with_it() {
     let Some(node) = node(Minor::V1_36) else {
         return;
