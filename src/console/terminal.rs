@@ -305,7 +305,15 @@ mod tests {
         terminal.flush().unwrap();
         assert!(!terminal.idle());
         rustix::termios::tcflow(&tty, rustix::termios::Action::OOn).unwrap();
-        terminal.flush().unwrap();
+        // The kernel takes its time to let writers in again.
+        for _ in 0..6000 {
+            terminal.flush().unwrap();
+            if terminal.idle() {
+                break;
+            }
+            let writable = PollFd::new(tty.as_fd(), PollFlags::POLLOUT);
+            poll(&mut [writable], 100_u8).unwrap();
+        }
         assert!(terminal.idle());
         assert_eq!(shown(&mut person, "later"), "later");
     }
