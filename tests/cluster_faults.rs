@@ -340,10 +340,10 @@ fn a_refused_credential_is_read_anew_and_a_rotated_one_taken_up() {
 
     // And in the middle of a session.
     let text = waits_for("/namespaces/default/ConfigMap/late (ready)");
-    fs::write(node.manifest("late.yaml"), text).unwrap();
-    daemon.until("the request", || server.asked(&of("late")) >= 1);
     server.only("third");
     server.put("configmaps", "late", config_map());
+    fs::write(node.manifest("late.yaml"), text).unwrap();
+    daemon.until("the marker", || node.is_marked("late.yaml"));
     daemon.until("the refusal", || is_unknown(&node, "late", "401"));
     node.write(KUBECONFIG, &server.kubeconfig("third"));
     recovers(&daemon, &node, "late");
