@@ -32,3 +32,5 @@ pub mod rke2;
 pub mod rules;
 pub mod settings;
 pub mod simulate;
+#[cfg(test)]
+mod testing;

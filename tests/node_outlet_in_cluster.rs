@@ -14,19 +14,13 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Node, NodeCondition};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
+use serde_json::json;
+use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, refused};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use windrow::decide::{Readiness, Status};
 use windrow::reasons::Code;
 use windrow::report::cluster::{Desk, Subject, Switches, serve};
-
-const AUDIT: &str = "apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules: [{level: Metadata}]
-";
 
 struct Daemon {
     kubeconfig: PathBuf,
@@ -100,13 +94,8 @@ impl Open {
 }
 
 async fn cluster(log: &Path) -> Option<Cluster> {
-    let policy = log.with_extension("policy");
-    fs::write(&policy, AUDIT).unwrap();
     let spec = Spec {
-        arguments: vec![
-            format!("--audit-policy-file={}", policy.display()),
-            format!("--audit-log-path={}", log.display()),
-        ],
+        arguments: everything(log).into(),
         ..Spec::default()
     };
     Cluster::start(spec).await
@@ -150,17 +139,6 @@ async fn events(events: &Api<Event>) -> Vec<(String, i32)> {
             assert_eq!(event.involved_object.kind.as_deref(), Some("Node"));
             (event.reason.unwrap(), event.count.unwrap())
         })
-        .collect()
-}
-
-/// Requests of a user that were refused, from the audit log.
-fn refused(log: &Path) -> Vec<String> {
-    fs::read_to_string(log)
-        .unwrap()
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|event| event["responseStatus"]["code"] == 403)
-        .filter_map(|event| event["requestURI"].as_str().map(str::to_owned))
         .collect()
 }
 
@@ -259,7 +237,7 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
     let said = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert!(said.contains("took the condition"), "{ran:?}");
     assert!(condition(&nodes.get("node1").await.unwrap()).is_none());
-    assert_eq!(refused(&log), Vec::<String>::new());
+    assert_eq!(refused(&log), []);
 }
 
 #[tokio::test]
@@ -295,6 +273,10 @@ async fn a_server_writes_as_admin_and_another_nodes_name_is_refused_once_and_not
     server.publish(Readiness::Degraded, Code::DiskLow, "5%");
     is(&nodes, "node2", "True", "DiskLow").await;
     wrong.stop().await;
-    assert_eq!(refused(&log), ["/api/v1/nodes/node2"]);
+    let provoked = ("system:node:node1", "/api/v1/nodes/node2");
+    assert_eq!(
+        refused(&log),
+        [(provoked.0.to_owned(), provoked.1.to_owned())]
+    );
     server.stop().await;
 }

@@ -6,15 +6,15 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who};
+use serde_json::json;
+use support::cluster::{Cluster, DEADLINE, Spec, Who, everything, refused};
 use tokio::sync::{mpsc, watch};
 use windrow::decide::{ClusterEvent, Interests, ProbeInterest};
 use windrow::layout::Layout;
@@ -132,33 +132,12 @@ async fn set_ready(nodes: &Api<Node>, status: &str) {
         .unwrap();
 }
 
-/// Every request that was refused, from the audit log.
-fn refused(log: &Path) -> Vec<String> {
-    fs::read_to_string(log)
-        .unwrap()
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|event| event["user"]["username"] == "system:node:node1")
-        .filter(|event| event["responseStatus"]["code"] == 403)
-        .filter_map(|event| event["requestURI"].as_str().map(str::to_owned))
-        .collect()
-}
-
 #[tokio::test]
 async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
     let audit = tempfile::tempdir().unwrap();
-    let policy = audit.path().join("policy.yaml");
-    let log: PathBuf = audit.path().join("audit.log");
-    fs::write(
-        &policy,
-        "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n",
-    )
-    .unwrap();
+    let log = audit.path().join("audit.log");
     let spec = Spec {
-        arguments: vec![
-            format!("--audit-policy-file={}", policy.display()),
-            format!("--audit-log-path={}", log.display()),
-        ],
+        arguments: everything(&log).into(),
         ..Spec::default()
     };
     let Some(cluster) = Cluster::start(spec).await else {
@@ -216,7 +195,7 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
             said[name]
         );
     }
-    assert_eq!(refused(&log), Vec::<String>::new());
+    assert_eq!(refused(&log), []);
 
     // The same on a server: discovery finds where the object stands, cluster-wide or not.
     let place = tempfile::tempdir().unwrap();
@@ -236,5 +215,11 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
         }
         outcome => panic!("a refusal is {outcome:?}"),
     }
-    assert_eq!(refused(&log), ["/api/v1/nodes/node2"]);
+    assert_eq!(
+        refused(&log),
+        [(
+            "system:node:node1".to_owned(),
+            "/api/v1/nodes/node2".to_owned()
+        )]
+    );
 }

@@ -21,6 +21,13 @@ pub(super) struct From {
     kubeconfig: Option<PathBuf>,
 }
 
+/// How a verb that looks at a cluster tells what it found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Output {
+    Table,
+    Json,
+}
+
 impl From {
     /// The kubeconfig that is used.
     pub(super) fn kubeconfig(&self, context: &Context) -> PathBuf {

@@ -1,6 +1,6 @@
 //! `windrow diagnose`: the known incidents, with evidence, proof and cure.
 
-use super::cluster::{From, print};
+use super::cluster::{From, Output, print};
 use super::{Context, Exit, style};
 use crate::harvester::incidents::{diagnose, kinds};
 use crate::reasons::Severity;
@@ -14,12 +14,6 @@ pub(super) struct Args {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Table,
-    Json,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {

@@ -145,14 +145,7 @@ pub(super) fn now() -> Timestamp {
 
 /// How long something has lasted: `12s`, `4m12s`, `2h05m`, `3d4h`.
 pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
-    let seconds = now.duration_since(since).as_secs().max(0);
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds}s"),
-        (0, 0, _) => format!("{minutes}m{:02}s", seconds % 60),
-        (0, _, _) => format!("{hours}h{minutes:02}m"),
-        _ => format!("{days}d{hours}h"),
-    }
+    crate::render::lasted(now.duration_since(since).as_secs())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `windrow drain-check`: would a drain of a node finish, and if not, what is the proof?
 
-use super::cluster::{From, print};
+use super::cluster::{From, Output, print};
 use super::{Context, Exit, style};
 use crate::harvester::drain::{Drain, KINDS, check};
 use crate::harvester::objects::{Kind, Objects, text};
@@ -17,12 +17,6 @@ pub(super) struct Args {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Table,
-    Json,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {

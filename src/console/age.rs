@@ -4,6 +4,8 @@ use std::cell::Cell;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::render::lasted;
+
 /// Says how long things have lasted, and remembers when the first of the texts will change.
 pub(super) struct Ages {
     now: Timestamp,
@@ -29,7 +31,7 @@ impl Ages {
         let (tick, step) = self.tick(seconds);
         if step == 1 {
             self.again(from.saturating_add(SignedDuration::from_secs(seconds + 1)));
-            return format(seconds);
+            return lasted(seconds);
         }
         // What was told before by shorter steps does not go back for the tick, and what comes next is
         // told by longer ones from its first moment.
@@ -41,7 +43,7 @@ impl Ages {
         if most < i64::MAX {
             self.again(from.saturating_add(SignedDuration::from_secs(most)));
         }
-        format(tick.duration_since(from).as_secs().max(least))
+        lasted(tick.duration_since(from).as_secs().max(least))
     }
 
     /// How long until `to`; `None` when that has passed. Never too short: it is a promise.
@@ -52,7 +54,7 @@ impl Ages {
         }
         let (tick, _) = self.tick(left.as_secs());
         let left = to.duration_since(tick);
-        Some(format(left.as_secs() + i64::from(left.subsec_nanos() > 0)))
+        Some(lasted(left.as_secs() + i64::from(left.subsec_nanos() > 0)))
     }
 
     /// The last tick of the clock by which something of this length is told, and how far apart they
@@ -78,16 +80,6 @@ impl Ages {
         let at = at.max(self.now);
         self.next
             .set(Some(self.next.get().map_or(at, |next| next.min(at))));
-    }
-}
-
-fn format(seconds: i64) -> String {
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds}s"),
-        (0, 0, _) => format!("{minutes}m{:02}s", seconds % 60),
-        (0, _, _) => format!("{hours}h{minutes:02}m"),
-        _ => format!("{days}d{hours}h"),
     }
 }
 
@@ -134,7 +126,7 @@ mod tests {
             let now = at(1_000_003_300);
             let ages = Ages::at(now);
             let text = ages.until(at(1_000_003_300 + left * 1_000)).unwrap();
-            assert!(text != format(left - 1), "{left}: {text}");
+            assert!(text != lasted(left - 1), "{left}: {text}");
         }
         assert_eq!(Ages::at(at(0)).until(at(0)), None);
         assert_eq!(Ages::at(at(0)).until(at(61_000)).as_deref(), Some("1m01s"));

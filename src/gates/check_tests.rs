@@ -1,25 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-
-fn request(component: Component, gate: &str, value: bool) -> Request {
-    Request {
-        component,
-        gate: gate.to_owned(),
-        value,
-        when: None,
-        reason: None,
-        at: Location::line("windrow.yaml", 3),
-    }
-}
-
-fn api(gate: &str, value: bool) -> Request {
-    request(Component::KubeApiserver, gate, value)
-}
-
-fn at(version: &str) -> Target {
-    Target::Known(version.parse().unwrap())
-}
+use crate::gates::testing::{api, at, request};
 
 fn codes(requests: &[Request], version: &str) -> Vec<(Code, Severity)> {
     check(requests, &at(version))

@@ -1,30 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::gates::testing::{api, at, request};
 use crate::gates::{assess, check};
 use crate::rke2::config::{ConfigFile, Place, merge};
-use crate::rules::Location;
 
 const OURS: &str = "config.yaml.d/99-zz9-windrow-gates.yaml";
-
-fn request(component: Component, gate: &str, value: bool) -> Request {
-    Request {
-        component,
-        gate: gate.to_owned(),
-        value,
-        when: None,
-        reason: None,
-        at: Location::line("windrow.yaml", 3),
-    }
-}
-
-fn api(gate: &str, value: bool) -> Request {
-    request(Component::KubeApiserver, gate, value)
-}
-
-fn at(version: &str) -> Target {
-    Target::Known(version.parse().unwrap())
-}
 
 fn foreign(text: &str) -> Effective {
     merge(&[ConfigFile::new(

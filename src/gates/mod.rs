@@ -19,6 +19,8 @@ mod status;
 mod suggest;
 pub mod syntax;
 mod target;
+#[cfg(test)]
+mod testing;
 pub mod trial;
 mod version;
 

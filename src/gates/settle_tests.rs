@@ -1,23 +1,9 @@
 use super::*;
 use crate::gates::Version;
+use crate::gates::testing::{api, at};
 use crate::rules::Location;
 
 const OWN: &str = "/etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml";
-
-fn request(gate: &str, value: bool) -> Request {
-    Request {
-        component: Component::KubeApiserver,
-        gate: gate.to_owned(),
-        value,
-        when: None,
-        reason: None,
-        at: Location::line("windrow.yaml", 3),
-    }
-}
-
-fn at(version: &str) -> Target {
-    Target::Known(version.parse::<Version>().unwrap())
-}
 
 fn settled(
     requests: &[Request],
@@ -43,7 +29,7 @@ fn written(requests: &[Request]) -> String {
 
 #[test]
 fn while_nothing_runs_what_is_asked_for_is_written() {
-    let asked = [request("ImageVolume", true)];
+    let asked = [api("ImageVolume", true)];
     let result = settled(&asked, "1.34.2", None, Moment::Stopped, &Past::default());
     assert_eq!(result.content, Some(written(&asked)));
     assert!(!result.pending);
@@ -60,7 +46,7 @@ fn while_nothing_runs_what_is_asked_for_is_written() {
 
 #[test]
 fn nothing_is_added_behind_the_back_of_a_running_server() {
-    let asked = [request("ImageVolume", true)];
+    let asked = [api("ImageVolume", true)];
     let result = settled(&asked, "1.34.2", None, Moment::Running, &Past::default());
     assert_eq!(result.content, None);
     assert!(result.pending);
@@ -79,8 +65,8 @@ fn nothing_is_added_behind_the_back_of_a_running_server() {
 #[test]
 fn what_the_version_that_will_start_refuses_is_taken_out_whether_or_not_a_server_runs() {
     let asked = [
-        request("ImageVolume", true),
-        request("AuthorizeNodeWithSelectors", false),
+        api("ImageVolume", true),
+        api("AuthorizeNodeWithSelectors", false),
     ];
     let current = written(&asked);
     for moment in [Moment::Running, Moment::Stopped] {
@@ -105,7 +91,7 @@ fn what_the_version_that_will_start_refuses_is_taken_out_whether_or_not_a_server
 #[test]
 fn what_a_trial_has_shown_counts_on_that_version_only() {
     // No catalogue knows it; a person forced it, and kube-apiserver took it.
-    let asked = [request("NotInAnyCatalogue", true)];
+    let asked = [api("NotInAnyCatalogue", true)];
     let current = written(&asked);
     let proven = Past {
         proven: Some(Proven {
@@ -119,7 +105,7 @@ fn what_a_trial_has_shown_counts_on_that_version_only() {
     let later = settled(&asked, "1.36.4", Some(&current), Moment::Running, &proven);
     assert_eq!(later.content, None);
 
-    let good = [request("ImageVolume", true)];
+    let good = [api("ImageVolume", true)];
     let rejected = Past {
         rejected: Some(Rejected {
             version: "1.34.2".to_owned(),
@@ -141,7 +127,7 @@ fn what_a_trial_has_shown_counts_on_that_version_only() {
 
 #[test]
 fn a_drop_in_is_read_as_it_was_written() {
-    let mut asked = vec![request("A", true), request("B", false)];
+    let mut asked = vec![api("A", true), api("B", false)];
     asked[1].component = Component::Kubelet;
     asked[1].reason = Some("because".to_owned());
     let found = read(OWN, &written(&asked), &asked[1..]);
@@ -153,7 +139,7 @@ fn a_drop_in_is_read_as_it_was_written() {
 
 #[test]
 fn what_is_tried_is_trusted_on_its_version_until_the_trial_is_over() {
-    let asked = [request("NotInAnyCatalogue", true)];
+    let asked = [api("NotInAnyCatalogue", true)];
     let current = written(&asked);
     let past = Past {
         tried: Some(Proven {
@@ -179,7 +165,7 @@ fn what_is_tried_is_trusted_on_its_version_until_the_trial_is_over() {
 
 #[test]
 fn what_was_rolled_back_does_not_come_back_while_the_version_is_not_certain() {
-    let good = [request("ImageVolume", true)];
+    let good = [api("ImageVolume", true)];
     let past = Past {
         rejected: Some(Rejected {
             version: "1.34.2".to_owned(),

@@ -50,6 +50,18 @@ pub(crate) fn printable(text: &str) -> String {
         .collect()
 }
 
+/// How long something has lasted, for people: `12s`, `4m12s`, `2h05m`, `3d4h`. Never negative: clocks are set back.
+pub(crate) fn lasted(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m{:02}s", seconds % 60),
+        (0, _, _) => format!("{hours}h{minutes:02}m"),
+        _ => format!("{days}d{hours}h"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -76,14 +76,11 @@ async fn start(address: Option<&str>) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Stdio;
-
-    use tokio::io::{AsyncBufReadExt, BufReader};
-    use tokio::process::{Child, Command};
     use tokio::sync::mpsc;
 
     use super::*;
     use crate::report::publish::sample;
+    use crate::testing::bus;
 
     /// systemd, as far as it is asked.
     struct Manager {
@@ -96,22 +93,6 @@ mod tests {
             self.jobs.send((name.to_owned(), mode.to_owned())).unwrap();
             "/org/freedesktop/systemd1/job/1".try_into().unwrap()
         }
-    }
-
-    /// A bus of our own at this address; it ends with its owner. `None` where there is no dbus-daemon.
-    async fn bus(address: &str) -> Option<Child> {
-        let mut daemon = Command::new("dbus-daemon")
-            .args(["--session", "--nofork", "--nopidfile", "--print-address=1"])
-            .arg(format!("--address={address}"))
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .ok()?;
-        let mut line = String::new();
-        // Its address is printed once it listens.
-        let mut output = BufReader::new(daemon.stdout.take()?);
-        output.read_line(&mut line).await.ok()?;
-        Some(daemon)
     }
 
     fn status(readiness: Readiness) -> Option<Arc<Status>> {
@@ -128,7 +109,7 @@ mod tests {
         let following = tokio::spawn(follow(Some(address.clone()), receiver));
         // Ready, and there is no bus yet.
         publisher.send_replace(status(Readiness::Ready));
-        let Some(_daemon) = bus(&address).await else {
+        let Some(_daemon) = bus::start(&address).await else {
             eprintln!("skipped: there is no dbus-daemon");
             return;
         };

@@ -2,10 +2,11 @@
 
 use std::sync::Mutex;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 use super::payload::Message;
 use super::send::send;
@@ -14,6 +15,7 @@ use crate::decide::{DeliveryState, Readiness, Role};
 use crate::report::publish::sample;
 use crate::rules::Location;
 use crate::settings::{Template, WebhookEvent};
+use crate::testing::server::{self, Stream};
 
 /// Far longer than anything takes: passing it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -59,43 +61,17 @@ impl Console {
 
     /// Behind a certificate that nobody knows.
     async fn https(says: Says) -> Self {
-        let made = rcgen::generate_simple_self_signed(vec!["console.example".to_owned()]).unwrap();
-        let key = made.signing_key.serialize_der();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![made.cert.der().clone()],
-                rustls::pki_types::PrivatePkcs8KeyDer::from(key).into(),
-            )
-            .unwrap();
-        let tls = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let (tls, _) = server::certificate("console.example");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::on(listener, says, Some(tls))
     }
 
-    fn on(listener: TcpListener, says: Says, tls: Option<tokio_rustls::TlsAcceptor>) -> Self {
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let url = format!("{scheme}://{}", listener.local_addr().unwrap());
+    fn on(listener: TcpListener, says: Says, tls: Option<TlsAcceptor>) -> Self {
         let (log, requests) = mpsc::unbounded_channel();
         let says = Arc::new(Mutex::new(says));
         let answers = says.clone();
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (log, answers, tls) = (log.clone(), answers.clone(), tls.clone());
-                tokio::spawn(async move {
-                    match tls {
-                        None => serve(stream, log, answers).await,
-                        Some(tls) => {
-                            if let Ok(stream) = tls.accept(stream).await {
-                                serve(stream, log, answers).await;
-                            }
-                        }
-                    }
-                });
-            }
+        let (url, task) = server::start(listener, tls, move |stream| {
+            serve(stream, log.clone(), answers.clone())
         });
         Self {
             url,
@@ -127,11 +103,7 @@ impl Drop for Console {
     }
 }
 
-async fn serve(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    log: mpsc::UnboundedSender<Request>,
-    says: Arc<Mutex<Says>>,
-) {
+async fn serve(mut stream: Stream, log: mpsc::UnboundedSender<Request>, says: Arc<Mutex<Says>>) {
     let mut bytes = Vec::new();
     let mut buffer = [0_u8; 4096];
     let request = loop {

@@ -5,8 +5,15 @@ use std::path::Path;
 
 use serde_json::Value;
 
+/// Every request and how it was answered, for a test that reads the log itself.
+const EVERYTHING: &str = "apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+";
+
 /// Reading is not recorded; of a write, who wrote what and how it was answered.
-const POLICY: &str = "apiVersion: audit.k8s.io/v1
+const WRITES: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
@@ -36,14 +43,36 @@ impl Write {
     }
 }
 
-/// kube-apiserver's arguments, with their file in a directory.
+/// kube-apiserver's arguments for a log of the writes, with its file in a directory.
 pub(super) fn arguments(dir: &Path) -> [String; 2] {
-    let policy = dir.join("audit-policy.yaml");
-    fs::write(&policy, POLICY).expect("the cluster's directory is writable");
+    log(&dir.join("audit.log"), WRITES)
+}
+
+/// kube-apiserver's arguments for a log of every request.
+pub(crate) fn everything(path: &Path) -> [String; 2] {
+    log(path, EVERYTHING)
+}
+
+fn log(path: &Path, policy: &str) -> [String; 2] {
+    let file = path.with_extension("policy.yaml");
+    fs::write(&file, policy).expect("the log's directory is writable");
     [
-        format!("--audit-policy-file={}", policy.display()),
-        format!("--audit-log-path={}", dir.join("audit.log").display()),
+        format!("--audit-policy-file={}", file.display()),
+        format!("--audit-log-path={}", path.display()),
     ]
+}
+
+/// What was asked and refused (403), by anybody, in a log of every request: who asked, and for what.
+pub(crate) fn refused(path: &Path) -> Vec<(String, String)> {
+    let log = fs::read_to_string(path).expect("kube-apiserver writes its log");
+    log.lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|event| event["responseStatus"]["code"] == 403)
+        .map(|event| {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            (text(&event["user"]["username"]), text(&event["requestURI"]))
+        })
+        .collect()
 }
 
 pub(super) fn writes(dir: &Path) -> Vec<Write> {

@@ -29,7 +29,7 @@ use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use assets::Minor;
-pub(crate) use audit::Write;
+pub(crate) use audit::{Write, everything, refused};
 pub(crate) use events::Recorder;
 use pki::Pki;
 pub(crate) use pki::Who;

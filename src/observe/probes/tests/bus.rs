@@ -1,9 +1,6 @@
 //! systemd and timedate1, played on a private bus.
 
-use std::process::Stdio;
-
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use super::*;
 use crate::observe::probes::{host, unit};
@@ -86,22 +83,10 @@ impl Timedate {
     }
 }
 
-/// A bus of our own; it ends with its owner. `None` where there is no dbus-daemon.
+/// A bus of our own in this directory, and its address; it ends with its owner. `None` where there is no dbus-daemon.
 async fn bus(directory: &std::path::Path) -> Option<(Child, String)> {
     let address = format!("unix:path={}/bus", directory.display());
-    let mut daemon = Command::new("dbus-daemon")
-        .args(["--session", "--nofork", "--nopidfile", "--print-address=1"])
-        .arg(format!("--address={address}"))
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .ok()?;
-    let mut line = String::new();
-    // Its address is printed once it listens.
-    BufReader::new(daemon.stdout.take()?)
-        .read_line(&mut line)
-        .await
-        .ok()?;
+    let daemon = crate::testing::bus::start(&address).await?;
     Some((daemon, address))
 }
 

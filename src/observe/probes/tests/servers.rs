@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use crate::testing::server::{self, Stream};
 
 /// What a server does with a request.
 #[derive(Clone)]
@@ -51,46 +54,21 @@ impl Server {
         name: &str,
         says: impl Fn(&str) -> Says + Send + Sync + 'static,
     ) -> (Self, String) {
-        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
-        let key = made.signing_key.serialize_der();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![made.cert.der().clone()],
-                rustls::pki_types::PrivatePkcs8KeyDer::from(key).into(),
-            )
-            .unwrap();
-        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-        let server = Self::start(Arc::new(says), Some(acceptor)).await;
-        (server, made.cert.pem())
+        let (tls, certificate) = server::certificate(name);
+        let server = Self::start(Arc::new(says), Some(tls)).await;
+        (server, certificate)
     }
 
-    async fn start(says: Handler, tls: Option<tokio_rustls::TlsAcceptor>) -> Self {
+    async fn start(says: Handler, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let scheme = if tls.is_some() { "https" } else { "http" };
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = asked.clone();
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (says, tls, log) = (says.clone(), tls.clone(), log.clone());
-                tokio::spawn(async move {
-                    match tls {
-                        None => serve(stream, says, log).await,
-                        Some(tls) => {
-                            if let Ok(stream) = tls.accept(stream).await {
-                                serve(stream, says, log).await;
-                            }
-                        }
-                    }
-                });
-            }
+        let (url, task) = server::start(listener, tls, move |stream| {
+            serve(stream, says.clone(), log.clone())
         });
         Self {
-            url: format!("{scheme}://127.0.0.1:{port}"),
+            url,
             port,
             asked,
             task,
@@ -109,11 +87,7 @@ impl Drop for Server {
     }
 }
 
-async fn serve(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    says: Handler,
-    log: Arc<Mutex<Vec<String>>>,
-) {
+async fn serve(mut stream: Stream, says: Handler, log: Arc<Mutex<Vec<String>>>) {
     let mut head = Vec::new();
     let mut buffer = [0_u8; 4096];
     while !head.windows(4).any(|window| window == b"\r\n\r\n") {

@@ -1,0 +1,4 @@
+//! What the unit tests of several modules stand on: a bus of their own, and servers on loopback.
+
+pub(crate) mod bus;
+pub(crate) mod server;
