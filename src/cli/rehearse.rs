@@ -16,7 +16,7 @@ use crate::manifest::Limits;
 use crate::manifest::extract::Extracted;
 use crate::plan::{Finding, examine, link};
 use crate::reasons::Code;
-use crate::rehearse::proofs::{Given, image_list, proofs};
+use crate::rehearse::proofs::{Given, image_list, not_bundled, proofs};
 use crate::rehearse::{NodeRehearsal, Rehearsal, carriers, rehearse};
 use crate::render;
 use crate::rke2::config::{ConfigFile as Rke2File, Place, is_read, merge};
@@ -175,6 +175,10 @@ fn one(
         disabled: &disabled,
         images: images.as_ref(),
     }));
+    let cannot_run = images
+        .as_ref()
+        .map(|images| not_bundled(&read, images))
+        .unwrap_or_default();
     findings.extend(plan.findings);
     findings.extend(gates(&configuration, args.rke2));
     if let Some(directory) = &args.fix {
@@ -185,10 +189,15 @@ fn one(
     for file in files {
         directory.put(file.manifest.path, file.content, POWER_ON);
     }
+    let scenario = match version {
+        Some(version) => Scenario::harvester(version, storage_network.as_deref(), POWER_ON),
+        None => Scenario::rke2(POWER_ON),
+    };
     let setup = Setup {
-        scenario: match version {
-            Some(version) => Scenario::harvester(version, storage_network.as_deref(), POWER_ON),
-            None => Scenario::rke2(POWER_ON),
+        scenario: Scenario {
+            disabled: disabled.into_iter().map(|(name, _)| name).collect(),
+            cannot_run,
+            ..scenario
         },
         files: directory,
         changes: Vec::new(),

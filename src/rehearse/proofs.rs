@@ -42,6 +42,26 @@ pub fn proofs(given: &Given<'_>) -> Vec<Finding> {
     found
 }
 
+/// Objects whose pods never run because an image of theirs is in no bundle.
+pub fn not_bundled(
+    files: &[(&ManifestFile, &Shown)],
+    bundle: &BTreeSet<String>,
+) -> BTreeMap<ObjectRef, String> {
+    let mut missing = BTreeMap::new();
+    for object in files.iter().flat_map(|(file, _)| file.objects()) {
+        let lacks = images(object)
+            .into_iter()
+            .find(|(image, _)| !bundle.contains(&pods::full_name(image)));
+        if let Some((image, _)) = lacks {
+            let mut id = object.id.clone();
+            // Whatever makes pods is namespaced.
+            id.namespace.get_or_insert_with(|| "default".to_owned());
+            missing.insert(id, format!("the image {image} is in no bundle"));
+        }
+    }
+    missing
+}
+
 /// Names of images, one a line as RKE2's and Harvester's lists have them, as they are compared.
 pub fn image_list(text: &str) -> BTreeSet<String> {
     text.lines()
@@ -282,11 +302,18 @@ fn file_of<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<&'a str> {
         .map(|(file, _)| file.path.as_str())
 }
 
-/// An address that nobody gives.
+/// An address that nobody gives. A Service of this type is Ready without one: only a rule that looks
+/// at `status.loadBalancer` asks for it.
 fn load_balancers(given: &Given<'_>, requirement: &Requirement, found: &mut Vec<Finding>) {
-    let Some(target) = waits_for_state(given.plan, requirement) else {
+    let need = &given.plan.needs[requirement.need];
+    let (Target::Object(target), Condition::Expression(expression)) =
+        (&need.target, &need.condition)
+    else {
         return;
     };
+    if !expression.source().contains("loadBalancer") {
+        return;
+    }
     if target.kind != "Service" || !target.group.is_empty() {
         return;
     }

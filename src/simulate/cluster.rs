@@ -34,6 +34,10 @@ pub struct Cluster {
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
     served: BTreeMap<GroupKind, bool>,
     objects: BTreeMap<ObjectRef, Stored>,
+    /// Does the platform give Services of type LoadBalancer their addresses?
+    pub(super) addresses: bool,
+    /// Objects whose pods never run, and why.
+    pub(super) cannot_run: Arc<BTreeMap<ObjectRef, String>>,
     /// Why Harvester's webhook refuses to touch the storage network, while it does.
     pub(super) guard: Option<Guard>,
 }
@@ -83,6 +87,8 @@ impl Cluster {
             revision: 0,
             served: BTreeMap::new(),
             objects: BTreeMap::new(),
+            addresses: false,
+            cannot_run: Arc::default(),
             guard: None,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -268,6 +274,9 @@ impl Cluster {
         let mut json = stamped((*declared.json).clone(), &id, revision, generation);
         if let Some(status) = status {
             json["status"] = status;
+        }
+        if id.kind == "Service" && id.group.is_empty() && is_blank(&json["spec"]["clusterIP"]) {
+            json["spec"]["clusterIP"] = "10.43.0.100".into();
         }
         let stored = Stored {
             json: Arc::new(json),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::agenda::Stage;
 use super::cluster::Cluster;
+use super::kinds;
 use super::log::What;
 use super::times::{self, Range};
 use crate::manifest::{GroupKind, ObjectRef};
@@ -82,14 +83,14 @@ fn first_look(id: &ObjectRef) -> Option<Range> {
     match (id.group.as_str(), id.kind.as_str()) {
         ("apps", "DaemonSet" | "Deployment" | "StatefulSet")
         | ("batch", "Job")
-        | ("", "PersistentVolumeClaim" | "Pod")
+        | ("", "PersistentVolumeClaim" | "Pod" | "Service")
         | ("kubevirt.io", "VirtualMachine")
         | ("harvesterhci.io", "VirtualMachineImage" | "Addon")
         | ("helm.cattle.io", "HelmChart") => Some(times::VM_STATUS),
         ("apiregistration.k8s.io", "APIService") => Some(times::VM_STATUS),
         // Settings are for Harvester's own controller; the other built-in kinds have no status.
         ("harvesterhci.io", "Setting") | ("kubevirt.io", "KubeVirt") => None,
-        (group, kind) => super::kinds::built_in(group, kind)
+        (group, kind) => kinds::built_in(group, kind)
             .is_none()
             .then_some(times::VM_STATUS),
     }
@@ -101,6 +102,7 @@ fn last_word(id: &ObjectRef) -> Range {
         ("apps", _) | ("", "Pod") => times::WORKLOAD,
         ("batch", _) => times::JOB,
         ("", "PersistentVolumeClaim") => times::CLAIM,
+        ("", "Service") => times::ADDRESS,
         ("kubevirt.io", "VirtualMachine") => times::VM_START,
         ("harvesterhci.io", "VirtualMachineImage") => times::IMAGE,
         ("helm.cattle.io", _) => times::HELM_JOB,
@@ -124,8 +126,16 @@ fn can(cluster: &Cluster, id: &ObjectRef, stage: Stage) -> bool {
                 None | Some("") => true,
                 Some(class) => cluster
                     .get(&ObjectRef::cluster("storage.k8s.io", "StorageClass", class))
-                    .is_some(),
+                    .is_some_and(|class| {
+                        class["volumeBindingMode"] != "WaitForFirstConsumer" || is_used(cluster, id)
+                    }),
             }
+        }
+        ("", "Service", Stage::Done) => {
+            json["spec"]["type"] == "LoadBalancer" && gives_addresses(cluster)
+        }
+        ("apps" | "batch", _, Stage::Done) | ("", "Pod", Stage::Done) => {
+            !cluster.cannot_run.contains_key(id) && claims_are_bound(cluster, id, json)
         }
         _ => true,
     }
@@ -172,6 +182,10 @@ fn done(cluster: &mut Cluster, id: &ObjectRef) {
             become_state(cluster, id, "printableStatus", "Running");
         }
         ("", "PersistentVolumeClaim") => cluster.set_status(id, json!({"phase": "Bound"})),
+        ("", "Service") => cluster.set_status(
+            id,
+            json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
+        ),
         ("", "Pod") => cluster.set_status(
             id,
             json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
@@ -287,6 +301,65 @@ fn kubevirt_deployed(cluster: &Cluster) -> bool {
 fn harvester_runs(cluster: &Cluster) -> bool {
     let setting = ObjectRef::cluster("harvesterhci.io", "Setting", "server-version");
     cluster.get(&setting).is_some()
+}
+
+/// The spec of the pods that an object makes, if it makes any.
+fn pod_spec<'o>(id: &ObjectRef, json: &'o Value) -> &'o Value {
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("", "Pod") => &json["spec"],
+        _ => &json["spec"]["template"]["spec"],
+    }
+}
+
+/// Claims that a pod of this spec mounts.
+fn claims(spec: &Value) -> impl Iterator<Item = &str> {
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
+}
+
+fn claims_are_bound(cluster: &Cluster, id: &ObjectRef, json: &Value) -> bool {
+    let namespace = id.namespace.as_deref().unwrap_or("default");
+    claims(pod_spec(id, json)).all(|name| {
+        let claim = ObjectRef::namespaced("", "PersistentVolumeClaim", namespace, name);
+        // A class that binds at the first use waits for this very pod.
+        cluster
+            .get(&claim)
+            .is_some_and(|claim| claim["status"]["phase"] == "Bound")
+    })
+}
+
+/// Does somebody mount this claim?
+fn is_used(cluster: &Cluster, claim: &ObjectRef) -> bool {
+    const USERS: [(&str, &str); 6] = [
+        ("", "Pod"),
+        ("apps", "DaemonSet"),
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("batch", "Job"),
+        ("kubevirt.io", "VirtualMachine"),
+    ];
+    USERS.iter().any(|(group, kind)| {
+        cluster.list(group, kind).any(|(id, json)| {
+            id.namespace == claim.namespace
+                && claims(pod_spec(id, json)).any(|name| name == claim.name)
+        })
+    })
+}
+
+/// Does anybody give Services of type LoadBalancer their addresses? Harvester's nodes have kube-vip.
+fn gives_addresses(cluster: &Cluster) -> bool {
+    const GIVERS: [(&str, &str); 3] = [
+        ("apps", "DaemonSet"),
+        ("apps", "Deployment"),
+        ("helm.cattle.io", "HelmChart"),
+    ];
+    cluster.addresses
+        || GIVERS.iter().any(|(group, kind)| {
+            cluster.list(group, kind).any(|(id, json)| {
+                let chart = json["spec"]["chart"].as_str().unwrap_or_default();
+                kinds::gives_addresses(&id.name) || kinds::gives_addresses(chart)
+            })
+        })
 }
 
 /// Does its run strategy start the machine?

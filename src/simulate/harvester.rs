@@ -18,6 +18,7 @@ use serde_json::json;
 use super::agenda::Timer;
 use super::cluster::{Cluster, Guard};
 use super::log::What;
+use super::node::Scenario;
 use super::times;
 use crate::manifest::{GroupKind, ObjectRef};
 
@@ -85,8 +86,9 @@ pub(super) struct Step {
     then: Then,
 }
 
-/// Kinds of one group; true for namespaced ones.
-type Kinds = (&'static str, &'static [(&'static str, bool)]);
+/// Kinds of one group; true for namespaced ones. Without the packaged component that is named first,
+/// if one is, they do not come.
+type Kinds = (&'static str, &'static str, &'static [(&'static str, bool)]);
 
 /// What else a step does.
 #[derive(Clone, Copy)]
@@ -104,6 +106,7 @@ const RKE2: &[Step] = &[Step {
     namespaces: &[],
     kinds: &[
         (
+            "rke2-snapshot-controller-crd",
             "snapshot.storage.k8s.io",
             &[
                 ("VolumeSnapshot", true),
@@ -112,6 +115,7 @@ const RKE2: &[Step] = &[Step {
             ],
         ),
         (
+            "rke2-traefik-crd",
             "traefik.io",
             &[
                 ("IngressRoute", true),
@@ -129,8 +133,13 @@ const HARVESTER: &[Step] = &[
         says: "RKE2's packaged charts are installed, Multus among them",
         namespaces: &[],
         kinds: &[
-            ("k8s.cni.cncf.io", &[("NetworkAttachmentDefinition", true)]),
             (
+                "rke2-multus",
+                "k8s.cni.cncf.io",
+                &[("NetworkAttachmentDefinition", true)],
+            ),
+            (
+                "rke2-snapshot-controller-crd",
                 "snapshot.storage.k8s.io",
                 &[
                     ("VolumeSnapshot", true),
@@ -152,6 +161,7 @@ const HARVESTER: &[Step] = &[
         ],
         kinds: &[
             (
+                "",
                 "management.cattle.io",
                 &[
                     ("Cluster", false),
@@ -162,15 +172,17 @@ const HARVESTER: &[Step] = &[
                 ],
             ),
             (
+                "",
                 "catalog.cattle.io",
                 &[("App", true), ("ClusterRepo", false)],
             ),
-            ("provisioning.cattle.io", &[("Cluster", true)]),
+            ("", "provisioning.cattle.io", &[("Cluster", true)]),
             (
+                "",
                 "fleet.cattle.io",
                 &[("Bundle", true), ("Cluster", true), ("GitRepo", true)],
             ),
-            ("upgrade.cattle.io", &[("Plan", true)]),
+            ("", "upgrade.cattle.io", &[("Plan", true)]),
         ],
         then: Then::Nothing,
     },
@@ -180,6 +192,7 @@ const HARVESTER: &[Step] = &[
         namespaces: &["harvester-system", "harvester-public", "longhorn-system"],
         kinds: &[
             (
+                "",
                 "harvesterhci.io",
                 &[
                     ("Addon", true),
@@ -193,6 +206,7 @@ const HARVESTER: &[Step] = &[
                 ],
             ),
             (
+                "",
                 "network.harvesterhci.io",
                 &[
                     ("ClusterNetwork", false),
@@ -202,6 +216,7 @@ const HARVESTER: &[Step] = &[
                 ],
             ),
             (
+                "",
                 "kubevirt.io",
                 &[
                     ("KubeVirt", true),
@@ -210,13 +225,19 @@ const HARVESTER: &[Step] = &[
                     ("VirtualMachineInstanceMigration", true),
                 ],
             ),
-            ("cdi.kubevirt.io", &[("CDI", false), ("DataVolume", true)]),
             (
+                "",
+                "cdi.kubevirt.io",
+                &[("CDI", false), ("DataVolume", true)],
+            ),
+            (
+                "",
                 "longhorn.io",
                 &[("BackingImage", true), ("Setting", true), ("Volume", true)],
             ),
-            ("node.harvesterhci.io", &[("CloudInit", false)]),
+            ("", "node.harvesterhci.io", &[("CloudInit", false)]),
             (
+                "",
                 "loadbalancer.harvesterhci.io",
                 &[("IPPool", false), ("LoadBalancer", true)],
             ),
@@ -250,6 +271,7 @@ const HARVESTER: &[Step] = &[
 #[derive(Debug, Clone)]
 pub(super) struct Platform {
     harvester: Option<HarvesterVersion>,
+    disabled: Vec<String>,
     storage_network: String,
     refusals: u32,
     /// Cluster's revision at the last refusal: as long as it stays, the next try is refused too.
@@ -258,13 +280,14 @@ pub(super) struct Platform {
 }
 
 impl Platform {
-    pub(super) fn new(harvester: Option<HarvesterVersion>, storage_network: Option<&str>) -> Self {
+    pub(super) fn new(scenario: &Scenario) -> Self {
         Self {
-            harvester,
-            storage_network: storage_network.unwrap_or_default().to_owned(),
+            harvester: scenario.harvester,
+            disabled: scenario.disabled.clone(),
+            storage_network: scenario.storage_network.clone().unwrap_or_default(),
             refusals: 0,
             refused_at: None,
-            up: harvester.is_none(),
+            up: scenario.harvester.is_none(),
         }
     }
 
@@ -294,7 +317,10 @@ impl Platform {
         for namespace in step.namespaces {
             cluster.add_namespace(namespace);
         }
-        for (group, kinds) in step.kinds {
+        for (component, group, kinds) in step.kinds {
+            if self.disabled.iter().any(|one| one == component) {
+                continue;
+            }
             for (kind, namespaced) in *kinds {
                 cluster.serve(GroupKind::new(*group, *kind), *namespaced);
             }

@@ -15,7 +15,7 @@ mod example;
 mod faults;
 mod files;
 mod harvester;
-mod kinds;
+pub(crate) mod kinds;
 mod log;
 mod node;
 mod reading;

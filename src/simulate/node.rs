@@ -1,6 +1,7 @@
 //! The simulated node: API server, deploy controller, platform and controllers under one clock.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -31,6 +32,10 @@ pub struct Scenario {
     pub start: Timestamp,
     /// What others bring beside the platform, after so long from kube-apiserver's first answer.
     pub arrivals: Vec<Arrival>,
+    /// Components that RKE2's configuration disables: what they would bring does not come.
+    pub disabled: Vec<String>,
+    /// Objects whose pods never run, and why: an image that cannot be had.
+    pub cannot_run: BTreeMap<ObjectRef, String>,
 }
 
 /// Something that somebody else brings into the cluster.
@@ -52,6 +57,8 @@ impl Scenario {
             storage_network: None,
             start,
             arrivals: Vec::new(),
+            disabled: Vec::new(),
+            cannot_run: BTreeMap::new(),
         }
     }
 
@@ -119,11 +126,13 @@ impl Node {
     /// A node that is being switched on at `scenario.start`.
     pub fn new(scenario: Scenario, seed: u64) -> Self {
         let mut cluster = Cluster::new(scenario.start, Chance::new(seed).branch(1));
+        cluster.addresses = scenario.harvester.is_some();
+        cluster.cannot_run = Arc::new(scenario.cannot_run.clone());
         cluster.within(times::API_READY, Timer::ApiReady);
         Self {
             cluster,
             deploy: DeployController::new(&manifests_path()),
-            platform: Platform::new(scenario.harvester, scenario.storage_network.as_deref()),
+            platform: Platform::new(&scenario),
             controllers: Controllers::default(),
             readings: Readings::default(),
             scenario,
@@ -280,6 +289,13 @@ impl Node {
                     controllers::starts(vm) && vm["status"]["printableStatus"] != "Running"
                 })
                 .map(|(id, _)| format!("{id} does not run")),
+        );
+        missing.extend(
+            self.cluster
+                .cannot_run
+                .iter()
+                .filter(|(id, _)| self.cluster.get(id).is_some())
+                .map(|(id, why)| format!("{id} does not run: {why}")),
         );
         if !self.platform.is_up() {
             missing.push("Harvester has not come up".to_owned());

@@ -40,6 +40,8 @@ pub(super) const HELM_JOB: Range = (ms(500), s(3));
 pub(super) const JOB: Range = (s(5), s(60));
 /// A claim until it is bound. Modelled.
 pub(super) const CLAIM: Range = (s(1), s(8));
+/// A Service of type LoadBalancer until it has its address. Modelled.
+pub(super) const ADDRESS: Range = (s(1), s(10));
 /// A virtual machine whose parts are all there, until it runs. Modelled.
 pub(super) const VM_START: Range = (s(10), s(60));
 /// virt-controller's first word about a virtual machine. Modelled.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::manifest::{Node, Object, ObjectRef};
 use crate::plan::Shown;
+use crate::simulate::kinds;
 
 /// Directories of the node that only a network plugin mounts.
 const CNI_PATHS: [&str; 2] = ["/etc/cni/net.d", "/opt/cni/bin"];
@@ -11,14 +12,6 @@ const CNI_PATHS: [&str; 2] = ["/etc/cni/net.d", "/opt/cni/bin"];
 const CNI_CHARTS: [&str; 4] = ["cilium", "canal", "calico", "flannel"];
 /// The taint of a node that waits for its cloud-controller-manager.
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-/// Who gives Services of type LoadBalancer their addresses, by parts of names.
-const ADDRESS_GIVERS: [&str; 5] = [
-    "metallb",
-    "kube-vip",
-    "cloud-provider",
-    "purelb",
-    "servicelb",
-];
 
 /// A pod, as its template has it.
 pub(super) struct Pod<'a> {
@@ -215,7 +208,5 @@ pub(super) fn gives_addresses(object: &Object) -> bool {
     }
     let chart = object.node.str_at(&["spec", "chart"]).unwrap_or_default();
     let runs = template(object).is_some() || object.id.kind == "HelmChart";
-    runs && ADDRESS_GIVERS
-        .iter()
-        .any(|part| object.id.name.contains(part) || chart.contains(part))
+    runs && (kinds::gives_addresses(&object.id.name) || kinds::gives_addresses(chart))
 }

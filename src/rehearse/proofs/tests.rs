@@ -10,7 +10,15 @@ fn proved(
     disabled: &[(String, Location)],
     images: Option<&BTreeSet<String>>,
 ) -> Vec<(Code, String)> {
-    let rules = RuleSet::shipped();
+    proved_with(&RuleSet::shipped(), files, disabled, images)
+}
+
+fn proved_with(
+    rules: &RuleSet,
+    files: &[(&str, &str)],
+    disabled: &[(String, Location)],
+    images: Option<&BTreeSet<String>>,
+) -> Vec<(Code, String)> {
     let platform = Some(Platform::Rke2);
     let read: Vec<(ManifestFile, Shown)> = files
         .iter()
@@ -24,9 +32,9 @@ fn proved(
         .collect();
     let examined: Vec<_> = read
         .iter()
-        .map(|(file, shown)| Arc::new(examine(file, shown.clone(), &rules, platform)))
+        .map(|(file, shown)| Arc::new(examine(file, shown.clone(), rules, platform)))
         .collect();
-    let plan = link(&examined, &rules, platform);
+    let plan = link(&examined, rules, platform);
     let files: Vec<(&ManifestFile, &Shown)> =
         read.iter().map(|(file, shown)| (file, shown)).collect();
     proofs(&Given {
@@ -195,22 +203,41 @@ spec: {type: LoadBalancer}
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata:
-  name: needs
-  annotations:
-    windrow.dev/depends-on: /namespaces/default/Service/web
+metadata: {name: needs, namespace: default}
 ";
+    let pack = "\
+apiVersion: windrow.dev/v1
+kind: RulePack
+metadata: {name: site}
+rules:
+  - name: needs-an-address
+    match: {kind: ConfigMap, name: needs}
+    reason: it is written for the address
+    requires:
+      - object: {kind: Service, namespace: default, name: web}
+        expression: size(object.?status.?loadBalancer.?ingress.orValue([])) > 0
+        reason: the address is not there yet
+";
+    let with = |pack: &str, text: &str| {
+        let mut sources = RuleSet::shipped_sources();
+        sources.push(("site.yaml".to_owned(), pack.to_owned()));
+        let (rules, errors) = RuleSet::load(&sources);
+        assert_eq!(errors, []);
+        proved_with(&rules, &[("a.yaml", text)], &[], None)
+    };
     assert_eq!(
-        alone(text),
-        [(Code::LoadBalancerWithoutProvider, "a.yaml:11".to_owned())]
+        with(pack, text),
+        [(Code::LoadBalancerWithoutProvider, "site.yaml:9".to_owned())]
     );
-    assert_eq!(alone(&text.replace("LoadBalancer", "ClusterIP")), []);
-    assert_eq!(
-        alone(&text.replace("Service/web", "Service/web (exists)")),
-        []
+    assert_eq!(with(pack, &text.replace("LoadBalancer", "ClusterIP")), []);
+    // It is there, whatever its address.
+    let exists = pack.replace(
+        "size(object.?status.?loadBalancer.?ingress.orValue([])) > 0",
+        "object.spec.type != ''",
     );
+    assert_eq!(with(&exists, text), []);
     let pool = "---\napiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {name: p, namespace: default}\n";
-    assert_eq!(alone(&format!("{text}{pool}")), []);
+    assert_eq!(with(pack, &format!("{text}{pool}")), []);
 }
 
 #[test]
