@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use support::cluster::{Cluster, DEADLINE, Minor, Spec, Who, eventually};
-use windrow::act::{GatesLease, Holder};
+use windrow::act::{ClusterLease, Holder};
 use windrow::gates::catalogue::{Catalogue, Standing};
 use windrow::gates::metrics;
 
@@ -65,7 +65,13 @@ async fn one_server_at_a_time_has_the_lease_and_one_that_was_left_behind_is_take
         return;
     };
     let client = &cluster.client(Who::Admin).await;
-    let node = |name: &str| GatesLease::new(name.to_owned(), Duration::from_secs(600));
+    let node = |name: &str| {
+        ClusterLease::new(
+            ClusterLease::GATES,
+            name.to_owned(),
+            Duration::from_secs(600),
+        )
+    };
     let (mut one, mut two) = (node("node1"), node("node2"));
     let now = Timestamp::now;
     assert_eq!(one.take(client, now()).await, Ok(Holder::Us));
@@ -113,8 +119,14 @@ async fn of_two_who_ask_at_once_one_gets_the_lease() {
         return;
     };
     let client = &cluster.client(Who::Admin).await;
-    let mut nodes: Vec<GatesLease> = (0..8)
-        .map(|number| GatesLease::new(format!("node{number}"), Duration::from_secs(600)))
+    let mut nodes: Vec<ClusterLease> = (0..8)
+        .map(|number| {
+            ClusterLease::new(
+                ClusterLease::GATES,
+                format!("node{number}"),
+                Duration::from_secs(600),
+            )
+        })
         .collect();
     let now = Timestamp::now();
     let asked = nodes.iter_mut().map(|node| node.take(client, now));

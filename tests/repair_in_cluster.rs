@@ -9,69 +9,14 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use jiff::{SignedDuration, Timestamp};
-use kube::Client;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::{Value, json};
+use kube::api::DynamicObject;
+use serde_json::json;
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
-use windrow::act::repair::{Records, carry_out};
+use support::objects::{ADDON, CHART, JOB, POD, SETTING, VM};
+use support::objects::{api, create, field, namespace, serve, status};
+use windrow::act::repair::{Records, Worker, carry_out};
 use windrow::harvester::incidents::{diagnose, kinds};
 use windrow::observe::objects::list;
-
-fn api(client: &Client, gvk: (&str, &str, &str), namespace: &str) -> Api<DynamicObject> {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(gvk.0, gvk.1, gvk.2));
-    match namespace {
-        "" => Api::all_with(client.clone(), &resource),
-        namespace => Api::namespaced_with(client.clone(), namespace, &resource),
-    }
-}
-
-const DEFINITION: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-const ADDON: (&str, &str, &str) = ("harvesterhci.io", "v1beta1", "Addon");
-const SETTING: (&str, &str, &str) = ("harvesterhci.io", "v1beta1", "Setting");
-const CHART: (&str, &str, &str) = ("helm.cattle.io", "v1", "HelmChart");
-const VM: (&str, &str, &str) = ("kubevirt.io", "v1", "VirtualMachine");
-const JOB: (&str, &str, &str) = ("batch", "v1", "Job");
-const POD: (&str, &str, &str) = ("", "v1", "Pod");
-const NAMESPACE: (&str, &str, &str) = ("", "v1", "Namespace");
-
-async fn create(api: &Api<DynamicObject>, object: Value) -> DynamicObject {
-    let object = serde_json::from_value(object).unwrap();
-    api.create(&PostParams::default(), &object).await.unwrap()
-}
-
-async fn status(api: &Api<DynamicObject>, name: &str, status: Value) {
-    let patch = json!({"status": status});
-    api.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch))
-        .await
-        .unwrap();
-}
-
-/// Makes a kind and waits until it is served.
-async fn serve(client: &Client, gvk: (&str, &str, &str), scope: &str) {
-    let (group, version, kind) = gvk;
-    let plural = format!("{}s", kind.to_lowercase());
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {"group": group, "scope": scope,
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
-            "versions": [{"name": version, "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}
-    });
-    create(&api(client, DEFINITION, ""), definition).await;
-    let namespace = if scope == "Cluster" { "" } else { "default" };
-    let served = api(client, gvk, namespace);
-    eventually("the kind is served", DEADLINE, async || {
-        served.list(&Default::default()).await.ok().map(drop)
-    })
-    .await;
-}
-
-async fn namespace(client: &Client, name: &str) {
-    let namespaces = api(client, NAMESPACE, "");
-    create(&namespaces, json!({"metadata": {"name": name}})).await;
-}
 
 fn command(cluster: &Cluster, root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
@@ -103,11 +48,6 @@ async fn while_it_runs(mut repair: Child, mut play: impl AsyncFnMut()) -> Output
     })
     .await;
     repair.wait_with_output().unwrap()
-}
-
-async fn field(api: &Api<DynamicObject>, name: &str, pointer: &str) -> Value {
-    let object = serde_json::to_value(api.get(name).await.unwrap()).unwrap();
-    object.pointer(pointer).cloned().unwrap_or_default()
 }
 
 #[tokio::test]
@@ -303,7 +243,7 @@ async fn a_stuck_addon_is_made_anew_once_its_chart_and_job_are_gone() {
     let root = tempfile::tempdir().unwrap();
     let records = Records::new(root.path());
     let cure = finding.cure.as_ref().unwrap();
-    let mut record = records.begin(finding, cure, later).unwrap();
+    let mut record = records.begin(finding, cure, Worker::Person, later).unwrap();
     let mut steps = Vec::new();
     let repair = carry_out(
         &client,

@@ -1,4 +1,5 @@
-//! The cluster's lease on changes of feature gates: one server at a time is tried.
+//! The cluster's leases: on changes of feature gates, of which one server at a time is tried, and on repairs,
+//! which one server does for all.
 //!
 //! A Lease of Kubernetes (`coordination.k8s.io`), so that the cluster's own storage decides who has it:
 //! every write names the version it was read at, and the later of two is refused.
@@ -11,10 +12,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 
-/// Its namespace.
+/// Their namespace.
 const NAMESPACE: &str = "kube-system";
-/// Its name.
-const NAME: &str = "windrow-gates";
+/// Where a lease keeps what its holders tell each other.
+const NOTE: &str = "windrow.dev/note";
 
 /// An answer takes no longer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -26,7 +27,9 @@ const RENEW: SignedDuration = SignedDuration::from_secs(15);
 
 /// The lease, as one node sees it.
 #[derive(Debug)]
-pub struct GatesLease {
+pub struct ClusterLease {
+    /// Its name.
+    name: &'static str,
     /// Who takes it: the node.
     holder: String,
     /// For how long it counts without being renewed, in seconds.
@@ -44,11 +47,17 @@ pub enum Holder {
     Other(String),
 }
 
-impl GatesLease {
-    /// For a node of this name. `duration` is longer than kube-apiserver is away in a trial: nobody can
+impl ClusterLease {
+    /// The lease on changes of feature gates.
+    pub const GATES: &'static str = "windrow-gates";
+    /// The lease on repairs.
+    pub const REPAIRS: &'static str = "windrow-repairs";
+
+    /// One of them, for a node of this name. `duration` is longer than kube-apiserver is away in a trial: nobody can
     /// renew it meanwhile.
-    pub fn new(holder: String, duration: Duration) -> Self {
+    pub fn new(name: &'static str, holder: String, duration: Duration) -> Self {
         Self {
+            name,
             holder,
             seconds: i32::try_from(duration.as_secs()).unwrap_or(i32::MAX),
             run_out: None,
@@ -62,10 +71,10 @@ impl GatesLease {
     /// In a line, when kube-apiserver does not answer or refuses.
     pub async fn take(&mut self, client: &Client, now: Timestamp) -> Result<Holder, String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
-        let Some(mut found) = limited(api.get_opt(NAME)).await? else {
+        let Some(mut found) = limited(api.get_opt(self.name)).await? else {
             let lease = Lease {
                 metadata: ObjectMeta {
-                    name: Some(NAME.to_owned()),
+                    name: Some(self.name.to_owned()),
                     namespace: Some(NAMESPACE.to_owned()),
                     ..ObjectMeta::default()
                 },
@@ -85,7 +94,7 @@ impl GatesLease {
             return Ok(Holder::Other(holder));
         }
         found.spec = Some(self.spec(Some(&spec), now));
-        let written = limited(api.replace(NAME, &PostParams::default(), &found)).await;
+        let written = limited(api.replace(self.name, &PostParams::default(), &found)).await;
         self.won(written.map(|_| ()))
     }
 
@@ -96,7 +105,7 @@ impl GatesLease {
     /// In a line, when kube-apiserver does not answer or refuses.
     pub async fn release(&self, client: &Client) -> Result<(), String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
-        let Some(mut found) = limited(api.get_opt(NAME)).await? else {
+        let Some(mut found) = limited(api.get_opt(self.name)).await? else {
             return Ok(());
         };
         match found.spec.as_mut() {
@@ -106,12 +115,46 @@ impl GatesLease {
             }
             _ => return Ok(()),
         }
-        match limited(api.replace(NAME, &PostParams::default(), &found)).await {
+        match limited(api.replace(self.name, &PostParams::default(), &found)).await {
             Ok(_) => Ok(()),
             // Somebody took it over meanwhile: it is not ours any more.
             Err(why) if why.starts_with("409") => Ok(()),
             Err(why) => Err(why),
         }
+    }
+
+    /// What its holders have written down for each other.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when kube-apiserver does not answer or refuses.
+    pub async fn note(&self, client: &Client) -> Result<Option<String>, String> {
+        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let found = limited(api.get_opt(self.name)).await?;
+        let annotations = found.and_then(|found| found.metadata.annotations);
+        Ok(annotations.and_then(|mut all| all.remove(NOTE)))
+    }
+
+    /// Writes that down, as long as this node holds it.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when kube-apiserver does not answer or refuses, or another node holds it by now.
+    pub async fn write_note(&self, client: &Client, note: String) -> Result<(), String> {
+        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let Some(mut found) = limited(api.get_opt(self.name)).await? else {
+            return Err("the lease is gone".to_owned());
+        };
+        let spec = found.spec.as_ref();
+        let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
+        if holder != Some(&self.holder) {
+            return Err("another server has the lease by now".to_owned());
+        }
+        let annotations = found.metadata.annotations.get_or_insert_default();
+        annotations.insert(NOTE.to_owned(), note);
+        limited(api.replace(self.name, &PostParams::default(), &found))
+            .await
+            .map(|_| ())
     }
 
     /// The loser of a race asks again.
@@ -193,8 +236,12 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn lease(holder: &str) -> GatesLease {
-        GatesLease::new(holder.to_owned(), Duration::from_secs(60))
+    fn lease(holder: &str) -> ClusterLease {
+        ClusterLease::new(
+            ClusterLease::GATES,
+            holder.to_owned(),
+            Duration::from_secs(60),
+        )
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The only code that changes anything on the node: markers, the ledger, the gates' drop-in, the
-//! gates' lease, jobs of units.
+//! cluster's leases, jobs of units.
 //!
 //! Each action is idempotent, atomic and undoes only what Windrow did. Nothing here decides; what
 //! could not be done is returned, told once and tried again.
@@ -12,11 +12,13 @@ mod ledger;
 mod lock;
 mod markers;
 pub mod repair;
+mod turn;
 pub mod units;
 
 pub use gates::{Memory, put_drop_in, read_drop_in};
 pub use hands::{Carried, Hands};
-pub use lease::{GatesLease, Holder};
+pub use lease::{ClusterLease, Holder};
 pub use ledger::{LedgerRead, read_ledger, save_ledger};
 pub use lock::Lock;
 pub use markers::{MarkerError, MarkerOutcome, Markers};
+pub use turn::{Turn, lease_on_repairs};

@@ -46,6 +46,9 @@ pub struct Record {
     pub code: Code,
     /// Of what.
     pub subject: String,
+    /// Who does it: a person, or Windrow itself.
+    #[serde(default)]
+    pub by: Worker,
     /// When it was begun.
     pub started: Timestamp,
     /// When it was done.
@@ -55,6 +58,17 @@ pub struct Record {
     pub done: usize,
     /// The cure, with the objects as they were.
     pub cure: Cure,
+}
+
+/// Who carries a cure out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Worker {
+    /// A person, with `windrow repair`.
+    #[default]
+    Person,
+    /// The daemon, because `repair.auto` names the code.
+    Daemon,
 }
 
 /// Where the records of a node are.
@@ -76,12 +90,19 @@ impl Records {
     /// # Errors
     ///
     /// Those of the file system; nothing may be changed then.
-    pub fn begin(&self, finding: &Finding, cure: &Cure, now: Timestamp) -> io::Result<Record> {
+    pub fn begin(
+        &self,
+        finding: &Finding,
+        cure: &Cure,
+        by: Worker,
+        now: Timestamp,
+    ) -> io::Result<Record> {
         let record = Record {
             api_version: "windrow.dev/v1".to_owned(),
             kind: "Repair".to_owned(),
             code: finding.code,
             subject: finding.subject.clone(),
+            by,
             started: now,
             finished: None,
             done: 0,
@@ -97,6 +118,25 @@ impl Records {
     ///
     /// A record that cannot be read: what it saved must not be forgotten.
     pub fn unfinished(&self, code: Code) -> io::Result<Vec<Record>> {
+        let mut found = self.all()?;
+        found.retain(|record| record.code == code && record.finished.is_none());
+        Ok(found)
+    }
+
+    /// The record of this file name, as [`Records::path`] ends.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it cannot be read.
+    pub fn named(&self, name: &str) -> io::Result<Record> {
+        if name.contains('/') {
+            return Err(io::Error::other("it is no name of a file"));
+        }
+        read(&self.directory.join(name))
+    }
+
+    /// Every record, by subject.
+    fn all(&self) -> io::Result<Vec<Record>> {
         let entries = match std::fs::read_dir(&self.directory) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -108,11 +148,7 @@ impl Records {
             if path.extension().is_none_or(|end| end != "json") {
                 continue;
             }
-            let record: Record = serde_json::from_str(&read_text(&path)?)
-                .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
-            if record.code == code && record.finished.is_none() {
-                found.push(record);
-            }
+            found.push(read(&path)?);
         }
         found.sort_by(|a, b| a.subject.cmp(&b.subject));
         Ok(found)
@@ -120,17 +156,21 @@ impl Records {
 
     /// Where a record lies.
     pub fn path(&self, record: &Record) -> PathBuf {
+        self.directory.join(self.name(record))
+    }
+
+    /// The name of a record's file.
+    pub fn name(&self, record: &Record) -> String {
         let plain = |c: char| match c {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' => c,
             _ => '_',
         };
         let subject: String = record.subject.chars().map(plain).collect();
-        let name = format!(
+        format!(
             "{}-{subject}-{}.json",
             record.code,
             record.started.as_second()
-        );
-        self.directory.join(name)
+        )
     }
 
     fn write(&self, record: &Record) -> io::Result<()> {
@@ -145,6 +185,11 @@ impl Records {
             Durability::Durable,
         )
     }
+}
+
+fn read(path: &Path) -> io::Result<Record> {
+    serde_json::from_str(&read_text(path)?)
+        .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
 }
 
 /// Why a cure did not come to its end.
@@ -294,7 +339,7 @@ mod tests {
         assert_eq!(records.unfinished(Code::AddonStuck).unwrap(), []);
         let (finding, cure) = finding();
         let mut record = records
-            .begin(&finding, &cure, Timestamp::UNIX_EPOCH)
+            .begin(&finding, &cure, Worker::Person, Timestamp::UNIX_EPOCH)
             .unwrap();
         let path = records.path(&record);
         assert!(

@@ -262,6 +262,7 @@ fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
 
 fn found(problem: &Problem, shown: &str) -> Finding {
     Finding {
+        incident: None,
         code: problem.code,
         severity: problem.code.severity(),
         message: problem.message.clone(),

@@ -345,6 +345,7 @@ impl Addons {
                 let mut nodes: Vec<&str> = files.iter().map(|(node, ..)| node.as_str()).collect();
                 nodes.dedup();
                 Finding {
+                    incident: None,
                     code: Code::ServersDisagree,
                     severity: Code::ServersDisagree.severity(),
                     message: Code::ServersDisagree

@@ -2,17 +2,29 @@
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use kube::Client;
+use tokio::time::{Instant, sleep};
 
 use super::cluster::{print, runtime};
 use super::document::now;
+use super::manual::who;
 use super::{Context, Exit, style};
-use crate::act::repair::{Record, Records, carry_out};
+use crate::act::repair::{Record, Records, Worker, carry_out};
+use crate::act::{Turn, lease_on_repairs};
+use crate::daemon::repairs::tell;
 use crate::harvester::incidents::{Finding, diagnose, kinds};
+use crate::observe::management::management;
 use crate::observe::objects::{list, reach};
+use crate::observe::requests::RequestAction;
 use crate::reasons::{Code, REASONS};
 use crate::render::cure_text;
+
+/// So long it is waited for another repair.
+const WAIT: Duration = Duration::from_secs(120);
+/// Between two tries to have its turn.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes
 #[derive(Debug, clap::Args)]
@@ -106,17 +118,39 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             eprintln!("windrow: nothing was changed");
             return Ok(Exit::Usage);
         }
-        for finding in &found {
-            if let Some(cure) = &finding.cure {
-                begun.push(records.begin(finding, cure, now())?);
-            }
-        }
-        for record in &mut begun {
-            if !cure(&client, &records, record).await? {
+        let mut turn = match turn(context, &client).await {
+            Ok(turn) => turn,
+            Err(why) => {
+                eprintln!("windrow: nothing was changed: {why}");
                 return Ok(Exit::Failed);
             }
+        };
+        for finding in &found {
+            if let Some(cure) = &finding.cure {
+                let record = records.begin(finding, cure, Worker::Person, now())?;
+                note(
+                    context,
+                    &records,
+                    &record,
+                    RequestAction::RepairBegun,
+                    &cure.summary,
+                );
+                begun.push(record);
+            }
         }
-        verify(&client, code, &begun).await
+        let mut exit = Exit::Ok;
+        for record in &mut begun {
+            if let Err(why) = cure(&client, &records, record, &mut turn).await {
+                note(context, &records, record, RequestAction::RepairFailed, &why);
+                exit = Exit::Failed;
+                break;
+            }
+        }
+        turn.end().await;
+        match exit {
+            Exit::Ok => verify(&client, context, &records, code, &begun).await,
+            exit => Ok(exit),
+        }
     })
 }
 
@@ -146,39 +180,87 @@ fn agreed() -> anyhow::Result<bool> {
     Ok(answer.trim() == "yes")
 }
 
-/// Carries one cure out. False when it did not come to its end.
-async fn cure(client: &Client, records: &Records, record: &mut Record) -> anyhow::Result<bool> {
-    let subject = record.subject.clone();
-    print(&format!("\n{subject}: {}\n", record.cure.summary))?;
-    print(&format!("saved in {}\n", records.path(record).display()))?;
-    let outcome = carry_out(client, records, record, now, |number, step| {
-        // The next line of a terminal that is gone is not worth an end of the repair.
-        let _ = print(&format!("{}. {}\n", number + 1, step.say));
-    });
-    match outcome.await {
-        Ok(()) => Ok(true),
-        Err(why) => {
-            eprintln!("windrow: {subject}: {why}");
-            eprintln!("The same command goes on from here; what was changed is in the record.");
-            Ok(false)
+/// Waits until nobody else repairs.
+async fn turn<'c>(context: &Context, client: &'c Client) -> Result<Turn<'c>, String> {
+    let until = Instant::now() + WAIT;
+    let mut lease = lease_on_repairs(management(&context.layout).hostname);
+    loop {
+        match Turn::take(lease, &context.layout.state_dir(), client, now).await {
+            Ok(turn) => return Ok(turn),
+            Err((_, why)) if Instant::now() > until => return Err(why),
+            Err((back, why)) => {
+                eprintln!("windrow: waiting: {why}");
+                sleep(AGAIN).await;
+                lease = back;
+            }
         }
     }
 }
 
+/// Tells the daemon, for the flight and the journal.
+fn note(context: &Context, records: &Records, record: &Record, what: RequestAction, why: &str) {
+    tell(
+        &context.layout,
+        what,
+        &records.name(record),
+        (&who(), why),
+        now(),
+    );
+}
+
+/// Carries one cure out; why it did not come to its end.
+async fn cure(
+    client: &Client,
+    records: &Records,
+    record: &mut Record,
+    turn: &mut Turn<'_>,
+) -> Result<(), String> {
+    let subject = record.subject.clone();
+    // A terminal that is gone is not worth an end of the repair.
+    let _ = print(&format!("\n{subject}: {}\n", record.cure.summary));
+    let _ = print(&format!("saved in {}\n", records.path(record).display()));
+    let work = async {
+        let done = carry_out(client, records, record, now, |number, step| {
+            let _ = print(&format!("{}. {}\n", number + 1, step.say));
+        });
+        done.await.map_err(|error| error.to_string())
+    };
+    let ended = turn.during(work).await;
+    if let Err(why) = &ended {
+        eprintln!("windrow: {subject}: {why}");
+        eprintln!("The same command goes on from here; what was changed is in the record.");
+    }
+    ended
+}
+
 /// Is what was cured recognised no longer?
-async fn verify(client: &Client, code: Code, cured: &[Record]) -> anyhow::Result<Exit> {
+async fn verify(
+    client: &Client,
+    context: &Context,
+    records: &Records,
+    code: Code,
+    cured: &[Record],
+) -> anyhow::Result<Exit> {
     let left = recognised(client, code).await?;
-    let still = left
-        .iter()
-        .find(|one| cured.iter().any(|record| record.subject == one.subject));
-    Ok(match still {
-        Some(finding) => {
-            eprintln!("windrow: it is still there: {}", finding.message);
-            Exit::Failed
+    let mut exit = Exit::Ok;
+    for record in cured {
+        match left.iter().find(|one| one.subject == record.subject) {
+            Some(finding) => {
+                eprintln!("windrow: it is still there: {}", finding.message);
+                note(
+                    context,
+                    records,
+                    record,
+                    RequestAction::RepairFailed,
+                    &finding.message,
+                );
+                exit = Exit::Failed;
+            }
+            None => note(context, records, record, RequestAction::RepairDone, ""),
         }
-        None => {
-            print("Done, and verified: it is recognised no longer.\n")?;
-            Exit::Ok
-        }
-    })
+    }
+    if exit == Exit::Ok {
+        print("Done, and verified: it is recognised no longer.\n")?;
+    }
+    Ok(exit)
 }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::{Context, Exit};
 use crate::act::Lock;
 use crate::daemon::gates::Keeper;
+use crate::daemon::incidents::Diagnoser;
 use crate::daemon::outlets;
 use crate::daemon::sandbox::{Ends, Sandbox, lay_out};
 use crate::daemon::{Clock, Daemon, Signals, link};
@@ -69,7 +70,17 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     let (view, gates) = watch::channel(None);
     let (reloaded, reloads) = watch::channel(());
     let keeper = Keeper::begin(layout.clone(), view, reloads.clone(), Timestamp::now).await;
-    let daemon = Daemon::new(layout, Clock::real(), link).with_gates(gates, reloaded);
+    let (found, incidents) = watch::channel(Vec::new());
+    let daemon = Daemon::new(layout, Clock::real(), link)
+        .with_gates(gates, reloaded)
+        .with_incidents(incidents);
+    let diagnoser = Diagnoser::new(
+        daemon.root().clone(),
+        Timestamp::now,
+        daemon.status(),
+        reloads.clone(),
+        found,
+    );
     let probed = daemon.layout().clone();
     let world = Arc::new(World::new(probed, Endpoints::default(), Timestamp::now)?);
     let outlets = outlets::open(
@@ -83,6 +94,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     tokio::spawn(probes::probe(world, interests.clone(), events.clone()));
     tokio::spawn(cluster::observe(kubeconfig, interests, events));
     tokio::spawn(keeper.run());
+    tokio::spawn(diagnoser.run());
     let (_running, stop) = watch::channel(false);
     daemon.run(signals, stop).await;
     outlets.close().await;

@@ -177,6 +177,9 @@ fn people(status: &Status, now: Timestamp, style: Style) -> String {
         ) {
             let _ = writeln!(out, "  {line}");
         }
+        if let Some(cure) = finding.incident.as_ref().and_then(|one| one.cure.as_ref()) {
+            let _ = writeln!(out, "  cure: {cure} --dry-run");
+        }
     }
     if !staging.held.is_empty() {
         let _ = writeln!(out, "\n`windrow why FILE` shows the whole chain.");

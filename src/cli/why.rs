@@ -9,14 +9,15 @@ use super::document::{self, age, now};
 use super::{Context, Exit, style};
 use crate::decide::{Holder, Status};
 use crate::readiness::node::{ProbeState, Severity};
-use crate::render::{Style, wrap};
-use crate::report::why::{Answer, Explained, ProbeExplained, Step, answer};
+use crate::render::{Style, printable, wrap};
+use crate::report::why::{Answer, Explained, FindingExplained, ProbeExplained, Step, answer};
 
-/// Show what a held file or object waits for, down to the root, or what a probe found
+/// Show what a held file or object waits for, down to the root, what a probe found, or a known incident
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A manifest file, an object (`Kind/namespace/name`, `Kind namespace/name` or a name), or a probe
-    #[arg(value_name = "FILE|OBJECT|PROBE", required = true, num_args = 1..=2)]
+    /// A manifest file, an object (`Kind/namespace/name`, `Kind namespace/name` or a name), a probe, or the
+    /// code of an incident
+    #[arg(value_name = "FILE|OBJECT|PROBE|CODE", required = true, num_args = 1..=2)]
     what: Vec<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
@@ -58,8 +59,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let Some(answer) = answer(&status, &asked, &context.manifests()) else {
         eprintln!(
             "windrow: nothing is known of {asked}: no manifest file of that name is staged, no held \
-             file has or needs such an object, and no probe has that name (windrow status lists files \
-             and probes)"
+             file has or needs such an object, and no probe and no incident has that name (windrow status \
+             lists files, probes and findings)"
         );
         return Ok(Exit::Unknown);
     };
@@ -99,8 +100,14 @@ fn exit_of(answer: &Answer) -> Exit {
         };
     }
     let has = |state: &str| answer.files.iter().any(|file| file.state == state);
-    if has("failed") {
+    let wrong = |severity| {
+        let mut findings = answer.findings.iter();
+        findings.any(|one| one.finding.severity >= severity)
+    };
+    if has("failed") || wrong(crate::reasons::Severity::Error) {
         Exit::Failed
+    } else if wrong(crate::reasons::Severity::Warning) {
+        Exit::NotYet
     } else if has("held") || has("released") {
         Exit::NotYet
     } else {
@@ -122,7 +129,34 @@ fn people(answer: &Answer, at: Timestamp, style: Style) -> String {
         roots(&mut out, file, style);
         outlook(&mut out, file, at, style);
     }
+    for explained in &answer.findings {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        one_incident(&mut out, explained, style);
+    }
     out
+}
+
+fn one_incident(out: &mut String, explained: &FindingExplained, style: Style) {
+    let FindingExplained { finding, advice } = explained;
+    let _ = writeln!(
+        out,
+        "{} {}",
+        style.severity(finding.severity),
+        style.strong(finding.code.as_str())
+    );
+    lines(out, 2, &printable(&finding.message), style);
+    if let Some(incident) = &finding.incident {
+        for seen in &incident.evidence {
+            lines(out, 2, &printable(&format!("seen: {seen}")), style);
+        }
+        lines(out, 2, advice, style);
+        if let Some(cure) = &incident.cure {
+            lines(out, 2, &format!("cure: {cure} --dry-run"), style);
+        }
+        lines(out, 2, &printable(&incident.page()), style);
+    }
 }
 
 fn one_file(out: &mut String, file: &Explained, depth: usize, at: Timestamp, style: Style) {

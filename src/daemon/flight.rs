@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use crate::decide::{Action, Decision, Directory, Event, Ledger, Observation};
-use crate::flight::{Configuration, Pack, Source, Tap};
+use crate::flight::{Configuration, Pack, Repaired, Source, Tap};
 use crate::layout::Layout;
 use crate::manifest::{Content, sha256_hex};
 use crate::reasons::Code;
@@ -163,6 +163,11 @@ impl Flight {
         if let Some(made) = self.tap.acted(done, told) {
             self.record(Item::Decision(Box::new(made)));
         }
+    }
+
+    /// What became of a cure.
+    pub(super) fn repaired(&mut self, repaired: Repaired) {
+        self.record(Item::Repair(Box::new(repaired)));
     }
 
     /// The daemon stops: what is not written yet is.

@@ -173,6 +173,7 @@ impl Node {
         }
         if settled.pending {
             add(Finding {
+                incident: None,
                 code: Code::GatePending,
                 severity: Code::GatePending.severity(),
                 message: pending(settled),
@@ -453,6 +454,7 @@ fn left_out(code: Code, left: &LeftOut) -> Finding {
         ]),
     };
     Finding {
+        incident: None,
         code,
         severity: code.severity(),
         message,

@@ -138,6 +138,7 @@ fn fatal(root: &Layout, layout: &Layout, since: Option<Timestamp>) -> (Vec<Findi
         }
         let code = Code::GateFatal;
         findings.push(Finding {
+            incident: None,
             code,
             severity: code.severity(),
             message: code.say(&[

@@ -16,10 +16,12 @@ mod flight;
 pub mod gates;
 mod guard;
 pub mod hook;
+pub mod incidents;
 mod judge;
 mod look;
 pub mod outlets;
 mod remote;
+pub mod repairs;
 mod requests;
 pub mod sandbox;
 mod tick;
@@ -98,6 +100,7 @@ impl Daemon {
                 Some(event) = self.files.recv() => Wake::File(event),
                 Some(event) = self.link.events.recv() => Wake::Cluster(event),
                 Ok(()) = self.gates.changed() => Wake::Time,
+                Ok(()) = self.incidents.changed() => Wake::Time,
                 Ok(()) = self.webhooks.changed() => Wake::Time,
                 () = sleep_until(time) => Wake::Time,
             };

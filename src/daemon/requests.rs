@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use crate::decide::{Engine, Event};
-use crate::observe::requests::{RequestAction, read_spool};
+use crate::observe::requests::{Request, RequestAction, read_spool};
 use crate::reasons::Code;
 
 /// The spool, and what was taken over but not yet removed.
@@ -16,6 +16,17 @@ pub(super) struct Requests {
     taken: BTreeSet<PathBuf>,
     /// About feature gates: for their keeper, who removes them.
     forwarded: BTreeSet<PathBuf>,
+}
+
+/// What came of a look into the spool.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    /// What is to be told of it.
+    pub(super) events: Vec<Event>,
+    /// Are there new requests about feature gates?
+    pub(super) about_gates: bool,
+    /// What became of cures.
+    pub(super) repairs: Vec<Request>,
 }
 
 impl Requests {
@@ -27,15 +38,10 @@ impl Requests {
         }
     }
 
-    /// Hands every new request to the engine. What is to be told of them, and whether there are new
-    /// ones about feature gates.
-    pub(super) fn take(
-        &mut self,
-        engine: &mut Engine,
-        manifests: &Path,
-        now: Timestamp,
-    ) -> (Vec<Event>, bool) {
-        let mut events = Vec::new();
+    /// Hands every new request to the engine.
+    pub(super) fn take(&mut self, engine: &mut Engine, manifests: &Path, now: Timestamp) -> Taken {
+        let mut taken = Taken::default();
+        let events = &mut taken.events;
         let mut refused = |what: &str, why: &str| {
             events.push(Event {
                 code: Code::ActionFailed,
@@ -48,7 +54,7 @@ impl Requests {
             Err(error) => {
                 let what = format!("list the requests in {}", self.spool.display());
                 refused(&what, &error.to_string());
-                return (events, false);
+                return taken;
             }
         };
         let known = std::mem::take(&mut self.forwarded);
@@ -60,6 +66,9 @@ impl Requests {
                 Ok(request) if request.action.is_about_gates() => {
                     self.forwarded.insert(path);
                     continue;
+                }
+                Ok(request) if request.action.of_repair().is_some() => {
+                    taken.repairs.push(request);
                 }
                 Ok(request) => {
                     let verb = match request.action {
@@ -80,8 +89,8 @@ impl Requests {
             }
             self.taken.insert(path);
         }
-        let new = self.forwarded.iter().any(|path| !known.contains(path));
-        (events, new)
+        taken.about_gates = self.forwarded.iter().any(|path| !known.contains(path));
+        taken
     }
 
     /// Removes what was taken over: to be called once its consequences are on disk. A request that

@@ -10,6 +10,7 @@ use super::clock::Clock;
 use super::flight::Flight;
 use super::gates::View;
 use super::look::{Look, Seen};
+use super::repairs;
 use super::requests::Requests;
 use super::spool;
 use crate::act::{Hands, read_ledger};
@@ -17,6 +18,7 @@ use crate::decide::{Action, ClusterEvent, Directory, Engine, Event, Interests, W
 use crate::layout::Layout;
 use crate::observe::files::FileEvent;
 use crate::observe::{platform, process};
+use crate::plan::Finding;
 use crate::reasons::Code;
 use crate::report::journal;
 use crate::report::notify::{Manager, watchdog_interval};
@@ -56,6 +58,7 @@ pub struct Daemon {
     watchdog: Option<(Duration, Instant)>,
     startup: Vec<Event>,
     pub(super) gates: watch::Receiver<Option<View>>,
+    pub(super) incidents: watch::Receiver<Vec<Finding>>,
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
     reloaded: Option<watch::Sender<()>>,
     flight: Flight,
@@ -112,6 +115,7 @@ impl Daemon {
             watchdog: watchdog_interval().map(|interval| (interval, Instant::now())),
             startup,
             gates: watch::channel(None).1,
+            incidents: watch::channel(Vec::new()).1,
             webhooks: watch::channel(Vec::new()).1,
             reloaded: None,
             flight,
@@ -128,6 +132,13 @@ impl Daemon {
     ) -> Self {
         self.gates = gates;
         self.reloaded = Some(reloaded);
+        self
+    }
+
+    /// With somebody who looks for known incidents: what was found comes in.
+    #[must_use]
+    pub fn with_incidents(mut self, incidents: watch::Receiver<Vec<Finding>>) -> Self {
+        self.incidents = incidents;
         self
     }
 
@@ -327,13 +338,26 @@ impl Daemon {
             }
             None => self.untell("the watch"),
         }
-        let (events, about_gates) =
+        let taken =
             self.requests
                 .take(&mut self.engine, &self.layout.manifests(), self.clock.now());
-        for event in events {
+        for event in taken.events {
             journal::tell(&event);
         }
-        if let (true, Some(nudge)) = (about_gates, &self.reloaded) {
+        for request in taken.repairs {
+            match repairs::note(&self.layout, &request) {
+                Ok(repaired) => {
+                    self.tell_event(repaired.event, repaired.message.clone());
+                    self.flight.repaired(repaired);
+                }
+                Err(why) => {
+                    let what = format!("record the repair {}", request.file);
+                    let line = Code::ActionFailed.say(&[("what", &what), ("error", &why)]);
+                    self.tell_event(Code::ActionFailed, line);
+                }
+            }
+        }
+        if let (true, Some(nudge)) = (taken.about_gates, &self.reloaded) {
             nudge.send_replace(());
         }
     }
@@ -356,6 +380,8 @@ impl Daemon {
         let now = self.clock.now();
         let gates = self.gates.borrow_and_update().clone().unwrap_or_default();
         self.engine.found("gates", &gates.findings);
+        self.engine
+            .found("incidents", &self.incidents.borrow_and_update());
         self.flight.before(self.engine.ledger());
         let decision = self.engine.decide(now);
         self.flight

@@ -8,6 +8,8 @@ mod asked;
 mod tell;
 mod turn;
 
+pub(super) use turn::host_name;
+
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -15,7 +17,7 @@ use jiff::Timestamp;
 use self::tell::{say_step, tell};
 use super::gates::{Node, event};
 use super::judge::{Judgement, Subject};
-use crate::act::{GatesLease, Memory, put_drop_in, read_drop_in, units};
+use crate::act::{ClusterLease, Memory, put_drop_in, read_drop_in, units};
 use crate::gates::trial::{InEffect, OnDisk, Seen, State, Step, next};
 use crate::gates::{
     Answer, Change, Component, KnownGood, Outcome, Refused, Request, Snapshot, Starts, Target,
@@ -39,7 +41,7 @@ pub(super) struct Conductor {
     now: fn() -> Timestamp,
     trial: Option<Trial>,
     answers: Vec<Answer>,
-    lease: Option<GatesLease>,
+    lease: Option<ClusterLease>,
     leased: bool,
     waits_for: Option<String>,
     /// Since when kube-apiserver is as asked and other components are not seen.

@@ -56,6 +56,32 @@ pub enum Line {
     Files(Files),
     /// A decision by which something changed.
     Decision(Box<Recorded>),
+    /// A cure was begun, or came to its end.
+    Repair(Repaired),
+}
+
+/// What became of a cure. Without the objects: the record of the repair has those.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Repaired {
+    /// When.
+    pub at: Timestamp,
+    /// `repair-begun`, `repair-done` or `repair-failed`.
+    pub event: Code,
+    /// What it cures.
+    pub code: Code,
+    /// Of what.
+    pub subject: String,
+    /// Who does it.
+    pub by: String,
+    /// The line that was told.
+    pub message: String,
+    /// Its steps, in words.
+    pub steps: Vec<String>,
+    /// How many of them are done.
+    pub done: usize,
+    /// The file of the record, with the objects as they were.
+    pub record: String,
 }
 
 /// The beginning of a flight.

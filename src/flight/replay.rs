@@ -133,7 +133,8 @@ impl<'s> Replay<'s> {
         while let Some((number, line)) = self.lines.next() {
             let wrong = |why: String| format!("line {number}: {why}");
             match line {
-                Line::Flight(_) => {}
+                // No decision rests on a repair; what it changed was observed.
+                Line::Flight(_) | Line::Repair(_) => {}
                 Line::Configuration(configuration) => {
                     (self.settings, self.rules) =
                         restore(configuration, &self.further).map_err(wrong)?;

@@ -120,6 +120,7 @@ impl Findings {
         at: Vec<Location>,
     ) {
         let finding = Finding {
+            incident: None,
             code,
             severity,
             message,

@@ -115,10 +115,11 @@ impl Kind {
         }
     }
 
-    /// Which of its objects are asked for, as a query. Events are many, and only the deploy
-    /// controller's are read.
+    /// Which of its objects are asked for, as a query: of these kinds only some are ever read.
     pub fn query(self) -> &'static str {
         match self {
+            Kind::SETTING => "&fieldSelector=metadata.name%3Dstorage-network",
+            Kind::UPGRADE => "&labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue",
             Kind::EVENT => "&fieldSelector=involvedObject.kind%3DAddon",
             _ => "",
         }
@@ -141,6 +142,8 @@ pub struct Unlisted {
     pub kind: GroupKind,
     /// Why.
     pub why: String,
+    /// Nobody has asked for it yet, and it would be asked for if it is wanted.
+    pub wanted: bool,
 }
 
 impl std::fmt::Display for Unlisted {
@@ -153,9 +156,33 @@ impl std::fmt::Display for Unlisted {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Objects {
     kinds: BTreeMap<GroupKind, Listed>,
+    /// Can more be asked for?
+    open: bool,
 }
 
 impl Objects {
+    /// Nothing yet, and to be asked for as it is wanted: what is read and not there says so
+    /// ([`Unlisted::wanted`]).
+    pub fn to_be_asked() -> Self {
+        Self {
+            kinds: BTreeMap::new(),
+            open: true,
+        }
+    }
+
+    /// What is needed together, before any of it is read.
+    ///
+    /// # Errors
+    ///
+    /// The first that is still to be asked for. What cannot be had is none.
+    pub fn want(&self, kinds: &[Kind]) -> Result<(), Unlisted> {
+        let missing = kinds.iter().filter_map(|kind| self.all(*kind).err());
+        match missing.into_iter().find(|unlisted| unlisted.wanted) {
+            Some(unlisted) => Err(unlisted),
+            None => Ok(()),
+        }
+    }
+
     /// Takes a kind's list in, in place of an earlier one.
     pub fn insert(&mut self, kind: GroupKind, listed: Listed) {
         self.kinds.insert(kind, listed);
@@ -185,10 +212,12 @@ impl Objects {
             Some(Listed::Unknown(why)) => Err(Unlisted {
                 kind: kind.clone(),
                 why: why.clone(),
+                wanted: false,
             }),
             None => Err(Unlisted {
                 kind: kind.clone(),
                 why: "it was not asked for".to_owned(),
+                wanted: self.open,
             }),
         }
     }
@@ -220,6 +249,7 @@ impl Objects {
             Listed::Unknown(why) => Some(Unlisted {
                 kind: kind.clone(),
                 why: why.clone(),
+                wanted: false,
             }),
             Listed::Objects(_) => None,
         })

@@ -13,6 +13,7 @@ use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 
 use crate::decide::Manual;
+use crate::reasons::Code;
 
 /// No request is larger.
 const LARGEST: u64 = 64 << 10;
@@ -31,12 +32,31 @@ pub enum RequestAction {
     /// Put back the feature gates that were in force before the last change.
     #[serde(rename = "gates-rollback")]
     GatesRollback,
+    /// Take note that a cure was begun.
+    #[serde(rename = "repair-begun")]
+    RepairBegun,
+    /// Take note that a cure is done, and what it was to cure is recognised no longer.
+    #[serde(rename = "repair-done")]
+    RepairDone,
+    /// Take note that a cure did not come to its end, or did not help.
+    #[serde(rename = "repair-failed")]
+    RepairFailed,
 }
 
 impl RequestAction {
     /// Is it about feature gates, and not about a manifest file?
     pub fn is_about_gates(self) -> bool {
         matches!(self, Self::GatesApply | Self::GatesRollback)
+    }
+
+    /// What is told of a cure; `None` of everything else.
+    pub fn of_repair(self) -> Option<Code> {
+        match self {
+            Self::RepairBegun => Some(Code::RepairBegun),
+            Self::RepairDone => Some(Code::RepairDone),
+            Self::RepairFailed => Some(Code::RepairFailed),
+            _ => None,
+        }
     }
 }
 
@@ -46,7 +66,8 @@ impl RequestAction {
 pub struct Request {
     /// What.
     pub action: RequestAction,
-    /// Path below the manifests directory; of requests about feature gates empty.
+    /// Path below the manifests directory; of requests about feature gates empty, of those about a cure the
+    /// name of its record.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
     /// Try feature gates although the check refuses them.

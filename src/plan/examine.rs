@@ -142,6 +142,7 @@ impl Examined {
 
     fn find(&mut self, code: Code, line: Option<u32>, message: String) {
         self.findings.push(Finding {
+            incident: None,
             code,
             severity: code.severity(),
             message,

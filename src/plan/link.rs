@@ -130,6 +130,7 @@ pub(super) struct Linker<'a> {
 impl Linker<'_> {
     pub(super) fn find(&mut self, code: Code, message: String, at: Vec<Location>) {
         self.plan.findings.push(Finding {
+            incident: None,
             code,
             severity: code.severity(),
             message,

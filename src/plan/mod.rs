@@ -203,4 +203,69 @@ pub struct Finding {
     pub message: String,
     /// Where.
     pub at: Vec<Location>,
+    /// What was seen of a known incident of the cluster; absent for what is found in files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incident: Option<Box<Incident>>,
+}
+
+/// A known incident of the cluster: of what, by which signs, and what can be done about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Incident {
+    /// What it is about, `Kind namespace/name`.
+    pub subject: String,
+    /// What was seen, the first things of it.
+    pub evidence: Vec<Evidence>,
+    /// The command that shows and carries out the cure; absent where Windrow has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cure: Option<String>,
+    /// The page that explains it: below `docs/`, or an address.
+    pub documentation: String,
+}
+
+impl Incident {
+    /// Where its page is, for people.
+    pub fn page(&self) -> String {
+        page(&self.documentation)
+    }
+}
+
+/// Where a page of the documentation is, for people: one of ours below `docs/`, or an address.
+pub fn page(documentation: &str) -> String {
+    match documentation.contains("://") {
+        true => documentation.to_owned(),
+        false => format!("docs/{documentation}"),
+    }
+}
+
+/// One thing that was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// The object, `Kind namespace/name`.
+    pub object: String,
+    /// The field.
+    pub field: String,
+    /// What stands there.
+    pub value: String,
+}
+
+impl Evidence {
+    /// What stands in a field of an object.
+    pub fn new(
+        object: impl Into<String>,
+        field: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        Self {
+            object: object.into(),
+            field: field.into(),
+            value: value.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Evidence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}: {}", self.object, self.field, self.value)
+    }
 }

@@ -115,6 +115,7 @@ fn has_template(line: &str) -> bool {
 
 fn finding(code: Code, message: String, at: Location) -> Finding {
     Finding {
+        incident: None,
         code,
         severity: code.severity(),
         message,

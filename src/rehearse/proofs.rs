@@ -73,6 +73,7 @@ pub fn image_list(text: &str) -> BTreeSet<String> {
 
 fn find(found: &mut Vec<Finding>, code: Code, severity: Severity, message: String, at: Location) {
     found.push(Finding {
+        incident: None,
         code,
         severity,
         message,
@@ -365,6 +366,7 @@ fn disabled(given: &Given<'_>, found: &mut Vec<Finding>) {
                     ("component", component),
                 ]);
                 found.push(Finding {
+                    incident: None,
                     code: Code::ComponentDisabled,
                     severity: severity(requirement),
                     message,
@@ -391,6 +393,7 @@ fn bundled(given: &Given<'_>, found: &mut Vec<Finding>) {
     }
     for (image, at) in missing {
         found.push(Finding {
+            incident: None,
             code: Code::ImageNotBundled,
             severity: Severity::Error,
             message: Code::ImageNotBundled.say(&[("image", &image)]),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::table::Style;
 use super::text::{printable, wrap};
 use crate::harvester::incidents::{Cure, Diagnosis, Finding};
+use crate::plan::page;
 
 /// The findings, the worst first, each with what was seen, why it stays so and what to do.
 pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
@@ -58,7 +59,7 @@ fn one(out: &mut String, finding: &Finding, style: Style) {
     let _ = writeln!(
         out,
         "  {}\n",
-        style.dim(&format!("docs/{}", finding.documentation))
+        style.dim(&printable(&page(&finding.documentation)))
     );
 }
 

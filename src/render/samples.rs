@@ -200,6 +200,7 @@ pub(super) fn broken() -> Plan {
 
 fn finding(code: Code, message: &str, at: &[(&str, u32)]) -> Finding {
     Finding {
+        incident: None,
         code,
         severity: code.severity(),
         message: message.to_owned(),

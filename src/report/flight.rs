@@ -20,7 +20,9 @@ use nix::fcntl::OFlag;
 
 use crate::decide::{Ledger, Readiness};
 use crate::files::{Durability, make_private, replace};
-use crate::flight::{Configuration, Files, Head, Line, Made, RecordedFile, Recorder, VERSION};
+use crate::flight::{
+    Configuration, Files, Head, Line, Made, RecordedFile, Recorder, Repaired, VERSION,
+};
 use crate::manifest::{self, Content, Limits};
 
 /// More than this waiting to be written means that the disk does not answer: nothing more is taken.
@@ -45,6 +47,8 @@ pub enum Item {
     },
     /// A decision.
     Decision(Box<Made>),
+    /// What became of a cure.
+    Repair(Box<Repaired>),
     /// Answered when everything before it is on the disk.
     Flush(Sender<()>),
 }
@@ -199,6 +203,12 @@ impl Log {
             }
             Item::Files { at, changed, gone } => self.files(at, changed, gone),
             Item::Decision(made) => self.decision(*made),
+            Item::Repair(repaired) => {
+                if self.broken {
+                    self.begin(repaired.at)?;
+                }
+                self.write(&Line::Repair(*repaired)).map(|_| ())
+            }
             Item::Flush(answer) => {
                 answers.push(answer);
                 Ok(())

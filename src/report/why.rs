@@ -1,4 +1,4 @@
-//! Why a file, an object or a probe is as it is: the chain from it down to the root blocker, read from the
+//! Why a file, an object, a probe or an incident is as it is: the chain from it down to the root blocker, read from the
 //! status document. Pure; who asks (`windrow why`, D-Bus) only shows it.
 
 use std::path::Path;
@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::decide::{Blocker, HeldFile, Holder, ProbeStatus, Status};
+use crate::plan::Finding;
 
 /// The answer, as `-o json` prints it.
 #[derive(Debug, Serialize)]
@@ -21,6 +22,20 @@ pub struct Answer {
     /// The probe asked about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeExplained>,
+    /// Known incidents of the code or of the object asked about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<FindingExplained>,
+}
+
+/// A known incident, and what to do about it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FindingExplained {
+    /// The finding.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// What to do about it.
+    pub advice: &'static str,
 }
 
 /// One probe, and what to do about it.
@@ -81,7 +96,7 @@ pub struct Step {
     pub cycle: bool,
 }
 
-/// Explains a file, an object or a probe; `None` when the document knows nothing of it. `manifests` is the
+/// Explains a file, an object, a probe or an incident; `None` when the document knows nothing of it. `manifests` is the
 /// manifests directory: files may be asked about by their absolute path.
 pub fn answer(status: &Status, asked: &str, manifests: &Path) -> Option<Answer> {
     let mut files = files_named(status, asked, manifests);
@@ -96,11 +111,14 @@ pub fn answer(status: &Status, asked: &str, manifests: &Path) -> Option<Answer> 
         .iter()
         .filter_map(|file| explain(status, file, &mut Vec::new()))
         .collect();
-    (!files.is_empty() || probe.is_some()).then_some(Answer {
+    let findings = incidents_about(status, asked);
+    let known = !files.is_empty() || probe.is_some() || !findings.is_empty();
+    known.then_some(Answer {
         api_version: "windrow.dev/v1",
         kind: "Why",
         files,
         probe,
+        findings,
     })
 }
 
@@ -113,6 +131,27 @@ fn probe_named(status: &Status, asked: &str) -> Option<ProbeExplained> {
         probe: probe.clone(),
         advice: probe.code.map(|code| code.reason().advice),
     })
+}
+
+/// Incidents of this code, or that are about the object or show it.
+fn incidents_about(status: &Status, asked: &str) -> Vec<FindingExplained> {
+    let is_about = |finding: &&Finding| {
+        finding.incident.as_ref().is_some_and(|incident| {
+            finding.code.as_str() == asked
+                || is_object(asked, &incident.subject)
+                || incident
+                    .evidence
+                    .iter()
+                    .any(|seen| is_object(asked, &seen.object))
+        })
+    };
+    let about = status.findings.iter().filter(is_about);
+    about
+        .map(|finding| FindingExplained {
+            finding: finding.clone(),
+            advice: finding.code.reason().advice,
+        })
+        .collect()
 }
 
 fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<String> {

@@ -200,6 +200,7 @@ pub fn merge(files: &[ConfigFile]) -> Effective {
 /// The top-level pairs of a file that RKE2 can read.
 fn pairs(file: &ConfigFile) -> Result<Vec<Entry>, Finding> {
     let refused = |line: Option<u32>, what: &str| Finding {
+        incident: None,
         code: Code::ConfigFileRefused,
         severity: Code::ConfigFileRefused.severity(),
         // The reader's own words can quote the file, and the file can hold secrets.
@@ -334,6 +335,7 @@ fn judge(key: &str, item: &Item, findings: &mut Vec<Finding>) {
 
 fn argument(key: &str, what: &str, at: Location) -> Finding {
     Finding {
+        incident: None,
         code: Code::ComponentArgumentInvalid,
         severity: Code::ComponentArgumentInvalid.severity(),
         message: format!("`{key}` cannot be used: {what}"),

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::units::{count, duration, expected, show_duration, show_size, size};
+use super::units::{count, duration, expected, nearest, show_duration, show_size, size};
 use super::{CopyTo, OnChange, Settings};
-use crate::manifest::{Node, yaml};
+use crate::harvester::incidents::CURABLE;
+use crate::manifest::{Node, Value, yaml};
+use crate::reasons::{Code, REASONS};
 use crate::rules::Platform;
 
 /// One key.
@@ -260,6 +262,40 @@ pub(super) const KEYS: &[Key] = &[
         show: |settings| show_or_auto(&settings.status_server.key_file),
     },
     Key {
+        name: "diagnosis.enabled",
+        set: |settings, node| {
+            settings.diagnosis.enabled = node
+                .as_bool()
+                .ok_or_else(|| expected("true or false", node))?;
+            Ok(())
+        },
+        show: |settings| settings.diagnosis.enabled.to_string(),
+    },
+    Key {
+        name: "diagnosis.interval",
+        set: |settings, node| {
+            settings.diagnosis.interval = duration(node, SECOND)?;
+            Ok(())
+        },
+        show: |settings| show_duration(settings.diagnosis.interval),
+    },
+    Key {
+        name: "repair.auto",
+        set: |settings, node| {
+            let Value::Sequence(items) = &node.value else {
+                return Err(expected("a list of codes like [addon-stuck]", node));
+            };
+            settings.repair.auto = items.iter().map(curable).collect::<Result<_, _>>()?;
+            settings.repair.auto.sort_unstable();
+            settings.repair.auto.dedup();
+            Ok(())
+        },
+        show: |settings| {
+            let codes = settings.repair.auto.iter().map(|code| code.as_str());
+            format!("[{}]", codes.collect::<Vec<_>>().join(", "))
+        },
+    },
+    Key {
         name: "flight.enabled",
         set: |settings, node| {
             settings.flight.enabled = node
@@ -357,6 +393,27 @@ pub(super) fn is_section(name: &str) -> bool {
             .strip_prefix(name)
             .is_some_and(|rest| rest.starts_with('.'))
     })
+}
+
+/// The code of an incident that Windrow has a cure for.
+fn curable(node: &Node) -> Result<Code, String> {
+    let known = || CURABLE.iter().map(|code| code.as_str());
+    let list = || known().collect::<Vec<_>>().join(", ");
+    let text = node.as_str().ok_or_else(|| expected("a code", node))?;
+    if let Some(code) = CURABLE.iter().find(|code| code.as_str() == text) {
+        return Ok(*code);
+    }
+    if REASONS.iter().any(|reason| reason.id == text) {
+        return Err(format!(
+            "Windrow has no cure for {text}: write one of {}",
+            list()
+        ));
+    }
+    let hint = match nearest(text, known()) {
+        Some(code) => format!("did you mean `{code}`?"),
+        None => format!("write one of {}", list()),
+    };
+    Err(format!("there is no code {text}: {hint}"))
 }
 
 fn path(node: &Node) -> Result<&str, String> {

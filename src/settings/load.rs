@@ -227,7 +227,11 @@ impl Reading {
 
     fn value(&mut self, key: &'static Key, line: u32, node: &Node) {
         // Tried on a scratch copy, so that a file with one bad value sets nothing.
-        match (key.set)(&mut Settings::default(), node) {
+        let whole = (key.set)(&mut Settings::default(), node);
+        if whole.is_err() && self.items(key, node) {
+            return;
+        }
+        match whole {
             Ok(()) => self.values.push(Assignment {
                 key,
                 node: node.clone(),
@@ -235,6 +239,21 @@ impl Reading {
             }),
             Err(why) => self.wrong(line, format!("{}: {why}", key.name)),
         }
+    }
+
+    /// Of a list, each item that is wrong at its own line. False when none is by itself.
+    fn items(&mut self, key: &'static Key, node: &Node) -> bool {
+        let before = self.errors.len();
+        for item in node.items() {
+            let alone = Node {
+                line: item.line,
+                value: Yaml::Sequence(vec![item.clone()]),
+            };
+            if let Err(why) = (key.set)(&mut Settings::default(), &alone) {
+                self.wrong(item.line, format!("{}: {why}", key.name));
+            }
+        }
+        self.errors.len() > before
     }
 
     fn unknown(&mut self, prefix: &str, name: &str, line: u32) {

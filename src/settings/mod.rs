@@ -30,6 +30,7 @@ use std::time::Duration;
 use crate::gates::Request;
 use crate::manifest::Limits;
 use crate::readiness::node::CustomProbe;
+use crate::reasons::Code;
 use crate::rules::Platform;
 
 /// Everything that can be configured, as domain types.
@@ -49,6 +50,10 @@ pub struct Settings {
     pub feature_gates: Vec<Request>,
     /// How a change of them is tried.
     pub gates: Trials,
+    /// The look for known incidents.
+    pub diagnosis: Diagnosis,
+    /// What the daemon cures by itself.
+    pub repair: Repair,
     /// The flight recorder.
     pub flight: Flight,
     /// Who is told of events.
@@ -83,6 +88,31 @@ impl Default for Trials {
             patience: Duration::from_secs(10 * 60),
         }
     }
+}
+
+/// The daemon's look for known incidents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// Off: the daemon does not look; `windrow diagnose` does.
+    pub enabled: bool,
+    /// How often it looks on a Ready node; five times as often on one that is not.
+    pub interval: Duration,
+}
+
+impl Default for Diagnosis {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            interval: Duration::from_secs(5 * 60),
+        }
+    }
+}
+
+/// What the daemon cures by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Repair {
+    /// Incidents of these codes. None by default.
+    pub auto: Vec<Code>,
 }
 
 /// The flight recorder.
@@ -214,6 +244,8 @@ impl Default for Settings {
             outlets: Outlets::default(),
             feature_gates: Vec::new(),
             gates: Trials::default(),
+            diagnosis: Diagnosis::default(),
+            repair: Repair::default(),
             flight: Flight::default(),
             webhooks: Vec::new(),
             status_server: StatusServer::default(),

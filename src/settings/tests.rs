@@ -297,3 +297,39 @@ fn probes_are_merged_by_name_and_shown_with_who_defined_them() {
         ]
     );
 }
+
+#[test]
+fn what_the_daemon_cures_by_itself_is_named_by_codes_that_have_a_cure() {
+    let (_directory, layout) = root(&[
+        (
+            "/etc/windrow/conf.d/10-good.yaml",
+            "repair:\n  auto: [machines-block-settings, addon-stuck, addon-stuck]\n",
+        ),
+        (
+            "/etc/windrow/conf.d/20-bad.yaml",
+            "repair:\n  auto:\n    - addon-stuck\n    - addon-stck\n    - apply-storm\n    - 7\n",
+        ),
+        (
+            "/etc/windrow/conf.d/30-bad.yaml",
+            "repair: {auto: addon-stuck}\n",
+        ),
+    ]);
+    let loaded = load(&layout);
+    assert_eq!(
+        loaded.settings.repair.auto,
+        [Code::AddonStuck, Code::MachinesBlockSettings]
+    );
+    let said = said(&loaded, &layout);
+    for expected in [
+        "20-bad.yaml:4: repair.auto: there is no code addon-stck: did you mean `addon-stuck`?",
+        "20-bad.yaml:5: repair.auto: Windrow has no cure for apply-storm: write one of addon-stuck, drain-blocked",
+        "20-bad.yaml:6: repair.auto: expected a code, not a number",
+        "30-bad.yaml:1: repair.auto: expected a list of codes like [addon-stuck], not `addon-stuck`",
+    ] {
+        assert!(
+            said.iter().any(|line| line.contains(expected)),
+            "{expected}: {said:#?}"
+        );
+    }
+    assert!(Settings::default().repair.auto.is_empty(), "off by default");
+}

@@ -35,6 +35,7 @@ pub(super) async fn confirm(layout: &Layout, resolved: &Resolved, report: &mut G
             let at = view.gates.iter().find(|gate| gate.gate == refusal.gate);
             let code = Code::GateRefusedByBinary;
             refused.push(Finding {
+                incident: None,
                 code,
                 severity: code.severity(),
                 message: code.say(&[("gate", &refusal.gate), ("error", &refusal.line)]),

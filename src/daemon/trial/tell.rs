@@ -15,6 +15,7 @@ impl Conductor {
         let trial = self.trial.as_ref()?;
         let own = Site::read(&self.root).own;
         let finding = |code: Code, message: String| Finding {
+            incident: None,
             code,
             severity: code.severity(),
             message,

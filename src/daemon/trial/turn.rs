@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Conductor, Site, TRY_AGAIN};
-use crate::act::{GatesLease, Holder};
+use crate::act::{ClusterLease, Holder};
 use crate::gates::trial::State;
 use crate::gates::{Change, Component, Trial};
 use crate::observe::effect;
@@ -39,7 +39,7 @@ impl Conductor {
         let lease = self.lease.get_or_insert_with(|| {
             // As long as a trial that is rolled back may take: nobody can renew it meanwhile.
             let longest = site.patience.saturating_mul(3);
-            GatesLease::new(host_name(), longest)
+            ClusterLease::new(ClusterLease::GATES, host_name(), longest)
         });
         lease.take(&client, (self.now)()).await
     }
@@ -54,9 +54,9 @@ impl Conductor {
             effect::client(&site.layout.admin_kubeconfig(), Component::KubeApiserver).await;
         let released = match client {
             Ok(client) => {
-                let lease = self
-                    .lease
-                    .get_or_insert_with(|| GatesLease::new(host_name(), site.patience));
+                let lease = self.lease.get_or_insert_with(|| {
+                    ClusterLease::new(ClusterLease::GATES, host_name(), site.patience)
+                });
                 lease.release(&client).await
             }
             Err(why) => Err(why),
@@ -73,7 +73,8 @@ impl Conductor {
     }
 }
 
-fn host_name() -> String {
+/// By which name the others know this node.
+pub(in crate::daemon) fn host_name() -> String {
     nix::unistd::gethostname()
         .ok()
         .and_then(|name| name.into_string().ok())

@@ -85,6 +85,7 @@ fn that_a_node_was_installed_is_remembered_in_the_ledger_and_only_told_once() {
 
 fn finding(severity: Severity) -> Finding {
     Finding {
+        incident: None,
         code: Code::GateLocked,
         severity,
         message: "the gate is locked".to_owned(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::cure::{Cure, Goal, Method, Request, Saved, Step};
 use super::finding::{Evidence, Finding};
-use crate::harvester::drain::{Drain, DrainCheck, check};
+use crate::harvester::drain::{Drain, DrainCheck, KINDS, check};
 use crate::harvester::objects::{Kind, Objects, Unlisted, named, text, texts};
 use crate::reasons::Code;
 
@@ -32,6 +32,7 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unli
             if text(state, "/state") != "Pre-drained" {
                 continue;
             }
+            objects.want(KINDS)?;
             let checked = check(objects, node);
             if checked.drain == Drain::Blocked {
                 findings.push(of(objects, upgrade, &checked)?);

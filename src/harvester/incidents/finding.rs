@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::cure::Cure;
 use crate::plan;
+pub use crate::plan::Evidence;
 use crate::reasons::{Code, Severity};
+use crate::redact::Learner;
+
+/// So much of what was seen stands in the status document.
+const AT_A_GLANCE: usize = 8;
 
 /// A known incident, recognised.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,38 +39,6 @@ pub struct Finding {
     pub documentation: String,
 }
 
-/// One thing that was seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Evidence {
-    /// The object, `Kind namespace/name`.
-    pub object: String,
-    /// The field.
-    pub field: String,
-    /// What stands there.
-    pub value: String,
-}
-
-impl Evidence {
-    /// What stands in a field of an object.
-    pub fn new(
-        object: impl Into<String>,
-        field: impl Into<String>,
-        value: impl Into<String>,
-    ) -> Self {
-        Self {
-            object: object.into(),
-            field: field.into(),
-            value: value.into(),
-        }
-    }
-}
-
-impl std::fmt::Display for Evidence {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}: {}", self.object, self.field, self.value)
-    }
-}
-
 impl Finding {
     /// A finding with the texts of its row in the reason table.
     pub fn new(code: Code, subject: impl Into<String>, why: &str) -> Self {
@@ -90,13 +63,31 @@ impl Finding {
         self
     }
 
-    /// As the status document lists it.
+    /// The command that shows and carries out the cure, where Windrow has one.
+    pub fn remedy(&self) -> Option<String> {
+        self.cure.as_ref()?;
+        Some(format!("windrow repair {} '{}'", self.code, self.subject))
+    }
+
+    /// As the status document lists it: what was seen at a glance, `windrow diagnose` has the rest. Everybody
+    /// may read it, so what looks like a secret in the words of others is taken out.
     pub fn in_status(&self) -> plan::Finding {
+        let redactor = Learner::default().redactor();
+        let shown = |seen: &Evidence| Evidence {
+            value: redactor.text(&seen.value),
+            ..seen.clone()
+        };
         plan::Finding {
             code: self.code,
             severity: self.severity,
-            message: format!("{}; `windrow diagnose` shows the proof", self.message),
+            message: redactor.text(&self.message),
             at: Vec::new(),
+            incident: Some(Box::new(plan::Incident {
+                subject: self.subject.clone(),
+                evidence: self.evidence.iter().take(AT_A_GLANCE).map(shown).collect(),
+                cure: self.remedy(),
+                documentation: self.documentation.clone(),
+            })),
         }
     }
 }

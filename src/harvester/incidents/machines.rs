@@ -15,14 +15,17 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unli
     if objects.one(Kind::SETTING, "", SETTING)?.is_some() {
         return Ok(Vec::new());
     }
+    let machines = objects.all(Kind::VM)?;
+    let running: Vec<&Value> = machines.iter().filter(|vm| !is_stopped(vm)).collect();
+    if running.is_empty() {
+        return Ok(Vec::new());
+    }
     let crashing: Vec<&Value> = objects
         .all(Kind::POD)?
         .iter()
         .filter(|pod| is_server(pod) && crash(pod).is_some())
         .collect();
-    let machines = objects.all(Kind::VM)?;
-    let running: Vec<&Value> = machines.iter().filter(|vm| !is_stopped(vm)).collect();
-    if crashing.is_empty() || running.is_empty() {
+    if crashing.is_empty() {
         return Ok(Vec::new());
     }
     let names: Vec<String> = running.iter().map(|vm| named(vm)).collect();

@@ -31,7 +31,7 @@ use crate::reasons::Code;
 struct Incident {
     /// What it is called where it cannot be judged.
     name: &'static str,
-    /// The kinds without which it cannot be judged.
+    /// The kinds that it is judged by.
     looks_at: &'static [Kind],
     find: fn(&Objects, Timestamp) -> Result<Vec<Finding>, Unlisted>,
 }
@@ -80,6 +80,13 @@ const INCIDENTS: &[Incident] = &[
     },
 ];
 
+/// The codes of incidents that Windrow has a cure for, each in its circumstances.
+pub const CURABLE: &[Code] = &[
+    Code::AddonStuck,
+    Code::DrainBlocked,
+    Code::MachinesBlockSettings,
+];
+
 /// The page below `docs/` that an incident's finding points to.
 pub fn page(code: Code) -> Option<&'static str> {
     Some(match code {
@@ -108,22 +115,49 @@ pub fn kinds() -> Vec<Kind> {
     kinds
 }
 
+/// What came of looking for one incident.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Looked {
+    /// What it is called.
+    pub name: &'static str,
+    /// What was recognised, or which kind it could not be judged without.
+    pub found: Result<Vec<Finding>, Unlisted>,
+}
+
+/// Looks for every known incident, each by itself. A detector reads a kind only when what it has seen
+/// so far gives it a reason to: of a healthy cluster that is little.
+pub fn look(objects: &Objects, now: Timestamp) -> Vec<Looked> {
+    INCIDENTS
+        .iter()
+        .map(|incident| Looked {
+            name: incident.name,
+            found: (incident.find)(objects, now),
+        })
+        .collect()
+}
+
+/// The kinds that a look still wants.
+pub fn wanted(looked: &[Looked]) -> Vec<Kind> {
+    let unlisted = looked.iter().filter_map(|one| one.found.as_ref().err());
+    let names: Vec<_> = unlisted
+        .filter(|unlisted| unlisted.wanted)
+        .map(|unlisted| &unlisted.kind)
+        .collect();
+    Kind::ALL
+        .iter()
+        .filter(|kind| names.contains(&&kind.group_kind()))
+        .copied()
+        .collect()
+}
+
 /// Looks for every known incident.
 pub fn diagnose(objects: &Objects, now: Timestamp) -> Diagnosis {
     let mut findings = Vec::new();
     let mut unknown = Vec::new();
-    for incident in INCIDENTS {
-        let unlisted = incident
-            .looks_at
-            .iter()
-            .find_map(|kind| objects.all(*kind).err());
-        let found = match unlisted {
-            Some(unlisted) => Err(unlisted),
-            None => (incident.find)(objects, now),
-        };
+    for Looked { name, found } in look(objects, now) {
         match found {
             Ok(found) => findings.extend(found),
-            Err(unlisted) => unknown.push(format!("{}: {unlisted}", incident.name)),
+            Err(unlisted) => unknown.push(format!("{name}: {unlisted}")),
         }
     }
     Diagnosis::of(now, findings, unknown)

@@ -11,14 +11,14 @@ const BAREMETAL: &str = "harvester-baremetal-container-workload";
 
 pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unlisted> {
     let feature = objects.one(Kind::FEATURE, "", "harvester")?;
-    let driver = objects.one(Kind::NODE_DRIVER, "", "harvester")?;
-    let (Some(feature), Some(driver)) = (feature, driver) else {
+    let Some(feature) = feature.filter(|feature| effective(feature) == Some(false)) else {
         return Ok(Vec::new());
     };
-    let active = driver.pointer("/spec/active").and_then(Value::as_bool);
-    if effective(feature) != Some(false) || active != Some(true) {
+    let driver = objects.one(Kind::NODE_DRIVER, "", "harvester")?;
+    let active = |driver: &&Value| driver.pointer("/spec/active") == Some(&Value::Bool(true));
+    let Some(driver) = driver.filter(active) else {
         return Ok(Vec::new());
-    }
+    };
     let baremetal = objects.one(Kind::FEATURE, "", BAREMETAL)?;
     let url = text(driver, "/spec/url");
     let mut why = format!("NodeDriver harvester stays active and is fetched from {url}");

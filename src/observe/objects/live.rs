@@ -40,6 +40,12 @@ pub async fn reach(file: &Path) -> Result<Client, String> {
 /// Lists these kinds.
 pub async fn list(client: &Client, kinds: &[Kind]) -> Objects {
     let mut objects = Objects::default();
+    ask(client, kinds, &mut objects).await;
+    objects
+}
+
+/// Lists these kinds too.
+pub async fn ask(client: &Client, kinds: &[Kind], objects: &mut Objects) {
     for kind in kinds {
         let listed = match all(client, *kind).await {
             Ok(items) => Listed::Objects(items),
@@ -47,7 +53,6 @@ pub async fn list(client: &Client, kinds: &[Kind]) -> Objects {
         };
         objects.insert(kind.group_kind(), listed);
     }
-    objects
 }
 
 async fn all(client: &Client, kind: Kind) -> Result<Vec<Value>, String> {

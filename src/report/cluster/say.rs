@@ -288,12 +288,14 @@ mod tests {
             message: "no matches".to_owned(),
         });
         now.findings.push(Finding {
+            incident: None,
             code: Code::RequiredCycle,
             severity: Severity::Error,
             message: "a needs b needs a".to_owned(),
             at: Vec::new(),
         });
         now.findings.push(Finding {
+            incident: None,
             code: Code::PlatformUnknown,
             severity: Severity::Notice,
             message: "normal".to_owned(),

@@ -1,0 +1,125 @@
+//! Whose turn it is to repair: of this node's processes by a lock, of the cluster's servers by a lease.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use kube::Client;
+use tokio::time::sleep;
+
+use super::{ClusterLease, Holder, Lock};
+
+/// How long the lease counts without being renewed.
+const LEASE: Duration = Duration::from_secs(60);
+/// How often it is renewed while a cure is carried out.
+const RENEW: Duration = Duration::from_secs(20);
+
+/// The lease on repairs, for a node of this name.
+pub fn lease_on_repairs(holder: String) -> ClusterLease {
+    ClusterLease::new(ClusterLease::REPAIRS, holder, LEASE)
+}
+
+/// The right to repair. It is given back with [`Turn::end`], and runs out otherwise.
+pub struct Turn<'c> {
+    lease: ClusterLease,
+    client: &'c Client,
+    now: fn() -> Timestamp,
+    _lock: Lock,
+}
+
+impl<'c> Turn<'c> {
+    /// Takes it.
+    ///
+    /// # Errors
+    ///
+    /// The lease back, which remembers since when another one's has run out, and in a line who has it, or why it
+    /// cannot be had.
+    pub async fn take(
+        mut lease: ClusterLease,
+        state_dir: &Path,
+        client: &'c Client,
+        now: fn() -> Timestamp,
+    ) -> Result<Self, (ClusterLease, String)> {
+        let path = state_dir.join("repairs.lock");
+        let lock = match Lock::take(&path) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => {
+                let why = "another repair is under way on this node".to_owned();
+                return Err((lease, why));
+            }
+            Err(error) => return Err((lease, format!("{}: {error}", path.display()))),
+        };
+        match lease.take(client, now()).await {
+            Ok(Holder::Us) => Ok(Self {
+                lease,
+                client,
+                now,
+                _lock: lock,
+            }),
+            Ok(Holder::Other(who)) => {
+                Err((lease, format!("{who} has the cluster's lease on repairs")))
+            }
+            Err(why) => Err((lease, why)),
+        }
+    }
+
+    /// Does something for as long as the turn lasts.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not done to its end: its own reason, or that the turn is lost.
+    pub async fn during<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, String> {
+        tokio::select! {
+            done = work => done,
+            why = self.keep() => Err(why),
+        }
+    }
+
+    /// Renews the lease for as long as it can; why it could not.
+    async fn keep(&mut self) -> String {
+        let mut failing: Option<Instant> = None;
+        loop {
+            sleep(RENEW).await;
+            match self.lease.take(self.client, (self.now)()).await {
+                Ok(Holder::Us) => failing = None,
+                Ok(Holder::Other(who)) => {
+                    return format!("{who} has the cluster's lease on repairs by now");
+                }
+                // kube-apiserver may be away for a moment; nobody takes over what has not run out.
+                Err(why) => {
+                    if failing.get_or_insert_with(Instant::now).elapsed() > LEASE {
+                        return format!("the lease on repairs cannot be renewed: {why}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the servers have written down for each other.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when kube-apiserver does not answer or refuses.
+    pub async fn note(&self) -> Result<Option<String>, String> {
+        self.lease.note(self.client).await
+    }
+
+    /// Writes that down.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when kube-apiserver does not answer or refuses, or the turn is lost.
+    pub async fn write_note(&self, note: String) -> Result<(), String> {
+        self.lease.write_note(self.client, note).await
+    }
+
+    /// Gives it back.
+    pub async fn end(self) -> ClusterLease {
+        // One that is not given back runs out.
+        let _ = self.lease.release(self.client).await;
+        self.lease
+    }
+}

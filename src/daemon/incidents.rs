@@ -1,0 +1,331 @@
+//! The daemon's look for known incidents: on servers, seldom, and only reading.
+//!
+//! ```text
+//!   status (role, readiness) ──> when? ──> look: what it has seen gives a reason to ask for more
+//!   settings ────────────────────┘           └─> findings ──> status, console, journal (once each)
+//! ```
+//!
+//! An agent never asks, and neither does anybody before kube-apiserver has answered. What could not be
+//! judged this time stays as it was judged last.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::gates::event;
+use super::repairs::Repairer;
+use crate::decide::{Readiness, Role, Status};
+use crate::harvester::incidents::{Finding, Looked, look, wanted};
+use crate::harvester::objects::Objects;
+use crate::layout::Layout;
+use crate::observe::objects::{ask, reach};
+use crate::plan;
+use crate::reasons::Code;
+use crate::report::journal;
+use crate::settings::{self, Settings};
+
+/// A look takes no longer; what it had not seen by then is not judged.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// A reason to ask for more leads to another one so many times at most.
+const ROUNDS: usize = 8;
+/// So many times as often it is looked while the node is not Ready.
+const SOONER: u32 = 5;
+
+/// Looks for known incidents while the daemon runs.
+pub struct Diagnoser {
+    root: Layout,
+    now: fn() -> Timestamp,
+    status: watch::Receiver<Option<Arc<Status>>>,
+    /// The configuration is read anew.
+    reloads: watch::Receiver<()>,
+    view: watch::Sender<Vec<plan::Finding>>,
+    /// What was found, by incident.
+    known: BTreeMap<&'static str, Vec<Finding>>,
+    repairer: Repairer,
+}
+
+impl Diagnoser {
+    /// One that tells `view` what it finds.
+    pub fn new(
+        root: Layout,
+        now: fn() -> Timestamp,
+        status: watch::Receiver<Option<Arc<Status>>>,
+        reloads: watch::Receiver<()>,
+        view: watch::Sender<Vec<plan::Finding>>,
+    ) -> Self {
+        Self {
+            root,
+            now,
+            status,
+            reloads,
+            view,
+            known: BTreeMap::new(),
+            repairer: Repairer::new(now),
+        }
+    }
+
+    /// Looks now and then until the daemon ends.
+    pub async fn run(mut self) {
+        let mut settings = self.settings().await;
+        let mut last = None;
+        loop {
+            let due = self.due(&settings, last);
+            tokio::select! {
+                changed = self.reloads.changed() => match changed {
+                    Ok(()) => settings = self.settings().await,
+                    Err(_) => return,
+                },
+                // What it says of the role and of how the node is changes when to look.
+                changed = self.status.changed() => if changed.is_err() { return },
+                () = wait(due) => {
+                    self.look(&settings).await;
+                    last = Some(Instant::now());
+                }
+            }
+            if !settings.diagnosis.enabled {
+                self.known.clear();
+                self.publish();
+            }
+        }
+    }
+
+    /// Rules are read too, which takes longer than the daemon's loop should wait.
+    async fn settings(&self) -> Settings {
+        let root = self.root.clone();
+        let read = tokio::task::spawn_blocking(move || settings::load(&root).settings);
+        read.await.unwrap_or_default()
+    }
+
+    /// When to look; `None` as long as it is not to be looked at all.
+    fn due(&mut self, settings: &Settings, last: Option<Instant>) -> Option<Instant> {
+        let status = self.status.borrow_and_update();
+        let status = status.as_ref()?;
+        if !settings.diagnosis.enabled || !may_ask(&self.root, status.role) {
+            return None;
+        }
+        let pause = match status.readiness {
+            Readiness::Ready => settings.diagnosis.interval,
+            _ => settings.diagnosis.interval / SOONER,
+        };
+        Some(last.map_or_else(Instant::now, |last| last + pause))
+    }
+
+    /// Looks, and tells what is new.
+    async fn look(&mut self, settings: &Settings) {
+        let layout = self.root.clone().with_data_dir(&settings.data_dir);
+        // Nobody answers: probes tell of that, and nothing was judged.
+        let Ok(client) = reach(&layout.admin_kubeconfig()).await else {
+            return;
+        };
+        let Ok(looked) = timeout(PATIENCE, seen(&client, self.now)).await else {
+            return;
+        };
+        self.tell(looked.clone());
+        let repairer = &mut self.repairer;
+        if repairer.repair(&client, &layout, settings, &looked).await
+            && let Ok(looked) = timeout(PATIENCE, seen(&client, self.now)).await
+        {
+            self.tell(looked);
+        }
+    }
+
+    fn tell(&mut self, looked: Vec<Looked>) {
+        for event in self.take(looked) {
+            journal::tell(&event);
+        }
+        self.publish();
+    }
+
+    /// Takes a look in. What is to be told of it.
+    fn take(&mut self, looked: Vec<Looked>) -> Vec<crate::decide::Event> {
+        let mut events = Vec::new();
+        for Looked { name, found } in looked {
+            // Not judged this time.
+            let Ok(found) = found else { continue };
+            let before = self.known.insert(name, found).unwrap_or_default();
+            let after = &self.known[name];
+            let same = |a: &Finding, b: &Finding| a.code == b.code && a.subject == b.subject;
+            for new in after
+                .iter()
+                .filter(|one| !before.iter().any(|old| same(old, one)))
+            {
+                events.push(event(new.code, told(new)));
+            }
+            for over in before
+                .iter()
+                .filter(|one| !after.iter().any(|new| same(new, one)))
+            {
+                let line = Code::IncidentOver
+                    .say(&[("subject", &over.subject), ("code", over.code.as_str())]);
+                events.push(event(Code::IncidentOver, line));
+            }
+        }
+        events
+    }
+
+    fn publish(&self) {
+        let findings: Vec<plan::Finding> = self
+            .known
+            .values()
+            .flatten()
+            .map(Finding::in_status)
+            .collect();
+        self.view.send_if_modified(|known| {
+            let changed = *known != findings;
+            *known = findings;
+            changed
+        });
+    }
+}
+
+/// For the journal: what is wrong, and which command cures it.
+fn told(finding: &Finding) -> String {
+    match finding.remedy() {
+        Some(cure) => format!("{} (cure: {cure})", finding.message),
+        None => finding.message.clone(),
+    }
+}
+
+/// Only a server has the admin's credential. Where it is not known what the node is, the credential
+/// tells.
+fn may_ask(root: &Layout, role: Role) -> bool {
+    role.serves_api() || (role == Role::Unknown && is_file(&root.admin_kubeconfig()))
+}
+
+fn is_file(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file())
+}
+
+async fn wait(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Looks at the cluster: lists what is wanted, and what is then wanted because of it.
+async fn seen(client: &Client, now: fn() -> Timestamp) -> Vec<Looked> {
+    let mut objects = Objects::to_be_asked();
+    let mut looked = look(&objects, now());
+    for _ in 0..ROUNDS {
+        let kinds = wanted(&looked);
+        if kinds.is_empty() {
+            break;
+        }
+        ask(client, &kinds, &mut objects).await;
+        looked = look(&objects, now());
+    }
+    looked
+}
+
+/// Is an incident recognised no longer?
+///
+/// # Errors
+///
+/// In a line, that it is, or that it cannot be said.
+pub(super) async fn is_over(
+    client: &Client,
+    now: fn() -> Timestamp,
+    code: Code,
+    subject: &str,
+) -> Result<(), String> {
+    let looked = seen(client, now).await;
+    let mut found = looked.iter().flat_map(|one| one.found.iter().flatten());
+    if let Some(finding) = found.find(|one| one.code == code && one.subject == subject) {
+        return Err(format!("it is still there: {}", finding.message));
+    }
+    match looked.iter().find_map(|one| one.found.as_ref().err()) {
+        Some(unlisted) => Err(format!("it cannot be judged anew: {unlisted}")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harvester::incidents::Finding;
+    use crate::harvester::objects::Unlisted;
+    use crate::manifest::GroupKind;
+
+    fn diagnoser() -> Diagnoser {
+        let (status, reloads) = (watch::channel(None).1, watch::channel(()).1);
+        let view = watch::channel(Vec::new()).0;
+        Diagnoser::new(
+            Layout::new("/nowhere"),
+            Timestamp::now,
+            status,
+            reloads,
+            view,
+        )
+    }
+
+    fn looked(found: Result<Vec<Finding>, Unlisted>) -> Vec<Looked> {
+        vec![Looked {
+            name: "add-ons",
+            found,
+        }]
+    }
+
+    fn stuck(name: &str) -> Finding {
+        Finding::new(Code::AddonStuck, format!("Addon x/{name}"), "it waits")
+    }
+
+    #[test]
+    fn an_incident_is_told_once_and_again_when_it_is_over() {
+        let mut diagnoser = diagnoser();
+        let mut codes = |found| -> Vec<&'static str> {
+            let events = diagnoser.take(looked(found));
+            events.iter().map(|event| event.code.as_str()).collect()
+        };
+        assert_eq!(codes(Ok(vec![stuck("a")])), ["addon-stuck"]);
+        assert_eq!(codes(Ok(vec![stuck("a")])), [""; 0]);
+        // Refused once, it is still what it was.
+        let refused = Unlisted {
+            kind: GroupKind::new("", "Pod"),
+            why: "403".to_owned(),
+            wanted: false,
+        };
+        assert_eq!(codes(Err(refused)), [""; 0]);
+        assert_eq!(
+            codes(Ok(vec![stuck("b")])),
+            ["addon-stuck", "incident-over"]
+        );
+        assert_eq!(codes(Ok(vec![])), ["incident-over"]);
+        assert_eq!(codes(Ok(vec![stuck("a")])), ["addon-stuck"]);
+    }
+
+    #[test]
+    fn the_status_has_what_was_found_until_it_is_over() {
+        let mut diagnoser = diagnoser();
+        diagnoser.take(looked(Ok(vec![stuck("a")])));
+        diagnoser.publish();
+        let found = diagnoser.view.borrow().clone();
+        let incident = found[0].incident.as_ref().unwrap();
+        assert_eq!(incident.documentation, "incidents/addon.md");
+        assert_eq!(incident.cure, None, "a finding without a cure offers none");
+        diagnoser.take(looked(Ok(vec![])));
+        diagnoser.publish();
+        assert_eq!(diagnoser.view.borrow().len(), 0);
+    }
+
+    #[test]
+    fn an_agent_never_asks_and_who_is_not_known_asks_with_the_admins_credential_only() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        assert!(!may_ask(&layout, Role::Agent));
+        assert!(!may_ask(&layout, Role::Witness));
+        assert!(may_ask(&layout, Role::JoinedServer));
+        assert!(!may_ask(&layout, Role::Unknown));
+        let path = layout.admin_kubeconfig();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "{}").unwrap();
+        assert!(may_ask(&layout, Role::Unknown));
+        assert!(!may_ask(&layout, Role::Agent));
+    }
+}

@@ -1,0 +1,308 @@
+//! Cures that the daemon carries out by itself, because `repair.auto` names their code.
+//!
+//! ```text
+//!   found twice in a row ──> lease (one server for all) ──> never done for these objects before?
+//!        │                                                        │ written down in the lease
+//!        │                                                        v
+//!        └─ begun before and not finished ───────────────> record ──> cure ──> recognised no longer?
+//!                      (with growing pauses)                           └─> journal, flight
+//! ```
+//!
+//! The same engine as `windrow repair` carries the cure out. What it was done for once (a code, a subject,
+//! the objects by UID) it is never begun for again by any server, whatever came of it: a person may. One
+//! that did not come to its end is gone on with, after pauses that double.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::byhand::lay;
+use super::incidents::is_over;
+use super::trial::host_name;
+use crate::act::repair::{Record, Records, Worker, carry_out};
+use crate::act::{ClusterLease, Turn, lease_on_repairs};
+use crate::flight::Repaired;
+use crate::harvester::incidents::{Cure, Finding, Looked};
+use crate::harvester::objects::text;
+use crate::layout::Layout;
+use crate::manifest::sha256_hex;
+use crate::observe::requests::{Request, RequestAction};
+use crate::settings::Settings;
+
+/// The first pause after a cure that did not come to its end, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
+/// So many attempts are remembered for all servers.
+const REMEMBERED: usize = 64;
+/// The daemon, as it is recorded.
+const BY: &str = "windrow (repair.auto)";
+
+/// One attempt, as the servers tell each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Attempt {
+    /// For what: see [`fingerprint`].
+    of: String,
+    /// Which server.
+    by: String,
+    /// When it was begun.
+    at: Timestamp,
+}
+
+/// A pause after what did not come to its end.
+#[derive(Debug, Clone, Copy)]
+struct Pause {
+    until: Instant,
+    length: Duration,
+}
+
+/// Cures what it may.
+pub(super) struct Repairer {
+    now: fn() -> Timestamp,
+    lease: Option<ClusterLease>,
+    /// What was found by the look before, by fingerprint: once is no reason to act.
+    before: BTreeSet<String>,
+    pauses: BTreeMap<String, Pause>,
+}
+
+/// Where it is done, and written down.
+struct Place<'a> {
+    client: &'a Client,
+    layout: &'a Layout,
+    records: &'a Records,
+}
+
+/// What there is to do.
+enum Work {
+    /// Go on with what was begun.
+    Resume(Record),
+    /// Begin.
+    Begin(Box<Finding>, String),
+}
+
+impl Repairer {
+    pub(super) fn new(now: fn() -> Timestamp) -> Self {
+        Self {
+            now,
+            lease: None,
+            before: BTreeSet::new(),
+            pauses: BTreeMap::new(),
+        }
+    }
+
+    /// Cures one thing of what was found, if the settings name its code. True when the cluster is to be
+    /// looked at anew.
+    pub(super) async fn repair(
+        &mut self,
+        client: &Client,
+        layout: &Layout,
+        settings: &Settings,
+        looked: &[Looked],
+    ) -> bool {
+        let records = Records::new(&layout.state_dir());
+        let Some(work) = self.work(&records, settings, looked) else {
+            return false;
+        };
+        let lease = self.lease.take();
+        let lease = lease.unwrap_or_else(|| lease_on_repairs(host_name()));
+        match Turn::take(lease, &layout.state_dir(), client, self.now).await {
+            Ok(mut turn) => {
+                let place = Place {
+                    client,
+                    layout,
+                    records: &records,
+                };
+                let begun = match work {
+                    Work::Resume(record) => Some(record),
+                    Work::Begin(finding, of) => self.begin(&turn, &place, &finding, of).await,
+                };
+                let is_begun = begun.is_some();
+                if let Some(record) = begun {
+                    self.carry_out(&mut turn, &place, record).await;
+                }
+                self.lease = Some(turn.end().await);
+                is_begun
+            }
+            // Another server is at it, or a person, or nobody can say: the next look comes.
+            Err((lease, why)) => {
+                tracing::debug!("no repair now: {why}");
+                self.lease = Some(lease);
+                false
+            }
+        }
+    }
+
+    /// The first thing to do.
+    fn work(&mut self, records: &Records, settings: &Settings, looked: &[Looked]) -> Option<Work> {
+        let auto = &settings.repair.auto;
+        let found: Vec<(&Finding, String)> = looked
+            .iter()
+            .flat_map(|one| one.found.iter().flatten())
+            .filter(|finding| auto.contains(&finding.code))
+            .filter_map(|finding| Some((finding, fingerprint(finding, finding.cure.as_ref()?))))
+            .collect();
+        let now = found.iter().map(|(_, of)| of.clone()).collect();
+        let before = std::mem::replace(&mut self.before, now);
+        let mut begun = Vec::new();
+        for code in auto {
+            // A record that cannot be read might be one of these: then nothing is done.
+            begun.extend(records.unfinished(*code).ok()?);
+        }
+        let paused = |record: &Record| {
+            let pause = self.pauses.get(&records.name(record));
+            pause.is_some_and(|pause| pause.until > Instant::now())
+        };
+        let own = |record: &&Record| record.by == Worker::Daemon && !paused(record);
+        if let Some(record) = begun.iter().find(own) {
+            return Some(Work::Resume(record.clone()));
+        }
+        let is_begun = |finding: &Finding| {
+            let mut begun = begun.iter();
+            begun.any(|record| record.code == finding.code && record.subject == finding.subject)
+        };
+        found
+            .into_iter()
+            .find(|(finding, of)| before.contains(of) && !is_begun(finding))
+            .map(|(finding, of)| Work::Begin(Box::new(finding.clone()), of))
+    }
+
+    /// Begins a cure, unless it was begun for the same before, by any server.
+    async fn begin(
+        &self,
+        turn: &Turn<'_>,
+        place: &Place<'_>,
+        finding: &Finding,
+        of: String,
+    ) -> Option<Record> {
+        let note = turn.note().await.ok()?;
+        let mut attempts = attempts(note.as_deref());
+        if attempts.iter().any(|attempt| attempt.of == of) {
+            return None;
+        }
+        let cure = finding.cure.as_ref()?;
+        attempts.push(Attempt {
+            of,
+            by: host_name(),
+            at: (self.now)(),
+        });
+        let late = attempts.len().saturating_sub(REMEMBERED);
+        let note = serde_json::to_string(&attempts[late..]).ok()?;
+        // What cannot be written down for all is not begun.
+        turn.write_note(note).await.ok()?;
+        let record = place
+            .records
+            .begin(finding, cure, Worker::Daemon, (self.now)())
+            .ok()?;
+        tell(
+            place.layout,
+            RequestAction::RepairBegun,
+            &place.records.name(&record),
+            (BY, &cure.summary),
+            (self.now)(),
+        );
+        Some(record)
+    }
+
+    /// Carries a cure out, looks whether it helped, and tells.
+    async fn carry_out(&mut self, turn: &mut Turn<'_>, place: &Place<'_>, mut record: Record) {
+        let Place {
+            client,
+            layout,
+            records,
+        } = place;
+        let now = self.now;
+        let name = records.name(&record);
+        let work = async {
+            let done = carry_out(client, records, &mut record, now, |_, _| {}).await;
+            done.map_err(|error| error.to_string())
+        };
+        let ended = turn.during(work).await;
+        let verified = match ended {
+            Ok(()) => is_over(client, now, record.code, &record.subject).await,
+            Err(why) => {
+                let (first, longest) = PAUSES;
+                let length = self
+                    .pauses
+                    .get(&name)
+                    .map_or(first, |pause| (pause.length * 2).min(longest));
+                let until = Instant::now() + length;
+                self.pauses.insert(name.clone(), Pause { until, length });
+                Err(format!("{why}; it goes on in {} s", length.as_secs()))
+            }
+        };
+        let (action, why) = match verified {
+            Ok(()) => (RequestAction::RepairDone, String::new()),
+            Err(why) => (RequestAction::RepairFailed, why),
+        };
+        tell(layout, action, &name, (BY, &why), now());
+    }
+}
+
+/// What a cure is done for: the code, the subject, and the objects that it changes by their UID.
+fn fingerprint(finding: &Finding, cure: &Cure) -> String {
+    let mut all = format!("{}\n{}\n", finding.code, finding.subject);
+    for saved in &cure.saves {
+        all.push_str(&saved.path);
+        all.push(' ');
+        all.push_str(text(&saved.object, "/metadata/uid"));
+        all.push('\n');
+    }
+    sha256_hex(all.as_bytes())
+}
+
+/// What the servers have written down. What cannot be read is not known, and counts for nothing.
+fn attempts(note: Option<&str>) -> Vec<Attempt> {
+    note.and_then(|note| serde_json::from_str(note).ok())
+        .unwrap_or_default()
+}
+
+/// Tells the daemon, which records it in the flight and the journal, also should it not run now.
+pub fn tell(
+    layout: &Layout,
+    action: RequestAction,
+    record: &str,
+    (by, why): (&str, &str),
+    at: Timestamp,
+) {
+    let request = Request {
+        action,
+        file: record.to_owned(),
+        force: false,
+        by: by.to_owned(),
+        at,
+        reason: why.to_owned(),
+    };
+    // The record itself is on the disk; only its mention is lost.
+    if let Err(error) = lay(layout, &request, "repair") {
+        tracing::warn!("{error:#}");
+    }
+}
+
+/// What the flight has of a cure of which the daemon was told.
+pub(super) fn note(layout: &Layout, request: &Request) -> Result<Repaired, String> {
+    let event = request.action.of_repair().ok_or("it is about no cure")?;
+    let records = Records::new(&layout.state_dir());
+    let record = records
+        .named(&request.file)
+        .map_err(|error| error.to_string())?;
+    let message = event.say(&[
+        ("by", &request.by),
+        ("subject", &record.subject),
+        ("code", record.code.as_str()),
+        ("what", &request.reason),
+        ("why", &request.reason),
+    ]);
+    Ok(Repaired {
+        at: request.at,
+        event,
+        code: record.code,
+        subject: record.subject,
+        by: request.by.clone(),
+        message,
+        steps: record.cure.steps.into_iter().map(|step| step.say).collect(),
+        done: record.done,
+        record: request.file.clone(),
+    })
+}

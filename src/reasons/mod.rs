@@ -1,0 +1,178 @@
+//! The one table of reason codes.
+//!
+//! Whatever Windrow holds, finds, does or reports has a row here: a stable code, a severity, a
+//! one-line template, what to do, a journal MESSAGE_ID and an anchor in `docs/reasons.md`. The
+//! journal catalogue, the documentation and the texts of the command line come from it. Codes and
+//! MESSAGE_IDs are promises: once released they do not change.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How much a reason matters.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Normal.
+    Info,
+    /// Normal and worth seeing.
+    Notice,
+    /// Wrong, or likely to go wrong.
+    Warning,
+    /// Cannot work as it is.
+    Error,
+}
+
+impl Severity {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Notice => "notice",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reason {
+    /// The code's variant.
+    pub code: Code,
+    /// The stable code, as printed.
+    pub id: &'static str,
+    /// Which part of `docs/reasons.md` it stands in.
+    pub section: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// One line, with `{fields}`.
+    pub template: &'static str,
+    /// What to do about it.
+    pub advice: &'static str,
+    /// The journal's MESSAGE_ID: 128 bits, hexadecimal.
+    pub message_id: &'static str,
+}
+
+macro_rules! reasons {
+    ($($section:literal { $($code:ident $id:literal $severity:ident $template:literal $advice:literal $message_id:literal;)+ })+) => {
+        /// A stable reason code.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        pub enum Code {
+            $($(
+                #[doc = $template]
+                #[serde(rename = $id)]
+                $code,
+            )+)+
+        }
+
+        /// Every reason, in the order of the documentation.
+        pub const REASONS: &[Reason] = &[
+            $($(Reason {
+                code: Code::$code,
+                id: $id,
+                section: $section,
+                severity: Severity::$severity,
+                template: $template,
+                advice: $advice,
+                message_id: $message_id,
+            },)+)+
+        ];
+    };
+}
+
+mod table;
+
+pub use table::{Code, REASONS};
+
+impl Code {
+    /// The row of the table.
+    pub fn reason(self) -> &'static Reason {
+        // The enum and the table are written by one macro, in one order.
+        &REASONS[self as usize]
+    }
+
+    /// The stable code, as printed.
+    pub fn as_str(self) -> &'static str {
+        self.reason().id
+    }
+
+    /// How much it matters.
+    pub fn severity(self) -> Severity {
+        self.reason().severity
+    }
+
+    /// The template with its `{fields}` filled in.
+    pub fn say(self, fields: &[(&str, &str)]) -> String {
+        fields
+            .iter()
+            .fold(self.reason().template.to_owned(), |text, (key, value)| {
+                text.replace(&format!("{{{key}}}"), value)
+            })
+    }
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_all_its_texts_and_no_two_share_an_id() {
+        let mut ids = HashSet::new();
+        let mut message_ids = HashSet::new();
+        for (position, reason) in REASONS.iter().enumerate() {
+            assert_eq!(reason.code as usize, position, "{}", reason.id);
+            assert_eq!(reason.code.reason(), reason);
+            assert!(ids.insert(reason.id), "{} stands twice", reason.id);
+            assert!(
+                message_ids.insert(reason.message_id),
+                "{} shares its MESSAGE_ID",
+                reason.id
+            );
+            assert_eq!(reason.message_id.len(), 32, "{}", reason.id);
+            assert!(
+                reason.message_id.bytes().all(|b| b.is_ascii_hexdigit()),
+                "{}",
+                reason.id
+            );
+            assert!(
+                reason
+                    .id
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b == b'-'),
+                "{}",
+                reason.id
+            );
+            for text in [reason.template, reason.advice, reason.section] {
+                assert!(!text.trim().is_empty(), "{} lacks a text", reason.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_code_is_written_in_json_as_it_is_printed() {
+        for reason in REASONS {
+            let json = serde_json::to_string(&reason.code).unwrap();
+            assert_eq!(json, format!("\"{}\"", reason.id));
+        }
+    }
+
+    #[test]
+    fn say_fills_the_fields_in() {
+        assert_eq!(
+            Code::Held.say(&[("file", "a.yaml"), ("why", "because")]),
+            "a.yaml held: because"
+        );
+    }
+}

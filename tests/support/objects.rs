@@ -1,0 +1,92 @@
+//! Objects of any kind on a real API server: making kinds, making objects, and playing the controllers that write
+//! their status.
+
+// Each test file takes what it needs of it.
+#![allow(dead_code)]
+
+use kube::Client;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+use super::cluster::{DEADLINE, eventually};
+
+/// Group, version and kind.
+pub(crate) type Gvk = (&'static str, &'static str, &'static str);
+
+/// The objects of a kind; of all namespaces where none is named.
+pub(crate) fn api(client: &Client, gvk: Gvk, namespace: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(gvk.0, gvk.1, gvk.2));
+    match namespace {
+        "" => Api::all_with(client.clone(), &resource),
+        namespace => Api::namespaced_with(client.clone(), namespace, &resource),
+    }
+}
+
+pub(crate) const DEFINITION: Gvk = ("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+pub(crate) const ADDON: Gvk = ("harvesterhci.io", "v1beta1", "Addon");
+pub(crate) const SETTING: Gvk = ("harvesterhci.io", "v1beta1", "Setting");
+pub(crate) const CHART: Gvk = ("helm.cattle.io", "v1", "HelmChart");
+pub(crate) const VM: Gvk = ("kubevirt.io", "v1", "VirtualMachine");
+pub(crate) const VOLUME: Gvk = ("longhorn.io", "v1beta2", "Volume");
+pub(crate) const JOB: Gvk = ("batch", "v1", "Job");
+pub(crate) const POD: Gvk = ("", "v1", "Pod");
+pub(crate) const NAMESPACE: Gvk = ("", "v1", "Namespace");
+
+/// Makes an object.
+pub(crate) async fn create(api: &Api<DynamicObject>, object: Value) -> DynamicObject {
+    let object = serde_json::from_value(object).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap()
+}
+
+/// Makes an object of a kind; what it is need not be said.
+pub(crate) async fn make(client: &Client, gvk: Gvk, namespace: &str, mut object: Value) {
+    let (group, version, kind) = gvk;
+    object["apiVersion"] = match group {
+        "" => json!(version),
+        group => json!(format!("{group}/{version}")),
+    };
+    object["kind"] = json!(kind);
+    create(&api(client, gvk, namespace), object).await;
+}
+
+/// Writes fields of an object's status.
+pub(crate) async fn status(api: &Api<DynamicObject>, name: &str, status: Value) {
+    let patch = json!({"status": status});
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .unwrap();
+}
+
+/// Makes a kind and waits until it is served.
+pub(crate) async fn serve(client: &Client, gvk: Gvk, scope: &str) {
+    let (group, version, kind) = gvk;
+    let plural = format!("{}s", kind.to_lowercase());
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {"group": group, "scope": scope,
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{"name": version, "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}
+    });
+    create(&api(client, DEFINITION, ""), definition).await;
+    let namespace = if scope == "Cluster" { "" } else { "default" };
+    let served = api(client, gvk, namespace);
+    eventually("the kind is served", DEADLINE, async || {
+        served.list(&Default::default()).await.ok().map(drop)
+    })
+    .await;
+}
+
+/// Makes a namespace.
+pub(crate) async fn namespace(client: &Client, name: &str) {
+    let namespaces = api(client, NAMESPACE, "");
+    create(&namespaces, json!({"metadata": {"name": name}})).await;
+}
+
+/// What stands in a field of an object.
+pub(crate) async fn field(api: &Api<DynamicObject>, name: &str, pointer: &str) -> Value {
+    let object = serde_json::to_value(api.get(name).await.unwrap()).unwrap();
+    object.pointer(pointer).cloned().unwrap_or_default()
+}
