@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use super::document::now;
 use super::{Context, Exit};
 use crate::harvester::objects::{Kind, Objects};
-use crate::observe::objects::{list, reach, saved};
+use crate::manifest::GroupKind;
+use crate::observe::objects::{ask_by_name, list, reach, saved};
 
 /// Where a cluster's objects come from.
 #[derive(Debug, Clone, clap::Args)]
@@ -58,6 +59,34 @@ impl From {
                      --kubeconfig; or look at saved objects with --from"
                 );
             }
+            Exit::Unknown
+        }))
+    }
+
+    /// Is it the cluster that is looked at?
+    pub(super) fn is_live(&self) -> bool {
+        self.from.is_none()
+    }
+
+    /// The objects of kinds of which only the name is known; of what was saved, those that were.
+    pub(super) fn named_objects(
+        &self,
+        saved: &Objects,
+        kinds: &[GroupKind],
+        context: &Context,
+    ) -> anyhow::Result<Result<Objects, Exit>> {
+        if !self.is_live() || kinds.is_empty() {
+            return Ok(Ok(saved.clone()));
+        }
+        let kubeconfig = self.kubeconfig(context);
+        let looked = runtime()?.block_on(async {
+            let client = reach(&kubeconfig).await?;
+            let mut objects = Objects::default();
+            ask_by_name(&client, kinds, &mut objects).await;
+            Ok::<_, String>(objects)
+        });
+        Ok(looked.map_err(|why| {
+            eprintln!("windrow: the cluster cannot be asked: {why}");
             Exit::Unknown
         }))
     }

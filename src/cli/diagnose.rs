@@ -2,9 +2,12 @@
 
 use super::cluster::{From, Output, print};
 use super::{Context, Exit, style};
-use crate::harvester::incidents::{diagnose, kinds};
+use crate::harvester::incidents::{kinds, kinds_of, look, look_by_rules, rules_for, summed_up};
+use crate::harvester::objects::{Kind, Objects};
+use crate::observe::platform;
 use crate::reasons::Severity;
 use crate::render::diagnosis_table;
+use crate::rules::Platform;
 
 /// Recognise known incidents, with the evidence, the proof and the cure
 #[derive(Debug, clap::Args)]
@@ -17,11 +20,28 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    let loaded = context.settings();
     let (objects, at) = match args.from.objects(&kinds(), context)? {
         Ok(looked) => looked,
         Err(exit) => return Ok(exit),
     };
-    let found = diagnose(&objects, at);
+    let mut looked = look(&objects, at);
+    let platform = match args.from.is_live() {
+        true => loaded
+            .settings
+            .platform
+            .or_else(|| platform::detect(&context.layout)),
+        false => platform_of(&objects),
+    };
+    let rules = rules_for(&loaded.rules.findings, platform);
+    match args
+        .from
+        .named_objects(&objects, &kinds_of(&rules), context)?
+    {
+        Ok(objects) => looked.extend(look_by_rules(&objects, &rules)),
+        Err(exit) => return Ok(exit),
+    }
+    let found = summed_up(looked, at);
     print(&match args.output {
         Output::Table => diagnosis_table(&found, style()),
         Output::Json => serde_json::to_string_pretty(&found)? + "\n",
@@ -31,5 +51,14 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         true => Exit::Failed,
         false if found.unknown.is_empty() => Exit::Ok,
         false => Exit::Unknown,
+    })
+}
+
+/// What a saved cluster is: Harvester has its settings.
+fn platform_of(objects: &Objects) -> Option<Platform> {
+    let settings = objects.all(Kind::SETTING).ok()?;
+    Some(match settings.is_empty() {
+        true => Platform::Rke2,
+        false => Platform::Harvester,
     })
 }

@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use super::document::{self, age, now};
 use super::{Context, Exit, style};
 use crate::decide::{Holder, Status};
+use crate::plan::Finding;
 use crate::readiness::node::{ProbeState, Severity};
 use crate::render::{Style, printable, wrap};
-use crate::report::why::{Answer, Explained, FindingExplained, ProbeExplained, Step, answer};
+use crate::report::why::{Answer, Explained, ProbeExplained, Step, answer};
 
 /// Show what a held file or object waits for, down to the root, what a probe found, or a known incident
 #[derive(Debug, clap::Args)]
@@ -102,13 +103,11 @@ fn exit_of(answer: &Answer) -> Exit {
     let has = |state: &str| answer.files.iter().any(|file| file.state == state);
     let wrong = |severity| {
         let mut findings = answer.findings.iter();
-        findings.any(|one| one.finding.severity >= severity)
+        findings.any(|one| one.severity >= severity)
     };
     if has("failed") || wrong(crate::reasons::Severity::Error) {
         Exit::Failed
-    } else if wrong(crate::reasons::Severity::Warning) {
-        Exit::NotYet
-    } else if has("held") || has("released") {
+    } else if wrong(crate::reasons::Severity::Warning) || has("held") || has("released") {
         Exit::NotYet
     } else {
         Exit::Ok
@@ -129,17 +128,16 @@ fn people(answer: &Answer, at: Timestamp, style: Style) -> String {
         roots(&mut out, file, style);
         outlook(&mut out, file, at, style);
     }
-    for explained in &answer.findings {
+    for finding in &answer.findings {
         if !out.is_empty() {
             out.push('\n');
         }
-        one_incident(&mut out, explained, style);
+        one_incident(&mut out, finding, style);
     }
     out
 }
 
-fn one_incident(out: &mut String, explained: &FindingExplained, style: Style) {
-    let FindingExplained { finding, advice } = explained;
+fn one_incident(out: &mut String, finding: &Finding, style: Style) {
     let _ = writeln!(
         out,
         "{} {}",
@@ -151,7 +149,7 @@ fn one_incident(out: &mut String, explained: &FindingExplained, style: Style) {
         for seen in &incident.evidence {
             lines(out, 2, &printable(&format!("seen: {seen}")), style);
         }
-        lines(out, 2, advice, style);
+        lines(out, 2, &printable(&incident.advice), style);
         if let Some(cure) = &incident.cure {
             lines(out, 2, &format!("cure: {cure} --dry-run"), style);
         }

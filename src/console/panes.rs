@@ -268,7 +268,10 @@ fn findings(findings: &[Finding], pen: &Pen<'_>) -> Vec<Line<'static>> {
             }
             lines.extend(pen.paragraph(2, &incident.page(), Style::new(), 2));
         }
-        lines.extend(advice(finding.code, pen));
+        match &finding.incident {
+            Some(incident) => lines.extend(pen.paragraph(2, &incident.advice, Style::new(), 2)),
+            None => lines.extend(advice(finding.code, pen)),
+        }
     }
     if lines.is_empty() {
         lines.push(Line::raw("Nothing was found to be wrong."));

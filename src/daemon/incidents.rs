@@ -21,13 +21,17 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::gates::event;
 use super::repairs::Repairer;
 use crate::decide::{Readiness, Role, Status};
-use crate::harvester::incidents::{Finding, Looked, look, wanted};
+use crate::harvester::incidents::{
+    Finding, Looked, kinds_of, look, look_by_rules, rules_for, wanted,
+};
 use crate::harvester::objects::Objects;
 use crate::layout::Layout;
-use crate::observe::objects::{ask, reach};
+use crate::observe::objects::{ask, ask_by_name, reach};
+use crate::observe::platform;
 use crate::plan;
 use crate::reasons::Code;
 use crate::report::journal;
+use crate::rules::FindingRule;
 use crate::settings::{self, Settings};
 
 /// A look takes no longer; what it had not seen by then is not judged.
@@ -36,6 +40,14 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const ROUNDS: usize = 8;
 /// So many times as often it is looked while the node is not Ready.
 const SOONER: u32 = 5;
+
+/// What of the configuration a look goes by.
+#[derive(Debug, Default)]
+struct Configured {
+    settings: Settings,
+    /// The findings of rule packs that are for this platform.
+    rules: Vec<FindingRule>,
+}
 
 /// Looks for known incidents while the daemon runs.
 pub struct Diagnoser {
@@ -46,7 +58,7 @@ pub struct Diagnoser {
     reloads: watch::Receiver<()>,
     view: watch::Sender<Vec<plan::Finding>>,
     /// What was found, by incident.
-    known: BTreeMap<&'static str, Vec<Finding>>,
+    known: BTreeMap<String, Vec<Finding>>,
     repairer: Repairer,
 }
 
@@ -72,33 +84,46 @@ impl Diagnoser {
 
     /// Looks now and then until the daemon ends.
     pub async fn run(mut self) {
-        let mut settings = self.settings().await;
+        let mut configured = self.configured().await;
         let mut last = None;
         loop {
-            let due = self.due(&settings, last);
+            let due = self.due(&configured.settings, last);
             tokio::select! {
                 changed = self.reloads.changed() => match changed {
-                    Ok(()) => settings = self.settings().await,
+                    Ok(()) => configured = self.configured().await,
                     Err(_) => return,
                 },
                 // What it says of the role and of how the node is changes when to look.
                 changed = self.status.changed() => if changed.is_err() { return },
                 () = wait(due) => {
-                    self.look(&settings).await;
+                    self.look(&configured).await;
                     last = Some(Instant::now());
                 }
             }
-            if !settings.diagnosis.enabled {
-                self.known.clear();
+            let by_rule = |name: &String| {
+                let mut rules = configured.rules.iter();
+                !name.contains('/') || rules.any(|rule| rule.name == *name)
+            };
+            // A rule that is gone finds nothing any more.
+            self.known
+                .retain(|name, _| configured.settings.diagnosis.enabled && by_rule(name));
+            if !configured.settings.diagnosis.enabled {
                 self.publish();
             }
         }
     }
 
     /// Rules are read too, which takes longer than the daemon's loop should wait.
-    async fn settings(&self) -> Settings {
+    async fn configured(&self) -> Configured {
         let root = self.root.clone();
-        let read = tokio::task::spawn_blocking(move || settings::load(&root).settings);
+        let read = tokio::task::spawn_blocking(move || {
+            let loaded = settings::load(&root);
+            let platform = loaded.settings.platform.or_else(|| platform::detect(&root));
+            Configured {
+                rules: rules_for(&loaded.rules.findings, platform),
+                settings: loaded.settings,
+            }
+        });
         read.await.unwrap_or_default()
     }
 
@@ -117,15 +142,19 @@ impl Diagnoser {
     }
 
     /// Looks, and tells what is new.
-    async fn look(&mut self, settings: &Settings) {
+    async fn look(&mut self, configured: &Configured) {
+        let settings = &configured.settings;
         let layout = self.root.clone().with_data_dir(&settings.data_dir);
         // Nobody answers: probes tell of that, and nothing was judged.
         let Ok(client) = reach(&layout.admin_kubeconfig()).await else {
             return;
         };
-        let Ok(looked) = timeout(PATIENCE, seen(&client, self.now)).await else {
+        let Ok(mut looked) = timeout(PATIENCE, seen(&client, self.now)).await else {
             return;
         };
+        if let Ok(by_rules) = timeout(PATIENCE, seen_by_rules(&client, &configured.rules)).await {
+            looked.extend(by_rules);
+        }
         self.tell(looked.clone());
         let repairer = &mut self.repairer;
         if repairer.repair(&client, &layout, settings, &looked).await
@@ -148,18 +177,17 @@ impl Diagnoser {
         for Looked { name, found } in looked {
             // Not judged this time.
             let Ok(found) = found else { continue };
-            let before = self.known.insert(name, found).unwrap_or_default();
-            let after = &self.known[name];
-            let same = |a: &Finding, b: &Finding| a.code == b.code && a.subject == b.subject;
+            let before = self.known.insert(name, found.clone()).unwrap_or_default();
+            let after = found;
             for new in after
                 .iter()
-                .filter(|one| !before.iter().any(|old| same(old, one)))
+                .filter(|one| !before.iter().any(|old| old.is_same(one)))
             {
                 events.push(event(new.code, told(new)));
             }
             for over in before
                 .iter()
-                .filter(|one| !after.iter().any(|new| same(new, one)))
+                .filter(|one| !after.iter().any(|new| new.is_same(one)))
             {
                 let line = Code::IncidentOver
                     .say(&[("subject", &over.subject), ("code", over.code.as_str())]);
@@ -224,6 +252,19 @@ async fn seen(client: &Client, now: fn() -> Timestamp) -> Vec<Looked> {
     looked
 }
 
+/// Looks for what the rules of the configuration describe. Expressions are not the loop's to wait for.
+async fn seen_by_rules(client: &Client, rules: &[FindingRule]) -> Vec<Looked> {
+    if rules.is_empty() {
+        return Vec::new();
+    }
+    let mut objects = Objects::default();
+    ask_by_name(client, &kinds_of(rules), &mut objects).await;
+    let rules = rules.to_vec();
+    tokio::task::spawn_blocking(move || look_by_rules(&objects, &rules))
+        .await
+        .unwrap_or_default()
+}
+
 /// Is an incident recognised no longer?
 ///
 /// # Errors
@@ -267,7 +308,7 @@ mod tests {
 
     fn looked(found: Result<Vec<Finding>, Unlisted>) -> Vec<Looked> {
         vec![Looked {
-            name: "add-ons",
+            name: "add-ons".to_owned(),
             found,
         }]
     }

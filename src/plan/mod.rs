@@ -214,8 +214,13 @@ pub struct Finding {
 pub struct Incident {
     /// What it is about, `Kind namespace/name`.
     pub subject: String,
+    /// The rule of a rule pack that found it, `pack/rule`; absent of those that Windrow brings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
     /// What was seen, the first things of it.
     pub evidence: Vec<Evidence>,
+    /// What to do.
+    pub advice: String,
     /// The command that shows and carries out the cure; absent where Windrow has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cure: Option<String>,

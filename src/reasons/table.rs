@@ -518,6 +518,10 @@ reasons! {
             "{subject} is tried again and again: {why}"
             "Read the Job's log and mend the chart's values, or what it needs."
             "8bec5c36fba14667bc7b14059e0b6621";
+        RuleFinding "rule-finding" Warning
+            "{subject}: {why}"
+            "The rule that found it is named with it; who wrote the rule says there what to do."
+            "032bc78438674fb193ffc21fc342e7d4";
         ApplyStorm "apply-storm" Warning
             "{subject} applies everything anew every 15 s: {why}"
             "Mend the file that is named, or take it out of the manifests directory."

@@ -24,18 +24,7 @@ pub struct Answer {
     pub probe: Option<ProbeExplained>,
     /// Known incidents of the code or of the object asked about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<FindingExplained>,
-}
-
-/// A known incident, and what to do about it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FindingExplained {
-    /// The finding.
-    #[serde(flatten)]
-    pub finding: Finding,
-    /// What to do about it.
-    pub advice: &'static str,
+    pub findings: Vec<Finding>,
 }
 
 /// One probe, and what to do about it.
@@ -134,10 +123,11 @@ fn probe_named(status: &Status, asked: &str) -> Option<ProbeExplained> {
 }
 
 /// Incidents of this code, or that are about the object or show it.
-fn incidents_about(status: &Status, asked: &str) -> Vec<FindingExplained> {
+fn incidents_about(status: &Status, asked: &str) -> Vec<Finding> {
     let is_about = |finding: &&Finding| {
         finding.incident.as_ref().is_some_and(|incident| {
             finding.code.as_str() == asked
+                || incident.rule.as_deref() == Some(asked)
                 || is_object(asked, &incident.subject)
                 || incident
                     .evidence
@@ -146,12 +136,7 @@ fn incidents_about(status: &Status, asked: &str) -> Vec<FindingExplained> {
         })
     };
     let about = status.findings.iter().filter(is_about);
-    about
-        .map(|finding| FindingExplained {
-            finding: finding.clone(),
-            advice: finding.code.reason().advice,
-        })
-        .collect()
+    about.cloned().collect()
 }
 
 fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<String> {

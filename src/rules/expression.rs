@@ -34,6 +34,15 @@ const COMPILE_STACK: usize = 32 << 20;
 /// The standard environment, built once: it is the same for every expression.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
+/// What an expression is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Yields {
+    /// A condition.
+    Truth,
+    /// A value to be shown.
+    Value,
+}
+
 /// Why an expression has no answer on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EvaluationError {
@@ -56,8 +65,17 @@ impl fmt::Display for EvaluationError {
 impl std::error::Error for EvaluationError {}
 
 impl Expression {
-    /// Compiles `source`; the error says what is wrong with it, in one line.
+    /// Compiles a condition; the error says what is wrong with it, in one line.
     pub fn compile(source: &str) -> Result<Self, String> {
+        Self::compile_as(source, Yields::Truth)
+    }
+
+    /// Compiles an expression that may yield any value.
+    pub(super) fn compile_value(source: &str) -> Result<Self, String> {
+        Self::compile_as(source, Yields::Value)
+    }
+
+    fn compile_as(source: &str, yields: Yields) -> Result<Self, String> {
         if source.trim().is_empty() {
             return Err("the expression is empty".to_owned());
         }
@@ -71,16 +89,17 @@ impl Expression {
             return Err(format!("brackets are nested more than {MAX_BRACKETS} deep"));
         }
         let text = source.to_owned();
-        let program = std::thread::Builder::new()
+        let (program, loops) = std::thread::Builder::new()
             .name("cel".to_owned())
             .stack_size(COMPILE_STACK)
-            .spawn(move || compile(&text))
+            .spawn(move || compile(&text, yields))
             .map_err(|error| format!("the expression cannot be read: {error}"))?
             .join()
             .map_err(|_| "the expression cannot be read".to_owned())??;
         Ok(Self {
             source: source.into(),
             program: Arc::new(program),
+            loops,
         })
     }
 
@@ -94,7 +113,41 @@ impl Expression {
         self.evaluate(from_node(object))
     }
 
+    /// What it yields for this observed object, as text: a text, a number or a boolean.
+    pub(super) fn text(&self, object: &serde_json::Value) -> Result<String, EvaluationError> {
+        match self.yielded(from_json(object))? {
+            Value::String(text) => Ok(text.as_ref().clone()),
+            Value::Int(number) => Ok(number.to_string()),
+            Value::UInt(number) => Ok(number.to_string()),
+            Value::Float(number) => Ok(number.to_string()),
+            Value::Bool(truth) => Ok(truth.to_string()),
+            other => Err(EvaluationError::Type(format!(
+                "the expression yields a {}, not a text, a number or a boolean",
+                other.type_of()
+            ))),
+        }
+    }
+
+    /// How often it can go round at most on this object: the longest list or map in it, for each loop
+    /// within a loop.
+    pub(super) fn cost(&self, object: &serde_json::Value) -> u64 {
+        match self.loops {
+            0 => 1,
+            loops => widest(object).max(1).saturating_pow(loops),
+        }
+    }
+
     fn evaluate(&self, object: Value) -> Result<bool, EvaluationError> {
+        match self.yielded(object)? {
+            Value::Bool(answer) => Ok(answer),
+            other => Err(EvaluationError::Type(format!(
+                "the expression yields a {}, not true or false",
+                other.type_of()
+            ))),
+        }
+    }
+
+    fn yielded(&self, object: Value) -> Result<Value, EvaluationError> {
         // The interpreter is not ours: should it panic on some object, that object has no answer
         // and the daemon lives on.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -103,11 +156,7 @@ impl Expression {
             self.program.execute(&context)
         }));
         match outcome {
-            Ok(Ok(Value::Bool(answer))) => Ok(answer),
-            Ok(Ok(other)) => Err(EvaluationError::Type(format!(
-                "the expression yields a {}, not true or false",
-                other.type_of()
-            ))),
+            Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(explain(&error)),
             Err(_) => Err(EvaluationError::Type(
                 "the expression cannot be evaluated on this object".to_owned(),
@@ -117,7 +166,7 @@ impl Expression {
 }
 
 /// Parses and checks; what is refused is also dropped here, where the stack is deep enough.
-fn compile(source: &str) -> Result<Program, String> {
+fn compile(source: &str, yields: Yields) -> Result<(Program, u32), String> {
     let program = ENVIRONMENT.compile(source).map_err(|errors| {
         let errors: Vec<String> = errors
             .errors
@@ -128,9 +177,11 @@ fn compile(source: &str) -> Result<Program, String> {
     })?;
     let mut checker = Checker::default();
     checker.visit(program.expression(), 0);
-    checker.result_type(program.expression());
+    if yields == Yields::Truth {
+        checker.result_type(program.expression());
+    }
     if checker.errors.is_empty() {
-        Ok(program)
+        Ok((program, checker.deepest))
     } else {
         Err(checker.errors.join("; "))
     }
@@ -162,6 +213,17 @@ fn explain(error: &ExecutionError) -> EvaluationError {
         )),
         _ => EvaluationError::Type("a value is of another type than the expression assumes".into()),
     }
+}
+
+/// The length of the longest list or map in a value.
+fn widest(value: &serde_json::Value) -> u64 {
+    let (length, within) = match value {
+        serde_json::Value::Array(items) => (items.len(), items.iter().map(widest).max()),
+        serde_json::Value::Object(entries) => (entries.len(), entries.values().map(widest).max()),
+        _ => (0, None),
+    };
+    let length = u64::try_from(length).unwrap_or(u64::MAX);
+    within.map_or(length, |within| within.max(length))
 }
 
 /// How deep brackets are nested. Those inside strings count too: that errs on the safe side.

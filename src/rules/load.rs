@@ -1,5 +1,6 @@
 //! Rule packs from YAML: what is written there, checked in full and with every error at its line.
 
+mod finding;
 mod parts;
 mod reference;
 mod rule;
@@ -8,12 +9,13 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use self::finding::finding;
 use self::parts::{provision, readiness};
 use self::reference::reference;
 use self::rule::rule;
 use super::fields::{Errors, Fields};
 
-use super::{Location, Platform, Reference, Rule, RuleError, RuleSet};
+use super::{FindingRule, Location, Platform, Reference, Rule, RuleError, RuleSet};
 use crate::manifest::{Node, yaml};
 
 /// The packs that come with Windrow, in the order in which they are read.
@@ -56,6 +58,7 @@ const SHIPPED: &[(&str, &str)] = &[
 enum Named {
     Rule(Rule),
     Reference(Reference),
+    Finding(FindingRule),
     /// `enabled: false`
     Off {
         name: String,
@@ -112,6 +115,7 @@ impl RuleSet {
             "rules",
             "readiness",
             "references",
+            "findings",
         ];
         let Some(pack) = Fields::new(document, "the rule pack", &keys, errors) else {
             return;
@@ -145,6 +149,9 @@ impl RuleSet {
         for node in pack.list("references", errors) {
             named.extend(reference(node, name, errors));
         }
+        for node in pack.list("findings", errors) {
+            named.extend(finding(node, name, platform, errors));
+        }
         self.adopt(named, errors);
         for node in pack.list("provides", errors) {
             self.provides.extend(provision(node, platform, errors));
@@ -157,6 +164,11 @@ impl RuleSet {
         }
     }
 
+    /// How many named things there are.
+    fn named(&self) -> usize {
+        self.rules.len() + self.references.len() + self.findings.len()
+    }
+
     /// Puts the named things of one pack in force, each in the place of an earlier one of its name.
     fn adopt(&mut self, named: Vec<Named>, errors: &mut Errors<'_>) {
         let mut seen: BTreeMap<String, Option<u32>> = BTreeMap::new();
@@ -164,6 +176,7 @@ impl RuleSet {
             let (name, at) = match &thing {
                 Named::Rule(rule) => (rule.name.clone(), rule.at.clone()),
                 Named::Reference(reference) => (reference.name.clone(), reference.at.clone()),
+                Named::Finding(finding) => (finding.name.clone(), finding.at.clone()),
                 Named::Off { name, at } => (name.clone(), at.clone()),
             };
             let line = at.line.unwrap_or(1);
@@ -177,7 +190,7 @@ impl RuleSet {
                 );
                 continue;
             }
-            let before = self.rules.len() + self.references.len();
+            let before = self.named();
             let rule_at = self.rules.iter().position(|rule| rule.name == name);
             let reference_at = self.references.iter().position(|rule| rule.name == name);
             match thing {
@@ -189,10 +202,18 @@ impl RuleSet {
                     Some(position) => self.references[position] = reference,
                     None => self.references.push(reference),
                 },
+                Named::Finding(finding) => {
+                    let at = self.findings.iter().position(|rule| rule.name == name);
+                    match at {
+                        Some(position) => self.findings[position] = finding,
+                        None => self.findings.push(finding),
+                    }
+                }
                 Named::Off { .. } => {
                     self.rules.retain(|rule| rule.name != name);
                     self.references.retain(|reference| reference.name != name);
-                    if before == self.rules.len() + self.references.len() {
+                    self.findings.retain(|finding| finding.name != name);
+                    if before == self.named() {
                         errors.at(
                             line,
                             format!("there is no rule `{name}` to disable; check pack and name"),

@@ -12,6 +12,7 @@ mod load;
 mod matching;
 mod path;
 mod requirement;
+mod template;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,8 +23,10 @@ pub use fields::RuleError;
 pub use matching::{MatchProblem, MatchedReference, MatchedRequirement, Matches};
 pub use path::{FieldPath, Found};
 pub use requirement::{Condition, Expression, Location, OnDeadline, Platform, Target, Tier};
+pub use template::Template;
 
 use crate::manifest::{GroupKind, ObjectRef};
+use crate::reasons::Severity;
 
 /// All rules in force.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +39,8 @@ pub struct RuleSet {
     pub provides: Vec<Provision>,
     /// Fields that name other objects; each becomes an advisory requirement.
     pub references: Vec<Reference>,
+    /// What a site looks for in its clusters.
+    pub findings: Vec<FindingRule>,
 }
 
 /// One rule: which documents, and what they require.
@@ -149,6 +154,46 @@ pub struct Reference {
     pub if_declared: bool,
     /// Where it is written.
     pub at: Location,
+}
+
+/// A finding of a site's own: which objects are wrong in which way, and what to say of them.
+#[derive(Debug, Clone)]
+pub struct FindingRule {
+    /// `pack/rule`, as printed with every finding.
+    pub name: String,
+    /// Where it is written.
+    pub at: Location,
+    /// Only on this platform; on every platform when absent.
+    pub platform: Option<Platform>,
+    /// Whose objects are looked at.
+    pub kind: GroupKind,
+    /// Only in this namespace.
+    pub namespace: Option<String>,
+    /// Only the object of this name.
+    pub object: Option<String>,
+    /// True of an object that is found.
+    pub when: Expression,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What is wrong.
+    pub message: Template,
+    /// What was seen: the field's name for people, and what stands there.
+    pub evidence: Vec<(String, Template)>,
+    /// What to do.
+    pub advice: String,
+    /// The page that explains it, an address.
+    pub documentation: Option<String>,
+}
+
+impl FindingRule {
+    /// How often its expressions can go round at most on this object.
+    pub fn cost(&self, object: &serde_json::Value) -> u64 {
+        let templates = self.evidence.iter().map(|(_, template)| template);
+        let costs = templates
+            .chain([&self.message])
+            .map(|template| template.cost(object));
+        costs.fold(self.when.cost(object), u64::saturating_add)
+    }
 }
 
 /// A key that stands in the same map as a name, and the values that fit.

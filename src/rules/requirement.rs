@@ -149,6 +149,8 @@ pub enum OnDeadline {
 pub struct Expression {
     pub(super) source: Arc<str>,
     pub(super) program: Arc<cel::Program>,
+    /// How deep its loops are nested.
+    pub(super) loops: u32,
 }
 
 impl Expression {

@@ -3,6 +3,7 @@
 
 // Each test file takes what it needs of it.
 #![allow(dead_code)]
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};

@@ -35,8 +35,11 @@ pub struct Finding {
     /// What Windrow can do about it on request: `windrow repair CODE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cure: Option<Cure>,
-    /// The page that explains it.
+    /// The page that explains it: below `docs/`, or an address.
     pub documentation: String,
+    /// The rule of a rule pack that found it, `pack/rule`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
 }
 
 impl Finding {
@@ -51,6 +54,7 @@ impl Finding {
             proof: Vec::new(),
             advice: code.reason().advice.to_owned(),
             cure: None,
+            rule: None,
             documentation: super::page(code).unwrap_or("reasons.md").to_owned(),
             code,
         }
@@ -61,6 +65,12 @@ impl Finding {
     pub fn seen(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
         self.evidence.extend(evidence);
         self
+    }
+
+    /// Is it the same, seen another time?
+    pub fn is_same(&self, other: &Self) -> bool {
+        let key = |one: &Self| (one.code, one.subject.clone(), one.rule.clone());
+        key(self) == key(other)
     }
 
     /// The command that shows and carries out the cure, where Windrow has one.
@@ -85,6 +95,8 @@ impl Finding {
             incident: Some(Box::new(plan::Incident {
                 subject: self.subject.clone(),
                 evidence: self.evidence.iter().take(AT_A_GLANCE).map(shown).collect(),
+                rule: self.rule.clone(),
+                advice: self.advice.clone(),
                 cure: self.remedy(),
                 documentation: self.documentation.clone(),
             })),

@@ -16,11 +16,13 @@ mod finding;
 mod helm;
 mod machines;
 mod rancher;
+mod site;
 mod storage;
 mod storm;
 
 pub use cure::{Cure, Goal, Method, Request, Saved, Step};
 pub use finding::{Diagnosis, Evidence, Finding, diagnosis_schema};
+pub use site::{kinds_of, look_by_rules, rules_for};
 
 use jiff::Timestamp;
 
@@ -100,6 +102,7 @@ pub fn page(code: Code) -> Option<&'static str> {
         Code::StorageNetworkWaits => "incidents/storage-network.md",
         Code::ChartRetries => "incidents/chart.md",
         Code::ApplyStorm => "incidents/apply-storm.md",
+        Code::RuleFinding => "incidents/README.md",
         _ => return None,
     })
 }
@@ -119,7 +122,7 @@ pub fn kinds() -> Vec<Kind> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Looked {
     /// What it is called.
-    pub name: &'static str,
+    pub name: String,
     /// What was recognised, or which kind it could not be judged without.
     pub found: Result<Vec<Finding>, Unlisted>,
 }
@@ -130,7 +133,7 @@ pub fn look(objects: &Objects, now: Timestamp) -> Vec<Looked> {
     INCIDENTS
         .iter()
         .map(|incident| Looked {
-            name: incident.name,
+            name: incident.name.to_owned(),
             found: (incident.find)(objects, now),
         })
         .collect()
@@ -152,9 +155,14 @@ pub fn wanted(looked: &[Looked]) -> Vec<Kind> {
 
 /// Looks for every known incident.
 pub fn diagnose(objects: &Objects, now: Timestamp) -> Diagnosis {
+    summed_up(look(objects, now), now)
+}
+
+/// What several looks have found.
+pub fn summed_up(looked: Vec<Looked>, now: Timestamp) -> Diagnosis {
     let mut findings = Vec::new();
     let mut unknown = Vec::new();
-    for Looked { name, found } in look(objects, now) {
+    for Looked { name, found } in looked {
         match found {
             Ok(found) => findings.extend(found),
             Err(unlisted) => unknown.push(format!("{name}: {unlisted}")),

@@ -6,6 +6,7 @@ use crate::harvester::objects::Listed;
 mod addon;
 mod drain;
 mod others;
+mod site;
 
 const NOW: &str = "2026-05-01T12:00:00Z";
 

@@ -10,8 +10,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::complete;
-use crate::harvester::objects::{Kind, Listed, Objects, text};
+use crate::harvester::objects::{Kind, Listed, Objects, items, text};
 use crate::kubeconfig;
+use crate::manifest::GroupKind;
 use crate::observe::cluster::explain;
 
 /// A connection takes no longer to be made.
@@ -55,18 +56,73 @@ pub async fn ask(client: &Client, kinds: &[Kind], objects: &mut Objects) {
     }
 }
 
+/// Lists kinds of which only the name is known: discovery says where their objects are.
+pub async fn ask_by_name(client: &Client, kinds: &[GroupKind], objects: &mut Objects) {
+    for kind in kinds {
+        let listed = match by_name(client, kind).await {
+            Ok(items) => Listed::Objects(items),
+            Err(why) => Listed::Unknown(why),
+        };
+        objects.insert(kind.clone(), listed);
+    }
+}
+
+async fn by_name(client: &Client, kind: &GroupKind) -> Result<Vec<Value>, String> {
+    let version = match kind.group.as_str() {
+        "" => "v1".to_owned(),
+        group => match get(client, &format!("/apis/{group}")).await? {
+            Some(served) => text(&served, "/preferredVersion/groupVersion").to_owned(),
+            None => return Ok(Vec::new()),
+        },
+    };
+    let root = match kind.group.is_empty() {
+        true => format!("/api/{version}"),
+        false => format!("/apis/{version}"),
+    };
+    let served = get(client, &root).await?.unwrap_or_default();
+    let resources = items(&served, "/resources").iter();
+    let mut plurals = resources
+        .filter(|one| text(one, "/kind") == kind.kind)
+        .map(|one| text(one, "/name"))
+        .filter(|name| !name.is_empty() && !name.contains('/'));
+    match plurals.next() {
+        Some(plural) => {
+            pages(
+                client,
+                &format!("{root}/{plural}"),
+                "",
+                &version,
+                &kind.kind,
+            )
+            .await
+        }
+        // It is not served: it has no objects.
+        None => Ok(Vec::new()),
+    }
+}
+
 async fn all(client: &Client, kind: Kind) -> Result<Vec<Value>, String> {
+    let version = kind.api_version();
+    pages(client, &kind.path(), kind.query(), &version, kind.kind).await
+}
+
+async fn pages(
+    client: &Client,
+    path: &str,
+    query: &str,
+    version: &str,
+    kind: &str,
+) -> Result<Vec<Value>, String> {
     let mut items = Vec::new();
     let mut next = String::new();
     loop {
-        let path = format!("{}?limit={PAGE}{}{next}", kind.path(), kind.query());
+        let path = format!("{path}?limit={PAGE}{query}{next}");
         let Some(mut page) = get(client, &path).await? else {
             return Ok(Vec::new());
         };
         if let Some(Value::Array(found)) = page.get_mut("items").map(Value::take) {
-            let version = kind.api_version();
             let found = found.into_iter();
-            items.extend(found.map(|item| complete(item, &version, kind.kind)));
+            items.extend(found.map(|item| complete(item, version, kind)));
         }
         if items.len() > LARGEST_LIST {
             return Err(format!("there are more than {LARGEST_LIST}"));

@@ -355,3 +355,82 @@ fn every_example_of_the_documentation_loads() {
         assert!(errors.is_empty(), "{example}\n{errors:#?}");
     }
 }
+
+#[test]
+fn everything_that_is_wrong_with_a_finding_is_named_with_its_line_and_its_neighbours_stay() {
+    let (set, errors) = load(&[(
+        "a.yaml",
+        &format!(
+            "{HEAD}findings:
+  - name: good
+    kind: {{kind: Node}}
+    when: object.x
+    message: m
+    advice: a
+  - name: bad
+    kind: {{kind: Secret}}
+    when: node.x
+    severity: fatal
+    message: a ${{object.x
+    evidence: {{x: \"${{object.}}\", z: 7}}
+    documentation: our wiki
+  - name: nothing
+  - name: text
+    kind: {{group: g, kind: K}}
+    when: 7
+    messages: m
+    advice: a
+"
+        ),
+    )]);
+    let names: Vec<&str> = set.findings.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert!(names[0].ends_with("/good"));
+    for expected in [
+        "Secrets are not looked at",
+        "`when`: `node` is not known",
+        "`severity` is `fatal`, expected info or notice or warning or error",
+        "`message`: `${` has to be closed",
+        "`evidence` of `x`",
+        "`evidence` of `z` is a number",
+        "`documentation` is `our wiki`",
+        "lacks `advice`",
+        "the finding lacks `kind",
+        "the finding lacks `when`",
+        "the finding lacks `message`",
+        "the finding has no key `messages`; did you mean `message`?",
+    ] {
+        assert!(
+            errors.iter().any(|error| error.contains(expected)),
+            "{expected}: {errors:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_finding_is_replaced_and_taken_away_by_its_name() {
+    let pack = |rest: &str| format!("{HEAD}findings:\n  - {{name: a, {rest}}}\n");
+    let one = |message: &str| {
+        pack(&format!(
+            "kind: {{kind: Node}}, when: object.x, message: {message}, advice: mend it"
+        ))
+    };
+    let (set, errors) = load(&[("a.yaml", &one("first")), ("b.yaml", &one("second"))]);
+    assert_eq!(errors, [""; 0]);
+    assert_eq!(set.findings.len(), 1);
+    assert_eq!(set.findings[0].at.file, "b.yaml");
+    let (set, errors) = load(&[
+        ("a.yaml", &one("first")),
+        ("b.yaml", &pack("enabled: false")),
+    ]);
+    assert_eq!(errors, [""; 0]);
+    assert_eq!(set.findings.len(), 0);
+}
+
+#[test]
+fn the_example_of_findings_loads() {
+    let example = include_str!("../../../examples/findings/90-site-findings.yaml");
+    let (set, errors) = load(&[("90-site-findings.yaml", example)]);
+    assert_eq!(errors, [""; 0]);
+    assert_eq!(set.findings.len(), 2);
+}
