@@ -126,37 +126,47 @@ fn fatal(root: &Layout, layout: &Layout, since: Option<Timestamp>) -> (Vec<Findi
         if let Some(current) = &node.current {
             files.push(ConfigFile::new(Place::DropIn, &node.own, current.clone()));
         }
-        let mine = is_own(&node, component, &said);
+        let mine = own_gates(&node.own, node.current.as_deref(), component, &said);
+        let set: Vec<(&String, Location)> = said
+            .gates
+            .iter()
+            .filter_map(|gate| Some((gate, set_at(&files, component, gate)?)))
+            .collect();
         // Whoever has removed it since has done what can be done.
-        let Some(at) = set_at(&files, component, &said.gate) else {
+        if set.is_empty() {
             continue;
-        };
-        if let Some(mine) = mine {
+        }
+        if !mine.is_empty() {
             let version = version_text(&node.resolved.target);
             let why = format!("{component} says: {}", said.line);
-            ours |= refuse(layout, &version, &[mine], &why, &node.own).is_ok();
+            ours |= refuse(layout, &version, &mine, &why, &node.own).is_ok();
         }
         let code = Code::GateFatal;
-        findings.push(Finding {
+        findings.extend(set.into_iter().map(|(gate, at)| Finding {
             incident: None,
             code,
             severity: code.severity(),
             message: code.say(&[
                 ("component", component.as_str()),
-                ("gate", &said.gate),
+                ("gate", gate),
                 ("error", &said.line),
             ]),
             at: vec![at],
-        });
+        }));
     }
     (findings, ours)
 }
 
-fn is_own(node: &Node, component: Component, said: &Refusal) -> Option<Request> {
-    let text = node.current.as_deref()?;
-    read(&node.own, text, &node.settings.feature_gates)
-        .into_iter()
-        .find(|gate| gate.component == component && gate.gate == said.gate)
+/// Those of Windrow's gates that a component refuses.
+fn own_gates(
+    own: &str,
+    current: Option<&str>,
+    component: Component,
+    said: &Refusal,
+) -> Vec<Request> {
+    let mut gates = read(own, current.unwrap_or_default(), &[]);
+    gates.retain(|gate| gate.component == component && said.gates.contains(&gate.gate));
+    gates
 }
 
 /// Where the gate is set last.
@@ -186,21 +196,24 @@ pub(super) fn own_refusal(layout: &Layout) {
     let Some((said, _)) = effect::refusal(layout, Component::KubeApiserver, written) else {
         return;
     };
-    let gates = read(&own, &text, &[]);
-    let mine = gates
-        .into_iter()
-        .find(|gate| gate.component == Component::KubeApiserver && gate.gate == said.gate);
-    let Some(mine) = mine else { return };
+    let mine = own_gates(&own, Some(&text), Component::KubeApiserver, &said);
+    if mine.is_empty() {
+        return;
+    }
     let settings = settings::load(layout).settings;
     let resolved = resolve(&candidates_on_disk(layout, &settings.data_dir));
     let version = version_text(&resolved.target);
     let known: Option<Refused> = Memory::Refused.recall(layout).unwrap_or_default();
     let told = known.is_some_and(|known| {
-        known.version == version && known.gates(&own).iter().any(|gate| gate.sets_as(&mine))
+        let known_gates = known.gates(&own);
+        known.version == version
+            && mine
+                .iter()
+                .all(|mine| known_gates.iter().any(|gate| gate.sets_as(mine)))
     });
     if !told {
         let why = format!("kube-apiserver says: {}", said.line);
         // What cannot be remembered is met again at the next start.
-        let _ = refuse(layout, &version, &[mine], &why, &own);
+        let _ = refuse(layout, &version, &mine, &why, &own);
     }
 }

@@ -11,8 +11,9 @@ const LONGEST: usize = 400;
 /// What a component said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The gate it names.
-    pub gate: String,
+    /// The gates it names, in its order. Of gates that are on while what they depend on is off it names
+    /// both, and either can be the one that somebody set: some that nobody set are on by default.
+    pub gates: Vec<String>,
     /// Its line, without what the container runtime puts before it.
     pub line: String,
 }
@@ -24,8 +25,8 @@ const BEFORE: [&str; 4] = [
     "missing bool value for ",
     "invalid value of ",
 ];
-/// What stands after it.
-const AFTER: &str = " is enabled, but depends on features that are disabled";
+/// What stands between a gate and, in brackets, those that it depends on.
+const BETWEEN: &str = " is enabled, but depends on features that are disabled: [";
 
 /// The last refusal in a log, as far as it was written at `since` or later. Lines without a time of
 /// the container runtime have none to go by and count.
@@ -62,13 +63,27 @@ fn refusal(text: &str) -> Option<Refusal> {
     if !fatal {
         return None;
     }
-    let name = BEFORE
+    // Some versions name the first one, others all that they refuse.
+    let mut named: Vec<(usize, &str)> = BEFORE
         .iter()
-        .find_map(|before| text.split_once(before))
-        .map(|(_, rest)| leading(rest))
-        .or_else(|| text.split_once(AFTER).map(|(before, _)| trailing(before)))?;
-    (!name.is_empty()).then(|| Refusal {
-        gate: name.to_owned(),
+        .flat_map(|before| text.match_indices(before))
+        .map(|(at, before)| (at, leading(&text[at + before.len()..])))
+        .collect();
+    for (at, between) in text.match_indices(BETWEEN) {
+        named.push((at, trailing(&text[..at])));
+        let off = &text[at + between.len()..];
+        let off = &off[..off.find(']').unwrap_or(off.len())];
+        named.extend(off.split([',', ' ']).map(|name| (at, leading(name))));
+    }
+    named.sort_by_key(|(at, _)| *at);
+    let mut gates: Vec<String> = Vec::new();
+    for (_, name) in named {
+        if !name.is_empty() && !gates.iter().any(|known| known == name) {
+            gates.push(name.to_owned());
+        }
+    }
+    (!gates.is_empty()).then(|| Refusal {
+        gates,
         line: text.chars().take(LONGEST).collect(),
     })
 }
@@ -92,43 +107,49 @@ fn trailing(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn gate(line: &str) -> Option<String> {
-        last(line, None).map(|refusal| refusal.gate)
-    }
-
     #[test]
-    fn the_gate_is_found_in_the_words_of_every_minor() {
-        for (line, name) in [
+    fn the_gates_are_found_in_the_words_of_every_minor() {
+        for (line, gates) in [
             (
                 "E1121 20:00:00.1 1 run.go:72] \"command failed\" err=\"unrecognized feature gate: NotAGate\"",
-                Some("NotAGate"),
+                &["NotAGate"][..],
             ),
             (
                 "E1121 20:00:00.1 1 run.go:72] \"command failed\" err=\"cannot set feature gate AuthorizeNodeWithSelectors to false, feature is locked to true\"",
-                Some("AuthorizeNodeWithSelectors"),
+                &["AuthorizeNodeWithSelectors"],
             ),
             (
                 "Error: invalid argument \"X=true\" for \"--feature-gates\" flag: unrecognized feature gate: X",
-                Some("X"),
+                &["X"],
             ),
             (
                 "E1 1 run.go:72] \"command failed\" err=\"GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]\"",
-                Some("GangScheduling"),
+                &["GangScheduling", "GenericWorkload"],
             ),
             (
                 "\"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: kube:ImageVolume\"",
-                Some("ImageVolume"),
+                &["ImageVolume"],
+            ),
+            // The kubelet of 1.36.
+            (
+                "\"command failed\" err=\"failed to set feature gates from initial flags-based config: [cannot set feature gate AuthorizeNodeWithSelectors to false, feature is locked to true, unrecognized feature gate: NotAGate]\"",
+                &["AuthorizeNodeWithSelectors", "NotAGate"],
+            ),
+            (
+                "\"command failed\" err=\"[OneByDefault is enabled, but depends on features that are disabled: [AtomicFIFO, Other], TwoByDefault is enabled, but depends on features that are disabled: [AtomicFIFO]]\"",
+                &["OneByDefault", "AtomicFIFO", "Other", "TwoByDefault"],
             ),
             (
                 "W1121 feature_gate.go:354] Setting GA feature gate X=true. It will be removed in a future release.",
-                None,
+                &[],
             ),
             (
                 "E1 \"command failed\" err=\"context deadline exceeded\"",
-                None,
+                &[],
             ),
         ] {
-            assert_eq!(gate(line).as_deref(), name, "{line}");
+            let said = last(line, None).map(|refusal| refusal.gates);
+            assert_eq!(said.unwrap_or_default(), gates, "{line}");
         }
     }
 
@@ -139,7 +160,7 @@ mod tests {
                    2026-11-21T20:01:01.5Z stderr F I1121 something else\n";
         let since = |text: &str| Some(text.parse::<Timestamp>().unwrap());
         let said = last(log, since("2026-11-21T20:00:30Z")).unwrap();
-        assert_eq!(said.gate, "New");
+        assert_eq!(said.gates, ["New"]);
         assert_eq!(said.line, "Error: unrecognized feature gate: New");
         assert_eq!(last(log, since("2026-11-21T20:02:00Z")), None);
     }

@@ -194,7 +194,7 @@ mod tests {
             &said("Two"),
         );
         let (found, path) = refusal(&layout, component, None).unwrap();
-        assert_eq!(found.gate, "One");
+        assert_eq!(found.gates, ["One"]);
         assert!(path.ends_with("kube-apiserver/0.log"));
         let later = "2026-11-21T20:00:01Z".parse().ok();
         assert_eq!(refusal(&layout, component, later), None);

@@ -32,15 +32,17 @@ pub(super) async fn confirm(layout: &Layout, resolved: &Resolved, report: &mut G
             return;
         };
         for refusal in refusals {
-            let at = view.gates.iter().find(|gate| gate.gate == refusal.gate);
-            let code = Code::GateRefusedByBinary;
-            refused.push(Finding {
-                incident: None,
-                code,
-                severity: code.severity(),
-                message: code.say(&[("gate", &refusal.gate), ("error", &refusal.line)]),
-                at: at.map(|gate| gate.at.clone()).into_iter().collect(),
-            });
+            for gate in &refusal.gates {
+                let at = view.gates.iter().find(|set| set.gate == *gate);
+                let code = Code::GateRefusedByBinary;
+                refused.push(Finding {
+                    incident: None,
+                    code,
+                    severity: code.severity(),
+                    message: code.say(&[("gate", gate), ("error", &refusal.line)]),
+                    at: at.map(|gate| gate.at.clone()).into_iter().collect(),
+                });
+            }
         }
     }
     if refused.is_empty() {

@@ -216,5 +216,6 @@ async fn refused_by_kubelet(node: &Node, gates: &[gates::Request]) -> Option<Str
         .collect();
     let refused = kubelet.all_refused(&gates).await.ok()?;
     let first = refused.first()?;
-    Some(Code::GateRefusedByBinary.say(&[("gate", &first.gate), ("error", &first.line)]))
+    let gates = first.gates.join(", ");
+    Some(Code::GateRefusedByBinary.say(&[("gate", &gates), ("error", &first.line)]))
 }
