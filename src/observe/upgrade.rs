@@ -1,12 +1,21 @@
 //! Is an upgrade on its way, and to which version? Asked of those who carry upgrades out: Harvester, and
 //! the system-upgrade-controller.
+//!
+//! What is read, and where it is defined:
+//!
+//! | field | source |
+//! |---|---|
+//! | Harvester's Upgrade: `spec.version`, `status.repoInfo` | harvester/harvester `pkg/apis/harvesterhci.io/v1beta1/upgrade.go`, `pkg/controller/master/upgrade/repoinfo/repoinfo.go` |
+//! | its labels `harvesterhci.io/latestUpgrade`, `harvesterhci.io/upgradeState` | `pkg/controller/master/upgrade/{upgrade_controller,common}.go` |
+//! | a Plan: `spec.version`, `spec.upgrade.image`, `status.latestVersion`, the condition `Complete` | rancher/system-upgrade-controller `pkg/apis/upgrade.cattle.io/v1/types.go` |
 
 use std::time::Duration;
 
 use kube::Client;
 use serde_json::Value;
 
-use crate::gates::Upgrade;
+use crate::gates::{Upgrade, Version};
+use crate::manifest::yaml;
 
 /// An answer takes no longer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -48,6 +57,10 @@ fn of_harvester(list: &Value) -> Option<Upgrade> {
     if matches!(state, "" | "Succeeded" | "Failed") {
         return None;
     }
+    // What the release to come says of itself: there once its repository has been read, before any node is changed.
+    if let Some(kubernetes) = upgrade["status"]["repoInfo"].as_str().and_then(kubernetes) {
+        return Some(Upgrade::Rke2(kubernetes));
+    }
     // One that was made from an image alone names no version.
     let version = upgrade["spec"]["version"].as_str().unwrap_or_default();
     Some(match version.is_empty() {
@@ -56,18 +69,48 @@ fn of_harvester(list: &Value) -> Option<Upgrade> {
     })
 }
 
+/// The Kubernetes of a Harvester release, in the YAML that describes the release.
+fn kubernetes(release: &str) -> Option<String> {
+    let release = yaml::one(release).ok()??;
+    let version = release.str_at(&["release", "kubernetes"])?;
+    version
+        .parse::<Version>()
+        .is_ok()
+        .then(|| version.to_owned())
+}
+
 /// A plan that installs RKE2 may act on this node at any moment; once it has, its version is the
 /// installed one and changes nothing.
 fn of_plans(list: &Value) -> Option<Upgrade> {
     list["items"].as_array()?.iter().find_map(|plan| {
         let image = plan["spec"]["upgrade"]["image"].as_str()?;
-        if !image.contains("rke2-upgrade") {
+        if !image.contains("rke2-upgrade") || is_complete(plan) {
             return None;
         }
-        let version = [&plan["spec"]["version"], &plan["status"]["latestVersion"]];
-        let version = version.into_iter().find_map(|version| version.as_str())?;
+        // The image's own tag is what runs; without one it gets the plan's version for a tag.
+        let tag = image.rsplit_once(':').map(|(_, tag)| tag);
+        let version = [
+            tag.filter(|tag| tag.parse::<Version>().is_ok()),
+            plan["spec"]["version"].as_str(),
+            plan["status"]["latestVersion"].as_str(),
+        ];
+        let version = version
+            .into_iter()
+            .flatten()
+            .find(|text| !text.is_empty())?;
         Some(Upgrade::Rke2(version.to_owned()))
     })
+}
+
+/// Has it been carried out on every node that it selects? Older controllers do not say.
+fn is_complete(plan: &Value) -> bool {
+    plan["status"]["conditions"]
+        .as_array()
+        .is_some_and(|conditions| {
+            conditions
+                .iter()
+                .any(|condition| condition["type"] == "Complete" && condition["status"] == "True")
+        })
 }
 
 #[cfg(test)]
@@ -97,6 +140,34 @@ mod tests {
     }
 
     #[test]
+    fn the_kubernetes_of_a_harvester_release_is_read_from_the_release_itself() {
+        let list = |release: &str| {
+            json!({"items": [{
+                "metadata": {"labels": {"harvesterhci.io/upgradeState": "UpgradingNodes"}},
+                "spec": {"image": "harvester-system/image-x"},
+                "status": {"repoInfo": release}
+            }]})
+        };
+        let release = "release:\n  harvester: v1.9.0\n  harvesterChart: 1.9.0\n  kubernetes: v1.36.1+rke2r1\n";
+        assert_eq!(
+            of_harvester(&list(release)),
+            Some(Upgrade::Rke2("v1.36.1+rke2r1".to_owned()))
+        );
+        for nothing in [
+            "",
+            "release: {}",
+            "release: [",
+            "release:\n  kubernetes: soon\n",
+        ] {
+            assert_eq!(
+                of_harvester(&list(nothing)),
+                Some(Upgrade::Somewhere),
+                "{nothing}"
+            );
+        }
+    }
+
+    #[test]
     fn a_plan_counts_when_it_installs_rke2() {
         let plans = json!({"items": [
             {"spec": {"upgrade": {"image": "registry/other-tool"}, "version": "v9"}},
@@ -108,5 +179,34 @@ mod tests {
             Some(Upgrade::Rke2("v1.34.2-rke2r1".to_owned()))
         );
         assert_eq!(of_plans(&json!({"items": []})), None);
+    }
+
+    #[test]
+    fn a_plans_image_has_the_last_word_and_a_plan_that_is_carried_out_has_none() {
+        let plans = |image: &str, version: &str, complete: &str| {
+            json!({"items": [
+                {"spec": {"upgrade": {"image": image}, "version": version},
+                 "status": {"latestVersion": "v1.33.3-rke2r1",
+                            "conditions": [{"type": "Validated", "status": "True"},
+                                           {"type": "Complete", "status": complete}]}}
+            ]})
+        };
+        for (image, version, to) in [
+            (
+                "localhost:5000/rancher/rke2-upgrade",
+                "v1.34.2+rke2r1",
+                "v1.34.2+rke2r1",
+            ),
+            (
+                "rancher/rke2-upgrade:v1.35.2-rke2r1",
+                "v1.34.2+rke2r1",
+                "v1.35.2-rke2r1",
+            ),
+            ("rancher/rke2-upgrade:latest", "", "v1.33.3-rke2r1"),
+        ] {
+            let upgrade = of_plans(&plans(image, version, "False"));
+            assert_eq!(upgrade, Some(Upgrade::Rke2(to.to_owned())), "{image}");
+            assert_eq!(of_plans(&plans(image, version, "True")), None, "{image}");
+        }
     }
 }
