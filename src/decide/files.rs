@@ -358,10 +358,14 @@ impl Context<'_> {
         match state {
             NeedState::Met => (Code::WaitsForObject, String::new()),
             NeedState::Unknown { message } => {
-                let why = if self.observation.api.first_reachable.is_none() {
-                    "kube-apiserver does not answer yet"
-                } else {
-                    message
+                let api = &self.observation.api;
+                let why = match &api.unreachable {
+                    _ if api.first_reachable.is_none() => {
+                        "kube-apiserver does not answer yet".to_owned()
+                    }
+                    // Whatever else is not known: as long as it cannot be asked, that is why.
+                    Some(why) => format!("kube-apiserver cannot be asked: {why}"),
+                    None => message.clone(),
                 };
                 (Code::WaitsForCluster, format!("{}: {why}", wanted()))
             }

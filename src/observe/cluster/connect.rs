@@ -45,6 +45,13 @@ pub(super) enum End {
     Refused(String),
 }
 
+/// How a session went.
+pub(super) struct Ended {
+    /// Was it ever answered?
+    pub(super) answered: bool,
+    pub(super) end: End,
+}
+
 /// What the parts of a session share.
 pub(super) struct Shared {
     pub(super) client: Client,
@@ -91,7 +98,7 @@ pub(super) async fn session(
     credential: &Credential,
     interests: &watch::Receiver<Interests>,
     events: &Events,
-) -> End {
+) -> Ended {
     let shared = Arc::new(Shared {
         client: credential.client.clone(),
         events: events.clone(),
@@ -99,14 +106,21 @@ pub(super) async fn session(
     });
     // Nothing is asked before kube-apiserver answers at all.
     if let Some(end) = until_answered(credential, &shared).await {
-        return end;
+        return Ended {
+            answered: false,
+            end,
+        };
     }
     let watches = interests::watches(&shared, interests.clone());
     let health = health(credential, &shared);
-    tokio::select! {
+    let end = tokio::select! {
         end = health => end,
         () = watches => End::Closed,
         () = events.closed() => End::Closed,
+    };
+    Ended {
+        answered: true,
+        end,
     }
 }
 

@@ -40,14 +40,20 @@ pub async fn observe(
     events: mpsc::Sender<ClusterEvent>,
 ) {
     let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(10));
+    // What was said of it last, while it goes on being so.
     let mut said = String::new();
     while !events.is_closed() {
         let why = match Credential::read(&kubeconfig).await {
             Ok(credential) => {
-                let session = connect::session(&credential, &interests, &events);
-                match session.await {
+                let ended = connect::session(&credential, &interests, &events).await;
+                if ended.answered {
+                    // It worked meanwhile: the same trouble is news again, and no old trouble.
+                    said.clear();
+                    pauses.reset();
+                }
+                match ended.end {
                     End::Closed => return,
-                    // It answered before: ask again at once with what the file says now.
+                    // Ask again at once with what the file says now.
                     End::CredentialChanged => {
                         pauses.reset();
                         continue;
