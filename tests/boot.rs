@@ -260,9 +260,15 @@ fn a_manifest_that_arrives_while_rke2_runs_is_held_before_its_next_pass() {
     }
     let machine = node().boot();
     machine.wait_unit("rke2-server.service", "active");
-    // Right after a pass: the stand-in's pause is all the time there is; RKE2's own is fifty times as long.
-    wait_two_passes(&machine);
+    machine.write("/run/rke2-rest", "");
+    machine.wait_until("the stand-in is between two passes", |machine| {
+        machine.exists("/run/rke2-rests")
+    });
     machine.write(&manifest("late.yaml"), WIDGET);
+    machine.wait_until("what is new is held", |machine| {
+        mark(machine, "late.yaml").is_some()
+    });
+    machine.ok(&["rm", "/run/rke2-rest"]);
     wait_two_passes(&machine);
     assert!(mark(&machine, "late.yaml").is_some());
     assert!(!applied(&machine, "late.yaml"));
