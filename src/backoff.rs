@@ -26,7 +26,12 @@ impl Backoff {
         self.next = self.first;
     }
 
-    /// Waits for the next pause.
+    /// The next pause is no longer than this.
+    pub(crate) fn at_most(&mut self, pause: Duration) {
+        self.next = self.next.min(pause);
+    }
+
+    /// Waits for the next pause. Given up, it counts as had.
     pub(crate) async fn wait(&mut self) {
         let pause = self.next;
         self.next = (self.next * 2).min(self.longest);

@@ -1,8 +1,9 @@
 //! Which of the kinds that are waited for does the API serve?
 //!
 //! Only the groups of kinds that are not known to be served are asked: at once, then whenever a
-//! CustomResourceDefinition changes, and every two seconds besides, because a definition that is
-//! established is not yet in the discovery documents.
+//! CustomResourceDefinition or an APIService changes, and besides after pauses that double up to a
+//! minute. Each change begins them anew, because a definition that is established is not yet in the
+//! discovery documents.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -11,8 +12,9 @@ use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
-use kube::Client;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Request};
+use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
@@ -21,12 +23,17 @@ use super::ANSWER;
 use super::connect::{Shared, explain};
 use super::follow::Followed;
 use super::interests::Task;
-use crate::backoff::spread;
+use crate::backoff::Backoff;
 use crate::decide::{ClusterEvent, Detail, Interests};
 use crate::manifest::GroupKind;
 use crate::readiness::KindSeen;
 
-const POLL: Duration = Duration::from_secs(2);
+/// The pause after something changed.
+const SOON: Duration = Duration::from_secs(2);
+/// The longest pause: nothing has changed for long.
+const SELDOM: Duration = Duration::from_secs(60);
+/// The longest pause as long as discovery itself cannot be asked.
+const UNANSWERED: Duration = Duration::from_secs(10);
 /// So long further changes of definitions are collected before discovery is asked.
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -65,7 +72,8 @@ pub(super) async fn discover(
 ) {
     let mut told: HashMap<GroupKind, KindSeen> = HashMap::new();
     let changed = Arc::new(Notify::new());
-    let mut definitions: Option<Task> = None;
+    let mut definitions: Option<[Task; 2]> = None;
+    let mut pauses = Backoff::new(SOON, SELDOM);
     loop {
         let (asked, needed) = {
             let interests = interests.borrow_and_update();
@@ -74,7 +82,7 @@ pub(super) async fn discover(
                 interests.kinds.iter().cloned().chain(of_objects).collect();
             (interests.kinds.clone(), needed)
         };
-        ask(&shared, &kinds, &needed).await;
+        let answered = ask(&shared, &kinds, &needed).await;
         told.retain(|kind, _| asked.contains(kind));
         for kind in &asked {
             let seen = kinds
@@ -99,20 +107,34 @@ pub(super) async fn discover(
             }
             continue;
         }
-        definitions.get_or_insert_with(|| watch_definitions(&shared, &changed));
+        definitions.get_or_insert_with(|| {
+            [
+                watch::<CustomResourceDefinition>(&shared, &changed),
+                watch::<APIService>(&shared, &changed),
+            ]
+        });
+        if !answered {
+            pauses.at_most(UNANSWERED);
+        }
         tokio::select! {
-            changed = interests.changed() => if changed.is_err() { return },
-            () = changed.notified() => tokio::time::sleep(SETTLE).await,
-            () = tokio::time::sleep(spread(POLL)) => {}
+            changed = interests.changed() => match changed {
+                Ok(()) => pauses.reset(),
+                Err(_) => return,
+            },
+            () = changed.notified() => {
+                pauses.reset();
+                tokio::time::sleep(SETTLE).await;
+            }
+            () = pauses.wait() => {}
         }
     }
 }
 
-/// A watch on the metadata of CustomResourceDefinitions, as a trigger and for nothing else.
-fn watch_definitions(shared: &Arc<Shared>, changed: &Arc<Notify>) -> Task {
+/// A watch on the metadata of what defines kinds, as a trigger and for nothing else.
+fn watch<K: Resource<DynamicType = ()>>(shared: &Arc<Shared>, changed: &Arc<Notify>) -> Task {
     let (shared, changed) = (shared.clone(), changed.clone());
+    let resource = ApiResource::erase::<K>(&());
     Task::start(async move {
-        let resource = ApiResource::erase::<CustomResourceDefinition>(&());
         let definitions = Followed {
             api: Api::<DynamicObject>::all_with(shared.client.clone(), &resource),
             detail: Detail::Metadata,
@@ -127,8 +149,9 @@ fn watch_definitions(shared: &Arc<Shared>, changed: &Arc<Notify>) -> Task {
     })
 }
 
-/// Asks for the groups of kinds that are not known to be served.
-async fn ask(shared: &Shared, kinds: &Kinds, needed: &BTreeSet<GroupKind>) {
+/// Asks for the groups of kinds that are not known to be served. False when one could not be asked.
+async fn ask(shared: &Shared, kinds: &Kinds, needed: &BTreeSet<GroupKind>) -> bool {
+    let mut answered = true;
     let mut groups: BTreeMap<&str, Vec<&GroupKind>> = BTreeMap::new();
     for kind in needed {
         if !matches!(kinds.borrow().get(kind), Some(Kind::Served { .. })) {
@@ -138,6 +161,7 @@ async fn ask(shared: &Shared, kinds: &Kinds, needed: &BTreeSet<GroupKind>) {
     for (group, wanted) in groups {
         let served = group_kinds(&shared.client, group).await;
         if let Err(refusal) = &served {
+            answered = false;
             if refusal.doubtful {
                 shared.doubt.notify_one();
             }
@@ -158,6 +182,7 @@ async fn ask(shared: &Shared, kinds: &Kinds, needed: &BTreeSet<GroupKind>) {
             changed
         });
     }
+    answered
 }
 
 struct Refusal {
