@@ -7,7 +7,7 @@ use super::manual::carry_out;
 use super::{Context, Exit};
 use crate::act::{MarkerOutcome, Markers};
 use crate::daemon::byhand::{self, Order, Which, look};
-use crate::decide::{Mark, OnFailure};
+use crate::decide::OnFailure;
 use crate::observe::requests::RequestAction;
 
 /// Who releases when nobody does.
@@ -106,7 +106,7 @@ impl Lift {
         let mut fine = true;
         let (mut lifted, mut kept) = (0, 0);
         for marker in &found.markers {
-            let Some(mark) = marker.content.as_deref().and_then(Mark::parse) else {
+            let Some(mark) = &marker.mark else {
                 println!("kept   {}: Windrow did not make it", marker.path);
                 kept += 1;
                 continue;

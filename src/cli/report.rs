@@ -12,12 +12,15 @@ use super::document::{self, Found, now};
 use super::inputs::{self, Input};
 use super::{Context, Exit, config, plan};
 use crate::archive::{Collected, Content, Head, Index, Item, pack};
-use crate::files::{Durability, replace};
+use crate::files::{Durability, read_text, replace};
 use crate::layout::Layout;
 use crate::manifest::{ManifestFile, addon_name};
 use crate::observe::collect::{Wanted, collect};
 use crate::observe::scan::{ScanResult, Stamps, scan};
 use crate::render::PlanReport;
+
+/// Largest marker of somebody else's that is shown, in bytes.
+const FOREIGN_MARKER: u64 = 64 << 10;
 
 /// Collect what tells how the node is, without secrets, in one archive to send
 #[derive(Debug, clap::Args)]
@@ -197,6 +200,14 @@ fn manifest(input: &Input) -> Value {
     tree
 }
 
+/// What somebody else wrote into a marker, should it be a few lines of text.
+fn foreign(path: &Path) -> Option<String> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    // A link may lead to what has no place in a report.
+    let plain = found.is_file() && found.len() <= FOREIGN_MARKER;
+    plain.then(|| read_text(path).ok()).flatten()
+}
+
 fn markers(manifests: &Path, limits: &crate::manifest::Limits) -> Value {
     let ScanResult::Found(found) = scan(manifests, limits, &Stamps::new(), now()) else {
         return Value::Null;
@@ -205,17 +216,15 @@ fn markers(manifests: &Path, limits: &crate::manifest::Limits) -> Value {
         .markers
         .iter()
         .map(|marker| {
-            let text = marker
-                .content
-                .as_deref()
-                .map(|content| String::from_utf8_lossy(content).into_owned());
-            let mark = text
-                .as_deref()
-                .and_then(|text| serde_json::from_str::<Value>(text).ok());
-            match mark {
-                Some(mark) => json!({"path": marker.path, "hides": marker.hides, "mark": mark}),
-                None => json!({"path": marker.path, "hides": marker.hides, "text": text}),
+            let said = match &marker.mark {
+                Some(mark) => json!({"mark": mark}),
+                None => json!({"text": foreign(&manifests.join(&marker.path))}),
+            };
+            let mut told = json!({"path": marker.path, "hides": marker.hides});
+            if let (Some(told), Value::Object(said)) = (told.as_object_mut(), said) {
+                told.extend(said);
             }
+            told
         })
         .collect()
 }

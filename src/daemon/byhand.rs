@@ -192,16 +192,17 @@ fn held_by_us(found: &Found) -> Vec<String> {
     found
         .markers
         .iter()
-        .filter(|marker| marker.content.as_deref().and_then(Mark::parse).is_some())
+        .filter(|marker| marker.mark.is_some())
         .filter_map(|marker| marker.path.strip_suffix(MARKER_SUFFIX))
         .map(str::to_owned)
         .collect()
 }
 
 fn is_foreign(found: &Found, path: &str) -> bool {
-    found.markers.iter().any(|marker| {
-        marker.path == path && marker.content.as_deref().and_then(Mark::parse).is_none()
-    })
+    found
+        .markers
+        .iter()
+        .any(|marker| marker.path == path && marker.mark.is_none())
 }
 
 /// The manifests directory as it is: its files and markers, without their content.
@@ -371,11 +372,11 @@ mod tests {
 
     #[test]
     fn a_name_that_is_hidden_from_another_directory_has_its_marker_there() {
-        let marker = MarkerEntry {
-            path: "other/a.yaml.skip".to_owned(),
-            hides: "a.yaml".to_owned(),
-            content: None,
-        };
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("other")).unwrap();
+        std::fs::write(directory.path().join("other/a.yaml.skip"), "").unwrap();
+        let found = look(directory.path(), Timestamp::now()).unwrap();
+        let marker = found.markers[0].clone();
         assert_eq!(
             marker_of("sub/a.yaml", std::slice::from_ref(&marker)),
             "other/a.yaml.skip"

@@ -106,7 +106,7 @@ impl Look {
 
     /// Scan with the next tick, and read every file anew.
     pub(super) fn forget(&mut self) {
-        self.stamps.clear();
+        self.stamps = Stamps::new();
         self.next = Instant::now();
     }
 
@@ -151,7 +151,7 @@ impl Look {
         let found = match scan(&self.directory, limits, &self.stamps, now) {
             ScanResult::Found(found) => found,
             ScanResult::Missing => {
-                self.stamps.clear();
+                self.stamps = Stamps::new();
                 self.writing.clear();
                 return Seen::Missing;
             }
@@ -165,7 +165,7 @@ impl Look {
             if self.writing.contains_key(&file.path) {
                 // Half a file is not looked at, and read in full once it is whole.
                 file.content = None;
-                self.stamps.remove(&file.path);
+                self.stamps.forget(&file.path);
             }
         }
         Seen::Directory(directory)

@@ -152,9 +152,11 @@ impl Sandbox {
             );
         }
         for marker in found.markers {
+            // Of what others wrote into theirs, nothing is of interest.
+            let content = marker.mark.map(|mark| mark.to_json().into_bytes());
             present.insert(
                 marker.path,
-                Some(Content::Bytes(marker.content.unwrap_or_default())),
+                Some(Content::Bytes(content.unwrap_or_default())),
             );
         }
         let known: Vec<String> = self.files.iter().map(|(path, _)| path.to_owned()).collect();

@@ -79,8 +79,10 @@ pub struct MarkerEntry {
     pub path: String,
     /// The base name that it hides, in every directory.
     pub hides: String,
-    /// Its first bytes; `None` when it is not a regular file or cannot be read.
-    pub content: Option<Vec<u8>>,
+    /// Windrow's mark in it; `None` when it is not Windrow's.
+    pub mark: Option<Mark>,
+    /// By what a change is noticed.
+    pub stamp: Stamp,
 }
 
 /// By what a change of a file is noticed. Its path is only a name: what counts is the inode.
@@ -124,16 +126,37 @@ impl Stamp {
     }
 }
 
-/// The stamps of an earlier look, by path.
-pub type Stamps = BTreeMap<String, Stamp>;
+/// What an earlier look saw, by path. What has not changed since is not opened again: it costs time,
+/// and each opened file is news to whoever watches the directory, Windrow's own watch included.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Stamps {
+    files: BTreeMap<String, Stamp>,
+    markers: BTreeMap<String, (Stamp, Option<Mark>)>,
+}
+
+impl Stamps {
+    /// Nothing was seen yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The file of this path is read at the next look, whatever its stamp says.
+    pub fn forget(&mut self, path: &str) {
+        self.files.remove(path);
+    }
+}
 
 impl Found {
     /// The stamps, for the next look.
     pub fn stamps(&self) -> Stamps {
-        self.files
-            .iter()
-            .map(|file| (file.path.clone(), file.stamp))
-            .collect()
+        let files = self.files.iter();
+        let markers = self.markers.iter();
+        Stamps {
+            files: files.map(|file| (file.path.clone(), file.stamp)).collect(),
+            markers: markers
+                .map(|marker| (marker.path.clone(), (marker.stamp, marker.mark.clone())))
+                .collect(),
+        }
     }
 
     /// The look as the core takes it in.
@@ -155,7 +178,7 @@ impl Found {
                 .into_iter()
                 .map(|marker| Marker {
                     path: marker.path,
-                    mark: marker.content.and_then(|content| Mark::parse(&content)),
+                    mark: marker.mark,
                 })
                 .collect(),
         }
@@ -284,18 +307,19 @@ impl Scan<'_> {
         let Some(hides) = name.as_bytes().strip_suffix(MARKER_SUFFIX.as_bytes()) else {
             return;
         };
-        let content = (metadata.is_file())
-            .then(|| open(at))
-            .and_then(Result::ok)
-            .and_then(|file| {
-                let mut content = Vec::new();
-                file.take(MARKER_BYTES).read_to_end(&mut content).ok()?;
-                Some(content)
-            });
+        let path = printable(below.as_os_str());
+        let stamp = Stamp::of(metadata, self.now);
+        let (stamp, mark) = match self.seen.markers.get(&path) {
+            Some((earlier, mark)) if earlier.settled && earlier.is_same_file_as(&stamp) => {
+                (*earlier, mark.clone())
+            }
+            _ => (stamp, read_mark(at, metadata)),
+        };
         self.found.markers.push(MarkerEntry {
-            path: printable(below.as_os_str()),
+            path,
             hides: printable(OsStr::from_bytes(hides)),
-            content,
+            mark,
+            stamp,
         });
     }
 
@@ -359,7 +383,7 @@ impl Scan<'_> {
         }
         let path = printable(below.as_os_str());
         let stamp = Stamp::of(metadata, self.now);
-        if let Some(earlier) = self.seen.get(&path)
+        if let Some(earlier) = self.seen.files.get(&path)
             && earlier.settled
             && earlier.is_same_file_as(&stamp)
         {
@@ -389,6 +413,17 @@ impl Scan<'_> {
             stamp: Stamp::of(metadata, self.now),
         });
     }
+}
+
+/// The mark in a marker, if it is Windrow's.
+fn read_mark(at: &Path, metadata: &Metadata) -> Option<Mark> {
+    if !metadata.is_file() {
+        return None;
+    }
+    let mut content = Vec::new();
+    let file = open(at).ok()?;
+    file.take(MARKER_BYTES).read_to_end(&mut content).ok()?;
+    Mark::parse(&content)
 }
 
 /// Reads a regular file; whatever else has taken its place meanwhile is told, not read. The stamp is

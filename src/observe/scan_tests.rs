@@ -47,6 +47,20 @@ fn bytes(text: &str) -> Content {
     Content::Bytes(text.as_bytes().to_vec())
 }
 
+/// A mark of Windrow's for this file.
+fn mark(file: &str) -> Mark {
+    Mark {
+        by: Mark::BY.to_owned(),
+        file: file.to_owned(),
+        code: crate::reasons::Code::WaitsForKind,
+        why: "test".to_owned(),
+        since: Timestamp::UNIX_EPOCH,
+        on_failure: crate::decide::OnFailure::Lift,
+        digest: String::new(),
+        release: String::new(),
+    }
+}
+
 #[test]
 fn it_walks_as_rke2_does() {
     let dir = TempDir::new().unwrap();
@@ -135,7 +149,7 @@ fn nothing_that_could_block_is_opened() {
         Content::SymlinkOutside { .. }
     ));
     assert_eq!(content(&found, "good.yaml"), bytes("x"));
-    assert_eq!(found.markers[0].content, None);
+    assert_eq!(found.markers[0].mark, None);
     // Even when the kind changes between the look and the open.
     assert_eq!(read(&at.join("fifo.yaml"), 10).unwrap().0, Content::Fifo);
     assert!(matches!(
@@ -217,29 +231,50 @@ fn the_directory_itself_may_be_reached_through_a_link() {
 }
 
 #[test]
-fn markers_are_found_in_every_directory_with_what_is_in_them() {
+fn markers_are_found_in_every_directory_with_the_mark_in_them() {
     let dir = TempDir::new().unwrap();
     let at = dir.path();
     create_dir_all(at.join("sub/d.yaml.skip")).unwrap();
     write(at.join("a.yaml.skip"), "somebody's").unwrap();
-    write(at.join("sub/b.yaml.skip"), vec![b'x'; 200_000]).unwrap();
+    write(at.join("b.yaml.skip"), vec![b'x'; 200_000]).unwrap();
     write(at.join("c.yaml.SKIP"), "").unwrap();
+    write(at.join("sub/e.yaml.skip"), mark("e.yaml").to_json()).unwrap();
     let markers = look(at).markers;
     let told: Vec<_> = markers
         .iter()
         .map(|marker| {
-            let length = marker.content.as_ref().map(Vec::len);
-            (marker.path.as_str(), marker.hides.as_str(), length)
+            let file = marker.mark.as_ref().map(|mark| mark.file.as_str());
+            (marker.path.as_str(), marker.hides.as_str(), file)
         })
         .collect();
     assert_eq!(
         told,
         [
-            ("a.yaml.skip", "a.yaml", Some(10)),
-            ("sub/b.yaml.skip", "b.yaml", Some(64 << 10)),
+            ("a.yaml.skip", "a.yaml", None),
+            ("b.yaml.skip", "b.yaml", None),
             ("sub/d.yaml.skip", "d.yaml", None),
+            ("sub/e.yaml.skip", "e.yaml", Some("e.yaml")),
         ]
     );
+}
+
+#[test]
+fn a_marker_that_has_not_changed_is_not_opened_again() {
+    let dir = TempDir::new().unwrap();
+    let at = dir.path();
+    let path = at.join("a.yaml.skip");
+    write(&path, mark("a.yaml").to_json()).unwrap();
+    // What was remembered of it could not be read from it.
+    let mut seen = look(at).stamps();
+    seen.markers.get_mut("a.yaml.skip").unwrap().1 = Some(mark("remembered"));
+    let remembered = look_again(at, &seen);
+    assert_eq!(remembered.markers[0].mark, Some(mark("remembered")));
+    assert_eq!(remembered.stamps(), seen);
+    // Another one of the same size in its place is.
+    write(at.join("new"), mark("b.yaml").to_json()).unwrap();
+    fs::rename(at.join("new"), &path).unwrap();
+    let third = look_again(at, &seen);
+    assert_eq!(third.markers[0].mark, Some(mark("b.yaml")));
 }
 
 #[test]
