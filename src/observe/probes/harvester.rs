@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::Asked;
 use super::http::{self, Answer, NoAnswer, get};
@@ -15,14 +16,40 @@ use crate::readiness::node::{NodeEvent, ProbeOutcome, Role, Vip, VipMode};
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Nor may finding the address out take the time that asking it needs.
 const LOOKUP: Duration = Duration::from_millis(1500);
+/// An address that answers is not looked up anew for so long.
+const KNOWN: Duration = Duration::from_secs(60);
+
+/// The VIP, as it was last found.
+#[derive(Debug, Clone)]
+pub(super) struct KnownVip {
+    vip: Vip,
+    /// When; `None` once it has stopped answering.
+    at: Option<Instant>,
+}
+
+impl KnownVip {
+    /// Unless it should be looked up anew.
+    fn fresh(self) -> Option<Vip> {
+        (self.at?.elapsed() < KNOWN).then_some(self.vip)
+    }
+}
 
 /// Does the VIP answer? Tells which it is, too.
 pub(super) async fn vip_answers(world: &World, role: Role, node: &str) -> Asked {
     match vip(world, role, node).await {
-        Ok(vip) => Asked {
-            outcome: connects(&vip.address, world.endpoints.vip_https).await,
-            events: vec![NodeEvent::Vip(vip)],
-        },
+        Ok(vip) => {
+            let outcome = connects(&vip.address, world.endpoints.vip_https).await;
+            if outcome != ProbeOutcome::Passed {
+                // It may be another one by now: looked up anew, and kept where that cannot be.
+                if let Some(known) = lock(&world.vip).as_mut() {
+                    known.at = None;
+                }
+            }
+            Asked {
+                outcome,
+                events: vec![NodeEvent::Vip(vip)],
+            }
+        }
         Err(outcome) => outcome.into(),
     }
 }
@@ -52,18 +79,21 @@ async fn connects(vip: &str, port: u16) -> ProbeOutcome {
 /// found: the VIP is asked about just when kube-apiserver may be gone. Where the cluster does not say
 /// how its address is found, the installer's configuration may.
 async fn vip(world: &World, role: Role, node: &str) -> Result<Vip, ProbeOutcome> {
-    let looked = tokio::time::timeout(LOOKUP, look_up(world, role, node));
-    let found = looked.await.unwrap_or_else(|_| {
-        Err(ProbeOutcome::unknown(
-            "the VIP's address",
-            "kube-apiserver does not answer",
-        ))
-    });
-    let vip = match found {
-        Ok(vip) => {
-            *lock(&world.vip) = Some(vip.clone());
-            vip
+    let known = lock(&world.vip).clone();
+    let found = match known.and_then(|known| known.fresh()) {
+        Some(vip) => Ok(vip),
+        None => {
+            let looked = tokio::time::timeout(LOOKUP, look_up(world, role, node));
+            looked.await.unwrap_or_else(|_| {
+                Err(ProbeOutcome::unknown(
+                    "the VIP's address",
+                    "kube-apiserver does not answer",
+                ))
+            })
         }
+    };
+    let vip = match found {
+        Ok(vip) => vip,
         Err(none) => {
             let joined_by = || {
                 let rancherd = world.rancherd()?;
@@ -73,7 +103,7 @@ async fn vip(world: &World, role: Role, node: &str) -> Result<Vip, ProbeOutcome>
                     mode: None,
                 })
             };
-            let known = lock(&world.vip).clone();
+            let known = lock(&world.vip).clone().map(|known| known.vip);
             known.or_else(joined_by).ok_or(none)?
         }
     };
@@ -99,7 +129,12 @@ async fn look_up(world: &World, role: Role, node: &str) -> Result<Vip, ProbeOutc
         match found.as_ref().map(|found| (address(found), found)) {
             Ok((Some(address), found)) => {
                 let mode = found["data"]["mode"].as_str().and_then(VipMode::read);
-                return Ok(Vip { address, mode });
+                let vip = Vip { address, mode };
+                *lock(&world.vip) = Some(KnownVip {
+                    vip: vip.clone(),
+                    at: Some(Instant::now()),
+                });
+                return Ok(vip);
             }
             Err(outcome @ ProbeOutcome::Unknown { .. }) => none = outcome.clone(),
             Ok((None, _)) | Err(_) => {}

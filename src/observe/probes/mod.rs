@@ -6,8 +6,10 @@
 //! ```
 //!
 //! A probe that hangs is given up after its timeout and is Unknown; the next question is asked when
-//! its period is over, and never two of one probe at a time. What is asked of kube-apiserver stands
-//! in `kubernetes`, and nothing else is.
+//! its period is over, and never two of one probe at a time. What goes on passing is asked ever less
+//! often, down to its rest; when one stops passing, all of them are asked anew at once and as often as
+//! in the beginning, so that what has happened is seen as soon and as whole as without any rest. What
+//! is asked of kube-apiserver stands in `kubernetes`, and nothing else is.
 
 mod addons;
 mod bus;
@@ -25,6 +27,7 @@ mod unit;
 mod upgrade;
 mod world;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -70,6 +73,7 @@ pub async fn probe(
 ) {
     let mut probed: Option<Subject> = None;
     let mut tasks = JoinSet::new();
+    let unrest = Unrest::default();
     loop {
         let interest = interests.borrow_and_update().probes.clone();
         let subject = match interest {
@@ -103,7 +107,9 @@ pub async fn probe(
             }
             if let Some(subject) = &subject {
                 for spec in wanted {
-                    tasks.spawn(one(world.clone(), subject.clone(), spec, events.clone()));
+                    let (world, subject) = (world.clone(), subject.clone());
+                    let paced = (spec.clone(), Pace::of(&spec));
+                    tasks.spawn(one(world, subject, paced, unrest.clone(), events.clone()));
                 }
             }
             probed = subject;
@@ -130,9 +136,53 @@ pub async fn whoami(world: &World) -> (Role, String) {
     role::read(world).await
 }
 
+/// Tells every probe that one has stopped passing.
+type Unrest = Arc<watch::Sender<()>>;
+
+/// How long to wait before a probe is asked again.
+struct Pace {
+    period: Duration,
+    /// The longest pause.
+    rest: Duration,
+    /// The pause after the next pass.
+    next: Duration,
+}
+
+impl Pace {
+    fn of(spec: &ProbeSpec) -> Self {
+        Self {
+            period: spec.period,
+            rest: spec.rest(),
+            next: spec.period,
+        }
+    }
+
+    /// It passed: how much longer than its period it may be left alone.
+    fn more(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(self.rest);
+        pause.saturating_sub(self.period)
+    }
+
+    /// Something is not as it was.
+    fn hurry(&mut self) {
+        self.next = self.period;
+    }
+}
+
 /// One probe, for ever.
-async fn one(world: Shared, subject: Subject, spec: ProbeSpec, events: mpsc::Sender<ClusterEvent>) {
+async fn one(
+    world: Shared,
+    subject: Subject,
+    (spec, mut pace): (ProbeSpec, Pace),
+    unrest: Unrest,
+    events: mpsc::Sender<ClusterEvent>,
+) {
+    let mut disturbed = unrest.subscribe();
+    let mut passed = false;
     loop {
+        // From here on: what happens while it is asked may not be in its answer.
+        disturbed.mark_unchanged();
         let asked = ask(&world, &subject, spec.id.as_str());
         let asked = tokio::time::timeout(spec.timeout, asked)
             .await
@@ -140,13 +190,26 @@ async fn one(world: Shared, subject: Subject, spec: ProbeSpec, events: mpsc::Sen
                 let why = format!("no answer within {} s", spec.timeout.as_secs());
                 ProbeOutcome::unknown("the probe", why).into()
             });
+        let before = std::mem::replace(&mut passed, asked.outcome == ProbeOutcome::Passed);
+        if before && !passed {
+            unrest.send_replace(());
+        }
         let answer = NodeEvent::Probed(spec.id.clone(), asked.outcome);
         for event in asked.events.into_iter().chain([answer]) {
             if events.send(ClusterEvent::Node(event)).await.is_err() {
                 return;
             }
         }
-        tokio::time::sleep(spread(spec.period)).await;
+        tokio::time::sleep(spread(pace.period)).await;
+        if !passed {
+            pace.hurry();
+            continue;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(spread(pace.more())) => {}
+            // Its sender lives as long as this.
+            _ = disturbed.changed() => pace.hurry(),
+        }
     }
 }
 

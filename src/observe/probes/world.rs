@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 
 use super::bus::Bus;
+use super::harvester::KnownVip;
 use super::kubernetes::{Credential, Kubernetes};
 use super::upgrade::Signs;
 use crate::layout::Layout;
 use crate::manifest::{Node, yaml};
-use crate::readiness::node::{Role, Vip};
+use crate::readiness::node::Role;
 
 /// Where things answer on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +66,7 @@ pub struct World {
     pub(super) kubernetes: Kubernetes,
     pub(super) now: fn() -> Timestamp,
     /// The VIP, as it was last found.
-    pub(super) vip: Mutex<Option<Vip>>,
+    pub(super) vip: Mutex<Option<KnownVip>>,
     /// How often RKE2's unit was started anew, as last seen, and whether that rises.
     pub(super) restarts: Mutex<Restarts>,
     pub(super) files: Pending,

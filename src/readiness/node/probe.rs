@@ -30,6 +30,11 @@ impl ProbeId {
         Self(Cow::Owned(format!("user/{name}")))
     }
 
+    /// Does the configuration define it?
+    pub fn is_user(&self) -> bool {
+        self.0.starts_with("user/")
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -146,7 +151,23 @@ pub struct ProbeResult {
     pub at: Timestamp,
 }
 
+/// At rest a probe is asked at least this often, where its own period is not longer.
+const AT_REST: Duration = Duration::from_secs(60);
+/// And no less often than once in so many of its periods.
+const PERIODS_AT_REST: u32 = 4;
+
 impl ProbeSpec {
+    /// The longest pause between two questions while it goes on passing. Shorter than the silence that
+    /// makes its last answer history ([`super::Track`]), and as configured for a probe of the
+    /// configuration.
+    pub fn rest(&self) -> Duration {
+        if self.id.is_user() {
+            return self.period;
+        }
+        let rest = self.period * PERIODS_AT_REST.min(self.fall + 1);
+        rest.min(AT_REST).max(self.period)
+    }
+
     /// Is it of use on such a node? See [`super::specs`].
     pub(super) fn applies(
         roles: &[Role],

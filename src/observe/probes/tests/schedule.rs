@@ -140,7 +140,15 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
         // Long beside what an answer takes here, also on a loaded machine.
         spec.timeout = Duration::from_secs(2);
         if matches!(spec.id.as_str(), "node" | "kubelet") {
-            tokio::spawn(one(world.clone(), subject.clone(), spec, events.clone()));
+            let (world, subject) = (world.clone(), subject.clone());
+            let paced = (spec.clone(), Pace::of(&spec));
+            tokio::spawn(one(
+                world,
+                subject,
+                paced,
+                Unrest::default(),
+                events.clone(),
+            ));
         }
     }
     let mut kubelet = 0;
@@ -156,4 +164,80 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
         }
     }
     assert!(kubelet > 1, "the other one went on");
+}
+
+#[test]
+fn what_goes_on_passing_is_asked_ever_less_often_down_to_its_rest() {
+    let specs = specs(Role::FirstServer, Some(Platform::Harvester));
+    let pauses = |name: &str| -> Vec<u64> {
+        let spec = specs.iter().find(|spec| spec.id.as_str() == name).unwrap();
+        let mut pace = Pace::of(spec);
+        let mut pauses: Vec<u64> = (0..4)
+            .map(|_| (pace.period + pace.more()).as_secs())
+            .collect();
+        pace.hurry();
+        pauses.push((pace.period + pace.more()).as_secs());
+        pauses
+    };
+    assert_eq!(pauses("apiserver"), [10, 20, 40, 40, 10]);
+    assert_eq!(pauses("rke2-installed"), [10, 20, 20, 20, 10]);
+    assert_eq!(pauses("harvester"), [30, 60, 60, 60, 30]);
+    assert_eq!(pauses("certificates"), [3600; 5]);
+}
+
+#[tokio::test]
+async fn a_probe_that_rests_is_asked_at_once_when_another_one_stops_passing() {
+    let place = Place::new();
+    let route = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n\
+                 eth0 00000000 0102030A 0003 0 0 0 00000000 0 0 0\n";
+    place.write("/proc/net/route", route);
+    place.write("/sys/class/net/eth0/device/x", "");
+    place.write("/sys/class/net/eth0/carrier", "1\n");
+    let world = Arc::new(place.world());
+    let subject = Subject {
+        interest: ProbeInterest::default(),
+        role: Role::FirstServer,
+        node: "n1".to_owned(),
+    };
+    let (events, mut told) = mpsc::channel(64);
+    let unrest = Unrest::default();
+    for spec in specs(Role::FirstServer, Some(Platform::Rke2)) {
+        let period = Duration::from_millis(5);
+        // Longer than this test has patience.
+        let rest = match spec.id.as_str() {
+            "default-route" => PATIENCE * 60,
+            "nic-carrier" => period,
+            _ => continue,
+        };
+        let pace = Pace {
+            period,
+            rest,
+            next: rest,
+        };
+        let (world, subject) = (world.clone(), subject.clone());
+        tokio::spawn(one(
+            world,
+            subject,
+            (spec, pace),
+            unrest.clone(),
+            events.clone(),
+        ));
+    }
+    let mut answers = std::collections::BTreeMap::<String, Vec<ProbeOutcome>>::new();
+    let mut take = async |answers: &mut std::collections::BTreeMap<_, Vec<_>>| {
+        if let NodeEvent::Probed(id, outcome) = next(&mut told).await {
+            answers.entry(id.to_string()).or_default().push(outcome);
+        }
+    };
+    while answers.get("nic-carrier").map_or(0, Vec::len) < 5
+        || !answers.contains_key("default-route")
+    {
+        take(&mut answers).await;
+    }
+    assert_eq!(answers["default-route"], [ProbeOutcome::Passed]);
+    place.write("/sys/class/net/eth0/carrier", "0\n");
+    while answers["default-route"].len() < 2 {
+        take(&mut answers).await;
+    }
+    assert!(answers["nic-carrier"].contains(&ProbeOutcome::failed("eth0 without a link")));
 }
