@@ -69,6 +69,82 @@ fn everybody_reads_over_the_system_bus_and_only_root_releases() {
     assert_eq!(machine.unit("windrow.service", "MainPID"), pid);
 }
 
+/// The rule that the documentation gives.
+fn documented_rule() -> &'static str {
+    let docs = include_str!("../docs/outlets.md");
+    let (_, rest) = docs.split_once("```js\n").expect("a rule");
+    rest.split_once("```").expect("its end").0
+}
+
+#[test]
+fn policykit_decides_who_but_root_holds_and_releases() {
+    if skipped() {
+        return;
+    }
+    let machine = Builder::node()
+        .file(MANIFEST, WIDGET)
+        .file(
+            "/etc/polkit-1/rules.d/50-windrow.rules",
+            documented_rule(),
+        )
+        .boot();
+    machine.wait_unit("windrow.service", "active");
+    machine.sh(
+        "groupadd rack-operators; useradd --user-group ann; useradd --user-group --groups rack-operators otto",
+    );
+    machine.wait_until("the file is held", |machine| {
+        machine.exists(&format!("{MANIFEST}.skip"))
+    });
+    // busctl hides the words of a refusal.
+    let call = |user: &str, method: &str| {
+        let script = format!(
+            "setpriv --reuid={user} --regid={user} --init-groups dbus-send --system --print-reply \
+             --dest=dev.windrow.Agent1 /dev/windrow/Agent1 dev.windrow.Agent1.{method} \
+             array:string:widget.yaml string:ticket"
+        );
+        let output = machine.run(&["sh", "-euc", &script]);
+        let said = [output.stdout, output.stderr].concat();
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&said).into_owned(),
+        )
+    };
+    let mark = || machine.read(&format!("{MANIFEST}.skip"));
+    for method in ["Hold", "Release"] {
+        let (done, said) = call("ann", method);
+        let action = format!("dev.windrow.{}", method.to_lowercase());
+        assert!(!done, "{said}");
+        assert!(
+            said.contains("AccessDenied")
+                && said.contains(&format!("{action} needs an administrator's password")),
+            "{said}"
+        );
+    }
+    // PolicyKit was there to be asked.
+    assert_eq!(machine.unit("polkit.service", "ActiveState"), "active");
+    assert!(mark().is_some_and(|mark| !mark.contains("ticket")));
+
+    let (done, said) = call("otto", "Release");
+    assert!(done, "{said}");
+    machine.wait_until("the release is known", |_| mark().is_none());
+    let (done, said) = call("otto", "Hold");
+    assert!(done, "{said}");
+    assert!(
+        mark().is_some_and(|mark| mark.contains("ticket (otto over D-Bus)")),
+        "{:?}",
+        mark()
+    );
+    let (done, said) = call("root", "Release");
+    assert!(done, "{said}");
+
+    // Without PolicyKit nobody but root is believed.
+    machine.sh("systemctl mask --now polkit.service");
+    let (done, said) = call("otto", "Hold");
+    assert!(!done && said.contains("allowed to root alone"), "{said}");
+    let (done, said) = call("root", "Hold");
+    assert!(done, "{said}");
+}
+
 /// Keeps widgets from RKE2 beyond their deadline.
 const KEEP: &str = "\
 apiVersion: windrow.dev/v1

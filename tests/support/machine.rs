@@ -121,6 +121,10 @@ impl Builder {
                 "/usr/share/dbus-1/system.d/dev.windrow.Agent1.conf",
             )
             .copy(
+                "config/polkit/dev.windrow.policy",
+                "/usr/share/polkit-1/actions/dev.windrow.policy",
+            )
+            .copy(
                 "systemd/rke2-.service.d/50-windrow-gates.conf",
                 "/usr/lib/systemd/system/rke2-.service.d/50-windrow-gates.conf",
             )
