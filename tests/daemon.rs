@@ -443,3 +443,31 @@ fn walk(root: &Path, directory: &Path, found: &mut Vec<String>) {
         }
     }
 }
+
+#[test]
+fn a_data_directory_of_rke2s_that_is_not_windrows_is_found_with_file_and_line() {
+    let node = Node::with(&[]);
+    let daemon = node.ready();
+    let found = || {
+        let status = node.status();
+        let findings = status["findings"].as_array().cloned().unwrap_or_default();
+        findings
+            .into_iter()
+            .find(|finding| finding["code"] == "data-dir-differs")
+    };
+    // RKE2's configuration came after the daemon.
+    let file = "/etc/rancher/rke2/config.yaml.d/60-site.yaml";
+    let path = node.write(file, "token: x\ndata-dir: /data/rke2\n");
+    daemon.signal(Signal::SIGHUP);
+    daemon.until("the finding", || found().is_some());
+    let said = found().unwrap().to_string();
+    assert!(
+        said.contains("/data/rke2") && said.contains(&path.display().to_string()),
+        "{said}"
+    );
+    assert!(said.contains("\"line\":2"), "{said}");
+    assert!(!said.contains("token"), "{said}");
+    node.write("/etc/windrow/conf.d/10-data.yaml", "dataDir: /data/rke2/\n");
+    daemon.signal(Signal::SIGHUP);
+    daemon.until("the end of the finding", || found().is_none());
+}

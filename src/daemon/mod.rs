@@ -12,6 +12,7 @@
 
 pub mod byhand;
 mod clock;
+mod data_dir;
 mod flight;
 pub mod gates;
 mod guard;

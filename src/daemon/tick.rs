@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::clock::Clock;
+use super::data_dir::DataDir;
 use super::flight::Flight;
 use super::gates::View;
 use super::look::{Look, Seen};
@@ -42,6 +43,7 @@ pub struct Daemon {
     clock: Clock,
     engine: Engine,
     look: Look,
+    data_dir: DataDir,
     hands: Hands,
     requests: Requests,
     publisher: Publisher,
@@ -96,6 +98,7 @@ impl Daemon {
         let transitions = Transitions::after(publisher.take_earlier().as_deref());
         Self {
             look: Look::new(layout.manifests(), spool(&layout), file_events.clone()),
+            data_dir: DataDir::default(),
             hands: Hands::new(layout.manifests(), layout.ledger()),
             requests: Requests::new(spool(&layout)),
             publisher,
@@ -267,6 +270,7 @@ impl Daemon {
             .configured(&self.layout, &loaded, kind, self.clock.now());
         self.engine.configured(loaded.settings, loaded.rules, kind);
         self.look.forget();
+        self.data_dir.forget();
         self.tick();
         if let Some(reloaded) = &self.reloaded {
             reloaded.send_replace(());
@@ -290,6 +294,13 @@ impl Daemon {
         self.retry = self.retry.filter(|retry| *retry > Instant::now());
         if self.look.due() {
             self.scan();
+        }
+        // The first tick is for the markers alone.
+        let ours = &self.engine.settings().data_dir;
+        if self.scanned_once
+            && let Some(findings) = self.data_dir.look(&self.layout, ours)
+        {
+            self.engine.found("data-dir", &findings);
         }
         let surprised = self.decide();
         if surprised {

@@ -476,6 +476,10 @@ reasons! {
             "RKE2 cannot read the configuration file: {why}"
             "Mend the line named; RKE2 exits at once and is restarted without end."
             "38ab8f91e96344a788b7aafb909ce7be";
+        DataDirDiffers "data-dir-differs" Error
+            "RKE2 has its data directory elsewhere: {why}"
+            "Set dataDir in Windrow's configuration to the same directory and reload it; until then nothing that RKE2 reads is staged."
+            "1b9c1f6b3a2d4d0f9a3e5c7e8f60412d";
         ComponentArgumentInvalid "component-argument-invalid" Error
             "the component's argument cannot be used: {why}"
             "Write each item as name=value."
@@ -661,8 +665,8 @@ reasons! {
             "Look at the pods in harvester-system and longhorn-system."
             "4565467a516b4075835e91a3f1508f4b";
         WebhookDown "webhook-down" Error
-            "Harvester's webhook has no endpoint: {why}"
-            "Look at the harvester-webhook pods in harvester-system; until one is ready, changes are refused."
+            "a webhook does not answer: {why}"
+            "Look at the pods of the service that is named; until it answers, every change of what it guards is refused."
             "bde3d40a4923438cbd634d79c1f5c759";
         SettingMissing "setting-missing" Info
             "Harvester has not made its settings yet: {why}"

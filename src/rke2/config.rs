@@ -1,7 +1,7 @@
 //! RKE2's `config.yaml` and `config.yaml.d`, merged as RKE2 merges them.
 //!
-//! Pure: names and texts of files come in. Only the lists of component arguments (`…-arg`) are kept;
-//! every other value is dropped as it is read, so that tokens cannot reach any output. The rules are
+//! Pure: names and texts of files come in. Only the lists of component arguments (`…-arg`) are kept (and
+//! the data directory, [`super::data_dir`]); every other value is dropped as it is read, so that tokens cannot reach any output. The rules are
 //! those of `k3s pkg/configfilearg/parser.go`: config.yaml first, then the drop-ins in byte order; a
 //! plain key replaces what came before, `key+` appends to it, and a later plain key wipes earlier
 //! appends too.
@@ -59,7 +59,7 @@ impl ConfigFile {
     }
 
     /// A place in it, as it is told.
-    fn at(&self, line: u32) -> Location {
+    pub(super) fn at(&self, line: u32) -> Location {
         Location::line(self.shown.clone(), self.lines.outer(line))
     }
 
@@ -164,14 +164,9 @@ enum Held {
 
 /// Merges the files. Drop-ins that RKE2 does not read are passed over.
 pub fn merge(files: &[ConfigFile]) -> Effective {
-    let mut ordered: Vec<&ConfigFile> = files
-        .iter()
-        .filter(|file| file.place == Place::Main || is_read(file.name()))
-        .collect();
-    ordered.sort_by(|a, b| (a.place, a.name().as_bytes()).cmp(&(b.place, b.name().as_bytes())));
     let mut held: BTreeMap<String, Held> = BTreeMap::new();
     let mut effective = Effective::default();
-    for file in ordered {
+    for file in in_order(files) {
         match pairs(file) {
             Ok(entries) => {
                 for entry in entries {
@@ -197,8 +192,18 @@ pub fn merge(files: &[ConfigFile]) -> Effective {
     effective
 }
 
+/// The files that RKE2 reads, in its order.
+pub(super) fn in_order(files: &[ConfigFile]) -> Vec<&ConfigFile> {
+    let mut ordered: Vec<&ConfigFile> = files
+        .iter()
+        .filter(|file| file.place == Place::Main || is_read(file.name()))
+        .collect();
+    ordered.sort_by(|a, b| (a.place, a.name().as_bytes()).cmp(&(b.place, b.name().as_bytes())));
+    ordered
+}
+
 /// The top-level pairs of a file that RKE2 can read.
-fn pairs(file: &ConfigFile) -> Result<Vec<Entry>, Finding> {
+pub(super) fn pairs(file: &ConfigFile) -> Result<Vec<Entry>, Finding> {
     let refused = |line: Option<u32>, what: &str| Finding {
         incident: None,
         code: Code::ConfigFileRefused,

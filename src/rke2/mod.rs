@@ -1,6 +1,9 @@
 //! What is known of RKE2 itself. Pure.
 
 pub mod config;
+mod data_dir;
+
+pub use data_dir::data_dir;
 
 /// Manifests that RKE2 writes into its own directory at every start (`charts/chart_versions.yaml`
 /// of RKE2 1.35 and 1.36, without the ending). Windrow never touches them.
