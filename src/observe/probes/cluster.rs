@@ -13,12 +13,12 @@ use crate::rules::Platform;
 pub(super) async fn apiserver(world: &World, role: Role, node: &str) -> ProbeOutcome {
     let credential = World::credential(role);
     let unknown = |why: String| ProbeOutcome::unknown(asked(Ask::Readyz, credential, node), why);
-    match world.kubernetes.get(Ask::Readyz, credential, node).await {
+    match world.kubernetes.ask(Ask::Readyz, credential, node).await {
         Ok(reply) if reply.status == 200 => ProbeOutcome::Passed,
         Ok(reply) if matches!(reply.status, 401 | 403 | 404 | 429) => unknown(words(&reply)),
         Ok(reply) => ProbeOutcome::failed(failed_checks(&reply.body, reply.status)),
         // It is there to be asked or it is not: silence of its own endpoint is an answer.
-        Err(none @ (NoReply::Down(_) | NoReply::Late)) => ProbeOutcome::failed(none.say()),
+        Err(none @ (NoReply::Down(_) | NoReply::Late(_))) => ProbeOutcome::failed(none.say()),
         Err(NoReply::Other(why)) => unknown(why),
     }
 }
@@ -167,7 +167,7 @@ fn only_modified(message: &str) -> bool {
 }
 
 /// A ready endpoint of Harvester's webhook: without one, every change is refused.
-pub(super) async fn webhook(world: &World, node: &str) -> ProbeOutcome {
+pub(super) async fn ready_endpoint(world: &World, node: &str) -> ProbeOutcome {
     let list = match admin(world, Ask::WebhookEndpoints, node, "it has none yet").await {
         Ok(list) => list,
         Err(outcome) => return outcome,

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use http::Request;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Method, Request};
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -16,6 +17,9 @@ use crate::readiness::node::ProbeOutcome;
 
 /// An answer takes no longer. Shorter than the shortest probe's own limit.
 const PATIENCE: Duration = Duration::from_secs(4);
+/// kube-apiserver itself waits up to 10 s for a webhook that does not say otherwise, and may ask two in
+/// a row: the one that changes objects, the one that judges them.
+const WEBHOOKS: Duration = Duration::from_secs(24);
 
 /// With which credential it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +30,7 @@ pub(super) enum Credential {
     Node,
 }
 
-/// Everything that is asked. All of it is GET.
+/// Everything that is asked. All of it is GET, but for the update that changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ask<'a> {
     /// kube-apiserver's own readiness: open to every identity (`system:public-info-viewer`).
@@ -45,6 +49,13 @@ pub(super) enum Ask<'a> {
     ManagedChart,
     /// EndpointSlices of Service `harvester-system/harvester-webhook`.
     WebhookEndpoints,
+    /// The configurations of admission webhooks: `validatingwebhookconfigurations`, or the mutating ones.
+    WebhookConfigurations(&'a str),
+    /// The first object of a list, by the list's path: its metadata alone.
+    First(&'a str),
+    /// An update of an object, by its path, that changes nothing and is not kept (`dryRun=All`): what is
+    /// called for it is called.
+    Unchanged(&'a str),
     /// Setting `server-version`.
     ServerVersion,
     /// Setting `storage-network`.
@@ -69,6 +80,10 @@ pub(super) enum Ask<'a> {
     Object(&'a str),
 }
 
+/// Of an object its metadata is enough: the rest may be large, or secret.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
 /// A name in a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Named<'a> {
@@ -88,6 +103,9 @@ impl Ask<'_> {
         Ask::Rancher,
         Ask::ManagedChart,
         Ask::WebhookEndpoints,
+        Ask::WebhookConfigurations("validatingwebhookconfigurations"),
+        Ask::First("/apis/harvesterhci.io/v1beta1/settings"),
+        Ask::Unchanged("/apis/harvesterhci.io/v1beta1/settings/server-version"),
         Ask::ServerVersion,
         Ask::StorageNetwork,
         Ask::Upgrades,
@@ -112,6 +130,35 @@ impl Ask<'_> {
         }
     }
 
+    /// How it is asked.
+    fn method(self) -> Method {
+        match self {
+            Ask::Unchanged(_) => Method::PATCH,
+            _ => Method::GET,
+        }
+    }
+
+    fn request(self, node: &str) -> http::Result<Request<Body>> {
+        let request = Request::builder()
+            .method(self.method())
+            .uri(self.path(node));
+        match self {
+            Ask::First(_) => request.header(ACCEPT, METADATA_LIST).body(Body::empty()),
+            Ask::Unchanged(_) => request
+                .header(ACCEPT, METADATA)
+                .header(CONTENT_TYPE, "application/merge-patch+json")
+                .body(Body::from(b"{}".to_vec())),
+            _ => request.body(Body::empty()),
+        }
+    }
+
+    fn patience(self) -> Duration {
+        match self {
+            Ask::Unchanged(_) => WEBHOOKS,
+            _ => PATIENCE,
+        }
+    }
+
     /// Its path, for the node of this name.
     pub(super) fn path(self, node: &str) -> String {
         match self {
@@ -130,6 +177,11 @@ impl Ask<'_> {
                  ?labelSelector=kubernetes.io%2Fservice-name%3Dharvester-webhook"
                     .to_owned()
             }
+            Ask::WebhookConfigurations(plural) => {
+                format!("/apis/admissionregistration.k8s.io/v1/{plural}")
+            }
+            Ask::First(list) => format!("{list}?limit=1"),
+            Ask::Unchanged(object) => format!("{object}?dryRun=All&fieldManager=windrow"),
             Ask::ServerVersion => {
                 "/apis/harvesterhci.io/v1beta1/settings/server-version".to_owned()
             }
@@ -222,8 +274,8 @@ pub(super) struct Reply {
 pub(super) enum NoReply {
     /// Nobody listens.
     Down(String),
-    /// Too late.
-    Late,
+    /// Not within this time.
+    Late(Duration),
     /// Anything else: no credential, no trust, no request that may be made.
     Other(String),
 }
@@ -232,7 +284,7 @@ impl NoReply {
     pub(super) fn say(&self) -> String {
         match self {
             NoReply::Down(why) | NoReply::Other(why) => why.clone(),
-            NoReply::Late => format!("no answer within {} s", PATIENCE.as_secs()),
+            NoReply::Late(patience) => format!("no answer within {} s", patience.as_secs()),
         }
     }
 }
@@ -261,7 +313,7 @@ impl Kubernetes {
     }
 
     /// Asks, if it may be asked.
-    pub(super) async fn get(
+    pub(super) async fn ask(
         &self,
         ask: Ask<'_>,
         credential: Credential,
@@ -276,10 +328,11 @@ impl Kubernetes {
             Credential::Admin => &self.admin,
             Credential::Node => &self.node,
         };
-        let answer = tokio::time::timeout(PATIENCE, async {
+        let patience = ask.patience();
+        let answer = tokio::time::timeout(patience, async {
             let client = self.client(slot, credential).await?;
-            let request = Request::get(ask.path(node))
-                .body(Body::empty())
+            let request = ask
+                .request(node)
                 .map_err(|error| NoReply::Other(error.to_string()))?;
             let response = client.send(request).await.map_err(|error| of(&error))?;
             let status = response.status().as_u16();
@@ -288,7 +341,7 @@ impl Kubernetes {
             Ok(Reply { status, body })
         })
         .await
-        .unwrap_or(Err(NoReply::Late));
+        .unwrap_or(Err(NoReply::Late(patience)));
         if !answer.as_ref().is_ok_and(|reply| reply.status != 401) {
             *slot.lock().await = None;
         }
@@ -345,9 +398,14 @@ fn of(error: &kube::Error) -> NoReply {
 pub(super) fn asked(ask: Ask<'_>, credential: Credential, node: &str) -> String {
     let path = ask.path(node);
     let path = path.split('?').next().unwrap_or_default();
+    let method = ask.method();
+    let dry = match ask {
+        Ask::Unchanged(_) => " (a dry run that changes nothing)",
+        _ => "",
+    };
     match credential {
-        Credential::Admin => format!("GET {path} as admin"),
-        Credential::Node => format!("GET {path} as system:node:{node}"),
+        Credential::Admin => format!("{method} {path}{dry} as admin"),
+        Credential::Node => format!("{method} {path}{dry} as system:node:{node}"),
     }
 }
 
@@ -361,7 +419,7 @@ pub(super) async fn object(
     absent: &str,
 ) -> Result<Value, ProbeOutcome> {
     let unknown = |why: String| ProbeOutcome::unknown(asked(ask, credential, node), why);
-    let reply = kubernetes.get(ask, credential, node).await;
+    let reply = kubernetes.ask(ask, credential, node).await;
     match reply {
         Ok(reply) if reply.status == 200 => serde_json::from_slice(&reply.body)
             .map_err(|_| unknown("the answer is no JSON".to_owned())),

@@ -25,6 +25,7 @@ mod role;
 mod tests;
 mod unit;
 mod upgrade;
+mod webhooks;
 mod world;
 
 use std::sync::Arc;
@@ -243,7 +244,7 @@ async fn ask(world: &World, subject: &Subject, probe: &str) -> Asked {
         "rancher" => cluster::rancher(world, node).await.into(),
         "managed-chart" => cluster::managed_chart(world, node).await.into(),
         "harvester" => harvester::ready(world, role, node).await.into(),
-        "webhook" => cluster::webhook(world, node).await.into(),
+        "webhook" => webhooks::answer(world, node).await.into(),
         "settings" => cluster::settings(world, node).await,
         "storage-network" => cluster::storage_network(world, node).await.into(),
         "addons" => addons::settled(world, node).await.into(),

@@ -10,6 +10,7 @@ use super::bus::Bus;
 use super::harvester::KnownVip;
 use super::kubernetes::{Credential, Kubernetes};
 use super::upgrade::Signs;
+use super::webhooks;
 use crate::layout::Layout;
 use crate::manifest::{Node, yaml};
 use crate::readiness::node::Role;
@@ -70,6 +71,8 @@ pub struct World {
     /// How often RKE2's unit was started anew, as last seen, and whether that rises.
     pub(super) restarts: Mutex<Restarts>,
     pub(super) files: Pending,
+    /// Which webhooks there are, and with what they are tried.
+    pub(super) webhooks: Mutex<Option<webhooks::Known>>,
     /// What tells that RKE2 is being upgraded.
     pub(super) upgrade: Mutex<Signs>,
 }
@@ -109,6 +112,7 @@ impl World {
             vip: Mutex::default(),
             restarts: Mutex::default(),
             files: Pending::default(),
+            webhooks: Mutex::default(),
             upgrade: Mutex::default(),
         })
     }

@@ -226,12 +226,12 @@ pub const BUILTIN: &[Builtin] = &[
     Builtin {
         name: "webhook",
         period: 30,
-        timeout: 10,
+        timeout: 28,
         phase: Phase::Settings,
         code: Code::WebhookDown,
         roles: SERVERS,
         platform: HARVESTER,
-        asks: "the endpoints of Service `harvester-system/harvester-webhook`: is one ready?",
+        asks: "an update that changes nothing and is not kept (`dryRun=All`), through the webhooks of Harvester, Rancher and KubeVirt without which nothing can be changed: do they answer?",
         ..REQUIRED
     },
     Builtin {

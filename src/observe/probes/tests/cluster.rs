@@ -116,10 +116,11 @@ async fn what_a_node_identity_may_not_ask_is_not_asked() {
         kubernetes::Ask::Vip,
         kubernetes::Ask::Rancher,
         kubernetes::Ask::Upgrades,
+        kubernetes::Ask::Unchanged("/api/v1/nodes/n1"),
     ] {
         let answer = world
             .kubernetes
-            .get(ask, kubernetes::Credential::Node, "n1")
+            .ask(ask, kubernetes::Credential::Node, "n1")
             .await;
         assert!(answer.is_err());
     }
@@ -206,7 +207,7 @@ async fn harvesters_parts_are_judged_by_what_they_say_of_themselves() {
         cluster::managed_chart(&world, "n1").await,
         ProbeOutcome::Passed
     );
-    let webhook = cluster::webhook(&world, "n1").await;
+    let webhook = cluster::ready_endpoint(&world, "n1").await;
     assert!(failed(&webhook).contains("no pod"));
     let storage = cluster::storage_network(&world, "n1").await;
     assert_eq!(failed(&storage), "In Progress: Stopping Pods");
