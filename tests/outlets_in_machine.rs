@@ -83,10 +83,7 @@ fn policykit_decides_who_but_root_holds_and_releases() {
     }
     let machine = Builder::node()
         .file(MANIFEST, WIDGET)
-        .file(
-            "/etc/polkit-1/rules.d/50-windrow.rules",
-            documented_rule(),
-        )
+        .file("/etc/polkit-1/rules.d/50-windrow.rules", documented_rule())
         .boot();
     machine.wait_unit("windrow.service", "active");
     machine.sh(
