@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::{ANSWER, Events, interests};
 use crate::backoff::{Backoff, spread};
 use crate::decide::{ClusterEvent, Interests};
-use crate::kubeconfig;
+use crate::kubeconfig::{self, Courtesy};
 
 /// How often the kubeconfig is looked at: RKE2 writes it anew at every start and when its
 /// certificates are renewed.
@@ -25,6 +25,7 @@ pub(super) struct Credential {
     path: PathBuf,
     stamp: Stamp,
     client: Client,
+    courtesy: Courtesy,
 }
 
 /// By what a changed file is recognised.
@@ -55,6 +56,8 @@ pub(super) struct Ended {
 /// What the parts of a session share.
 pub(super) struct Shared {
     pub(super) client: Client,
+    /// Waited for before a list, a watch or a group of kinds is asked for.
+    pub(super) courtesy: Courtesy,
     pub(super) events: Events,
     /// Something failed in a way that lets one doubt whether kube-apiserver is there.
     pub(super) doubt: Notify,
@@ -69,11 +72,13 @@ impl Credential {
             }
             _ => told(&error),
         })?;
+        // A watch is quiet for minutes: only to connect is bounded.
+        let (client, courtesy) = kubeconfig::courteous(path, Duration::from_secs(5)).await?;
         Ok(Self {
             path: path.to_owned(),
             stamp,
-            // A watch is quiet for minutes: only to connect is bounded.
-            client: kubeconfig::client(path, Duration::from_secs(5)).await?,
+            client,
+            courtesy,
         })
     }
 
@@ -101,6 +106,7 @@ pub(super) async fn session(
 ) -> Ended {
     let shared = Arc::new(Shared {
         client: credential.client.clone(),
+        courtesy: credential.courtesy.clone(),
         events: events.clone(),
         doubt: Notify::new(),
     });
@@ -158,6 +164,7 @@ async fn until_answered(credential: &Credential, shared: &Shared) -> Option<End>
             return None;
         }
         pauses.wait().await;
+        credential.courtesy.wait().await;
         if !credential.is_current() {
             return Some(End::CredentialChanged);
         }

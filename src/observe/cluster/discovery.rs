@@ -159,6 +159,7 @@ async fn ask(shared: &Shared, kinds: &Kinds, needed: &BTreeSet<GroupKind>) -> bo
         }
     }
     for (group, wanted) in groups {
+        shared.courtesy.wait().await;
         let served = group_kinds(&shared.client, group).await;
         if let Err(refusal) = &served {
             answered = false;

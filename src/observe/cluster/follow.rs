@@ -55,6 +55,7 @@ impl Followed {
         let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
         let mut outlet = Outlet { shared, tell };
         loop {
+            shared.courtesy.wait().await;
             let failure = match self.list().await {
                 Ok((objects, version)) => {
                     if !outlet.tell(Change::Listed(objects)).await {
@@ -131,6 +132,7 @@ impl Followed {
             ..WatchParams::default().timeout(WATCH_SECONDS)
         };
         loop {
+            outlet.shared.courtesy.wait().await;
             let opened = match self.detail {
                 Detail::Full => open(self.api.watch(&parameters, &version)).await,
                 Detail::Metadata => open(self.api.watch_metadata(&parameters, &version)).await,

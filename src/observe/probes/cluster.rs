@@ -19,7 +19,7 @@ pub(super) async fn apiserver(world: &World, role: Role, node: &str) -> ProbeOut
         Ok(reply) => ProbeOutcome::failed(failed_checks(&reply.body, reply.status)),
         // It is there to be asked or it is not: silence of its own endpoint is an answer.
         Err(none @ (NoReply::Down(_) | NoReply::Late(_))) => ProbeOutcome::failed(none.say()),
-        Err(NoReply::Other(why)) => unknown(why),
+        Err(none @ (NoReply::NotNow | NoReply::Other(_))) => unknown(none.say()),
     }
 }
 

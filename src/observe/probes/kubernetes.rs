@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};
+use kube::Client;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::world::Place;
+use crate::kubeconfig::{self, Courtesy};
 use crate::readiness::node::ProbeOutcome;
 
 /// An answer takes no longer. Shorter than the shortest probe's own limit.
@@ -276,14 +276,23 @@ pub(super) enum NoReply {
     Down(String),
     /// Not within this time.
     Late(Duration),
+    /// kube-apiserver asks to be left alone for a while.
+    NotNow,
     /// Anything else: no credential, no trust, no request that may be made.
     Other(String),
 }
 
 impl NoReply {
+    /// Has something gone wrong with the connection or the credential?
+    fn is_trouble(&self) -> bool {
+        !matches!(self, NoReply::NotNow)
+    }
+
     pub(super) fn say(&self) -> String {
         match self {
             NoReply::Down(why) | NoReply::Other(why) => why.clone(),
+            // Without the time that is left: what it says is not to change with every question.
+            NoReply::NotNow => "kube-apiserver asks to be left alone for a while".to_owned(),
             NoReply::Late(patience) => format!("no answer within {} s", patience.as_secs()),
         }
     }
@@ -292,9 +301,11 @@ impl NoReply {
 /// The clients, one a credential, made anew after every trouble: certificates are renewed in place.
 pub(super) struct Kubernetes {
     place: Place,
-    admin: Mutex<Option<Client>>,
-    node: Mutex<Option<Client>>,
+    admin: Slot,
+    node: Slot,
 }
+
+type Slot = Mutex<Option<(Client, Courtesy)>>;
 
 impl Kubernetes {
     pub(super) fn new(place: Place) -> Self {
@@ -330,7 +341,10 @@ impl Kubernetes {
         };
         let patience = ask.patience();
         let answer = tokio::time::timeout(patience, async {
-            let client = self.client(slot, credential).await?;
+            let (client, courtesy) = self.client(slot, credential).await?;
+            if !courtesy.left().is_zero() {
+                return Err(NoReply::NotNow);
+            }
             let request = ask
                 .request(node)
                 .map_err(|error| NoReply::Other(error.to_string()))?;
@@ -342,7 +356,10 @@ impl Kubernetes {
         })
         .await
         .unwrap_or(Err(NoReply::Late(patience)));
-        if !answer.as_ref().is_ok_and(|reply| reply.status != 401) {
+        if answer
+            .as_ref()
+            .map_or_else(NoReply::is_trouble, |reply| reply.status == 401)
+        {
             *slot.lock().await = None;
         }
         answer
@@ -350,9 +367,9 @@ impl Kubernetes {
 
     async fn client(
         &self,
-        slot: &Mutex<Option<Client>>,
+        slot: &Slot,
         credential: Credential,
-    ) -> Result<Client, NoReply> {
+    ) -> Result<(Client, Courtesy), NoReply> {
         let mut known = slot.lock().await;
         if let Some(client) = &*known {
             return Ok(client.clone());
@@ -361,18 +378,8 @@ impl Kubernetes {
             Credential::Admin => self.place.layout().admin_kubeconfig(),
             Credential::Node => self.place.layout().kubelet_kubeconfig(),
         };
-        let told =
-            |error: &dyn std::fmt::Display| NoReply::Other(format!("{}: {error}", path.display()));
-        if !path.exists() {
-            return Err(told(&"it is not there yet"));
-        }
-        let kubeconfig = Kubeconfig::read_from(&path).map_err(|error| told(&error))?;
-        let options = KubeConfigOptions::default();
-        let config = Config::from_custom_kubeconfig(kubeconfig, &options);
-        let mut config = config.await.map_err(|error| told(&error))?;
-        config.default_retry = false;
-        config.connect_timeout = Some(PATIENCE);
-        let client = Client::try_from(config).map_err(|error| told(&error))?;
+        let made = kubeconfig::courteous(&path, PATIENCE).await;
+        let client = made.map_err(NoReply::Other)?;
         *known = Some(client.clone());
         Ok(client)
     }
