@@ -233,6 +233,30 @@ fn a_rule_pack_with_a_mistake_exits_78_with_its_line() {
 }
 
 #[test]
+fn the_rules_and_the_platform_that_a_configuration_brings_count_in_its_plan() {
+    let node = Node::new();
+    let text = include_str!("../packaging/cloud-init/user-data.yaml");
+    node.write("user-data.yaml", text);
+    let ran = node.run(&["plan", "user-data.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("site/app-waits-for-database"), "{ran:?}");
+
+    // What is wrong there is said with its line in the file that was given.
+    let (before, _) = text.split_once("          requires:").unwrap();
+    let line = before.lines().count() + 1;
+    node.write("wrong.yaml", &text.replace("requires:", "requirez:"));
+    let ran = node.run(&["plan", "wrong.yaml"]);
+    assert_eq!(ran.code, 78, "{ran:?}");
+    assert!(
+        ran.err.contains(&format!("wrong.yaml:{line}")),
+        "line {line}: {ran:?}"
+    );
+    let ran = node.run(&["rehearse", "wrong.yaml"]);
+    assert_eq!(ran.code, 78, "{ran:?}");
+    assert!(ran.err.contains(&format!("wrong.yaml:{line}")), "{ran:?}");
+}
+
+#[test]
 fn a_status_that_nobody_keeps_is_unknown_and_says_why() {
     let node = Node::new();
     let ran = node.run(&["status"]);

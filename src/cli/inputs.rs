@@ -15,7 +15,7 @@ use crate::manifest::{self, Content, Limits, ManifestFile, Problem, is_manifest_
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
 use crate::plan::{Finding, Shown};
 use crate::rules::{Location, RuleSet};
-use crate::settings::{Loaded, rule_sources};
+use crate::settings::{ConfigFile, Loaded, Role, rule_sources};
 use crate::simulate::Setup;
 
 /// What was gathered.
@@ -72,6 +72,37 @@ pub(super) fn rules(loaded: &Loaded, further: &[PathBuf], preset: bool) -> (Rule
         }
     }
     (rules, errors)
+}
+
+/// Windrow's own configuration among what configurations write, named and counted by the lines of the files that
+/// carry it, as far as these are known.
+pub(super) fn carried_configuration(configuration: &[Extracted]) -> Vec<ConfigFile> {
+    configuration
+        .iter()
+        .filter_map(|file| {
+            let (directory, name) = file.path.rsplit_once('/')?;
+            let role = match directory.rsplit('/').next()? {
+                "rules.d" => Role::Rules,
+                "conf.d" | "windrow" => Role::Settings,
+                _ => return None,
+            };
+            let text = String::from_utf8_lossy(&file.content);
+            let (path, text) = match file.lines {
+                // Blank lines before it say nothing, and its own are counted as the outer file's.
+                InnerLines::Follow { first } => {
+                    let before = usize::try_from(first.saturating_sub(1)).unwrap_or_default();
+                    (&file.source, "\n".repeat(before) + &text)
+                }
+                InnerLines::Begin { .. } => (&file.path, text.into_owned()),
+            };
+            directory.contains("windrow").then(|| ConfigFile {
+                role,
+                name: name.to_owned(),
+                path: path.into(),
+                text,
+            })
+        })
+        .collect()
 }
 
 /// The rule packs of a directory or a file: name and text.

@@ -10,7 +10,7 @@ use crate::plan::{Plan, examine, link};
 use crate::reasons::Severity;
 use crate::render;
 use crate::rules::{Platform, RuleSet};
-use crate::settings::Loaded;
+use crate::settings::{self, ConfigFiles, Loaded};
 
 /// Show offline what would be held, in which order, and why
 #[derive(Debug, clap::Args)]
@@ -66,6 +66,16 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         complain(&inputs.errors);
         return Ok(Exit::Usage);
     }
+    // The node of a configuration that brings Windrow's own has that too, after what is on this machine.
+    let carried = inputs::carried_configuration(&inputs.configuration);
+    let loaded = match carried.is_empty() {
+        true => loaded,
+        false => settings::merge(ConfigFiles {
+            files: loaded.files.iter().cloned().chain(carried).collect(),
+            errors: Vec::new(),
+            preset: inputs.preset,
+        }),
+    };
     let (rules, errors) = inputs::rules(&loaded, &args.rules, inputs.preset);
     if !errors.is_empty() {
         complain(&errors);

@@ -21,7 +21,7 @@ use crate::rehearse::{NodeRehearsal, Rehearsal, carriers, rehearse};
 use crate::render;
 use crate::rke2::config::{ConfigFile as Rke2File, Place, is_read, merge};
 use crate::rules::Platform;
-use crate::settings::{self, ConfigFile, ConfigFiles, Loaded, Role};
+use crate::settings::{self, ConfigFiles};
 use crate::simulate::{Files, HarvesterVersion, Scenario, Setup};
 
 /// 2026-01-01T00:00:00Z: a rehearsal is the same whenever it is held.
@@ -138,7 +138,11 @@ fn one(
     if !errors.is_empty() {
         return Err((Exit::Usage, errors));
     }
-    let loaded = own_settings(&configuration, preset);
+    let loaded = settings::merge(ConfigFiles {
+        files: inputs::carried_configuration(&configuration),
+        errors: Vec::new(),
+        preset,
+    });
     let (rules, errors) = inputs::rules(&loaded, &args.rules, preset);
     if !errors.is_empty() {
         return Err((Exit::Configuration, errors));
@@ -246,32 +250,6 @@ fn fix(directory: &Path, carriers: &[(String, String)], limits: &Limits) -> Resu
         eprintln!("windrow: {shown}, corrected, is {}", path.display());
     }
     Ok(())
-}
-
-/// Windrow's own configuration, where the node's configuration brings one.
-fn own_settings(configuration: &[Extracted], preset: bool) -> Loaded {
-    let files = configuration
-        .iter()
-        .filter_map(|file| {
-            let (directory, name) = file.path.rsplit_once('/')?;
-            let role = match directory.rsplit('/').next()? {
-                "rules.d" => Role::Rules,
-                "conf.d" | "windrow" => Role::Settings,
-                _ => return None,
-            };
-            directory.contains("windrow").then(|| ConfigFile {
-                role,
-                name: name.to_owned(),
-                path: file.path.clone().into(),
-                text: String::from_utf8_lossy(&file.content).into_owned(),
-            })
-        })
-        .collect();
-    settings::merge(ConfigFiles {
-        files,
-        errors: Vec::new(),
-        preset,
-    })
 }
 
 /// Would every component start with the gates that the configuration sets?
