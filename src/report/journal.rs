@@ -21,13 +21,14 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
 
 use super::transitions::{Stood, Turned};
 use crate::decide::{Event, Phase};
 use crate::reasons::Severity;
 
-/// Variable with a filter, as tracing has it (`windrow=trace`).
+/// Variable with a filter by target and level, as tracing has it (`windrow=trace,warn`).
 const FILTER: &str = "WINDROW_LOG";
 /// What a daemon writes: ours, and warnings of libraries. Nothing of the cluster's client: each watch
 /// that is cut and each 5xx is a line of its own there, and what it means for the node is told by us.
@@ -38,7 +39,11 @@ pub const WARNINGS: &str = "warn";
 /// Starts writing what `default` lets through, if the environment does not say otherwise. To be
 /// called once, by the program.
 pub fn start(default: &str) {
-    let filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new(default));
+    let asked = std::env::var(FILTER).ok();
+    let filter: Targets = asked
+        .and_then(|text| text.parse().ok())
+        .or_else(|| default.parse().ok())
+        .unwrap_or_default();
     let journal = goes_to_journal().then(tracing_journald::layer);
     let cgroup = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let layer = match journal {
