@@ -3,11 +3,17 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use jiff::Timestamp;
 use nix::fcntl::OFlag;
 use tempfile::NamedTempFile;
+
+/// How temporary names begin and end. RKE2 reads neither manifests nor configuration under them.
+const TEMPORARY: (&str, &str) = (".windrow-", ".tmp");
+/// A temporary file that was not written to for so long, in seconds, is nobody's any more.
+const LEFT_BEHIND: i64 = 60;
 
 /// What a power cut may do to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,11 +52,30 @@ pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -
 /// A new file under a name that RKE2 does not read. It is gone with its value.
 pub(crate) fn temporary_in(directory: &Path, mode: u32) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
-        .prefix(".windrow-")
-        .suffix(".tmp")
+        .prefix(TEMPORARY.0)
+        .suffix(TEMPORARY.1)
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(directory)
         .map_err(without_name)
+}
+
+/// Removes the temporary files that a power cut has left in a directory. What cannot be removed stays: nobody reads it.
+pub(crate) fn sweep(directory: &Path, now: Timestamp) {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let ours = name
+            .to_str()
+            .is_some_and(|name| name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1));
+        let left = |metadata: fs::Metadata| {
+            metadata.is_file() && now.as_second() - metadata.mtime() >= LEFT_BEHIND
+        };
+        if ours && entry.metadata().is_ok_and(left) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// The error without the temporary name, which is another one at every try.
@@ -112,6 +137,30 @@ mod tests {
             0o644
         );
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_power_cut_left_is_swept_away_and_what_is_being_written_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str| fs::write(directory.path().join(name), "half").unwrap();
+        put(".windrow-a1.tmp");
+        put(".windrow-notes.yaml");
+        put("vm.yaml");
+        let written = fs::metadata(directory.path().join("vm.yaml")).unwrap();
+        let at = |seconds: i64| Timestamp::from_second(written.mtime() + seconds).unwrap();
+        let names = || {
+            let entries = fs::read_dir(directory.path()).unwrap();
+            let mut names: Vec<String> = entries
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        sweep(directory.path(), at(LEFT_BEHIND - 10));
+        assert_eq!(names().len(), 3);
+        sweep(directory.path(), at(LEFT_BEHIND + 10));
+        assert_eq!(names(), [".windrow-notes.yaml", "vm.yaml"]);
+        sweep(&directory.path().join("absent"), at(0));
     }
 
     #[test]

@@ -186,9 +186,25 @@ impl Daemon {
             self.carry_out(vec![Action::SaveLedger(ledger.clone())]);
         }
         self.manager.ready();
+        self.sweep();
         // Only now is STATUS= of interest; before, systemd shows that the unit starts.
         if let Some(status) = self.publisher.current() {
             self.manager.status(&status);
+        }
+    }
+
+    /// Temporary files that an earlier boot could not finish.
+    fn sweep(&self) {
+        let gates = self.layout.gates_dir();
+        for directory in [
+            self.layout.manifests(),
+            self.layout.rke2_config_dir(),
+            self.layout.state_dir(),
+            gates.join("last-known-good"),
+            gates,
+            spool(&self.layout),
+        ] {
+            crate::files::sweep(&directory, self.clock.now());
         }
     }
 
