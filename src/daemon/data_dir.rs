@@ -48,6 +48,7 @@ fn difference(layout: &Layout, ours: &str) -> Option<Finding> {
     }
     let why = format!("its data-dir is {}, Windrow looks into {ours}", theirs.text);
     Some(Finding {
+        incident: None,
         code: Code::DataDirDiffers,
         severity: Code::DataDirDiffers.severity(),
         message: Code::DataDirDiffers.say(&[("why", &why)]),
