@@ -16,13 +16,13 @@ use nix::sys::stat::fstat;
 use tracing::Level;
 use tracing::field::{Field, Visit};
 use tracing_journald::{Priority, PriorityMappings};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
 
 use super::transitions::{Stood, Turned};
 use crate::decide::{Event, Phase};
