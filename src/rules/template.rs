@@ -49,7 +49,7 @@ impl Template {
         self.0.iter().map(part).collect()
     }
 
-    /// How costly it is at most on an object: see [`Expression::cost`].
+    /// How costly it is at most on an object: see `Expression::cost`.
     pub fn cost(&self, object: &Value) -> u64 {
         let costs = self.0.iter().map(|part| match part {
             Part::Text(_) => 0,
