@@ -167,6 +167,8 @@ fn every_probe_belongs_to_a_phase_that_its_platform_has_and_names_no_other_twice
                 );
                 assert!(spec.rise > 0 && spec.fall > 0, "{}", spec.id);
                 assert!(spec.timeout < spec.period, "{}", spec.id);
+                let patience = (spec.period + spec.timeout) * (spec.fall + 1);
+                assert!(spec.rest() + spec.timeout < patience, "{}", spec.id);
             }
         }
     }
