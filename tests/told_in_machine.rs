@@ -19,9 +19,11 @@ import http.server, ssl, threading
 def serve(port, answers, certificate=None):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            self.send_response(200 if self.path in answers else 404)
+            body = answers.get(self.path, '').encode()
+            self.send_response(200 if body else 404)
+            self.send_header('content-length', str(len(body)))
             self.end_headers()
-            self.wfile.write(answers.get(self.path, '').encode())
+            self.wfile.write(body)
         def log_message(self, *arguments):
             pass
     server = http.server.ThreadingHTTPServer(('127.0.0.1', port), Handler)
