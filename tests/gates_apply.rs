@@ -10,47 +10,31 @@ mod assets;
 mod gate_node;
 #[path = "support/machine.rs"]
 mod machine;
+#[path = "support/stepwise.rs"]
+mod stepwise;
 
-use std::process::Output;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use assets::Minor;
 use gate_node::{
-    DROP_IN, RKE2, SERVER, WISHES, findings, in_effect, node, rke2, status, wait_in_effect, wishes,
+    DROP_IN, GATES, RKE2, SERVER, WISHES, findings, gates, in_effect, node, rke2, said, status,
+    wait_in_effect, wishes,
 };
 use machine::Machine;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 const TRIAL: &str = "/var/lib/rancher/windrow/gates/trial.json";
 /// RKE2's directory is there before Windrow starts, as on a node that has been installed.
 const SITE: &str = "/etc/rancher/rke2/config.yaml.d/50-site.yaml";
 
-/// `windrow gates …`, where /proc/sys is what the daemon sees: nspawn lays a boot id of its own over the kernel's, and the
-/// daemon's sandbox takes that away.
-const GATES: &str =
-    "systemd-run --quiet --wait --pipe --property=ProtectKernelTunables=yes windrow gates";
-
-fn gates(machine: &Machine, arguments: &[&str]) -> Output {
-    let mut command: Vec<&str> = GATES.split(' ').collect();
-    command.extend(arguments);
-    machine.run(&command)
-}
-
-/// The same, and what it says and how it ends goes to a file.
+/// Begins `windrow gates …`; what it says and how it ends goes to a file.
 fn gates_begun(machine: &Machine, arguments: &str) {
     machine.sh(&format!(
         "rm -f /run/applied; (code=0; {GATES} {arguments} >/run/applying 2>&1 || code=$?; echo \"exit $code\" >>/run/applying; mv /run/applying /run/applied) >/dev/null 2>&1 &"
     ));
-}
-
-/// What a command said, and that it ended as it should.
-fn said(output: &Output, exit: i32) -> String {
-    let text = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert_eq!(output.status.code(), Some(exit), "{text}");
-    text
 }
 
 fn wish(machine: &Machine, gates: &str) {
@@ -226,89 +210,193 @@ fn a_changed_configuration_is_tried_by_itself_where_the_settings_say_so() {
     assert!(shown.contains("kept"), "{shown}");
 }
 
-#[test]
-fn a_daemon_that_is_killed_in_a_trial_goes_on_with_it() {
-    let Some(node) = node(Minor::V1_36) else {
-        return;
-    };
-    let machine = node.file(SITE, "debug: false\n").boot();
-    machine.wait_unit(SERVER, "active");
-    // Each is met for certain: rke2-server takes seconds to restart and to come up.
-    for (state, gate, outcome) in [
-        ("restarting", "    APIResponseCompression: false\n", "kept"),
-        ("verifying", "    APIResponseCompression: true\n", "kept"),
-        ("rolling-back", "    NotAGate: true\n", "rolled-back"),
-    ] {
-        wish(&machine, gate);
-        machine.sh("systemctl reset-failed windrow");
-        gates_begun(&machine, "apply --force --yes");
-        machine.wait_until(format!("the trial is {state}"), |machine| {
-            trial(machine)["state"] == state && trial(machine)["outcome"].is_null()
-        });
-        machine.sh("systemctl kill --signal=KILL --kill-whom=main windrow");
-        // The command that asked for it is told by the daemon that comes after.
-        let exit = if outcome == "kept" {
-            "exit 0"
-        } else {
-            "exit 4"
-        };
-        machine.wait_until(format!("killed in {state}, it ends {outcome}"), |machine| {
-            machine
-                .read("/run/applied")
-                .is_some_and(|text| text.contains(exit))
-        });
-        wait_outcome(&machine, outcome);
-        let value = state != "restarting";
-        wait_in_effect(&machine, "APIResponseCompression", value);
+/// What a killed daemon has left on the disk.
+struct Left(PathBuf);
+
+impl Left {
+    fn text(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.0.join(path.trim_start_matches('/'))).ok()
     }
+
+    fn trial(&self) -> Value {
+        let text = self.text(TRIAL).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// Is it in this state of a trial that is under way?
+    fn is(&self, state: &str) -> bool {
+        let trial = self.trial();
+        trial["state"] == state && trial["outcome"].is_null()
+    }
+
+    fn is_over(&self, outcome: &str) -> bool {
+        let trial = self.trial();
+        trial["state"] == outcome && trial["outcome"] == outcome
+    }
+
+    fn has_saved(&self) -> bool {
+        self.trial()["saved"].is_object()
+    }
+
+    fn sets(&self, gate: &str) -> bool {
+        self.text(DROP_IN).is_some_and(|text| text.contains(gate))
+    }
+
+    /// Is there a drop-in under its temporary name?
+    fn is_half_written(&self) -> bool {
+        let directory = Path::new(DROP_IN.trim_start_matches('/')).parent();
+        let entries = fs::read_dir(self.0.join(directory.expect("a directory")));
+        entries.is_ok_and(|entries| {
+            let mut names = entries.flatten().map(|entry| entry.file_name());
+            names.any(|name| name.to_string_lossy().ends_with(".tmp"))
+        })
+    }
+
+    fn remembers(&self, file: &str, gate: &str) -> bool {
+        let path = format!("/var/lib/rancher/windrow/gates/{file}");
+        self.text(&path).is_some_and(|text| text.contains(gate))
+    }
+}
+
+/// A moment in a trial, by what lies on the disk then.
+type Moment = (&'static str, fn(&Left) -> bool);
+
+/// Asks for a trial, and kills the daemon at each of these moments in turn; systemd starts it again.
+fn killed_at_each(machine: &Machine, moments: &[Moment], outcome: &str) {
+    machine.sh("touch /run/stepwise; systemctl restart --no-block windrow");
+    for (number, (moment, is_now)) in moments.iter().enumerate() {
+        let daemon = machine.wait_for(format!("a daemon to kill: {moment}"), |machine| {
+            machine.stopped("windrow.service")
+        });
+        let (left, is_now) = (Left(machine.inside("/")), *is_now);
+        let killed = std::thread::spawn(move || {
+            stepwise::kill_when(Pid::from_raw(daemon), || is_now(&left))
+        });
+        if number == 0 {
+            machine.wait_unit("windrow.service", "active");
+            gates_begun(machine, "apply --force --yes");
+        }
+        let killed = killed.join().expect("the thread that traces it");
+        let left = Left(machine.inside("/"));
+        if killed.is_err() || !is_now(&left) {
+            machine.give_up(format!("{moment}: {killed:?}: {}", left.trial()));
+        }
+    }
+    machine.sh("rm /run/stepwise");
+    machine.wait_until(format!("the trial is {outcome}"), |machine| {
+        // Whoever was started before may stand still.
+        if let Some(daemon) = machine.stopped("windrow.service") {
+            kill(Pid::from_raw(daemon), Signal::SIGCONT).expect("it goes on");
+        }
+        status(machine)["gates"]["trial"]["outcome"] == outcome
+    });
     machine.wait_until("the lease is given back", |machine| {
         lease_holder(machine).as_deref() == Some("")
     });
 }
 
 #[test]
-fn a_trial_that_a_crash_left_at_any_step_is_finished() {
+fn a_daemon_that_is_killed_at_every_step_of_a_trial_finishes_it() {
+    let Some(node) = node(Minor::V1_36) else {
+        return;
+    };
+    let machine = node
+        .file(SITE, "debug: false\n")
+        .script(
+            "/usr/local/bin/windrow-stepwise",
+            "#!/bin/sh\n[ ! -e /run/stepwise ] || kill -STOP $$\nexec /usr/bin/windrow run\n",
+        )
+        // It stands still at every system call, and is killed more often than systemd puts up with.
+        .drop_in(
+            "windrow.service",
+            "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=\nExecStart=/usr/local/bin/windrow-stepwise\n\
+             RestartSec=100ms\nTimeoutStartSec=5min\nWatchdogSec=10min\nNice=-15\n",
+        )
+        // Only the trial restarts it: what runs before its starts would end the trial at the third one.
+        .drop_in(SERVER, "[Service]\nRestartSec=1h\nTimeoutStopSec=3s\n")
+        .boot();
+    machine.wait_unit(SERVER, "active");
+    wish(&machine, "    APIResponseCompression: false\n");
+    killed_at_each(
+        &machine,
+        &[
+            ("it is asked for", |left| left.is("idle")),
+            ("the lease is taken", |left| {
+                left.is("leased") && !left.has_saved()
+            }),
+            ("what works is saved", |left| {
+                left.is("leased") && left.has_saved()
+            }),
+            ("it is to be written", |left| {
+                left.is("saved") && !left.sets("APIResponseCompression") && !left.is_half_written()
+            }),
+            ("it is written under its temporary name", |left| {
+                left.is("saved") && !left.sets("APIResponseCompression") && left.is_half_written()
+            }),
+            ("it is written", |left| {
+                left.is("saved") && left.sets("APIResponseCompression")
+            }),
+            ("it is known to be written", |left| left.is("written")),
+            ("rke2-server is to be restarted", |left| {
+                left.is("restarting")
+            }),
+            ("rke2-server was restarted", |left| left.is("verifying")),
+            ("it is remembered as good", |left| {
+                left.is("verifying")
+                    && left.remembers("last-known-good/gates.json", "APIResponseCompression")
+            }),
+            ("it is kept", |left| left.is_over("kept")),
+        ],
+        "kept",
+    );
+    assert_eq!(in_effect(&machine, "APIResponseCompression"), Some(false));
+    let good = machine.read(DROP_IN).expect("a drop-in");
+
+    wish(
+        &machine,
+        "    APIResponseCompression: false\n    NotAGate: true\n",
+    );
+    killed_at_each(
+        &machine,
+        &[
+            ("it is written", |left| {
+                left.is("saved") && left.sets("NotAGate")
+            }),
+            ("its refusal is remembered", |left| {
+                left.is("verifying") && left.remembers("refused.json", "NotAGate")
+            }),
+            ("what was saved is to be put back", |left| {
+                left.is("rolling-back") && left.sets("NotAGate")
+            }),
+            ("what was saved is back", |left| {
+                left.is("rolling-back") && !left.sets("NotAGate")
+            }),
+            ("it is rolled back", |left| left.is_over("rolled-back")),
+        ],
+        "rolled-back",
+    );
+    assert_eq!(machine.read(DROP_IN), Some(good));
+    wait_in_effect(&machine, "APIResponseCompression", false);
+}
+
+#[test]
+fn who_asked_for_a_trial_is_told_by_the_daemon_that_comes_after_one_that_was_killed() {
     let Some(node) = node(Minor::V1_36) else {
         return;
     };
     let machine = node.file(SITE, "debug: false\n").boot();
     machine.wait_unit(SERVER, "active");
     wish(&machine, "    APIResponseCompression: false\n");
-    said(&gates(&machine, &["apply", "--yes"]), 0);
-    let record = trial(&machine);
-    let asked = machine.read(DROP_IN).expect("a drop-in");
-    said(&gates(&machine, &["rollback", "--yes"]), 0);
-
-    // What is on the disk when the power is cut right after a state was written, and after its step was taken.
-    for (state, written) in [
-        ("idle", false),
-        ("leased", false),
-        ("saved", false),
-        ("saved", true),
-        ("written", true),
-    ] {
-        machine.sh("systemctl reset-failed windrow; systemctl stop windrow");
-        let mut record = record.clone();
-        record["request"] = Value::from(format!("crashed-{state}-{written}"));
-        record["state"] = Value::from(state);
-        record["since"] = Value::from(machine.sh("date -u +%Y-%m-%dT%H:%M:%SZ"));
-        record["outcome"] = Value::Null;
-        record["baseline"] = Value::Null;
-        record["saved"] = serde_json::json!({"content": null});
-        machine.write(TRIAL, &record.to_string());
-        if written {
-            machine.write(DROP_IN, &asked);
-        }
-        machine.sh("systemctl start windrow");
-        wait_outcome(&machine, "kept");
-        assert_eq!(
-            in_effect(&machine, "APIResponseCompression"),
-            Some(false),
-            "{state}"
-        );
-        said(&gates(&machine, &["rollback", "--yes"]), 0);
-        assert!(!machine.exists(DROP_IN), "{state}");
-    }
+    gates_begun(&machine, "apply --yes");
+    machine.wait_until("the trial is under way", |machine| {
+        trial(machine)["state"] == "restarting" || trial(machine)["state"] == "verifying"
+    });
+    machine.sh("systemctl kill --signal=KILL --kill-whom=main windrow");
+    machine.wait_until("it ends as it should", |machine| {
+        let said = machine.read("/run/applied");
+        said.is_some_and(|text| text.contains("kept: ") && text.contains("exit 0"))
+    });
+    wait_in_effect(&machine, "APIResponseCompression", false);
 }
 
 #[test]

@@ -221,6 +221,11 @@ impl Conductor {
                 let restored = starts
                     .filter(|starts| starts.request == trial.request)
                     .and_then(|starts| starts.restored);
+                // Whoever puts it back may be the daemon that comes after a crash: only a start that comes then has
+                // read it. What runs before RKE2's starts put it back for one that has.
+                if restored.is_none() {
+                    trial.baseline = None;
+                }
                 let why = trial
                     .why
                     .clone()

@@ -7,6 +7,7 @@
 use crate::assets::{self, Minor};
 use crate::machine::{Builder, Machine, say, skipped};
 use serde_json::Value;
+use std::process::Output;
 
 pub(crate) const DROP_IN: &str = "/etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml";
 pub(crate) const RKE2: &str = "/usr/local/bin/rke2";
@@ -116,4 +117,26 @@ pub(crate) fn wait_in_effect(machine: &Machine, gate: &str, value: bool) {
     machine.wait_until(format!("{gate} is {value}"), |machine| {
         in_effect(machine, gate) == Some(value)
     });
+}
+
+/// `windrow gates …`, where /proc/sys is what the daemon sees: nspawn lays a boot id of its own over the kernel's, and the
+/// daemon's sandbox takes that away.
+pub(crate) const GATES: &str =
+    "systemd-run --quiet --wait --pipe --property=ProtectKernelTunables=yes windrow gates";
+
+pub(crate) fn gates(machine: &Machine, arguments: &[&str]) -> Output {
+    let mut command: Vec<&str> = GATES.split(' ').collect();
+    command.extend(arguments);
+    machine.run(&command)
+}
+
+/// What a command said, and that it ended as it should.
+pub(crate) fn said(output: &Output, exit: i32) -> String {
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(output.status.code(), Some(exit), "{text}");
+    text
 }

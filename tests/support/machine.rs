@@ -364,8 +364,28 @@ impl Machine {
         self.ok(&["sh", "-euc", script])
     }
 
-    fn inside(&self, path: &str) -> PathBuf {
+    /// A path in the machine as the host sees it.
+    pub(crate) fn inside(&self, path: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{path}", self.leader))
+    }
+
+    /// The main process of a unit by the host's count, once it has stopped itself.
+    pub(crate) fn stopped(&self, unit: &str) -> Option<i32> {
+        let main = self.unit(unit, "MainPID");
+        let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let ours = namespace(&self.leader.to_string())?;
+        let pids = std::fs::read_dir("/proc").ok()?.flatten();
+        pids.filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|pid| namespace(pid).is_some_and(|namespace| namespace == ours))
+            .find(|pid| {
+                let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+                let status = status.unwrap_or_default();
+                let of = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+                of("NSpid:").and_then(|pids| pids.split_whitespace().last()) == Some(main.as_str())
+                    && of("State:").is_some_and(|state| state.trim().starts_with('T'))
+            })?
+            .parse()
+            .ok()
     }
 
     /// A file's content, if there is such a file.
@@ -471,7 +491,7 @@ impl Machine {
     }
 
     /// Panics with what an engineer would look at first.
-    fn give_up(&self, why: String) -> ! {
+    pub(crate) fn give_up(&self, why: String) -> ! {
         let journal = self.run(&[
             "journalctl",
             "--no-pager",

@@ -107,6 +107,7 @@ impl Conductor {
             if trial.in_force() {
                 trial.state = State::RollingBack;
                 trial.since = now;
+                trial.baseline = None;
             }
             let trial = trial.clone();
             return self
