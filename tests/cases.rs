@@ -101,7 +101,12 @@ fn came_out(case: &Path, name: &str, options: &[String]) -> Verdict {
             .collect(),
         without: end(&node.without),
         with: end(&node.with),
-        recognised: Vec::new(),
+        recognised: node
+            .without
+            .recognised
+            .iter()
+            .map(|one| one.code.to_string())
+            .collect(),
     }
 }
 

@@ -36,6 +36,7 @@ fn rke2(files: &[(&str, &str)]) -> Setup {
         changes: Vec::new(),
         settings: Settings::default(),
         rules: RuleSet::shipped(),
+        joins: Vec::new(),
     }
 }
 
@@ -273,11 +274,13 @@ fn a_manifest_that_appears_later_is_staged_as_well() {
         after: Duration::from_secs(90),
         path: "bowl.yaml".to_owned(),
         content: Some(Content::Bytes(custom("Plum", "bowl").into_bytes())),
+        ..Default::default()
     });
     setup.changes.push(windrow::simulate::Change {
         after: Duration::from_secs(400),
         path: "plum.yaml".to_owned(),
         content: Some(Content::Bytes(definition("Plum").into_bytes())),
+        ..Default::default()
     });
     let run = with_windrow(&setup, &Faults::NONE, 3);
     assert_eq!(run.outcome.verdict, Verdict::Complete);
@@ -292,6 +295,7 @@ fn a_held_file_that_is_taken_away_takes_its_marker_along() {
         after: Duration::from_secs(120),
         path: "bowl.yaml".to_owned(),
         content: None,
+        ..Default::default()
     });
     let run = with_windrow(&setup, &Faults::NONE, 3);
     assert!(position(&run, |what| matches!(what, What::Held { .. })).is_some());
@@ -307,6 +311,7 @@ fn a_marker_that_somebody_else_puts_in_place_later_is_obeyed_and_left_alone() {
             after: Duration::from_secs(after),
             path: "a.yaml.skip".to_owned(),
             content,
+            ..Default::default()
         });
     }
     let run = with_windrow(&setup, &Faults::NONE, 3);

@@ -43,6 +43,8 @@ pub(super) struct Input {
     pub(super) manifest: ManifestFile,
     pub(super) content: Content,
     pub(super) shown: Shown,
+    /// Who writes it late, if it is not there from the beginning.
+    pub(super) late: Option<String>,
 }
 
 /// The rules in force on this machine, those of further directories or files, and those that follow
@@ -165,7 +167,14 @@ fn directory(inputs: &mut Inputs, path: &Path, limits: &Limits, now: Timestamp) 
                     continue;
                 };
                 let shown = path.join(&file.path).display().to_string();
-                manifest(inputs, &file.path, content, Shown::itself(shown), limits);
+                manifest(
+                    inputs,
+                    &file.path,
+                    content,
+                    Shown::itself(shown),
+                    None,
+                    limits,
+                );
             }
         }
         ScanResult::Missing => inputs
@@ -194,7 +203,7 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &Limits) {
             let content = Content::TooLarge {
                 size: metadata.len(),
             };
-            manifest(inputs, name, content, Shown::itself(shown), limits);
+            manifest(inputs, name, content, Shown::itself(shown), None, limits);
         }
         Ok(_) => match fs::read(path) {
             Ok(bytes) => text(inputs, name, shown, bytes, limits),
@@ -243,7 +252,7 @@ fn text(inputs: &mut Inputs, name: &str, shown: String, bytes: Vec<u8>, limits: 
         carried(inputs, &shown, text, limits);
     } else if is_manifest_name(name) {
         let content = Content::Bytes(bytes);
-        manifest(inputs, name, content, Shown::itself(shown), limits);
+        manifest(inputs, name, content, Shown::itself(shown), None, limits);
     } else {
         inputs.errors.push(format!(
             "{shown}: RKE2 reads only names that end in .yaml, .yml or .json and do not begin with \
@@ -287,7 +296,7 @@ fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
             line_by_line,
         };
         let content = Content::Bytes(file.content);
-        manifest(inputs, &file.path, content, shown, limits);
+        manifest(inputs, &file.path, content, shown, file.late, limits);
     }
 }
 
@@ -304,11 +313,19 @@ fn found(problem: &Problem, shown: &str) -> Finding {
     }
 }
 
-fn manifest(inputs: &mut Inputs, path: &str, content: Content, shown: Shown, limits: &Limits) {
+fn manifest(
+    inputs: &mut Inputs,
+    path: &str,
+    content: Content,
+    shown: Shown,
+    late: Option<String>,
+    limits: &Limits,
+) {
     inputs.files.push(Input {
         manifest: manifest::read(path, &content, limits),
         content,
         shown,
+        late,
     });
 }
 

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -17,15 +18,20 @@ use crate::manifest::extract::Extracted;
 use crate::plan::{Finding, examine, link};
 use crate::reasons::Code;
 use crate::rehearse::proofs::{Given, image_list, not_bundled, proofs};
-use crate::rehearse::{NodeRehearsal, Rehearsal, carriers, rehearse};
+use crate::rehearse::upgrade::{Member, drains};
+use crate::rehearse::{Part, Rehearsal, carriers};
 use crate::render;
 use crate::rke2::config::{ConfigFile as Rke2File, Place, is_read, merge};
-use crate::rules::Platform;
+use crate::rules::{Location, Platform, parse_duration};
 use crate::settings::{self, ConfigFiles};
-use crate::simulate::{Files, HarvesterVersion, Scenario, Setup};
+use crate::simulate::{Change, Files, HarvesterVersion, Join, Role, Scenario, Setup};
 
 /// 2026-01-01T00:00:00Z: a rehearsal is the same whenever it is held.
 const POWER_ON: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
+/// What cloud-init and yip write when units have started already is there after so long, and up to so
+/// much later. Modelled.
+const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(50));
 
 /// Rehearse a boot in simulated time, with Windrow and without it
 #[derive(Debug, clap::Args)]
@@ -34,16 +40,21 @@ pub(super) struct Args {
     /// or `-`: together one node
     #[arg(value_name = "CONFIG", required_unless_present = "node")]
     paths: Vec<PathBuf>,
-    /// One of several nodes and its configuration; once for each file of it
+    /// One of several nodes of a cluster and its configuration; once for each file of it
     #[arg(long, value_name = "NAME=CONFIG", value_parser = node, conflicts_with = "paths")]
     node: Vec<(String, PathBuf)>,
     /// Harvester's version [default: the newest that is modelled, where a Harvester configuration is
     /// given]
     #[arg(long, value_name = "VERSION")]
     harvester: Option<HarvesterVersion>,
-    /// RKE2's version: feature gates are checked against it
+    /// RKE2's version: feature gates are checked against it, and up to 1.35 it rewrites HelmCharts
+    /// [default: that of --harvester]
     #[arg(long, value_name = "VERSION")]
     rke2: Option<Version>,
+    /// Restart a node (the first one, or the one that is named) so long after power-on; can be
+    /// repeated
+    #[arg(long, value_name = "[NODE=]TIME", value_parser = reboot)]
+    reboot: Vec<(Option<String>, Duration)>,
     /// Directories or files with further rule packs
     #[arg(long, value_name = "DIR", num_args = 1..)]
     rules: Vec<PathBuf>,
@@ -70,6 +81,16 @@ enum Output {
     Html,
 }
 
+fn reboot(text: &str) -> Result<(Option<String>, Duration), String> {
+    let (node, after) = match text.split_once('=') {
+        Some((node, after)) => (Some(node.to_owned()), after),
+        None => (None, text),
+    };
+    parse_duration(after)
+        .map(|after| (node, after))
+        .map_err(|_| format!("`{after}` is not a duration; write it like 20m"))
+}
+
 fn node(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, path)) if !name.is_empty() && !path.is_empty() => {
@@ -90,18 +111,29 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
             None => nodes.push((name.clone(), vec![path.clone()])),
         }
     }
-    let mut rehearsals = Vec::new();
+    let mut read = Vec::new();
     let mut addons = Addons::default();
-    for (name, paths) in &nodes {
-        match one(&args, name, paths, &mut addons) {
-            Ok(rehearsal) => rehearsals.push(rehearsal),
+    for (name, paths) in nodes {
+        match one(&args, &name, &paths, &mut addons) {
+            Ok(node) => read.push(node),
             Err((exit, errors)) => {
                 complain(&errors);
                 return Ok(exit);
             }
         }
     }
-    let rehearsal = Rehearsal::of(rehearsals, addons.findings());
+    // The others join the first one.
+    read.sort_by_key(|node| node.joins);
+    let mut findings = addons.findings();
+    let (setup, nodes) = match together(&args, read, &mut findings) {
+        Ok(together) => together,
+        Err(error) => {
+            complain(&[error]);
+            return Ok(Exit::Usage);
+        }
+    };
+    let rehearsed = play(&setup, args.seeds).nodes(&setup, args.seeds, nodes);
+    let rehearsal = Rehearsal::of(rehearsed, findings);
     print(&rehearsal, args.output)?;
     Ok(match rehearsal.passes() {
         true => Exit::Ok,
@@ -117,12 +149,123 @@ fn name_of(paths: &[PathBuf]) -> String {
     names.join(", ")
 }
 
+/// All seeds, on every processor. What comes of it is the same on any number of them.
+fn play(setup: &Setup, seeds: u64) -> Part {
+    let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let each = seeds.div_ceil(workers).max(1);
+    let ranges: Vec<_> = (0..workers)
+        .map(|worker| worker * each + 1..=((worker + 1) * each).min(seeds))
+        .filter(|range| !range.is_empty())
+        .collect();
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = ranges
+            .into_iter()
+            .map(|range| scope.spawn(|| Part::of(setup, range)))
+            .collect();
+        let mut all: Option<Part> = None;
+        for part in parts {
+            let part = match part.join() {
+                Ok(part) => part,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            match &mut all {
+                Some(all) => all.merge(part),
+                None => all = Some(part),
+            }
+        }
+        all.unwrap_or_else(|| Part::of(setup, 1..=seeds))
+    })
+}
+
+/// A node, read.
+struct ReadNode {
+    name: String,
+    shown: String,
+    /// Does it join a cluster that another one founds?
+    joins: bool,
+    /// As what Harvester installs it.
+    role: Option<String>,
+    setup: Setup,
+    findings: Vec<Finding>,
+}
+
+/// How many control-plane nodes Harvester keeps, where there are as many nodes.
+const CONTROL_PLANES: usize = 3;
+
+/// One cluster of them all.
+fn together(
+    args: &Args,
+    nodes: Vec<ReadNode>,
+    findings: &mut Vec<Finding>,
+) -> Result<(Setup, Vec<(String, Vec<Finding>)>), String> {
+    let mut nodes = nodes.into_iter();
+    let Some(first) = nodes.next() else {
+        return Err("name at least one configuration".to_owned());
+    };
+    let rest: Vec<ReadNode> = nodes.collect();
+    let mut setup = first.setup;
+    setup.scenario.name.clone_from(&first.name);
+    let harvester = setup.scenario.harvester;
+    let eligible = |node: &ReadNode| !matches!(node.role.as_deref(), Some("worker" | "witness"));
+    // Harvester makes servers of the others only when there are enough for a quorum.
+    let promotes = rest.iter().filter(|node| eligible(node)).count() >= CONTROL_PLANES - 1;
+    let mut promoted = 0;
+    let mut members = vec![Member {
+        name: &first.name,
+        at: Location::file(&first.shown),
+        control_plane: true,
+    }];
+    for node in &rest {
+        let role = match harvester {
+            None => Role::Server,
+            Some(_) if promotes && eligible(node) && promoted < CONTROL_PLANES - 1 => {
+                promoted += 1;
+                Role::Promoted
+            }
+            Some(_) => Role::Agent,
+        };
+        members.push(Member {
+            name: &node.name,
+            at: Location::file(&node.shown),
+            control_plane: role != Role::Agent,
+        });
+        setup.joins.push(Join {
+            name: node.name.clone(),
+            role,
+            files: node.setup.files.clone(),
+            changes: node.setup.changes.clone(),
+            settings: node.setup.settings.clone(),
+            rules: node.setup.rules.clone(),
+        });
+        setup
+            .scenario
+            .cannot_run
+            .extend(node.setup.scenario.cannot_run.clone());
+    }
+    if let Some(version) = harvester {
+        findings.extend(drains(&members, version));
+    }
+    for (node, after) in &args.reboot {
+        let number = match node {
+            None => 0,
+            Some(name) => members
+                .iter()
+                .position(|member| member.name == name)
+                .ok_or_else(|| format!("--reboot: there is no node {name}"))?,
+        };
+        setup.scenario.reboots.push((*after, number));
+    }
+    let mut named = vec![(first.name.clone(), first.findings)];
+    named.extend(rest.into_iter().map(|node| (node.name, node.findings)));
+    Ok((setup, named))
+}
+
 fn one(
     args: &Args,
     name: &str,
     paths: &[PathBuf],
     addons: &mut Addons,
-) -> Result<NodeRehearsal, Refused> {
+) -> Result<ReadNode, Refused> {
     // What is on this machine has nothing to do with the node: only what its own files say counts.
     let limits = settings::Settings::default().staging.limits;
     let Inputs {
@@ -184,31 +327,65 @@ fn one(
         .map(|images| not_bundled(&read, images))
         .unwrap_or_default();
     findings.extend(plan.findings);
-    findings.extend(gates(&configuration, args.rke2));
+    let rke2 = args
+        .rke2
+        .or(args.harvester.and_then(HarvesterVersion::rke2));
+    findings.extend(gates(&configuration, rke2));
     if let Some(directory) = &args.fix {
         fix(directory, &carriers, &limits)?;
     }
     addons.take(name, &files);
+    let (joins, role) = carriers
+        .iter()
+        .map(|(shown, text)| carriers::membership(shown, text, &limits))
+        .fold((false, None), |(joins, role), next| {
+            (joins || next.0, next.1.or(role))
+        });
     let mut directory = Files::new();
+    let mut changes = Vec::new();
     for file in files {
-        directory.put(file.manifest.path, file.content, POWER_ON);
+        let path = file.manifest.path;
+        match file.late {
+            None => directory.put(path, file.content, POWER_ON),
+            Some(by) => changes.push(Change {
+                after: LATE.0,
+                late: LATE.1,
+                by: Some(by),
+                path,
+                content: Some(file.content),
+            }),
+        }
     }
     let scenario = match version {
         Some(version) => Scenario::harvester(version, storage_network.as_deref(), POWER_ON),
         None => Scenario::rke2(POWER_ON),
     };
+    // Up to 1.35 RKE2 rewrites charts; what runs is taken to do so where nobody says.
+    let minor = rke2.or(version.and_then(HarvesterVersion::rke2));
     let setup = Setup {
         scenario: Scenario {
             disabled: disabled.into_iter().map(|(name, _)| name).collect(),
             cannot_run,
+            rewrites_charts: minor.is_none_or(|version| version.minor.minor <= 35),
             ..scenario
         },
         files: directory,
-        changes: Vec::new(),
+        changes,
         settings: loaded.settings,
         rules,
+        joins: Vec::new(),
     };
-    Ok(rehearse(name, &setup, args.seeds, findings))
+    Ok(ReadNode {
+        name: name.to_owned(),
+        shown: paths
+            .first()
+            .map(|path| path.display().to_string())
+            .unwrap_or_default(),
+        joins,
+        role,
+        setup,
+        findings,
+    })
 }
 
 /// What wrong use or a file that cannot be read ends with.

@@ -54,6 +54,9 @@ pub struct Extracted {
     pub source: String,
     /// Where its lines stand in the outer file.
     pub lines: InnerLines,
+    /// Who writes it once the system's units start, in words; `None` where it is there before any of
+    /// them.
+    pub late: Option<String>,
 }
 
 /// How lines of an extracted file map to lines of the outer one.
@@ -191,6 +194,7 @@ pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
         lines: text.lines().collect(),
         limits,
         kind,
+        late: None,
         extraction: &mut extraction,
     };
     match kind {
@@ -202,6 +206,7 @@ pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
         FileKind::CloudInit => taker.list(root.get("write_files"), "write_files"),
         FileKind::Yip => {
             for stage in root.get("stages").map_or(&[][..], Node::entries) {
+                taker.late = (!is_early(&stage.key)).then(|| format!("yip, stage {}", stage.key));
                 for step in stage.value.items() {
                     taker.list(step.get("files"), &format!("stages.{}[].files", stage.key));
                 }
@@ -216,6 +221,7 @@ struct Taker<'t> {
     lines: Vec<&'t str>,
     limits: &'t Limits,
     kind: FileKind,
+    late: Option<String>,
     extraction: &'t mut Extraction,
 }
 
@@ -273,19 +279,35 @@ impl Taker<'_> {
             return Err((file.line, message));
         }
         // Written later, it replaces what was written before.
+        let late = self.late(file);
         self.extraction.files.retain(|known| known.path != below);
         self.extraction.files.push(Extracted {
             path: below,
             content,
             source: self.source.to_owned(),
             lines,
+            late,
         });
         Ok(())
+    }
+
+    /// cloud-init writes what is deferred in its final stage, which comes after multi-user.target.
+    fn late(&self, file: &Node) -> Option<String> {
+        let deferred = self.kind == FileKind::CloudInit
+            && matches!(
+                file.get("defer").map(|defer| &defer.value),
+                Some(Value::Bool(true))
+            );
+        match deferred {
+            true => Some("cloud-init, final stage".to_owned()),
+            false => self.late.clone(),
+        }
     }
 
     fn configuration(&mut self, file: &Node, path: String) {
         match self.content(file) {
             Ok((content, lines)) => {
+                let late = self.late(file);
                 let files = &mut self.extraction.configuration;
                 files.retain(|known| known.path != path);
                 files.push(Extracted {
@@ -293,6 +315,7 @@ impl Taker<'_> {
                     content,
                     source: self.source.to_owned(),
                     lines,
+                    late,
                 });
             }
             Err((line, message)) => self.extraction.configuration_problems.push(Problem {
@@ -385,6 +408,13 @@ impl Taker<'_> {
             InnerLines::Begin { line: content.line }
         }
     }
+}
+
+/// Is this stage of yip over before the system's units start? What is written at the installation is
+/// there as well.
+fn is_early(stage: &str) -> bool {
+    let bare = stage.trim_end_matches(".before").trim_end_matches(".after");
+    matches!(bare, "rootfs" | "initramfs") || bare.contains("install")
 }
 
 /// The path below a `server/manifests` directory, if it is in one.

@@ -7,11 +7,14 @@
 
 pub mod carriers;
 pub mod proofs;
+mod recognise;
 mod summary;
 #[cfg(test)]
 mod tests;
+pub mod upgrade;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -20,7 +23,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{Finding, Origin};
 use crate::reasons::{Code, Severity};
-use crate::simulate::{Counts, Faults, HarvesterVersion, Setup, with_windrow, without_windrow};
+use crate::simulate::{
+    Counts, Faults, HarvesterVersion, Run, Setup, with_windrow, without_windrow,
+};
 
 /// Versions at which Harvester's bootstrap came to behave otherwise, the oldest first.
 const TURNS: [HarvesterVersion; 2] = [
@@ -38,7 +43,8 @@ pub struct Rehearsal {
     pub api_version: String,
     /// `Rehearsal`
     pub kind: String,
-    /// Every node that was rehearsed, each by itself.
+    /// Every node that was rehearsed, all in one cluster. What a cluster has once (how it ended, work,
+    /// machines) is the same at each.
     pub nodes: Vec<NodeRehearsal>,
     /// What is wrong between nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -87,6 +93,9 @@ pub struct Side {
     /// What stays held for ever, in the seed of the timeline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stays_held: Vec<Kept>,
+    /// Known incidents, recognised in what that seed left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recognised: Vec<Recognised>,
     /// The seed of the timeline: the first one that ended worst.
     pub seed: u64,
     /// What happened, in that seed.
@@ -122,6 +131,16 @@ pub enum Ended {
     Stuck,
     /// Nothing can change any more, because one thing waits for another in a circle.
     Deadlocked,
+}
+
+/// A known incident, as `windrow diagnose` would recognise it in what is left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Recognised {
+    /// Reason code.
+    pub code: Code,
+    /// What, in a line.
+    pub message: String,
 }
 
 /// What became of a file.
@@ -256,64 +275,126 @@ impl Rehearsal {
     }
 }
 
-/// Rehearses a node by the seeds 1 to `seeds`. `findings` are those of its plan.
-pub fn rehearse(name: &str, setup: &Setup, seeds: u64, findings: Vec<Finding>) -> NodeRehearsal {
-    let start = setup.scenario.start;
-    let mut without = summary::Summary::new(start);
-    let mut with = summary::Summary::new(start);
-    for seed in 1..=seeds.max(1) {
-        without.take(without_windrow(setup, seed));
-        with.take(with_windrow(setup, &Faults::NONE, seed));
+/// What is rehearsed of some seeds.
+pub struct Part {
+    /// With Windrow and without it, by node.
+    sides: Vec<(summary::Summary, summary::Summary)>,
+    /// With other versions of Harvester.
+    versions: Vec<(HarvesterVersion, Ended, Ended)>,
+}
+
+impl Part {
+    /// Plays these seeds.
+    pub fn of(setup: &Setup, seeds: RangeInclusive<u64>) -> Self {
+        let start = setup.scenario.start;
+        let mut part = Self {
+            sides: (0..=setup.joins.len())
+                .map(|node| {
+                    (
+                        summary::Summary::new(start, node),
+                        summary::Summary::new(start, node),
+                    )
+                })
+                .collect(),
+            versions: Vec::new(),
+        };
+        for seed in seeds.clone() {
+            let (with, without) = play(setup, seed);
+            for side in &mut part.sides {
+                side.0.take(&with);
+                side.1.take(&without);
+            }
+        }
+        for version in other_versions(setup) {
+            let mut other = setup.clone();
+            other.scenario.harvester = Some(version);
+            let (mut with, mut without) = (Ended::Complete, Ended::Complete);
+            for seed in seeds.clone().filter(|seed| *seed <= SEEDS_OF_A_VERSION) {
+                let runs = play(&other, seed);
+                with = with.max(summary::ended(&runs.0));
+                without = without.max(summary::ended(&runs.1));
+            }
+            part.versions.push((version, with, without));
+        }
+        part
     }
-    let storage_network = setup
-        .scenario
-        .storage_network
-        .as_ref()
-        .is_some_and(|value| !value.trim().is_empty());
-    NodeRehearsal {
-        name: name.to_owned(),
-        harvester: setup
-            .scenario
-            .harvester
-            .map(|version| format!("v{version}")),
-        storage_network,
-        seeds: seeds.max(1),
-        without: without.side(),
-        with: with.side(),
-        versions: versions(setup, seeds),
-        findings,
+
+    /// Takes in what was played of later seeds.
+    pub fn merge(&mut self, later: Self) {
+        for (side, more) in self.sides.iter_mut().zip(later.sides) {
+            side.0.merge(more.0);
+            side.1.merge(more.1);
+        }
+        for (one, more) in self.versions.iter_mut().zip(later.versions) {
+            one.1 = one.1.max(more.1);
+            one.2 = one.2.max(more.2);
+        }
+    }
+
+    /// What came of it: every node's name, and what is wrong with its files.
+    pub fn nodes(
+        self,
+        setup: &Setup,
+        seeds: u64,
+        nodes: Vec<(String, Vec<Finding>)>,
+    ) -> Vec<NodeRehearsal> {
+        let scenario = &setup.scenario;
+        let storage_network = scenario
+            .storage_network
+            .as_ref()
+            .is_some_and(|value| !value.trim().is_empty());
+        let mut versions = self.versions;
+        if let (Some(asked), Some((with, without))) = (scenario.harvester, self.sides.first()) {
+            versions.push((asked, with.worst(), without.worst()));
+        }
+        versions.sort_unstable_by_key(|(version, ..)| *version);
+        let versions: Vec<VersionOutcome> = versions
+            .into_iter()
+            .map(|(version, with, without)| VersionOutcome {
+                version: format!("v{version}"),
+                without,
+                with,
+            })
+            .collect();
+        nodes
+            .into_iter()
+            .zip(self.sides)
+            .map(|((name, findings), (with, without))| NodeRehearsal {
+                name,
+                harvester: scenario.harvester.map(|version| format!("v{version}")),
+                storage_network,
+                seeds,
+                without: without.side(),
+                with: with.side(),
+                versions: versions.clone(),
+                findings,
+            })
+            .collect()
     }
 }
 
-/// The same node with the versions at which something turned, where that changes how it ends.
-fn versions(setup: &Setup, seeds: u64) -> Vec<VersionOutcome> {
-    let Some(asked) = setup.scenario.harvester else {
-        return Vec::new();
-    };
-    let mut versions: Vec<HarvesterVersion> = TURNS.to_vec();
-    versions.push(asked);
-    versions.sort_unstable();
-    versions.dedup();
-    let outcomes: Vec<VersionOutcome> = versions
+/// One seed, with Windrow and without it.
+fn play(setup: &Setup, seed: u64) -> (Run, Run) {
+    (
+        with_windrow(setup, &Faults::NONE, seed),
+        without_windrow(setup, seed),
+    )
+}
+
+/// The versions at which something turned, but for the one that is played anyway.
+fn other_versions(setup: &Setup) -> impl Iterator<Item = HarvesterVersion> {
+    let asked = setup.scenario.harvester;
+    TURNS
         .into_iter()
-        .map(|version| {
-            let mut other = setup.clone();
-            other.scenario.harvester = Some(version);
-            let mut outcome = VersionOutcome {
-                version: format!("v{version}"),
-                without: Ended::Complete,
-                with: Ended::Complete,
-            };
-            for seed in 1..=seeds.clamp(1, SEEDS_OF_A_VERSION) {
-                let without = summary::ended(&without_windrow(&other, seed));
-                let with = summary::ended(&with_windrow(&other, &Faults::NONE, seed));
-                outcome.without = outcome.without.max(without);
-                outcome.with = outcome.with.max(with);
-            }
-            outcome
-        })
-        .collect();
-    outcomes
+        .filter(move |version| asked.is_some_and(|asked| asked != *version))
+}
+
+/// Rehearses a node by the seeds 1 to `seeds`. `findings` are those of its plan.
+pub fn rehearse(name: &str, setup: &Setup, seeds: u64, findings: Vec<Finding>) -> NodeRehearsal {
+    let seeds = seeds.max(1);
+    let part = Part::of(setup, 1..=seeds);
+    let mut nodes = part.nodes(setup, seeds, vec![(name.to_owned(), findings)]);
+    nodes.remove(0)
 }
 
 /// Seconds from power-on.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{End, Ended, Fate, Kept, Moment, Side, Span, Weight, Work, seconds};
+use super::recognise::recognised;
+use super::{End, Ended, Fate, Kept, Moment, Recognised, Side, Span, Weight, Work, seconds};
 use crate::manifest::MARKER_SUFFIX;
 use crate::reasons::Code;
 use crate::simulate::{Counts, Run, Verdict, What};
@@ -15,20 +16,30 @@ const TOLD: usize = 3;
 /// What is summed up so far.
 pub(super) struct Summary {
     start: Timestamp,
-    seeds: u64,
+    /// Of which node; 0 is the first.
+    server: usize,
     ends: Vec<End>,
     files: BTreeMap<String, Fate>,
     machines: BTreeMap<String, BTreeMap<String, u64>>,
     work: Option<Work>,
     over: Option<Span>,
-    worst: Option<(Ended, Box<Run>)>,
+    worst: Option<Worst>,
+}
+
+/// What is kept of the first run that ended worst.
+struct Worst {
+    ended: Ended,
+    seed: u64,
+    timeline: Vec<Moment>,
+    kept: Vec<Kept>,
+    recognised: Vec<Recognised>,
 }
 
 impl Summary {
-    pub(super) fn new(start: Timestamp) -> Self {
+    pub(super) fn new(start: Timestamp, server: usize) -> Self {
         Self {
             start,
-            seeds: 0,
+            server,
             ends: Vec::new(),
             files: BTreeMap::new(),
             machines: BTreeMap::new(),
@@ -38,19 +49,18 @@ impl Summary {
         }
     }
 
-    pub(super) fn take(&mut self, run: Run) {
-        self.seeds += 1;
-        let verdict = ended(&run);
+    pub(super) fn take(&mut self, run: &Run) {
+        let verdict = ended(run);
         match self.ends.iter_mut().find(|end| end.verdict == verdict) {
             Some(end) => end.seeds += 1,
             None => self.ends.push(End {
                 verdict,
                 seeds: 1,
                 first_seed: run.seed,
-                because: because(&run),
+                because: because(run),
             }),
         }
-        self.fates(&run);
+        self.fates(run);
         for (machine, state) in &run.outcome.machines {
             let state = if state.is_empty() { "no status" } else { state };
             let states = self.machines.entry(machine.clone()).or_default();
@@ -73,23 +83,89 @@ impl Summary {
         if self
             .worst
             .as_ref()
-            .is_none_or(|(worst, _)| verdict > *worst)
+            .is_none_or(|worst| verdict > worst.ended)
         {
-            self.worst = Some((verdict, Box::new(run)));
+            self.worst = Some(Worst {
+                ended: verdict,
+                seed: run.seed,
+                timeline: timeline(run, self.server, self.start),
+                kept: kept(run, self.server),
+                recognised: recognised(run),
+            });
         }
     }
 
+    /// Takes in what was summed up of later seeds.
+    pub(super) fn merge(&mut self, later: Self) {
+        for end in later.ends {
+            match self.ends.iter_mut().find(|one| one.verdict == end.verdict) {
+                Some(one) => one.seeds += end.seeds,
+                None => self.ends.push(end),
+            }
+        }
+        for (path, fate) in later.files {
+            let one = self.files.entry(path).or_default();
+            one.applied_in += fate.applied_in;
+            one.held_in += fate.held_in;
+            one.failures = one.failures.max(fate.failures);
+            one.error = fate.error.or(one.error.take());
+            for (span, more) in [
+                (&mut one.applied, fate.applied),
+                (&mut one.released, fate.released),
+            ] {
+                for at in more.iter().flat_map(|more| [more.from, more.to]) {
+                    widen(span, at);
+                }
+            }
+        }
+        for (machine, states) in later.machines {
+            let known = self.machines.entry(machine).or_default();
+            for (state, count) in states {
+                *known.entry(state).or_default() += count;
+            }
+        }
+        self.work = match (self.work, later.work) {
+            (Some(one), Some(more)) => Some(Work {
+                least: by(u64::min, one.least, more.least),
+                most: by(u64::max, one.most, more.most),
+            }),
+            (one, more) => one.or(more),
+        };
+        for at in later.over.iter().flat_map(|over| [over.from, over.to]) {
+            widen(&mut self.over, at);
+        }
+        if let Some(worst) = later.worst
+            && self
+                .worst
+                .as_ref()
+                .is_none_or(|known| worst.ended > known.ended)
+        {
+            self.worst = Some(worst);
+        }
+    }
+
+    /// How it ended at worst.
+    pub(super) fn worst(&self) -> Ended {
+        self.worst
+            .as_ref()
+            .map_or(Ended::Complete, |worst| worst.ended)
+    }
+
     fn fates(&mut self, run: &Run) {
-        for path in run.outcome.applied.iter().chain(&run.outcome.unapplied) {
+        let Some((applied, unapplied, _)) = run.of(self.server) else {
+            return;
+        };
+        for path in applied.iter().chain(unapplied) {
             self.files.entry(path.clone()).or_default();
         }
-        for path in &run.outcome.applied {
+        for path in applied {
             if let Some(fate) = self.files.get_mut(path) {
                 fate.applied_in += 1;
             }
         }
         let mut seen: BTreeMap<&str, (bool, bool, bool, u64)> = BTreeMap::new();
-        for happening in &run.log {
+        let own = run.log.iter().filter(|one| one.server == self.server);
+        for happening in own {
             let at = seconds(self.start, happening.at);
             match &happening.what {
                 What::Applied { file } => {
@@ -128,9 +204,9 @@ impl Summary {
     pub(super) fn side(mut self) -> Side {
         self.ends
             .sort_by_key(|end| std::cmp::Reverse((end.seeds, end.verdict)));
-        let (seed, timeline, stays_held) = match self.worst {
-            None => (0, Vec::new(), Vec::new()),
-            Some((_, run)) => (run.seed, timeline(&run, self.start), kept(&run)),
+        let (seed, timeline, stays_held, recognised) = match self.worst {
+            None => Default::default(),
+            Some(worst) => (worst.seed, worst.timeline, worst.kept, worst.recognised),
         };
         Side {
             ends: self.ends,
@@ -139,6 +215,7 @@ impl Summary {
             work: self.work.unwrap_or_default(),
             over: self.over,
             stays_held,
+            recognised,
             seed,
             timeline,
         }
@@ -148,7 +225,7 @@ impl Summary {
 /// How a bootstrap ended. A file that Windrow still holds, though nobody wants it held, is not done.
 pub(super) fn ended(run: &Run) -> Ended {
     match &run.outcome.verdict {
-        Verdict::Complete if kept(run).iter().any(in_vain) => Ended::Stuck,
+        Verdict::Complete if all_kept(run).any(|kept| in_vain(&kept)) => Ended::Stuck,
         Verdict::Complete => Ended::Complete,
         Verdict::Underway => Ended::Underway,
         Verdict::Stuck { .. } => Ended::Stuck,
@@ -170,7 +247,7 @@ fn because(run: &Run) -> Vec<String> {
         Verdict::Stuck { missing } => missing.clone(),
         Verdict::Deadlocked { proof } => proof.clone(),
     };
-    let held = kept(run).into_iter().filter(in_vain);
+    let held = all_kept(run).filter(in_vain);
     because.extend(held.map(|kept| format!("{} stays held: {}", kept.file, kept.why)));
     because
 }
@@ -201,11 +278,17 @@ fn held_by(marker: &str) -> &str {
 }
 
 /// What a person wants to see of a run: a file's failures are told a few times, passes not at all.
-fn timeline(run: &Run, start: Timestamp) -> Vec<Moment> {
+fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
     let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
     let mut denied = 0;
     let mut moments = Vec::new();
     for happening in &run.log {
+        // What happens to the whole cluster is told with the first node, and once more where it is
+        // the platform's.
+        let everywhere = matches!(happening.what, What::Platform { .. });
+        if happening.server != server && !(everywhere && happening.server == 0) {
+            continue;
+        }
         let (weight, file) = match &happening.what {
             What::PassBegan { .. } | What::PassEnded { .. } => continue,
             What::Served { .. } | What::Pruned { .. } => (Weight::Small, None),
@@ -220,6 +303,7 @@ fn timeline(run: &Run, start: Timestamp) -> Vec<Moment> {
                 (Weight::Good, Some(file.as_str()))
             }
             What::Became { .. } => (Weight::Good, None),
+            What::Written { file, .. } => (Weight::Small, Some(file.as_str())),
             What::ApplyFailed { file, .. } => {
                 let count = failures.entry(file).or_default();
                 *count += 1;
@@ -251,8 +335,13 @@ fn timeline(run: &Run, start: Timestamp) -> Vec<Moment> {
     moments
 }
 
-fn kept(run: &Run) -> Vec<Kept> {
-    let Some(status) = &run.status else {
+/// What stays held on any node.
+fn all_kept(run: &Run) -> impl Iterator<Item = Kept> {
+    (0..=run.joined.len()).flat_map(|server| kept(run, server))
+}
+
+fn kept(run: &Run, server: usize) -> Vec<Kept> {
+    let Some((_, _, Some(status))) = run.of(server) else {
         return Vec::new();
     };
     status

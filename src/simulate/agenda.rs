@@ -11,10 +11,14 @@ use crate::manifest::{GroupKind, ObjectRef};
 /// Something that will happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// kube-apiserver answers.
-    ApiReady,
-    /// The deploy controller's next file, or its next pass.
-    Deploy,
+    /// RKE2 starts on a server and takes its files in hand.
+    Start(usize),
+    /// A server's kube-apiserver answers.
+    ApiReady(usize),
+    /// The next file of a server's deploy controller, or its next pass.
+    Deploy(usize),
+    /// A server is restarted.
+    Reboot(usize),
     /// A CustomResourceDefinition becomes Established.
     Established(ObjectRef),
     /// Discovery lists a kind; true when it is namespaced.
@@ -135,10 +139,10 @@ mod tests {
     fn an_outage_forgets_what_the_node_did_and_delays_the_rest_in_its_order() {
         let mut agenda = Agenda::default();
         let at = |seconds| Timestamp::UNIX_EPOCH + Duration::from_secs(seconds);
-        agenda.enter(at(1), Timer::Deploy);
+        agenda.enter(at(1), Timer::Deploy(0));
         agenda.enter(at(2), Timer::Step(0));
         agenda.enter(at(2), Timer::Step(1));
-        agenda.outage(Duration::from_secs(10), |timer| *timer == Timer::Deploy);
+        agenda.outage(Duration::from_secs(10), |timer| *timer == Timer::Deploy(0));
         assert_eq!(agenda.due(at(99)), Some((at(12), Timer::Step(0))));
         assert_eq!(agenda.due(at(99)), Some((at(12), Timer::Step(1))));
         assert_eq!(agenda.due(at(99)), None);

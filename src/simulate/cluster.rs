@@ -29,7 +29,12 @@ pub struct Cluster {
     pub(super) changed: Vec<ObjectRef>,
     pub(super) addons: BTreeMap<String, AddonRecord>,
     pub(super) failures: BTreeMap<String, ApplyFailure>,
-    up: bool,
+    /// On which server something happens at this moment.
+    pub(super) on: usize,
+    /// How often servers took an Addon from one another.
+    pub(super) taken: BTreeMap<String, u32>,
+    /// The servers on which kube-apiserver answers.
+    up: Vec<bool>,
     revision: u64,
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
     served: BTreeMap<GroupKind, bool>,
@@ -57,6 +62,8 @@ pub(super) struct AddonRecord {
     pub(super) kinds: BTreeSet<GroupKind>,
     /// Rises with every change that a watch would tell.
     pub(super) revision: u64,
+    /// The server that applied it last.
+    pub(super) by: usize,
 }
 
 /// One object.
@@ -83,7 +90,9 @@ impl Cluster {
             changed: Vec::new(),
             addons: BTreeMap::new(),
             failures: BTreeMap::new(),
-            up: false,
+            on: 0,
+            taken: BTreeMap::new(),
+            up: Vec::new(),
             revision: 0,
             served: BTreeMap::new(),
             objects: BTreeMap::new(),
@@ -102,13 +111,21 @@ impl Cluster {
         self.now
     }
 
-    /// Does kube-apiserver answer?
+    /// Does the first server's kube-apiserver answer?
     pub fn is_up(&self) -> bool {
-        self.up
+        self.is_up_on(0)
     }
 
-    pub(super) fn set_up(&mut self, up: bool) {
-        self.up = up;
+    /// Does this server's kube-apiserver answer?
+    pub fn is_up_on(&self, server: usize) -> bool {
+        self.up.get(server).copied().unwrap_or_default()
+    }
+
+    pub(super) fn set_up(&mut self, server: usize, up: bool) {
+        if self.up.len() <= server {
+            self.up.resize(server + 1, false);
+        }
+        self.up[server] = up;
     }
 
     /// Rises with everything that changes in the cluster but events.
@@ -141,6 +158,16 @@ impl Cluster {
         self.objects.get(object)?.owner.as_deref()
     }
 
+    /// Every object.
+    pub fn objects(&self) -> impl Iterator<Item = (&ObjectRef, &Arc<Value>)> {
+        self.objects.iter().map(|(id, stored)| (id, &stored.json))
+    }
+
+    /// Everything that happened.
+    pub(super) fn into_log(mut self) -> (Vec<Happening>, Self) {
+        (std::mem::take(&mut self.log), self)
+    }
+
     /// Every object of a group and kind.
     pub fn list<'a>(
         &'a self,
@@ -158,7 +185,11 @@ impl Cluster {
     }
 
     pub(super) fn tell(&mut self, what: What) {
-        self.log.push(Happening { at: self.now, what });
+        self.log.push(Happening {
+            at: self.now,
+            server: self.on,
+            what,
+        });
     }
 
     pub(super) fn after(&mut self, delay: Duration, timer: Timer) {
@@ -212,6 +243,12 @@ impl Cluster {
         };
         self.objects.insert(id.clone(), stored);
         self.changed.push(id);
+    }
+
+    /// The same, of something that no controller of this simulation looks at.
+    pub(super) fn bring(&mut self, id: ObjectRef, json: Value) {
+        self.put(id, json);
+        self.changed.pop();
     }
 
     /// A controller sets an object's status.

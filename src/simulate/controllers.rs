@@ -9,6 +9,7 @@ use super::agenda::Stage;
 use super::cluster::Cluster;
 use super::kinds;
 use super::log::What;
+use super::operators::{self, helm_job_of, is_complete};
 use super::times::{self, Range};
 use crate::manifest::{GroupKind, ObjectRef};
 
@@ -88,8 +89,13 @@ fn first_look(id: &ObjectRef) -> Option<Range> {
         | ("harvesterhci.io", "VirtualMachineImage" | "Addon")
         | ("helm.cattle.io", "HelmChart") => Some(times::VM_STATUS),
         ("apiregistration.k8s.io", "APIService") => Some(times::VM_STATUS),
+        ("management.cattle.io", "Feature") => {
+            operators::is_feature(id).then_some(times::VM_STATUS)
+        }
         // Settings are for Harvester's own controller; the other built-in kinds have no status.
-        ("harvesterhci.io", "Setting") | ("kubevirt.io", "KubeVirt") => None,
+        ("harvesterhci.io", "Setting")
+        | ("kubevirt.io", "KubeVirt")
+        | ("management.cattle.io", "NodeDriver") => None,
         (group, kind) => kinds::built_in(group, kind)
             .is_none()
             .then_some(times::VM_STATUS),
@@ -120,7 +126,13 @@ fn can(cluster: &Cluster, id: &ObjectRef, stage: Stage) -> bool {
         ("kubevirt.io", "VirtualMachine", Stage::Done) => {
             starts(json) && vm_parts(cluster, id, json)
         }
+        ("harvesterhci.io", "Addon", Stage::Done) => {
+            json["spec"]["enabled"] != true || helm_job_of(cluster, id).is_some_and(is_complete)
+        }
         ("harvesterhci.io", _, _) => harvester_runs(cluster),
+        ("management.cattle.io", "Feature", Stage::Done) => {
+            operators::can_switch_off(cluster, json)
+        }
         ("", "PersistentVolumeClaim", Stage::Done) => {
             match json["spec"]["storageClassName"].as_str() {
                 None | Some("") => true,
@@ -170,6 +182,8 @@ fn seen(cluster: &mut Cluster, id: &ObjectRef) {
             );
         }
         ("batch", "Job") => cluster.set_status(id, json!({"active": 1})),
+        ("harvesterhci.io", "Addon") => operators::addon_seen(cluster, id),
+        ("management.cattle.io", "Feature") => operators::feature_seen(cluster, id),
         _ => {}
     }
 }
@@ -211,21 +225,13 @@ fn done(cluster: &mut Cluster, id: &ObjectRef) {
         }
         ("batch", "Job") => cluster.set_status(
             id,
-            json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}),
+            json!({"succeeded": 1, "completionTime": cluster.now().to_string(),
+                "conditions": [{"type": "Complete", "status": "True"}]}),
         ),
+        ("management.cattle.io", "Feature") => operators::switch_driver_off(cluster),
         ("helm.cattle.io", "HelmChart") => helm_job(cluster, id),
         ("harvesterhci.io", "VirtualMachineImage") => image_imported(cluster, id),
-        ("harvesterhci.io", "Addon") => {
-            let enabled = cluster
-                .get(id)
-                .is_some_and(|json| json["spec"]["enabled"] == true);
-            let status = if enabled {
-                "AddonDeploySuccessful"
-            } else {
-                "AddonDisabled"
-            };
-            cluster.set_status(id, json!({"status": status}));
-        }
+        ("harvesterhci.io", "Addon") => operators::addon_done(cluster, id),
         _ => cluster.set_status(
             id,
             json!({"observedGeneration": generation,
@@ -265,8 +271,10 @@ fn helm_job(cluster: &mut Cluster, id: &ObjectRef) {
         json!({"jobName": job, "conditions": [{"type": "JobCreated", "status": "True"}]}),
     );
     let job = ObjectRef::namespaced("batch", "Job", namespace, job);
+    let now = cluster.now().to_string();
     let json = json!({"apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {"labels": {"helmcharts.helm.cattle.io/chart": id.name}}, "spec": {}});
+        "metadata": {"creationTimestamp": now,
+            "labels": {"helmcharts.helm.cattle.io/chart": id.name}}, "spec": {}});
     cluster.put(job, json);
 }
 

@@ -28,6 +28,8 @@ use crate::manifest::{self, Content, GroupKind, ObjectRef};
 /// The controller's memory.
 #[derive(Debug, Clone, Default)]
 pub struct DeployController {
+    /// Which server it runs on.
+    server: usize,
     /// Directory that RKE2 names in its messages.
     base: String,
     force: bool,
@@ -54,8 +56,9 @@ struct Failure {
 
 impl DeployController {
     /// A controller as it is when RKE2 starts.
-    pub(super) fn new(base: &str) -> Self {
+    pub(super) fn new(server: usize, base: &str) -> Self {
         Self {
+            server,
             base: base.to_owned(),
             force: true,
             ..Self::default()
@@ -85,7 +88,7 @@ impl DeployController {
                 Err(why) => {
                     self.idle = Some((cluster.revision(), files.generation()));
                     cluster.tell(What::PassAborted { why });
-                    cluster.after(times::POLL, Timer::Deploy);
+                    cluster.after(times::POLL, Timer::Deploy(self.server));
                     return;
                 }
             }
@@ -113,7 +116,7 @@ impl DeployController {
             }
         };
         self.pass = Some(pass);
-        cluster.after(cost(objects), Timer::Deploy);
+        cluster.after(cost(objects), Timer::Deploy(self.server));
     }
 
     /// One walk takes names and markers together.
@@ -150,7 +153,7 @@ impl DeployController {
         let now = (cluster.revision(), files.generation());
         self.idle = (pass.began == now).then_some(now);
         cluster.tell(What::PassEnded { clean: pass.clean });
-        cluster.after(times::POLL, Timer::Deploy);
+        cluster.after(times::POLL, Timer::Deploy(self.server));
     }
 
     /// One file; what it cost.
@@ -240,6 +243,7 @@ impl DeployController {
                 seen,
                 kinds: BTreeSet::new(),
                 revision,
+                by: self.server,
             },
         );
     }
@@ -261,6 +265,14 @@ impl DeployController {
             .map(|object| object.id.group_kind())
             .collect();
         let revision = cluster.revision();
+        let known = cluster.addons.get(name);
+        if known.is_some_and(|known| {
+            known.by != self.server
+                && !known.seen.checksum.is_empty()
+                && known.seen.checksum != seen.checksum
+        }) {
+            *cluster.taken.entry(name.to_owned()).or_default() += 1;
+        }
         if let Some(addon) = cluster.addons.get_mut(name)
             && (addon.seen != seen || addon.kinds != kinds)
         {
@@ -268,6 +280,7 @@ impl DeployController {
                 seen,
                 kinds,
                 revision: revision + 1,
+                by: self.server,
             };
             cluster.touch();
         }

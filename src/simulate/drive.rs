@@ -8,21 +8,20 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::chance::Chance;
+use super::charts;
 use super::faults::{Dice, Faults};
 use super::files::Files;
 use super::log::What;
-use super::node::Node;
-use super::run::{Changes, Release, Run, Setup};
+use super::node::{Node, Role, Signal};
+use super::run::{Changes, Joined, Release, Run, Setup};
 use super::tape::Tape;
 use super::watch::Watch;
-use crate::decide::{
-    Action, Cause, Detail, Engine, Interests, Ledger, Mark, Observation, State, Status,
-};
+use crate::decide::{Action, Detail, Engine, Interests, Ledger, Mark, Observation, State, Status};
 use crate::flight::Line;
 use crate::manifest::Content;
 use crate::plan::PlanFile;
 use crate::readiness::{self, NeedState};
-use crate::rules::{Condition, Target, Tier};
+use crate::rules::{Condition, RuleSet, Target, Tier};
 
 /// No bootstrap takes longer; one that does is reported as still under way.
 const LIMIT: Duration = Duration::from_secs(12 * 3600);
@@ -34,34 +33,25 @@ const ROUNDS: usize = 20;
 
 /// The bootstrap as it goes without Windrow.
 pub fn without_windrow(setup: &Setup, seed: u64) -> Run {
-    let mut node = Node::new(setup.scenario.clone(), seed);
-    let mut files = setup.files.clone();
-    let mut changes = Changes::new(setup);
+    let mut node = fleet(setup, seed);
+    let mut disks = disks(setup);
+    let mut changes = Changes::new(setup, &mut Chance::new(seed).branch(3));
     let end = setup.scenario.start + LIMIT;
     loop {
         let next = earliest([node.next_event_at(), changes.next_at()]);
         let Some(next) = next.filter(|next| *next < end) else {
             break;
         };
-        node.advance(next, &files);
-        changes.make(next, &mut files);
-        if changes.next_at().is_none() && node.is_settled(&files) {
+        node.advance(next, &disks[..]);
+        for signal in node.signals() {
+            write_anew(setup, signal, &mut node, &mut disks, next);
+        }
+        changes.make(next, &mut disks, &mut node);
+        if changes.next_at().is_none() && node.is_settled(&disks[..]) {
             break;
         }
     }
-    Run {
-        seed,
-        counts: node.counts(),
-        outcome: node.outcome(&files),
-        ended: node.cluster().now(),
-        log: node.log().to_vec(),
-        files,
-        ledger: Ledger::default(),
-        status: None,
-        releases: Vec::new(),
-        decisions: 0,
-        restless: 0,
-    }
+    ended(seed, node, disks)
 }
 
 /// The bootstrap with Windrow, started before RKE2 as its unit is.
@@ -80,19 +70,101 @@ pub fn recorded(
     let mut drive = Drive::new(setup, *faults, seed);
     let mut tape = Tape::new(packs);
     tape.begin(setup, setup.scenario.start);
-    drive.tape = Some(tape);
+    drive.agents[0].tape = Some(tape);
     drive.fly()
 }
 
-/// The daemon's part.
+fn fleet(setup: &Setup, seed: u64) -> Node {
+    let joins: Vec<(&str, Role)> = setup
+        .joins
+        .iter()
+        .map(|join| (join.name.as_str(), join.role))
+        .collect();
+    Node::fleet(setup.scenario.clone(), &joins, seed)
+}
+
+fn disks(setup: &Setup) -> Vec<Files> {
+    let joins = setup.joins.iter().map(|join| join.files.clone());
+    std::iter::once(setup.files.clone()).chain(joins).collect()
+}
+
+/// What comes of it, without Windrow.
+fn ended(seed: u64, mut node: Node, mut disks: Vec<Files>) -> Run {
+    let outcome = node.outcome(&disks[..]);
+    let joined = (1..disks.len())
+        .map(|number| {
+            let (applied, unapplied) = node.applied(&disks[number]);
+            Joined {
+                applied,
+                unapplied,
+                status: None,
+            }
+        })
+        .collect();
+    let counts = node.counts();
+    let (log, cluster) = node.into_parts();
+    Run {
+        seed,
+        counts,
+        outcome,
+        ended: cluster.now(),
+        log,
+        cluster,
+        files: disks.swap_remove(0),
+        ledger: Ledger::default(),
+        status: None,
+        releases: Vec::new(),
+        joined,
+        decisions: 0,
+        restless: 0,
+    }
+}
+
+/// What yip does to a directory at every boot, and RKE2 to HelmCharts when it starts.
+fn write_anew(setup: &Setup, signal: Signal, node: &mut Node, disks: &mut [Files], now: Timestamp) {
+    match signal {
+        Signal::Restarts(server) => {
+            for (path, file) in original(setup, server).iter() {
+                disks[server].put(path, (*file.content).clone(), now);
+            }
+        }
+        Signal::Starts(server) => {
+            for (path, content) in charts::rewritten(&disks[server]) {
+                node.tell(
+                    server,
+                    What::Written {
+                        file: path.clone(),
+                        by: "RKE2 (spec.set.global of its HelmCharts)".to_owned(),
+                    },
+                );
+                disks[server].put(path, content, now);
+            }
+        }
+    }
+}
+
+/// A directory as it is at power-on.
+fn original(setup: &Setup, server: usize) -> &Files {
+    match server.checked_sub(1) {
+        None => &setup.files,
+        Some(join) => &setup.joins[join].files,
+    }
+}
+
+/// The daemons' part.
 struct Drive<'a> {
     setup: &'a Setup,
     faults: Faults,
     dice: Dice,
     seed: u64,
     node: Node,
-    files: Files,
+    disks: Vec<Files>,
     changes: Changes,
+    agents: Vec<Agent>,
+}
+
+/// One daemon.
+struct Agent {
     engine: Engine,
     watch: Watch,
     /// The directory as the engine knows it.
@@ -116,19 +188,12 @@ struct Drive<'a> {
     tape: Option<Tape>,
 }
 
-impl<'a> Drive<'a> {
-    fn new(setup: &'a Setup, faults: Faults, seed: u64) -> Self {
+impl Agent {
+    fn new(server: usize, setup: &Setup) -> Self {
         let start = setup.scenario.start;
         Self {
-            setup,
-            faults,
-            dice: Dice::new(Chance::new(seed).branch(2)),
-            seed,
-            node: Node::new(setup.scenario.clone(), seed),
-            files: setup.files.clone(),
-            changes: Changes::new(setup),
-            engine: engine(setup, Ledger::default(), start),
-            watch: Watch::default(),
+            engine: engine(setup, server, Ledger::default(), start),
+            watch: Watch::on(server),
             seen: None,
             saved: Ledger::default(),
             unsaved: false,
@@ -144,57 +209,9 @@ impl<'a> Drive<'a> {
         }
     }
 
-    fn run(self) -> Run {
-        self.fly().0
-    }
-
-    fn fly(mut self) -> (Run, Vec<Line>) {
-        let start = self.setup.scenario.start;
-        let mut now = start;
-        self.turn(now);
-        loop {
-            let next = earliest([
-                self.node.next_event_at(),
-                self.changes.next_at(),
-                self.wake,
-                self.relist,
-            ]);
-            let Some(next) = next.filter(|next| *next < start + LIMIT) else {
-                break;
-            };
-            now = now.max(next);
-            self.node.advance(now, &self.files);
-            self.changes.make(now, &mut self.files);
-            if now < start + self.faults.until {
-                self.disaster(now);
-            } else {
-                self.faults = Faults {
-                    until: self.faults.until,
-                    ..Faults::NONE
-                };
-            }
-            self.turn(now);
-            let quiet =
-                self.wake.is_none() && self.relist.is_none() && self.changes.next_at().is_none();
-            let faultless = now >= start + self.faults.until;
-            if quiet && faultless && self.node.is_settled(&self.files) {
-                break;
-            }
-        }
-        let run = Run {
-            seed: self.seed,
-            counts: self.node.counts(),
-            outcome: self.node.outcome(&self.files),
-            ended: now,
-            log: self.node.log().to_vec(),
-            files: self.files,
-            ledger: self.saved,
-            status: self.status,
-            releases: self.releases,
-            decisions: self.decisions,
-            restless: self.restless,
-        };
-        (run, self.tape.map(Tape::into_lines).unwrap_or_default())
+    /// Nothing but the disk can wake it.
+    fn is_quiet(&self) -> bool {
+        self.wake.is_none() && self.relist.is_none()
     }
 
     /// The time as Windrow's wall clock has it.
@@ -202,111 +219,216 @@ impl<'a> Drive<'a> {
         now.saturating_add(self.skew).unwrap_or(now)
     }
 
-    /// Takes in what is new and carries out what follows, until nothing follows any more.
-    fn turn(&mut self, now: Timestamp) {
-        if self.relist.is_some_and(|at| at <= now) {
-            self.relist = None;
-            self.heard = None;
-        }
-        let due = self.wake.is_some_and(|wake| wake <= now);
-        let mut again = due;
-        // A decision can change what has to be watched, and that what is decided: a few rounds.
-        for _ in 0..ROUNDS {
-            let news = self.scan(now) | self.listen(now);
-            if !news && !again {
-                return;
-            }
-            again = self.decide(now);
-        }
-        self.restless += 1;
-    }
-
-    fn scan(&mut self, now: Timestamp) -> bool {
-        let known = self.seen.as_ref().map(Files::generation);
-        if known == Some(self.files.generation()) {
-            return false;
-        }
-        let at = self.wall(now);
-        if let Some(tape) = &mut self.tape {
-            tape.scanned(&self.files, self.seen.as_ref(), self.setup, at);
-        }
-        self.engine.scanned(self.files.look(self.seen.as_ref()));
-        self.seen = Some(self.files.clone());
-        true
-    }
-
-    fn listen(&mut self, now: Timestamp) -> bool {
-        // What is watched can only have changed with a decision or a scan, which is followed by one.
-        let heard = Some((self.node.pulse(), self.decisions));
-        if self.heard == heard {
-            return false;
-        }
-        self.heard = heard;
-        let interests = self.engine.interests();
-        let cluster = self.node.cluster();
-        let mut events = match cluster.is_up() && self.dice.throw(self.faults.refused) {
-            true => {
-                let why = self.dice.refusal();
-                self.listen_again(now);
-                self.watch.refused(&interests, why)
-            }
-            false => self.watch.poll(cluster, &interests),
-        };
-        if !events.is_empty() && self.dice.throw(self.faults.lost) {
-            self.watch.cut();
-            self.listen_again(now);
-            return false;
-        }
-        self.dice.disturb(&mut events, &self.faults);
-        let news = !events.is_empty();
-        let wall = self.wall(now);
-        for event in events {
-            self.engine.observed(event, wall);
-        }
-        news
-    }
-
     /// What was not heard now is told anew a little later.
     fn listen_again(&mut self, now: Timestamp) {
         self.heard = None;
         self.relist = earliest([self.relist, Some(now + RETRY)]);
     }
+}
+
+impl<'a> Drive<'a> {
+    fn new(setup: &'a Setup, faults: Faults, seed: u64) -> Self {
+        Self {
+            setup,
+            faults,
+            dice: Dice::new(Chance::new(seed).branch(2)),
+            seed,
+            node: fleet(setup, seed),
+            disks: disks(setup),
+            changes: Changes::new(setup, &mut Chance::new(seed).branch(3)),
+            agents: (0..=setup.joins.len())
+                .map(|server| Agent::new(server, setup))
+                .collect(),
+        }
+    }
+
+    fn run(self) -> Run {
+        self.fly().0
+    }
+
+    fn fly(mut self) -> (Run, Vec<Line>) {
+        let start = self.setup.scenario.start;
+        let mut now = start;
+        self.turns(now);
+        loop {
+            let agents = self.agents.iter();
+            let agents = agents
+                .flat_map(|agent| [agent.wake, agent.relist])
+                .flatten();
+            let next = earliest([
+                self.node.next_event_at(),
+                self.changes.next_at(),
+                agents.min(),
+            ]);
+            let Some(next) = next.filter(|next| *next < start + LIMIT) else {
+                break;
+            };
+            now = now.max(next);
+            self.node.advance(now, &self.disks[..]);
+            self.signals(now);
+            self.changes.make(now, &mut self.disks, &mut self.node);
+            if now < start + self.faults.until {
+                for who in 0..self.agents.len() {
+                    self.disaster(who, now);
+                }
+            } else {
+                self.faults = Faults {
+                    until: self.faults.until,
+                    ..Faults::NONE
+                };
+            }
+            self.turns(now);
+            let quiet = self.agents.iter().all(Agent::is_quiet) && self.changes.next_at().is_none();
+            let faultless = now >= start + self.faults.until;
+            if quiet && faultless && self.node.is_settled(&self.disks[..]) {
+                break;
+            }
+        }
+        let mut run = ended(self.seed, self.node, self.disks);
+        run.ended = now;
+        run.decisions = self.agents.iter().map(|agent| agent.decisions).sum();
+        run.restless = self.agents.iter().map(|agent| agent.restless).sum();
+        let mut agents = self.agents.into_iter();
+        let mut lines = Vec::new();
+        if let Some(first) = agents.next() {
+            run.ledger = first.saved;
+            run.status = first.status;
+            run.releases = first.releases;
+            lines = first.tape.map(Tape::into_lines).unwrap_or_default();
+        }
+        for (joined, agent) in run.joined.iter_mut().zip(agents) {
+            joined.status = agent.status;
+        }
+        (run, lines)
+    }
+
+    /// What the node did to the disks: after a restart Windrow begins anew as well.
+    fn signals(&mut self, now: Timestamp) {
+        for signal in self.node.signals() {
+            write_anew(self.setup, signal, &mut self.node, &mut self.disks, now);
+            if let Signal::Restarts(server) = signal {
+                self.begin_anew(server, now);
+                // Its unit is ordered before RKE2's.
+                self.agents[server].wake = Some(now);
+            }
+        }
+    }
+
+    fn turns(&mut self, now: Timestamp) {
+        for who in 0..self.agents.len() {
+            self.turn(who, now);
+        }
+    }
+
+    /// Takes in what is new and carries out what follows, until nothing follows any more.
+    fn turn(&mut self, who: usize, now: Timestamp) {
+        let agent = &mut self.agents[who];
+        if agent.relist.is_some_and(|at| at <= now) {
+            agent.relist = None;
+            agent.heard = None;
+        }
+        let mut again = agent.wake.is_some_and(|wake| wake <= now);
+        // A decision can change what has to be watched, and that what is decided: a few rounds.
+        for _ in 0..ROUNDS {
+            let news = self.scan(who, now) | self.listen(who, now);
+            if !news && !again {
+                return;
+            }
+            again = self.decide(who, now);
+        }
+        self.agents[who].restless += 1;
+    }
+
+    fn scan(&mut self, who: usize, now: Timestamp) -> bool {
+        let (agent, disk) = (&mut self.agents[who], &self.disks[who]);
+        let known = agent.seen.as_ref().map(Files::generation);
+        if known == Some(disk.generation()) {
+            return false;
+        }
+        let at = agent.wall(now);
+        if let Some(tape) = &mut agent.tape {
+            tape.scanned(disk, agent.seen.as_ref(), self.setup, at);
+        }
+        agent.engine.scanned(disk.look(agent.seen.as_ref()));
+        agent.seen = Some(disk.clone());
+        true
+    }
+
+    fn listen(&mut self, who: usize, now: Timestamp) -> bool {
+        let agent = &mut self.agents[who];
+        // What is watched can only have changed with a decision or a scan, which is followed by one.
+        let heard = Some((self.node.pulse(who), agent.decisions));
+        if agent.heard == heard {
+            return false;
+        }
+        agent.heard = heard;
+        let interests = agent.engine.interests();
+        let cluster = self.node.cluster();
+        let mut events = match cluster.is_up_on(who) && self.dice.throw(self.faults.refused) {
+            true => {
+                let why = self.dice.refusal();
+                agent.listen_again(now);
+                agent.watch.refused(&interests, why)
+            }
+            false => agent.watch.poll(cluster, &interests),
+        };
+        if !events.is_empty() && self.dice.throw(self.faults.lost) {
+            agent.watch.cut();
+            agent.listen_again(now);
+            return false;
+        }
+        self.dice.disturb(&mut events, &self.faults);
+        let news = !events.is_empty();
+        let wall = agent.wall(now);
+        for event in events {
+            agent.engine.observed(event, wall);
+        }
+        news
+    }
 
     /// Decides and acts; true when that may lead to another decision at once.
-    fn decide(&mut self, now: Timestamp) -> bool {
-        self.decisions += 1;
-        let before = self.engine.ledger().clone();
-        let at = self.wall(now);
-        if let Some(tape) = &mut self.tape {
-            tape.before(&self.engine);
+    fn decide(&mut self, who: usize, now: Timestamp) -> bool {
+        let agent = &mut self.agents[who];
+        agent.decisions += 1;
+        let before = agent.engine.ledger().clone();
+        let at = agent.wall(now);
+        if let Some(tape) = &mut agent.tape {
+            tape.before(&agent.engine);
         }
-        let decision = self.engine.decide(at);
-        if let Some(tape) = &mut self.tape {
-            tape.decided(at, &decision, &self.engine);
+        let decision = agent.engine.decide(at);
+        if let Some(tape) = &mut agent.tape {
+            tape.decided(at, &decision, &agent.engine);
         }
-        self.check(&before, now);
-        self.wake = decision
+        agent.wake = decision
             .next_wake
-            .map(|wake| wake.saturating_sub(self.skew).unwrap_or(wake).max(now));
-        self.status = Some(decision.status);
+            .map(|wake| wake.saturating_sub(agent.skew).unwrap_or(wake).max(now));
+        agent.status = Some(decision.status);
+        self.check(who, &before, now);
         let mut done = Vec::new();
-        let acts = self.act(decision.actions, &mut done, now);
-        if let Some(tape) = &mut self.tape {
+        let acts = self.act(who, decision.actions, &mut done, now);
+        if let Some(tape) = &mut self.agents[who].tape {
             tape.acted(&done, &[]);
         }
         acts
     }
 
-    fn act(&mut self, actions: Vec<Action>, done: &mut Vec<Action>, now: Timestamp) -> bool {
-        if self.unsaved {
-            self.unsaved = false;
-            if !self.carry_out(&Action::SaveLedger(self.engine.ledger().clone()), now) {
+    fn act(
+        &mut self,
+        who: usize,
+        actions: Vec<Action>,
+        done: &mut Vec<Action>,
+        now: Timestamp,
+    ) -> bool {
+        let agent = &mut self.agents[who];
+        if std::mem::take(&mut agent.unsaved) {
+            let save = Action::SaveLedger(agent.engine.ledger().clone());
+            if !self.carry_out(who, &save, now) {
                 return false;
             }
         }
         let acts = !actions.is_empty();
         for action in actions {
-            if !self.carry_out(&action, now) {
+            if !self.carry_out(who, &action, now) {
                 return false;
             }
             done.push(action);
@@ -315,171 +437,161 @@ impl<'a> Drive<'a> {
     }
 
     /// One action; false when it was not carried out and what follows it must wait.
-    fn carry_out(&mut self, action: &Action, now: Timestamp) -> bool {
+    fn carry_out(&mut self, who: usize, action: &Action, now: Timestamp) -> bool {
         // Whether a marker that comes late is late by too much is a matter of RKE2's poll, not of
         // Windrow: faults delay markers only while RKE2 does not run.
-        let racing = matches!(action, Action::Hold { .. }) && self.node.cluster().is_up();
+        let racing = matches!(action, Action::Hold { .. }) && self.node.cluster().is_up_on(who);
         if !racing && self.dice.throw(self.faults.crash) {
-            self.crash(now);
+            self.crash(who, now);
             return false;
         }
         if !racing && self.dice.throw(self.faults.disk_full) {
-            self.tell_fault("the disk is full");
-            self.unsaved = true;
-            self.wake = Some(now + RETRY);
+            self.tell_fault(who, "the disk is full");
+            self.agents[who].unsaved = true;
+            self.agents[who].wake = Some(now + RETRY);
             return false;
         }
+        let (agent, disk) = (&mut self.agents[who], &mut self.disks[who]);
         match action {
             Action::Hold { path, mark } => {
-                if self.is_foreign(path) {
+                if is_foreign(disk, path) {
                     return true;
                 }
-                self.node.tell(What::Held {
+                let held = What::Held {
                     marker: path.clone(),
                     why: mark.why.clone(),
-                });
-                self.files.write(path.as_str(), mark.to_json(), now);
+                };
+                self.node.tell(who, held);
+                disk.write(path.as_str(), mark.to_json(), now);
             }
-            Action::SaveLedger(ledger) => self.saved = ledger.clone(),
+            Action::SaveLedger(ledger) => agent.saved = ledger.clone(),
             Action::Lift { path } => {
-                if self.is_foreign(path) || !self.files.remove(path) {
+                if is_foreign(disk, path) || !disk.remove(path) {
                     return true;
                 }
-                self.node.tell(What::Lifted {
+                let lifted = What::Lifted {
                     marker: path.clone(),
-                });
+                };
+                self.node.tell(who, lifted);
             }
         }
-        self.engine.done(action);
+        agent.engine.done(action);
         true
     }
 
-    fn is_foreign(&self, marker: &str) -> bool {
-        self.files
-            .get(marker)
-            .is_some_and(|file| match &*file.content {
-                Content::Bytes(bytes) => Mark::parse(bytes).is_none(),
-                _ => true,
-            })
+    /// Windrow dies and is started again.
+    fn crash(&mut self, who: usize, now: Timestamp) {
+        self.tell_fault(who, "Windrow dies");
+        if self.dice.throw(self.faults.ledger_lost) {
+            self.tell_fault(who, "the ledger is destroyed");
+            self.agents[who].saved = Ledger::default();
+        }
+        self.begin_anew(who, now);
+        self.agents[who].wake = Some(now + RETRY);
     }
 
-    /// Windrow dies and is started again: only the disk remains.
-    fn crash(&mut self, now: Timestamp) {
-        self.tell_fault("Windrow dies");
-        if self.dice.throw(self.faults.ledger_lost) {
-            self.tell_fault("the ledger is destroyed");
-            self.saved = Ledger::default();
-        }
-        let at = self.wall(now);
-        self.engine = engine(self.setup, self.saved.clone(), at);
-        if let Some(tape) = &mut self.tape {
+    /// Of what Windrow knew only the disk remains.
+    fn begin_anew(&mut self, who: usize, now: Timestamp) {
+        let agent = &mut self.agents[who];
+        let at = agent.wall(now);
+        agent.engine = engine(self.setup, who, agent.saved.clone(), at);
+        if let Some(tape) = &mut agent.tape {
             tape.begin(self.setup, at);
         }
-        self.watch = Watch::default();
-        self.heard = None;
-        self.seen = None;
-        self.unsaved = false;
-        self.wake = Some(now + RETRY);
+        agent.watch = Watch::on(who);
+        agent.heard = None;
+        agent.seen = None;
+        agent.unsaved = false;
     }
 
     /// What goes wrong around Windrow.
-    fn disaster(&mut self, now: Timestamp) {
+    fn disaster(&mut self, who: usize, now: Timestamp) {
         if self.dice.throw(self.faults.clock) {
             let day = 24 * 3600;
             let seconds = self.dice.chance().below(2 * day) as i64 - day as i64;
             let by = SignedDuration::from_secs(seconds);
-            self.tell_fault(&format!("the wall clock jumps by {by:#}"));
-            self.skew += by;
-            self.engine.clock_jumped(by);
-            self.wake = Some(now);
+            self.tell_fault(who, &format!("the wall clock jumps by {by:#}"));
+            let agent = &mut self.agents[who];
+            agent.skew += by;
+            agent.engine.clock_jumped(by);
+            agent.wake = Some(now);
         }
         if self.dice.throw(self.faults.reboot) {
-            self.node.reboot();
-            self.crash(now);
-            // yip writes its files anew at every boot.
-            for (path, file) in self.setup.files.iter() {
-                if self.files.get(path).is_some() {
-                    self.files.put(path, (*file.content).clone(), now);
+            self.node.reboot(who);
+            self.crash(who, now);
+            // yip writes its files anew at every boot; what a person took away stays away here.
+            let disk = &mut self.disks[who];
+            for (path, file) in original(self.setup, who).iter() {
+                if disk.get(path).is_some() {
+                    disk.put(path, (*file.content).clone(), now);
                 }
             }
         }
         if self.dice.throw(self.faults.files) {
-            self.touch_a_file(now);
+            self.touch_a_file(who, now);
         }
     }
 
-    fn touch_a_file(&mut self, now: Timestamp) {
-        let paths: Vec<&str> = self.setup.files.manifests().map(|(path, _)| path).collect();
+    fn touch_a_file(&mut self, who: usize, now: Timestamp) {
+        let files = original(self.setup, who);
+        let paths: Vec<&str> = files.manifests().map(|(path, _)| path).collect();
         let Some(path) = self.dice.chance().pick(&paths).copied() else {
             return;
         };
-        let Some(original) = self.setup.files.get(path) else {
+        let Some(original) = files.get(path) else {
             return;
         };
         let content = (*original.content).clone();
         match (self.dice.chance().below(3), content) {
             (0, content) => {
-                self.tell_fault(&format!("{path} is written anew"));
-                self.files.put(path, content, now);
+                self.tell_fault(who, &format!("{path} is written anew"));
+                self.disks[who].put(path, content, now);
             }
             (1, Content::Bytes(mut bytes)) => {
-                self.tell_fault(&format!("{path} gets a comment"));
+                self.tell_fault(who, &format!("{path} gets a comment"));
                 bytes.extend_from_slice(b"\n# touched\n");
-                self.files.write(path, bytes, now);
+                self.disks[who].write(path, bytes, now);
             }
             (_, content) => {
-                self.tell_fault(&format!("{path} vanishes and comes back"));
-                self.files.remove(path);
-                self.changes.add(now + RETRY, path, Some(content));
+                self.tell_fault(who, &format!("{path} vanishes and comes back"));
+                self.disks[who].remove(path);
+                self.changes.add(now + RETRY, who, path, Some(content));
             }
         }
     }
 
-    fn tell_fault(&mut self, fault: &str) {
-        self.node.tell(What::Fault {
-            fault: fault.to_owned(),
-        });
+    fn tell_fault(&mut self, who: usize, fault: &str) {
+        let fault = fault.to_owned();
+        self.node.tell(who, What::Fault { fault });
     }
 
     /// Was everything that a newly released file requires so, in truth?
-    fn check(&mut self, before: &Ledger, now: Timestamp) {
-        let released: Vec<(String, Cause)> = self
-            .engine
-            .ledger()
-            .files
-            .iter()
-            .filter_map(|(path, entry)| {
-                let State::Released { cause } = entry.state else {
-                    return None;
-                };
-                let known = before.files.get(path).is_some_and(|old| {
-                    old.digest == entry.digest && !matches!(old.state, State::Held { .. })
-                });
-                (!known).then(|| (path.clone(), cause))
-            })
-            .collect();
-        for (path, cause) in released {
-            let unmet = match self
-                .engine
-                .plan()
-                .files
-                .iter()
-                .find(|file| file.path == path)
-            {
-                Some(file) => self.unmet(file),
-                None => Vec::new(),
+    fn check(&mut self, who: usize, before: &Ledger, now: Timestamp) {
+        let engine = &self.agents[who].engine;
+        let mut releases = Vec::new();
+        for (path, entry) in &engine.ledger().files {
+            let State::Released { cause } = entry.state else {
+                continue;
             };
-            self.releases.push(Release {
+            let known = before.files.get(path).is_some_and(|old| {
+                old.digest == entry.digest && !matches!(old.state, State::Held { .. })
+            });
+            if known {
+                continue;
+            }
+            let file = engine.plan().files.iter().find(|file| file.path == *path);
+            releases.push(Release {
                 at: now,
-                file: path,
+                file: path.clone(),
                 cause,
-                unmet,
+                unmet: file.map(|file| self.unmet(who, file)).unwrap_or_default(),
             });
         }
+        self.agents[who].releases.extend(releases);
     }
 
-    fn unmet(&self, file: &PlanFile) -> Vec<String> {
-        let plan = self.engine.plan();
+    fn unmet(&self, who: usize, file: &PlanFile) -> Vec<String> {
+        let plan = self.agents[who].engine.plan();
         let required: Vec<_> = file
             .requirements()
             .filter(|one| one.tier == Tier::Required && one.takes_part())
@@ -498,14 +610,14 @@ impl<'a> Drive<'a> {
         }
         let cluster = self.node.cluster();
         let mut truth = Observation::default();
-        for event in Watch::default().poll(cluster, &interests) {
+        for event in Watch::on(who).poll(cluster, &interests) {
             truth.apply(event, cluster.now());
         }
+        let rules = rules(self.setup, who);
         required
             .into_iter()
             .filter(|need| {
-                let state =
-                    readiness::holds(&need.target, &need.condition, &self.setup.rules, &truth);
+                let state = readiness::holds(&need.target, &need.condition, rules, &truth);
                 // A verdict can rest on more objects than the one that is named; those were not
                 // looked up here.
                 !matches!(state, NeedState::Met) && need.condition != Condition::Ready
@@ -515,10 +627,28 @@ impl<'a> Drive<'a> {
     }
 }
 
-fn engine(setup: &Setup, ledger: Ledger, now: Timestamp) -> Engine {
+fn is_foreign(disk: &Files, marker: &str) -> bool {
+    disk.get(marker).is_some_and(|file| match &*file.content {
+        Content::Bytes(bytes) => Mark::parse(bytes).is_none(),
+        _ => true,
+    })
+}
+
+fn rules(setup: &Setup, server: usize) -> &RuleSet {
+    match server.checked_sub(1) {
+        None => &setup.rules,
+        Some(join) => &setup.joins[join].rules,
+    }
+}
+
+fn engine(setup: &Setup, server: usize, ledger: Ledger, now: Timestamp) -> Engine {
+    let settings = match server.checked_sub(1) {
+        None => &setup.settings,
+        Some(join) => &setup.joins[join].settings,
+    };
     Engine::new(
-        setup.settings.clone(),
-        setup.rules.clone(),
+        settings.clone(),
+        rules(setup, server).clone(),
         Some(setup.platform()),
         ledger,
         now,

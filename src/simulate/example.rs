@@ -43,6 +43,7 @@ impl Setup {
             changes: Vec::new(),
             settings: Settings::default(),
             rules: RuleSet::shipped(),
+            joins: Vec::new(),
         }
     }
 

@@ -19,7 +19,9 @@ use super::agenda::Timer;
 use super::cluster::{Cluster, Guard};
 use super::log::What;
 use super::node::Scenario;
+use super::operators;
 use super::times;
+use crate::gates;
 use crate::manifest::{GroupKind, ObjectRef};
 
 /// A Harvester version: what it does at its start depends on it.
@@ -46,6 +48,17 @@ impl HarvesterVersion {
             minor,
             patch,
         }
+    }
+
+    /// The minor version of the Kubernetes that it ships (its `scripts/version-rke2`); `None` for a
+    /// version of which that is not known.
+    pub fn rke2(self) -> Option<gates::Version> {
+        let minor = match (self.major, self.minor) {
+            (1, 3) => 28,
+            (1, minor @ 4..=9) => 27 + minor,
+            _ => return None,
+        };
+        format!("v1.{minor}").parse().ok()
     }
 
     /// Up to 1.5.0 the check was made for an empty setting too (harvester#8407, fixed by #8390).
@@ -94,6 +107,7 @@ type Kinds = (&'static str, &'static str, &'static [(&'static str, bool)]);
 #[derive(Clone, Copy)]
 enum Then {
     Nothing,
+    Rancher,
     Objects,
     KubeVirt,
     Webhook,
@@ -184,7 +198,7 @@ const HARVESTER: &[Step] = &[
             ),
             ("", "upgrade.cattle.io", &[("Plan", true)]),
         ],
-        then: Then::Nothing,
+        then: Then::Rancher,
     },
     Step {
         after: Duration::from_secs(360),
@@ -327,6 +341,7 @@ impl Platform {
         }
         match step.then {
             Then::Nothing => {}
+            Then::Rancher => operators::rancher(cluster),
             Then::Objects => objects(cluster),
             Then::KubeVirt => cluster.put(
                 ObjectRef::namespaced("kubevirt.io", "KubeVirt", "harvester-system", "kubevirt"),
@@ -393,6 +408,11 @@ impl Platform {
             );
         }
         self.refused_at = None;
+        let pod = ObjectRef::namespaced("", "Pod", "harvester-system", "harvester-0");
+        cluster.set_status(
+            &pod,
+            json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
+        );
         cluster.tell(What::Platform {
             step: "Harvester created its Settings".to_owned(),
         });
@@ -403,6 +423,12 @@ impl Platform {
     }
 
     fn refuse(&mut self, message: String, cluster: &mut Cluster) {
+        // Its state has no part in what others do.
+        let pod = ObjectRef::namespaced("", "Pod", "harvester-system", "harvester-0");
+        if cluster.get(&pod).is_none() {
+            cluster.bring(pod.clone(), server_pod());
+        }
+        cluster.set_status(&pod, crash_loop(&message));
         self.refused_at = Some(cluster.revision());
         let doublings = self.refusals.min(5);
         let wait = (times::BACK_OFF * 2_u32.pow(doublings)).min(times::BACK_OFF_MAX);
@@ -437,6 +463,18 @@ impl Platform {
     pub(super) fn refusals(&self) -> u32 {
         self.refusals
     }
+}
+
+/// The pod of Harvester's server, by which its crash loop is recognised.
+fn server_pod() -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {
+        "app.kubernetes.io/name": "harvester", "app.kubernetes.io/component": "apiserver"}}})
+}
+
+fn crash_loop(message: &str) -> serde_json::Value {
+    json!({"phase": "Running", "containerStatuses": [{"name": "apiserver", "ready": false,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"reason": "Error", "exitCode": 1, "message": message}}}]})
 }
 
 /// What Harvester's charts bring beside kinds and workloads.

@@ -13,6 +13,8 @@ use crate::manifest::{GroupKind, ObjectRef};
 pub struct Happening {
     /// When, in simulated time.
     pub at: Timestamp,
+    /// On which server; 0 is the first one, and what happens to all of them happens there.
+    pub server: usize,
     /// What.
     #[serde(flatten)]
     pub what: What,
@@ -37,6 +39,13 @@ pub enum What {
     PassAborted {
         /// Why.
         why: String,
+    },
+    /// Somebody else than Windrow wrote a file.
+    Written {
+        /// The file.
+        file: String,
+        /// Who, and what for.
+        by: String,
     },
     /// A pass is over.
     PassEnded {
@@ -119,6 +128,7 @@ impl fmt::Display for What {
             What::PassAborted { why } => write!(f, "RKE2 applies nothing: {why}"),
             What::PassEnded { clean: true } => f.write_str("RKE2's pass ended without an error"),
             What::PassEnded { clean: false } => f.write_str("RKE2's pass ended with errors"),
+            What::Written { file, by } => write!(f, "{by} writes {file}"),
             What::Applied { file } => write!(f, "RKE2 applied {file}"),
             What::ApplyFailed { file, message, .. } => {
                 write!(f, "RKE2 could not apply {file}: {message}")

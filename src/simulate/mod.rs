@@ -7,6 +7,7 @@
 
 mod agenda;
 mod chance;
+mod charts;
 mod cluster;
 mod controllers;
 mod deploy;
@@ -18,6 +19,7 @@ mod harvester;
 pub(crate) mod kinds;
 mod log;
 mod node;
+mod operators;
 mod reading;
 mod run;
 mod tape;
@@ -33,8 +35,8 @@ pub use faults::Faults;
 pub use files::{File, Files};
 pub use harvester::HarvesterVersion;
 pub use log::{Counts, Happening, What};
-pub use node::{Arrival, Node, Outcome, Scenario, Verdict};
-pub use run::{Change, Release, Run, Setup};
+pub use node::{Arrival, Disks, Node, Outcome, Role, Scenario, Verdict};
+pub use run::{Change, Join, Joined, Release, Run, Setup};
 pub use watch::Watch;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The simulated node: API server, deploy controller, platform and controllers under one clock.
+//! The simulated node: API server, deploy controller, platform and controllers under one clock. With
+//! several servers there is one cluster, and a deploy controller on each of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,14 +17,20 @@ use super::deploy::{DeployController, addon_name};
 use super::files::Files;
 use super::harvester::{HarvesterVersion, Platform};
 use super::log::{Counts, Happening, What};
+use super::operators;
 use super::reading::Readings;
 use super::times;
 use crate::layout::Layout;
 use crate::manifest::{GroupKind, ObjectRef};
 
+/// Servers that took an Addon from one another so many times will go on doing so.
+const QUARREL: u32 = 6;
+
 /// What is simulated.
 #[derive(Debug, Clone)]
 pub struct Scenario {
+    /// How the first node is called, where others join it.
+    pub name: String,
     /// Harvester's version; `None` for RKE2 alone.
     pub harvester: Option<HarvesterVersion>,
     /// The preset of `systemSettings.storage-network`, if there is one.
@@ -36,6 +43,48 @@ pub struct Scenario {
     pub disabled: Vec<String>,
     /// Objects whose pods never run, and why: an image that cannot be had.
     pub cannot_run: BTreeMap<ObjectRef, String>,
+    /// Does RKE2 rewrite HelmChart files when it starts? Up to 1.35 it does.
+    pub rewrites_charts: bool,
+    /// Restarts: how long after power-on, and of which node; 0 is the first.
+    pub reboots: Vec<(Duration, usize)>,
+}
+
+/// What a node that joins is in the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A server, which joins when the first one answers.
+    Server,
+    /// A server once Harvester has come up and has made it one.
+    Promoted,
+    /// No server: nothing reads its manifests directory.
+    Agent,
+}
+
+/// The manifests directories of the servers.
+pub trait Disks {
+    /// That of one server.
+    fn of(&self, server: usize) -> &Files;
+}
+
+impl Disks for Files {
+    fn of(&self, _: usize) -> &Files {
+        self
+    }
+}
+
+impl Disks for [Files] {
+    fn of(&self, server: usize) -> &Files {
+        &self[server]
+    }
+}
+
+/// What whoever writes the directories has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// RKE2 starts on a server and rewrites its HelmCharts.
+    Starts(usize),
+    /// A server restarts: yip writes its files anew.
+    Restarts(usize),
 }
 
 /// Something that somebody else brings into the cluster.
@@ -53,12 +102,15 @@ impl Scenario {
     /// RKE2 alone.
     pub fn rke2(start: Timestamp) -> Self {
         Self {
+            name: "the first node".to_owned(),
             harvester: None,
             storage_network: None,
             start,
             arrivals: Vec::new(),
             disabled: Vec::new(),
             cannot_run: BTreeMap::new(),
+            rewrites_charts: false,
+            reboots: Vec::new(),
         }
     }
 
@@ -114,29 +166,63 @@ pub struct Outcome {
 #[derive(Debug, Clone)]
 pub struct Node {
     cluster: Cluster,
-    deploy: DeployController,
+    servers: Vec<Server>,
     platform: Platform,
     controllers: Controllers,
     readings: Readings,
     scenario: Scenario,
     begun: bool,
+    signals: Vec<Signal>,
+}
+
+/// A node of the cluster.
+#[derive(Debug, Clone)]
+struct Server {
+    name: String,
+    /// None for the first one.
+    role: Option<Role>,
+    deploy: DeployController,
+    /// Its kube-apiserver has answered, or is on its way to.
+    started: bool,
 }
 
 impl Node {
     /// A node that is being switched on at `scenario.start`.
     pub fn new(scenario: Scenario, seed: u64) -> Self {
+        Self::fleet(scenario, &[], seed)
+    }
+
+    /// The same with others that join it: how each is called, and what it is.
+    pub fn fleet(scenario: Scenario, joins: &[(&str, Role)], seed: u64) -> Self {
         let mut cluster = Cluster::new(scenario.start, Chance::new(seed).branch(1));
         cluster.addresses = scenario.harvester.is_some();
         cluster.cannot_run = Arc::new(scenario.cannot_run.clone());
-        cluster.within(times::API_READY, Timer::ApiReady);
+        cluster.within(times::API_READY, Timer::ApiReady(0));
+        if scenario.rewrites_charts {
+            cluster.after(times::START, Timer::Start(0));
+        }
+        for (after, server) in &scenario.reboots {
+            cluster.after(*after, Timer::Reboot(*server));
+        }
+        let server = |number, name: &str, role| Server {
+            name: name.to_owned(),
+            role,
+            deploy: DeployController::new(number, &manifests_path()),
+            started: number == 0,
+        };
+        let mut servers = vec![server(0, &scenario.name, None)];
+        for (number, (name, role)) in (1..).zip(joins) {
+            servers.push(server(number, name, Some(*role)));
+        }
         Self {
             cluster,
-            deploy: DeployController::new(&manifests_path()),
+            servers,
             platform: Platform::new(&scenario),
             controllers: Controllers::default(),
             readings: Readings::default(),
             scenario,
             begun: false,
+            signals: Vec::new(),
         }
     }
 
@@ -146,20 +232,31 @@ impl Node {
     }
 
     /// Lets everything happen that is due until `now`.
-    pub fn advance(&mut self, now: Timestamp, files: &Files) {
+    pub fn advance<D: Disks + ?Sized>(&mut self, now: Timestamp, disks: &D) {
         while let Some((at, timer)) = self.cluster.agenda.due(now) {
             self.cluster.now = at;
-            self.happen(timer, files);
+            self.cluster.on = 0;
+            self.happen(timer, disks);
             self.controllers.look(&mut self.cluster);
         }
+        self.cluster.on = 0;
         self.cluster.now = self.cluster.now.max(now);
     }
 
-    fn happen(&mut self, timer: Timer, files: &Files) {
+    fn happen<D: Disks + ?Sized>(&mut self, timer: Timer, disks: &D) {
         let cluster = &mut self.cluster;
         match timer {
-            Timer::ApiReady => self.api_ready(),
-            Timer::Deploy => self.deploy.step(cluster, files, &mut self.readings),
+            Timer::Start(server) => self.signals.push(Signal::Starts(server)),
+            Timer::ApiReady(server) => self.api_ready(server),
+            Timer::Deploy(server) => {
+                cluster.on = server;
+                let deploy = &mut self.servers[server].deploy;
+                deploy.step(cluster, disks.of(server), &mut self.readings);
+            }
+            Timer::Reboot(server) => {
+                self.reboot(server);
+                self.signals.push(Signal::Restarts(server));
+            }
             Timer::Established(id) => cluster.established(&id),
             Timer::Discovered(kind, namespaced) => cluster.discover(kind, namespaced),
             Timer::Step(number) => self.platform.step(number, cluster),
@@ -173,39 +270,95 @@ impl Node {
                     }
                 }
             }
-            Timer::SetAll => self.platform.set_all(cluster),
-            Timer::StorageNetwork => self.platform.configured(cluster),
+            Timer::SetAll => {
+                self.platform.set_all(cluster);
+                self.promote();
+            }
+            Timer::StorageNetwork => {
+                self.platform.configured(cluster);
+                self.promote();
+            }
             Timer::Act(id, stage) => self.controllers.act(id, stage, cluster),
         }
     }
 
-    fn api_ready(&mut self) {
+    fn api_ready(&mut self, server: usize) {
         let cluster = &mut self.cluster;
-        cluster.set_up(true);
+        cluster.set_up(server, true);
+        cluster.on = server;
         cluster.tell(What::ApiReady);
-        cluster.within(times::DEPLOY_START, Timer::Deploy);
+        cluster.within(times::DEPLOY_START, Timer::Deploy(server));
         if !self.begun {
             self.begun = true;
             self.platform.begin(cluster);
             for (number, arrival) in self.scenario.arrivals.iter().enumerate() {
                 cluster.after(arrival.after, Timer::Arrival(number));
             }
+            self.join(Role::Server);
         }
     }
 
-    /// The machine restarts now: what is in etcd stays, the deploy controller forgets everything
-    /// and will apply every file anew.
-    pub fn reboot(&mut self) {
+    /// Harvester makes servers of the nodes that joined, once it has come up.
+    fn promote(&mut self) {
+        if self.platform.is_up() {
+            self.join(Role::Promoted);
+        }
+    }
+
+    /// Servers of this role start, one after the other.
+    fn join(&mut self, role: Role) {
+        let mut after = Duration::ZERO;
+        for number in 0..self.servers.len() {
+            let server = &mut self.servers[number];
+            if server.role != Some(role) || server.started {
+                continue;
+            }
+            server.started = true;
+            let range = match role {
+                Role::Promoted => times::PROMOTE,
+                Role::Server | Role::Agent => times::JOIN,
+            };
+            after += self.cluster.chance.between(range);
+            if self.scenario.rewrites_charts {
+                let before = after.saturating_sub(times::API_READY.0);
+                self.cluster.after(before, Timer::Start(number));
+            }
+            self.cluster.after(after, Timer::ApiReady(number));
+        }
+    }
+
+    /// A machine restarts now: what is in etcd stays, its deploy controller forgets everything and
+    /// will apply every file anew. Nothing else goes on where it is the only one.
+    pub fn reboot(&mut self, server: usize) {
+        let alone = self.servers.len() == 1;
+        let Some(one) = self.servers.get_mut(server).filter(|one| one.started) else {
+            return;
+        };
+        one.deploy = DeployController::new(server, &manifests_path());
         let cluster = &mut self.cluster;
+        cluster.on = server;
         cluster.tell(What::Reboot);
-        cluster.set_up(false);
+        cluster.set_up(server, false);
         let off = cluster.chance.between(times::REBOOT);
         let start = cluster.chance.between(times::API_READY);
-        cluster.agenda.outage(off + start, |timer| {
-            matches!(timer, Timer::Deploy | Timer::ApiReady)
+        let delay = if alone { off + start } else { Duration::ZERO };
+        cluster.agenda.outage(delay, |timer| {
+            [
+                Timer::Deploy(server),
+                Timer::ApiReady(server),
+                Timer::Start(server),
+            ]
+            .contains(timer)
         });
-        cluster.after(off + start, Timer::ApiReady);
-        self.deploy = DeployController::new(&manifests_path());
+        if self.scenario.rewrites_charts {
+            cluster.after(off + times::START, Timer::Start(server));
+        }
+        cluster.after(off + start, Timer::ApiReady(server));
+    }
+
+    /// What whoever writes the directories has not been told yet.
+    pub(super) fn signals(&mut self) -> Vec<Signal> {
+        std::mem::take(&mut self.signals)
     }
 
     /// The API server.
@@ -213,9 +366,9 @@ impl Node {
         &self.cluster
     }
 
-    /// The deploy controller.
+    /// The first server's deploy controller.
     pub fn deploy(&self) -> &DeployController {
-        &self.deploy
+        &self.servers[0].deploy
     }
 
     /// Everything that happened so far.
@@ -228,27 +381,52 @@ impl Node {
         self.cluster.counts
     }
 
-    pub(super) fn tell(&mut self, what: What) {
+    pub(super) fn tell(&mut self, server: usize, what: What) {
+        self.cluster.on = server;
         self.cluster.tell(what);
+        self.cluster.on = 0;
+    }
+
+    /// The cluster as it is, and what happened in it.
+    pub(super) fn into_parts(self) -> (Vec<Happening>, Cluster) {
+        self.cluster.into_log()
     }
 
     /// Stands for everything that a watch could tell: as long as it is the same there is no news.
-    pub(super) fn pulse(&self) -> (u64, u64, bool) {
+    pub(super) fn pulse(&self, server: usize) -> (u64, u64, bool) {
         let cluster = &self.cluster;
-        (cluster.revision(), cluster.counts.failed, cluster.is_up())
+        (
+            cluster.revision(),
+            cluster.counts.failed,
+            cluster.is_up_on(server),
+        )
     }
 
     /// Can nothing change any more as long as nobody touches the files? All that is left are things
     /// that are tried over and over, and each was tried since the last change.
-    pub fn is_settled(&self, files: &Files) -> bool {
+    pub fn is_settled<D: Disks + ?Sized>(&self, disks: &D) -> bool {
+        let idle = self.servers.iter().enumerate().all(|(number, server)| {
+            !server.started || server.deploy.is_idle(&self.cluster, disks.of(number))
+        });
+        if !idle && self.quarrels().is_empty() {
+            return false;
+        }
         let progress = self
             .cluster
             .agenda
-            .any(|timer| !matches!(timer, Timer::Deploy | Timer::SetAll));
+            .any(|timer| !matches!(timer, Timer::Deploy(_) | Timer::SetAll));
         let starting = self.cluster.agenda.any(|timer| *timer == Timer::SetAll);
         !progress
-            && self.deploy.is_idle(&self.cluster, files)
-            && (!starting || self.platform.is_idle(&self.cluster))
+            && (!starting || self.platform.is_idle(&self.cluster) || !self.quarrels().is_empty())
+    }
+
+    /// Addons that servers go on taking from one another.
+    fn quarrels(&self) -> Vec<&str> {
+        let taken = self.cluster.taken.iter();
+        taken
+            .filter(|(_, times)| **times >= QUARREL)
+            .map(|(addon, _)| addon.as_str())
+            .collect()
     }
 
     /// Has RKE2 applied this file as it is now?
@@ -264,11 +442,17 @@ impl Node {
     }
 
     /// What came of it so far.
-    pub fn outcome(&mut self, files: &Files) -> Outcome {
-        let paths: Vec<String> = files.manifests().map(|(path, _)| path.to_owned()).collect();
-        let (applied, unapplied): (Vec<_>, Vec<_>) = paths
-            .into_iter()
-            .partition(|path| self.has_applied(path, files));
+    pub fn outcome<D: Disks + ?Sized>(&mut self, disks: &D) -> Outcome {
+        let (applied, unapplied) = self.applied(disks.of(0));
+        let mut missing = Vec::new();
+        for number in 0..self.servers.len() {
+            missing.extend(self.missing_on(number, disks.of(number)));
+        }
+        for addon in self.quarrels() {
+            missing.push(format!(
+                "servers take the Addon {addon} from one another, over and over: their files differ"
+            ));
+        }
         let machines: BTreeMap<String, String> = self
             .cluster
             .list("kubevirt.io", "VirtualMachine")
@@ -276,11 +460,6 @@ impl Node {
                 let state = vm["status"]["printableStatus"].as_str().unwrap_or("");
                 (id.to_string(), state.to_owned())
             })
-            .collect();
-        let mut missing: Vec<String> = unapplied
-            .iter()
-            .filter(|path| !files.is_hidden(path))
-            .map(|path| self.why_unapplied(path))
             .collect();
         missing.extend(
             self.cluster
@@ -300,7 +479,8 @@ impl Node {
         if !self.platform.is_up() {
             missing.push("Harvester has not come up".to_owned());
         }
-        let verdict = match (missing.is_empty(), self.is_settled(files)) {
+        missing.extend(operators::unsettled(&self.cluster));
+        let verdict = match (missing.is_empty(), self.is_settled(disks)) {
             (true, true) => Verdict::Complete,
             (_, false) => Verdict::Underway,
             (false, true) => match self.platform.is_idle(&self.cluster) {
@@ -316,6 +496,54 @@ impl Node {
             unapplied,
             machines,
         }
+    }
+
+    /// Files that RKE2 has applied as they are in this directory, and those that it has not.
+    pub(super) fn applied(&mut self, files: &Files) -> (Vec<String>, Vec<String>) {
+        let paths: Vec<String> = files.manifests().map(|(path, _)| path.to_owned()).collect();
+        paths
+            .into_iter()
+            .partition(|path| self.has_applied(path, files))
+    }
+
+    /// What is not done of what a node has to do.
+    fn missing_on(&mut self, number: usize, files: &Files) -> Vec<String> {
+        let Server {
+            name,
+            role,
+            started,
+            ..
+        } = &self.servers[number];
+        let (name, started) = (name.clone(), *started);
+        if *role == Some(Role::Agent) {
+            let unread = files.manifests().next().is_some();
+            return match unread {
+                true => vec![format!(
+                    "{name} is no server: nothing reads its manifests directory"
+                )],
+                false => Vec::new(),
+            };
+        }
+        if !started {
+            return vec![format!("{name} has not become a server")];
+        }
+        let (_, unapplied) = self.applied(files);
+        unapplied
+            .iter()
+            .filter(|path| !files.is_hidden(path))
+            .map(|path| {
+                let addon = self.cluster.addons.get(addon_name(path));
+                let other = addon.map(|addon| addon.by).filter(|by| *by != number);
+                match other.and_then(|by| self.servers.get(by)) {
+                    Some(other) => format!(
+                        "{path} of {name} is not applied: that of {} took its place",
+                        other.name
+                    ),
+                    None if number == 0 => self.why_unapplied(path),
+                    None => format!("{name}: {}", self.why_unapplied(path)),
+                }
+            })
+            .collect()
     }
 
     fn why_unapplied(&self, path: &str) -> String {

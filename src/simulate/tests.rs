@@ -229,7 +229,7 @@ fn after_a_reboot_every_file_is_applied_anew() {
     file(&mut files, "a.yaml", &[config_map("a")]);
     let mut node = Node::new(Scenario::rke2(start()), 1);
     run(&mut node, &files);
-    node.reboot();
+    node.reboot(0);
     assert!(!node.cluster().is_up());
     run(&mut node, &files);
     assert_eq!((node.counts().applies, node.counts().repeated), (2, 1));
@@ -287,4 +287,124 @@ fn the_same_seed_gives_the_same_log_event_for_event() {
     };
     assert_eq!(log(5), log(5));
     assert_ne!(log(5), log(6));
+}
+
+/// Two servers: the first one's files and the other's.
+fn two(first: &[(&str, serde_json::Value)], second: &[(&str, serde_json::Value)]) -> Setup {
+    let directory = |entries: &[(&str, serde_json::Value)]| {
+        let mut files = Files::new();
+        for (path, object) in entries {
+            file(&mut files, path, std::slice::from_ref(object));
+        }
+        files
+    };
+    Setup {
+        scenario: Scenario::rke2(start()),
+        files: directory(first),
+        changes: Vec::new(),
+        settings: crate::settings::Settings::default(),
+        rules: crate::rules::RuleSet::shipped(),
+        joins: vec![Join {
+            name: "n2".to_owned(),
+            role: Role::Server,
+            files: directory(second),
+            changes: Vec::new(),
+            settings: crate::settings::Settings::default(),
+            rules: crate::rules::RuleSet::shipped(),
+        }],
+    }
+}
+
+#[test]
+fn servers_with_the_same_files_come_up_together_and_each_with_its_own() {
+    let setup = two(
+        &[("a.yaml", config_map("a")), ("b.yaml", config_map("b"))],
+        &[("a.yaml", config_map("a")), ("c.yaml", config_map("c"))],
+    );
+    for run in [
+        without_windrow(&setup, 1),
+        with_windrow(&setup, &Faults::NONE, 1),
+    ] {
+        assert_eq!(run.outcome.verdict, Verdict::Complete, "{:#?}", run.log);
+        assert_eq!(run.joined[0].applied, ["a.yaml", "c.yaml"]);
+        let joined = |what: &What| matches!(what, What::ApiReady);
+        let ready: Vec<usize> = run
+            .log
+            .iter()
+            .filter(|one| joined(&one.what))
+            .map(|one| one.server)
+            .collect();
+        assert_eq!(ready, [0, 1]);
+    }
+}
+
+#[test]
+fn servers_whose_files_differ_take_the_addon_from_one_another() {
+    let setup = two(
+        &[("a.yaml", config_map("a"))],
+        &[("a.yaml", config_map("b"))],
+    );
+    let run = without_windrow(&setup, 1);
+    let Verdict::Stuck { missing } = &run.outcome.verdict else {
+        panic!("{:?}", run.outcome.verdict);
+    };
+    assert!(
+        missing[0].contains("that of n2 took its place"),
+        "{missing:?}"
+    );
+    // While anything fails on both, they do so in every pass.
+    let lost = ("z.yaml", of_kind("Lost", "z"));
+    let setup = two(
+        &[("a.yaml", config_map("a")), lost.clone()],
+        &[("a.yaml", config_map("b")), lost],
+    );
+    let run = without_windrow(&setup, 1);
+    let Verdict::Stuck { missing } = &run.outcome.verdict else {
+        panic!("{:?}", run.outcome.verdict);
+    };
+    let says = |line: &String| line.contains("take the Addon a from one another");
+    assert!(missing.iter().any(says), "{missing:?}");
+}
+
+#[test]
+fn rke2_rewrites_charts_when_it_starts_and_windrow_takes_that_for_nothing_new() {
+    let chart = json!({"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart",
+        "metadata": {"name": "c", "namespace": "kube-system"}, "spec": {"chart": "c"}});
+    let mut files = Files::new();
+    file(&mut files, "c.yaml", &[chart]);
+    let mut setup = Setup::first_vm(start());
+    setup.scenario = Scenario::rke2(start());
+    setup.scenario.rewrites_charts = true;
+    setup.scenario.reboots = vec![(Duration::from_secs(1200), 0)];
+    setup.files = files;
+    let run = with_windrow(&setup, &Faults::NONE, 1);
+    assert_eq!(run.outcome.verdict, Verdict::Complete, "{:#?}", run.log);
+    let count = |test: fn(&What) -> bool| run.log.iter().filter(|one| test(&one.what)).count();
+    // At the first start, and after the restart, for which yip has written the file as it was.
+    assert_eq!(count(|what| matches!(what, What::Written { .. })), 2);
+    assert_eq!(count(|what| matches!(what, What::Reboot)), 1);
+    assert_eq!(count(|what| matches!(what, What::ApplyFailed { .. })), 0);
+}
+
+#[test]
+fn a_file_that_is_written_late_is_there_when_the_seed_says() {
+    let mut setup = two(&[], &[]);
+    setup.joins.clear();
+    setup.changes.push(Change {
+        after: Duration::from_secs(100),
+        late: Duration::from_secs(50),
+        by: Some("somebody".to_owned()),
+        path: "a.yaml".to_owned(),
+        content: Some(Content::Bytes(config_map("a").to_string().into_bytes())),
+    });
+    let mut times: Vec<Timestamp> = (1..=5)
+        .map(|seed| {
+            let run = without_windrow(&setup, seed);
+            assert_eq!(run.outcome.applied, ["a.yaml"]);
+            let written = |what: &What| matches!(what, What::Written { .. });
+            run.log.iter().find(|one| written(&one.what)).unwrap().at
+        })
+        .collect();
+    times.dedup();
+    assert!(times.len() > 1, "{times:?}");
 }

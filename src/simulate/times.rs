@@ -60,5 +60,11 @@ pub(super) const BACK_OFF: Duration = s(10);
 pub(super) const BACK_OFF_MAX: Duration = s(300);
 /// A storage network with a value until its condition `configured` is True. Modelled.
 pub(super) const STORAGE_NETWORK: Range = (s(30), s(120));
+/// From power-on, or a reboot's end, until RKE2 takes its files in hand. Modelled.
+pub(super) const START: Duration = s(5);
+/// The first server's kube-apiserver until that of one that joins it. Modelled.
+pub(super) const JOIN: Range = (s(60), s(180));
+/// Harvester has come up until it has made a joined node a server; one after the other. Modelled.
+pub(super) const PROMOTE: Range = (s(120), s(300));
 /// A reboot: from the last breath to RKE2's start. Modelled.
 pub(super) const REBOOT: Range = (s(60), s(240));

@@ -14,6 +14,8 @@ use crate::readiness::{KindSeen, ObjectSeen};
 /// What was told already. A new one tells everything anew, as a new process' first list does.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
+    /// Which server's kube-apiserver is asked.
+    server: usize,
     reachable: Option<bool>,
     kinds: BTreeMap<GroupKind, bool>,
     objects: BTreeMap<ObjectRef, (Option<u64>, Detail)>,
@@ -22,10 +24,18 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// A watch at a server's own kube-apiserver.
+    pub fn on(server: usize) -> Self {
+        Self {
+            server,
+            ..Self::default()
+        }
+    }
+
     /// What is new since the last call, for what is asked now.
     pub fn poll(&mut self, cluster: &Cluster, interests: &Interests) -> Vec<ClusterEvent> {
         let mut events = Vec::new();
-        let up = cluster.is_up();
+        let up = cluster.is_up_on(self.server);
         if self.reachable != Some(up) {
             self.reachable = Some(up);
             events.push(match up {
@@ -49,7 +59,7 @@ impl Watch {
         let reachable = self.reachable;
         *self = Self {
             reachable,
-            ..Self::default()
+            ..Self::on(self.server)
         };
     }
 

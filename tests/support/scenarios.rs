@@ -100,6 +100,7 @@ fn place(
                 after: Duration::from_secs(chance.below(600)),
                 path,
                 content: Some(Content::Bytes(text.into_bytes())),
+                ..Default::default()
             });
         } else {
             files.write(path, text, start);
@@ -128,6 +129,7 @@ fn place(
             changes,
             settings: Settings::default(),
             rules: rules.clone(),
+            joins: Vec::new(),
         },
         kept,
     }
