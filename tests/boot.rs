@@ -8,9 +8,11 @@ mod machine;
 
 use machine::{Builder, Machine, say, skipped};
 use serde_json::Value;
+use windrow::flight::{Flights, Replay};
 
 const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
 const LEDGER: &str = "/var/lib/rancher/windrow/ledger.json";
+const FLIGHT: &str = "/var/lib/rancher/windrow/flight.jsonl";
 const APPLIED: &str = "/var/lib/rancher/rke2/applied";
 
 /// Can be applied at once.
@@ -343,6 +345,20 @@ fn a_reboot_keeps_the_holds_and_rke2_finds_them() {
     wait_two_passes(&machine);
     assert_eq!(kept(&machine), before);
     assert!(!applied(&machine, "widget.yaml") && !applied(&machine, "vm.yaml"));
+    // What both boots recorded is decided again as it was.
+    machine.sh("systemctl stop windrow.service");
+    let flight = machine.read(FLIGHT).expect("a flight");
+    let flights = Flights::read(&flight).expect("flights");
+    assert_eq!(flights.segments.len(), 2, "{:?}", flights.damage);
+    for segment in &flights.segments {
+        let mut replay = Replay::new(segment);
+        let mut decisions = 0;
+        while let Some(moment) = replay.step().expect("a decision") {
+            assert_eq!(moment.differences, [], "line {}", moment.line);
+            decisions += 1;
+        }
+        assert!(decisions > 0);
+    }
 }
 
 #[test]

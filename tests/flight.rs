@@ -202,3 +202,49 @@ fn a_flight_is_kept_as_a_test_and_what_is_none_is_refused() {
     let output = replay(&[flight, "--number", "7"]);
     assert_eq!(output.status.code(), Some(64), "{output:?}");
 }
+
+#[test]
+fn a_flight_in_a_report_is_replayed_and_nobody_can_guess_a_secret_by_a_digest() {
+    // Short enough to be found by trying, if its file's digest stood anywhere.
+    let secret = SECRET.replace("hunter2", "4711");
+    let node = Node::with(&[("10-w.yaml", WIDGET), ("30-s.yaml", &secret)]);
+    node.write("/etc/rancher/rke2/config.yaml", "token: Clu5terT0ken\n");
+    let daemon = node.ready();
+    let request = node.request("1", "hold", "10-w.yaml");
+    daemon.until("the request to be gone", || !request.exists());
+    daemon.end(Signal::SIGTERM);
+    let root = node.path("/");
+    let archive = root.join("report.tar.gz");
+    let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .arg("--root")
+        .arg(&root)
+        .args(["report", "-o"])
+        .arg(&archive)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let archive = windrow::archive::Archive::read(fs::File::open(&archive).unwrap()).unwrap();
+    let flight = archive.files.get("windrow/state/flight.jsonl").unwrap();
+    let text = String::from_utf8_lossy(flight).into_owned();
+    assert!(
+        !text.contains("4711") && !text.contains("Clu5terT0ken"),
+        "{text}"
+    );
+    for file in [secret.as_str(), WIDGET] {
+        let digest = windrow::manifest::sha256_hex(file.as_bytes());
+        assert!(!text.contains(&digest), "{text}");
+    }
+    assert!(replayed(&Flights::read(&text).unwrap()) > 0, "{text}");
+}
+
+#[test]
+fn a_flight_is_rehearsed_with_another_version() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/flights/first-vm.jsonl");
+    let kept = kept.to_str().unwrap();
+    let output = replay(&[kept, "--with", "v1.5.0"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = said(&output);
+    assert!(text.contains("Harvester v1.5.0"), "{text}");
+    assert!(text.contains("it never comes up, in every seed"), "{text}");
+    assert_eq!(replay(&[kept, "--with", "v1.x"]).status.code(), Some(64));
+}

@@ -169,3 +169,106 @@ fn wrong_use_and_bad_rules_have_their_own_exit_codes() {
     let output = windrow(&[FIRST_VM, "--rules", text(&path)]);
     assert_eq!(output.status.code(), Some(78), "{output:?}");
 }
+
+/// Files that are wrong in ways that can be corrected mechanically: the codes, and that the copy has none of them.
+#[test]
+fn a_corrected_copy_has_none_of_the_findings_any_more() {
+    let map = |name: &str, more: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: default\n{more}"
+        )
+    };
+    let needs = |what: &str| format!("  annotations:\n    windrow.dev/depends-on: {what}\n");
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {kind: Widget, plural: widgets}\n  versions: [{name: v1, served: true, storage: true}]\n";
+    let widget =
+        "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: late}\n";
+    let cases: &[(&str, &[(&str, String)], &[&str])] = &[
+        (
+            "addon-collision",
+            &[
+                ("site.maps.yaml", map("a", "")),
+                ("site.yaml", map("b", "")),
+            ],
+            &["site-maps.yaml", "site.yaml"],
+        ),
+        (
+            "addon-name-invalid",
+            &[("My_Site.yaml", map("a", ""))],
+            &["my-site.yaml"],
+        ),
+        (
+            "same-file-order",
+            &[("a.yaml", format!("{widget}---\n{definition}"))],
+            &["a-objects.yaml", "a.yaml"],
+        ),
+        (
+            "same-file-order",
+            &[(
+                "a.yaml",
+                format!(
+                    "{}---\n{namespace}",
+                    map("a", "").replace("default", "late")
+                ),
+            )],
+            &["a.yaml"],
+        ),
+        (
+            "required-cycle",
+            &[
+                (
+                    "a.yaml",
+                    map("a", &needs("/namespaces/default/ConfigMap/b (exists)")),
+                ),
+                (
+                    "b.yaml",
+                    map("b", &needs("/namespaces/default/ConfigMap/a (exists)")),
+                ),
+            ],
+            &["a.yaml", "b.yaml"],
+        ),
+        (
+            "requirement-unobservable",
+            &[(
+                "a.yaml",
+                map("a", &needs("authorization.k8s.io/SubjectAccessReview/x")),
+            )],
+            &["a.yaml"],
+        ),
+    ];
+    for (code, files, copies) in cases {
+        let directory = tempfile::tempdir().unwrap();
+        let (given, fixed) = (
+            directory.path().join("given"),
+            directory.path().join("fixed"),
+        );
+        fs::create_dir(&given).unwrap();
+        for (name, text) in *files {
+            fs::write(given.join(name), text).unwrap();
+        }
+        let codes = |place: &Path, more: &[&str]| -> Vec<String> {
+            let mut arguments = vec![text(place), "--seeds", "1", "-o", "json"];
+            arguments.extend(more);
+            let output = windrow(&arguments);
+            let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let findings = document["nodes"][0]["findings"].as_array().unwrap();
+            findings
+                .iter()
+                .map(|finding| finding["code"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        let found = codes(&given, &["--fix", text(&fixed)]);
+        assert!(found.contains(&(*code).to_owned()), "{code}: {found:?}");
+        let mut names: Vec<String> = fs::read_dir(&fixed)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, *copies, "{code}");
+        let left = codes(&fixed, &[]);
+        assert!(!left.contains(&(*code).to_owned()), "{code}: {left:?}");
+        for (name, before) in *files {
+            assert_eq!(fs::read_to_string(given.join(name)).unwrap(), *before);
+        }
+    }
+}

@@ -13,10 +13,11 @@ use super::inputs::{self, Input, Inputs};
 use super::{Context, Exit, complain, style};
 use crate::files::{Durability, read_text, replace};
 use crate::gates::{Target, Version, assess};
-use crate::manifest::Limits;
 use crate::manifest::extract::Extracted;
+use crate::manifest::{Content, Limits};
 use crate::plan::{Finding, examine, link};
 use crate::reasons::Code;
+use crate::rehearse::fix::{Source, corrected};
 use crate::rehearse::proofs::{Given, image_list, not_bundled, proofs};
 use crate::rehearse::upgrade::{Member, drains};
 use crate::rehearse::{Part, Rehearsal, carriers};
@@ -61,7 +62,7 @@ pub(super) struct Args {
     /// Lists of the images of an air-gapped bundle, one image a line: every other image is a finding
     #[arg(long, value_name = "FILE", num_args = 1..)]
     images: Vec<PathBuf>,
-    /// Write corrected copies into this directory, where correcting is mechanical
+    /// Write a corrected copy of all files into this directory, where correcting is mechanical
     #[arg(long, value_name = "DIR")]
     fix: Option<PathBuf>,
     /// By how many seeds: each is one possible course of events
@@ -332,7 +333,7 @@ fn one(
         .or(args.harvester.and_then(HarvesterVersion::rke2));
     findings.extend(gates(&configuration, rke2));
     if let Some(directory) = &args.fix {
-        fix(directory, &carriers, &limits)?;
+        fix(directory, &sources(&files, &carriers), &findings, &limits)?;
     }
     addons.take(name, &files);
     let (joins, role) = carriers
@@ -366,7 +367,7 @@ fn one(
         scenario: Scenario {
             disabled: disabled.into_iter().map(|(name, _)| name).collect(),
             cannot_run,
-            rewrites_charts: minor.is_none_or(|version| version.minor.minor <= 35),
+            rewrites_charts: minor.is_none_or(Version::rewrites_charts),
             ..scenario
         },
         files: directory,
@@ -404,27 +405,65 @@ fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, Refused> {
     Ok((!lists.is_empty()).then_some(images))
 }
 
-/// Writes what can be corrected; the files themselves stay as they are.
-fn fix(directory: &Path, carriers: &[(String, String)], limits: &Limits) -> Result<(), Refused> {
-    for (shown, text) in carriers {
-        let Some(corrected) = carriers::corrected(shown, text, limits) else {
-            continue;
-        };
-        let name = Path::new(shown)
+/// The files as a person gave them.
+fn sources(files: &[Input], carriers: &[(String, String)]) -> Vec<Source> {
+    let carried = carriers.iter().map(|(shown, text)| Source {
+        name: Path::new(shown)
             .file_name()
-            .unwrap_or(OsStr::new("stdin.yaml"));
-        let path = directory.join(name);
-        let written = fs::create_dir_all(directory).and_then(|()| match path.exists() {
+            .and_then(OsStr::to_str)
+            .filter(|_| shown != "standard input")
+            .unwrap_or("stdin.yaml")
+            .to_owned(),
+        shown: shown.clone(),
+        text: text.clone(),
+        carries: files
+            .iter()
+            .filter(|file| file.shown.file == *shown)
+            .map(|file| file.manifest.path.clone())
+            .collect(),
+    });
+    let plain = files
+        .iter()
+        .filter(|file| carriers.iter().all(|(shown, _)| *shown != file.shown.file))
+        .filter_map(|file| match &file.content {
+            Content::Bytes(bytes) => Some(Source {
+                name: file.manifest.path.clone(),
+                shown: file.shown.file.clone(),
+                text: String::from_utf8_lossy(bytes).into_owned(),
+                carries: Vec::new(),
+            }),
+            _ => None,
+        });
+    carried.chain(plain).collect()
+}
+
+/// Writes what can be corrected; the files themselves stay as they are.
+fn fix(
+    directory: &Path,
+    sources: &[Source],
+    findings: &[Finding],
+    limits: &Limits,
+) -> Result<(), Refused> {
+    let Some(copies) = corrected(sources, findings, limits) else {
+        return Ok(());
+    };
+    for (name, text) in copies {
+        let path = directory.join(&name);
+        let above = path.parent().unwrap_or(directory);
+        let written = fs::create_dir_all(above).and_then(|()| match path.exists() {
             true => Err(std::io::Error::other(
                 "it is there already; name a new directory",
             )),
-            false => replace(&path, corrected.as_bytes(), 0o600, Durability::Volatile),
+            false => replace(&path, text.as_bytes(), 0o600, Durability::Volatile),
         });
         if let Err(error) = written {
             let message = format!("{}: cannot be written: {error}", path.display());
             return Err((Exit::Usage, vec![message]));
         }
-        eprintln!("windrow: {shown}, corrected, is {}", path.display());
+        let same = |source: &Source| source.name == name && source.text == text;
+        if !sources.iter().any(same) {
+            eprintln!("windrow: {} is corrected", path.display());
+        }
     }
     Ok(())
 }

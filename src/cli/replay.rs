@@ -10,13 +10,17 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::inputs::rule_files;
-use super::{Context, Exit, complain, why};
+use super::{Context, Exit, complain, style, why};
 use crate::decide::Status;
 use crate::files::{Durability, replace};
 use crate::flight::{
     Change, Difference, Flights, Moment, Recorded, Replay, Segment, changes, recorded_times,
 };
+use crate::gates::Version;
+use crate::rehearse::{Rehearsal, flown, rehearse};
+use crate::render;
 use crate::rules::{RuleSet, parse_duration};
+use crate::simulate::HarvesterVersion;
 
 /// Make recorded decisions again, and compare
 #[derive(Debug, clap::Args)]
@@ -39,8 +43,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE|OBJECT")]
     why: Option<String>,
     /// Tell what would have been held and released instead with these rule packs (files or
-    /// directories); a pack takes the place of a recorded one of its name
-    #[arg(long, value_name = "RULES", num_args = 1.., conflicts_with_all = ["step", "save_test"])]
+    /// directories); a pack takes the place of a recorded one of its name. Or a version (of
+    /// Harvester, on a node without it of RKE2): the recorded files are rehearsed with it
+    #[arg(long, value_name = "RULES|VERSION", num_args = 1..,
+          conflicts_with_all = ["step", "save_test"])]
     with: Vec<PathBuf>,
     /// Keep the flight as a regression test in this file or directory (the project's own:
     /// tests/flights)
@@ -130,6 +136,12 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         )]);
         return Ok(Exit::Usage);
     };
+    if let [with] = &args.with[..]
+        && !with.exists()
+        && let Some(version) = with.to_str().filter(|text| looks_like_version(text))
+    {
+        return rehearsed(segments, version, args.output);
+    }
     let further = match packs(&args.with) {
         Ok(further) => further,
         Err(errors) => {
@@ -164,6 +176,60 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         save(place, &args.flight, segments)?;
     }
     Ok(verdict(&flown))
+}
+
+fn looks_like_version(text: &str) -> bool {
+    let plain = text.strip_prefix('v').unwrap_or(text);
+    plain.starts_with(|ch: char| ch.is_ascii_digit())
+}
+
+/// So many courses of events are looked at with another version.
+const SEEDS: u64 = 20;
+
+/// The recorded files with another version, from power-on.
+fn rehearsed(segments: &[Segment], version: &str, output: Output) -> anyhow::Result<Exit> {
+    let Some(segment) = segments.last() else {
+        return Ok(Exit::Usage);
+    };
+    let refuse = |why: String| {
+        complain(&[format!("--with: {why}")]);
+        Ok(Exit::Usage)
+    };
+    let recorded = match flown::setup(segment, None, false) {
+        Ok(setup) => setup,
+        Err(why) => return refuse(why),
+    };
+    let (harvester, rke2) = match recorded.scenario.harvester {
+        Some(_) => match version.parse::<HarvesterVersion>() {
+            Ok(version) => (Some(version), version.rke2()),
+            Err(why) => return refuse(why),
+        },
+        None => match version.parse::<Version>() {
+            Ok(version) => (None, Some(version)),
+            Err(why) => return refuse(why.to_string()),
+        },
+    };
+    let rewrites = rke2.is_none_or(Version::rewrites_charts);
+    let setup = match flown::setup(segment, harvester, rewrites) {
+        Ok(setup) => setup,
+        Err(why) => return refuse(why),
+    };
+    let name = format!("the node of {}, with {version}", segment.head.at);
+    let node = rehearse(&name, &setup, SEEDS, Vec::new());
+    let rehearsal = Rehearsal::of(vec![node], Vec::new());
+    let text = match output {
+        Output::Text => render::rehearsal(&rehearsal, style()),
+        Output::Json => serde_json::to_string_pretty(&rehearsal)? + "\n",
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // `windrow replay | head` is no error.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        result => result?,
+    }
+    Ok(match rehearsal.passes() {
+        true => Exit::Ok,
+        false => Exit::Failed,
+    })
 }
 
 fn verdict(flown: &[Flown]) -> Exit {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::ledger::{Cause, Entry, Manual, State, Told};
+use super::library::Library;
 use super::observation::{Mark, OnFailure};
 use super::{
     Action, ClusterEvent, Decision, Detail, Event, Interests, Ledger, Marker, Observation,
@@ -49,6 +50,7 @@ pub struct Engine {
     rules: RuleSet,
     platform: Option<Platform>,
     examined: BTreeMap<String, Arc<Examined>>,
+    library: Arc<Library>,
     plan: Plan,
     observation: Observation,
     ledger: Ledger,
@@ -72,6 +74,7 @@ impl Engine {
             rules,
             platform,
             examined: BTreeMap::new(),
+            library: Arc::default(),
             plan: plan::link(&[], &RuleSet::default(), platform),
             observation: Observation {
                 started: now,
@@ -81,6 +84,13 @@ impl Engine {
             unsaved: false,
             told: BTreeSet::new(),
         }
+    }
+
+    /// The same with files that need not be read again: of these settings, rules and platform.
+    #[must_use]
+    pub fn knowing(mut self, library: Arc<Library>) -> Self {
+        self.library = library;
+        self
     }
 
     /// Which cluster the manifests directory belongs to, seen together with a scan of it: `None`
@@ -123,11 +133,24 @@ impl Engine {
                 (None, Some(known)) => known,
                 (None, None) => continue,
                 (Some(content), known) => {
+                    let new = known.is_none();
+                    let known = known.or_else(|| self.library.file(&path).cloned());
+                    if let (Content::Bytes(bytes), Some(known)) = (&content, &known)
+                        && known.sha256() == manifest::sha256_hex(bytes)
+                    {
+                        // Written anew with the same bytes, as yip does at every boot.
+                        changed |= new;
+                        kept.insert(path, known.clone());
+                        continue;
+                    }
                     let file = manifest::read(&path, &content, &self.settings.staging.limits);
                     let same = known.filter(|known| known.sha256() == file.sha256);
                     match same {
-                        // Written anew with the same bytes, as yip does at every boot.
-                        Some(known) => known,
+                        // What has no bytes to be known by: a pipe is the pipe that it was.
+                        Some(known) => {
+                            changed |= new;
+                            known
+                        }
                         None => {
                             changed = true;
                             let shown = Shown::itself(&path);
@@ -147,8 +170,13 @@ impl Engine {
     }
 
     fn link(&mut self) {
-        let examined: Vec<Arc<Examined>> = self.examined.values().cloned().collect();
-        self.plan = plan::link(&examined, &self.rules, self.platform);
+        self.plan = match self.library.plan(&self.examined) {
+            Some(plan) => plan.clone(),
+            None => {
+                let examined: Vec<Arc<Examined>> = self.examined.values().cloned().collect();
+                plan::link(&examined, &self.rules, self.platform)
+            }
+        };
         let interests = self.interests();
         self.observation.forget_all_but(&interests);
     }

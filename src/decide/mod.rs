@@ -4,6 +4,7 @@ mod engine;
 mod files;
 mod judge;
 mod ledger;
+mod library;
 mod node;
 mod observation;
 mod say;
@@ -14,6 +15,7 @@ mod tests;
 pub use engine::{Directory, Engine, FileChange, provisional};
 pub use judge::{decide, marker_path};
 pub use ledger::{Cause, Entry, Ledger, Manual, State, Told};
+pub use library::Library;
 pub use observation::{
     Addon, Api, ApplyFailure, ClusterEvent, Detail, Interests, Mark, Marker, Observation,
     OnFailure, ProbeInterest,

@@ -17,9 +17,9 @@ use crate::reasons::Code;
 pub struct RecordedFile {
     /// Path below the manifests directory.
     pub path: String,
-    /// Hex SHA-256 of the bytes; empty when they were not read.
+    /// Hex SHA-256 of the bytes, keyed; empty when they were not read.
     pub sha256: String,
-    /// Digest of the objects.
+    /// Digest of the objects, keyed.
     pub digest: String,
     /// Why the objects are not recorded, if they are not: a flight with such a file is not replayed
     /// exactly.

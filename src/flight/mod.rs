@@ -13,9 +13,12 @@
 //! same [`crate::decide::decide`], so a decision made on a node can be made again anywhere. A last
 //! line that was torn by a power cut is left out.
 //!
+//! Digests are written under a [`Key`] of the process, so that nobody can try guesses at a short secret.
+//!
 //! Pure: values come in, lines go out, and back. `report::flight` writes them.
 
 mod facts;
+mod key;
 mod manifests;
 mod read;
 mod redact;
@@ -36,8 +39,10 @@ use crate::decide::{Status, StatusReason};
 use crate::reasons::Code;
 use crate::rules::Platform;
 
+pub use key::Key;
 pub use manifests::RecordedFile;
 pub use read::{Flights, Segment};
+pub(crate) use replay::restore;
 pub use replay::{Change, Difference, FileTimes, Moment, Replay, changes, recorded_times};
 pub use tap::Tap;
 
@@ -124,7 +129,7 @@ pub struct Configuration {
 pub struct Source {
     /// Its path.
     pub path: String,
-    /// Hex SHA-256 of its bytes.
+    /// Hex SHA-256 of its bytes, keyed.
     pub sha256: String,
 }
 

@@ -444,7 +444,9 @@ fn marker(path: &str, mark: &Mark) -> Marker {
     }
 }
 
-fn restore(
+/// Settings and rules as they were in force, with further rule packs in the place of those of their
+/// names.
+pub(crate) fn restore(
     configuration: &Configuration,
     further: &[(String, String)],
 ) -> Result<(Settings, RuleSet), String> {

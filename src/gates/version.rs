@@ -43,6 +43,13 @@ pub struct Version {
     pub patch: Option<u16>,
 }
 
+impl Version {
+    /// Does this RKE2 rewrite HelmChart files when it starts? By default up to 1.35 (rke2#9979).
+    pub fn rewrites_charts(self) -> bool {
+        self.minor.minor <= 35
+    }
+}
+
 impl From<Minor> for Version {
     fn from(minor: Minor) -> Self {
         Self { minor, patch: None }

@@ -6,6 +6,8 @@
 //! every seed is sure as far as the model goes; what comes out in some of them is a race.
 
 pub mod carriers;
+pub mod fix;
+pub mod flown;
 pub mod proofs;
 mod recognise;
 mod summary;
@@ -23,9 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{Finding, Origin};
 use crate::reasons::{Code, Severity};
-use crate::simulate::{
-    Counts, Faults, HarvesterVersion, Run, Setup, with_windrow, without_windrow,
-};
+use crate::simulate::{Counts, HarvesterVersion, Known, Setup, play};
 
 /// Versions at which Harvester's bootstrap came to behave otherwise, the oldest first.
 const TURNS: [HarvesterVersion; 2] = [
@@ -298,8 +298,9 @@ impl Part {
                 .collect(),
             versions: Vec::new(),
         };
+        let known = Known::of(setup);
         for seed in seeds.clone() {
-            let (with, without) = play(setup, seed);
+            let (with, without) = play(setup, &known, seed);
             for side in &mut part.sides {
                 side.0.take(&with);
                 side.1.take(&without);
@@ -310,7 +311,7 @@ impl Part {
             other.scenario.harvester = Some(version);
             let (mut with, mut without) = (Ended::Complete, Ended::Complete);
             for seed in seeds.clone().filter(|seed| *seed <= SEEDS_OF_A_VERSION) {
-                let runs = play(&other, seed);
+                let runs = play(&other, &known, seed);
                 with = with.max(summary::ended(&runs.0));
                 without = without.max(summary::ended(&runs.1));
             }
@@ -371,14 +372,6 @@ impl Part {
             })
             .collect()
     }
-}
-
-/// One seed, with Windrow and without it.
-fn play(setup: &Setup, seed: u64) -> (Run, Run) {
-    (
-        with_windrow(setup, &Faults::NONE, seed),
-        without_windrow(setup, seed),
-    )
 }
 
 /// The versions at which something turned, but for the one that is played anyway.

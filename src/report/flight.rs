@@ -21,7 +21,7 @@ use nix::fcntl::OFlag;
 use crate::decide::{Ledger, Readiness};
 use crate::files::{Durability, make_private, replace};
 use crate::flight::{
-    Configuration, Files, Head, Line, Made, RecordedFile, Recorder, Repaired, VERSION,
+    Configuration, Files, Head, Key, Line, Made, RecordedFile, Recorder, Repaired, VERSION,
 };
 use crate::manifest::{self, Content, Limits};
 
@@ -81,12 +81,13 @@ impl FlightWriter {
     ///
     /// When there can be no thread.
     pub fn begin(place: Place, complain: impl Fn(String) + Send + 'static) -> io::Result<Self> {
+        let key = key()?;
         let (items, received) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let left = waiting.clone();
         thread::Builder::new()
             .name("flight".to_owned())
-            .spawn(move || Log::new(place).run(&received, &left, complain))?;
+            .spawn(move || Log::new(place, key).run(&received, &left, complain))?;
         Ok(Self { items, waiting })
     }
 
@@ -119,6 +120,7 @@ struct Written {
 /// The thread's part.
 struct Log {
     place: Place,
+    key: Key,
     file: Option<File>,
     /// Where the file ends.
     end: u64,
@@ -139,9 +141,10 @@ struct Log {
 }
 
 impl Log {
-    fn new(place: Place) -> Self {
+    fn new(place: Place, key: Key) -> Self {
         Self {
             place,
+            key,
             file: None,
             end: 0,
             begun_at: 0,
@@ -195,7 +198,7 @@ impl Log {
                 self.written.clear();
                 self.pending.clear();
                 let line = Line::Configuration(*configuration.clone());
-                self.configuration = Some((configuration.at, text(&line)?));
+                self.configuration = Some((configuration.at, self.key.line(&line)?));
                 if self.broken {
                     return self.begin(configuration.at);
                 }
@@ -378,7 +381,7 @@ impl Log {
 
     /// Writes a line: where it begins, and its length.
     fn write(&mut self, line: &Line) -> io::Result<(u64, usize)> {
-        let text = text(line)?;
+        let text = self.key.line(line)?;
         Ok((self.put(text.as_bytes())?, text.len()))
     }
 
@@ -431,6 +434,73 @@ pub fn older(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn text(line: &Line) -> io::Result<String> {
-    Ok(serde_json::to_string(line)? + "\n")
+/// A key that nobody can guess, of the kernel's own randomness.
+fn key() -> io::Result<Key> {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(Key::new(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::decide::{Engine, Readiness};
+    use crate::flight::{Flights, Tap};
+    use crate::rules::RuleSet;
+    use crate::settings::Settings;
+
+    #[test]
+    fn when_the_node_fails_all_that_was_recorded_is_copied_to_where_it_outlives_the_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let oem = directory.path().join("oem");
+        fs::create_dir(&oem).unwrap();
+        let place = Place {
+            path: directory.path().join("state/flight.jsonl"),
+            bound: 1 << 20,
+            copy_to: Some(oem.clone()),
+            boot: None,
+        };
+        let (complaints, complained) = mpsc::channel();
+        let complain = move |why| complaints.send(why).unwrap();
+        let writer = FlightWriter::begin(place.clone(), complain).unwrap();
+        let start = Timestamp::constant(1_767_225_600, 0);
+        let configuration = Configuration {
+            at: start,
+            digest: String::new(),
+            origin: Vec::new(),
+            platform: None,
+            settings: crate::settings::record(&Settings::default()),
+            rules: Vec::new(),
+        };
+        writer.record(Item::Configuration(
+            Box::new(configuration),
+            Limits::default(),
+        ));
+        let mut engine = Engine::new(
+            Settings::default(),
+            RuleSet::default(),
+            None,
+            Ledger::default(),
+            start,
+        );
+        let mut tap = Tap::default();
+        tap.before(engine.ledger());
+        let decision = engine.decide(start);
+        tap.decided(start, &decision, engine.observation());
+        let mut made = tap.acted(&[], &[]).unwrap();
+        writer.record(Item::Decision(Box::new(made.clone())));
+        writer.flush();
+        let copy = oem.join(COPY);
+        assert!(!copy.exists(), "nothing has failed yet");
+        made.status.readiness = Readiness::Failed;
+        writer.record(Item::Decision(Box::new(made)));
+        writer.flush();
+        let copied = fs::read_to_string(&copy).unwrap();
+        assert_eq!(copied, fs::read_to_string(&place.path).unwrap());
+        let flights = Flights::read(&copied).unwrap();
+        assert_eq!((flights.segments.len(), flights.damage.len()), (1, 0));
+        assert!(complained.try_recv().is_err());
+    }
 }

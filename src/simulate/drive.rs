@@ -11,6 +11,7 @@ use super::chance::Chance;
 use super::charts;
 use super::faults::{Dice, Faults};
 use super::files::Files;
+use super::known::Known;
 use super::log::What;
 use super::node::{Node, Role, Signal};
 use super::run::{Changes, Joined, Release, Run, Setup};
@@ -31,9 +32,21 @@ const RETRY: Duration = Duration::from_secs(5);
 /// So many decisions may follow from one another at one instant.
 const ROUNDS: usize = 20;
 
+/// The bootstrap with Windrow and the one without it, of files that were read before.
+pub fn play(setup: &Setup, known: &Known, seed: u64) -> (Run, Run) {
+    (
+        Drive::new(setup, known, Faults::NONE, seed).run(),
+        alone(setup, known, seed),
+    )
+}
+
 /// The bootstrap as it goes without Windrow.
 pub fn without_windrow(setup: &Setup, seed: u64) -> Run {
-    let mut node = fleet(setup, seed);
+    alone(setup, &Known::default(), seed)
+}
+
+fn alone(setup: &Setup, known: &Known, seed: u64) -> Run {
+    let mut node = fleet(setup, known, seed);
     let mut disks = disks(setup);
     let mut changes = Changes::new(setup, &mut Chance::new(seed).branch(3));
     let end = setup.scenario.start + LIMIT;
@@ -56,7 +69,7 @@ pub fn without_windrow(setup: &Setup, seed: u64) -> Run {
 
 /// The bootstrap with Windrow, started before RKE2 as its unit is.
 pub fn with_windrow(setup: &Setup, faults: &Faults, seed: u64) -> Run {
-    Drive::new(setup, *faults, seed).run()
+    Drive::new(setup, &Known::default(), *faults, seed).run()
 }
 
 /// The same, and what the flight recorder would have written of it. `packs` are the setup's rules as
@@ -67,20 +80,21 @@ pub fn recorded(
     faults: &Faults,
     seed: u64,
 ) -> (Run, Vec<Line>) {
-    let mut drive = Drive::new(setup, *faults, seed);
+    let known = Known::default();
+    let mut drive = Drive::new(setup, &known, *faults, seed);
     let mut tape = Tape::new(packs);
     tape.begin(setup, setup.scenario.start);
     drive.agents[0].tape = Some(tape);
     drive.fly()
 }
 
-fn fleet(setup: &Setup, seed: u64) -> Node {
+fn fleet(setup: &Setup, known: &Known, seed: u64) -> Node {
     let joins: Vec<(&str, Role)> = setup
         .joins
         .iter()
         .map(|join| (join.name.as_str(), join.role))
         .collect();
-    Node::fleet(setup.scenario.clone(), &joins, seed)
+    Node::fleet(setup.scenario.clone(), &joins, seed).knowing(known)
 }
 
 fn disks(setup: &Setup) -> Vec<Files> {
@@ -154,6 +168,7 @@ fn original(setup: &Setup, server: usize) -> &Files {
 /// The daemons' part.
 struct Drive<'a> {
     setup: &'a Setup,
+    known: &'a Known,
     faults: Faults,
     dice: Dice,
     seed: u64,
@@ -189,10 +204,10 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(server: usize, setup: &Setup) -> Self {
+    fn new(server: usize, setup: &Setup, known: &Known) -> Self {
         let start = setup.scenario.start;
         Self {
-            engine: engine(setup, server, Ledger::default(), start),
+            engine: engine(setup, known, server, Ledger::default(), start),
             watch: Watch::on(server),
             seen: None,
             saved: Ledger::default(),
@@ -227,17 +242,18 @@ impl Agent {
 }
 
 impl<'a> Drive<'a> {
-    fn new(setup: &'a Setup, faults: Faults, seed: u64) -> Self {
+    fn new(setup: &'a Setup, known: &'a Known, faults: Faults, seed: u64) -> Self {
         Self {
             setup,
+            known,
             faults,
             dice: Dice::new(Chance::new(seed).branch(2)),
             seed,
-            node: fleet(setup, seed),
+            node: fleet(setup, known, seed),
             disks: disks(setup),
             changes: Changes::new(setup, &mut Chance::new(seed).branch(3)),
             agents: (0..=setup.joins.len())
-                .map(|server| Agent::new(server, setup))
+                .map(|server| Agent::new(server, setup, known))
                 .collect(),
         }
     }
@@ -494,7 +510,7 @@ impl<'a> Drive<'a> {
     fn begin_anew(&mut self, who: usize, now: Timestamp) {
         let agent = &mut self.agents[who];
         let at = agent.wall(now);
-        agent.engine = engine(self.setup, who, agent.saved.clone(), at);
+        agent.engine = engine(self.setup, self.known, who, agent.saved.clone(), at);
         if let Some(tape) = &mut agent.tape {
             tape.begin(self.setup, at);
         }
@@ -641,7 +657,7 @@ fn rules(setup: &Setup, server: usize) -> &RuleSet {
     }
 }
 
-fn engine(setup: &Setup, server: usize, ledger: Ledger, now: Timestamp) -> Engine {
+fn engine(setup: &Setup, known: &Known, server: usize, ledger: Ledger, now: Timestamp) -> Engine {
     let settings = match server.checked_sub(1) {
         None => &setup.settings,
         Some(join) => &setup.joins[join].settings,
@@ -653,6 +669,7 @@ fn engine(setup: &Setup, server: usize, ledger: Ledger, now: Timestamp) -> Engin
         ledger,
         now,
     )
+    .knowing(known.libraries.get(server).cloned().unwrap_or_default())
 }
 
 fn earliest<const N: usize>(times: [Option<Timestamp>; N]) -> Option<Timestamp> {

@@ -16,6 +16,7 @@ use super::controllers::{self, Controllers};
 use super::deploy::{DeployController, addon_name};
 use super::files::Files;
 use super::harvester::{HarvesterVersion, Platform};
+use super::known::Known;
 use super::log::{Counts, Happening, What};
 use super::operators;
 use super::reading::Readings;
@@ -224,6 +225,13 @@ impl Node {
             begun: false,
             signals: Vec::new(),
         }
+    }
+
+    /// The same with files that need not be read again.
+    #[must_use]
+    pub(super) fn knowing(mut self, known: &Known) -> Self {
+        self.readings = known.readings.clone();
+        self
     }
 
     /// When something happens next.

@@ -136,7 +136,9 @@ fn file(collecting: &mut Collecting<'_>, path: &Path, name: &str, what: &str) {
 /// secret in it.
 fn parsed(collecting: &mut Collecting<'_>, path: &Path, name: &str, what: &str, text: &str) {
     let source = path.display().to_string();
-    if name.ends_with(".jsonl") || name.ends_with(".skip") {
+    // The flight recorder's file and the one before it.
+    let lines_of_json = name.ends_with(".jsonl") || name.ends_with(".jsonl.1");
+    if lines_of_json || name.ends_with(".skip") {
         let found = lines(text);
         return collecting.add(name.to_owned(), what, source, found);
     }

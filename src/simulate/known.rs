@@ -1,0 +1,43 @@
+//! What is read of a setup's files, once for all of its runs.
+
+use std::sync::Arc;
+
+use super::files::Files;
+use super::reading::Readings;
+use super::run::Setup;
+use crate::decide::Library;
+use crate::rules::RuleSet;
+use crate::settings::Settings;
+
+/// The files of a setup, read. It is good for that setup, and for others that differ in nothing but the
+/// scenario's versions.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    pub(super) readings: Readings,
+    /// By server.
+    pub(super) libraries: Vec<Arc<Library>>,
+}
+
+impl Known {
+    /// Reads them.
+    pub fn of(setup: &Setup) -> Self {
+        let mut known = Self::default();
+        known.take(setup, &setup.files, &setup.settings, &setup.rules);
+        for join in &setup.joins {
+            known.take(setup, &join.files, &join.settings, &join.rules);
+        }
+        known
+    }
+
+    fn take(&mut self, setup: &Setup, files: &Files, settings: &Settings, rules: &RuleSet) {
+        for (path, file) in files.manifests() {
+            self.readings.read(path, &file.content);
+        }
+        self.libraries.push(Arc::new(Library::of(
+            files.manifests().map(|(path, file)| (path, &*file.content)),
+            &settings.staging.limits,
+            rules,
+            Some(setup.platform()),
+        )));
+    }
+}
