@@ -53,6 +53,7 @@ pub fn drains(members: &[Member<'_>], version: HarvesterVersion) -> Vec<Finding>
                     ),
                 ]),
                 at: vec![member.at.clone()],
+                incident: None,
             })
         })
         .collect()
