@@ -24,6 +24,9 @@ use crate::redact::{Learner, REDACTED, Redactor};
 /// The index's name in the archive.
 pub const INDEX: &str = "report.json";
 
+/// What the node's own files say of known incidents.
+pub const OWN_NODE: &str = "node/own.json";
+
 /// The index, `apiVersion: windrow.dev/v1`, `kind: Report`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

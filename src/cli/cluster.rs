@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::document::now;
 use super::{Context, Exit};
+use crate::harvester::incidents::OwnNode;
 use crate::harvester::objects::{Kind, Objects};
 use crate::manifest::GroupKind;
 use crate::observe::objects::{ask_by_name, list, reach, saved};
@@ -40,7 +41,11 @@ impl From {
     pub(super) fn objects(&self, kinds: &[Kind], context: &Context) -> anyhow::Result<Looked> {
         if let Some(path) = &self.from {
             return Ok(saved(path)
-                .map(|found| (found.objects, found.at.unwrap_or_else(now)))
+                .map(|found| Seen {
+                    objects: found.objects,
+                    at: found.at.unwrap_or_else(now),
+                    own: found.own,
+                })
                 .map_err(|errors| {
                     super::complain(&errors);
                     Exit::Usage
@@ -49,7 +54,11 @@ impl From {
         let kubeconfig = self.kubeconfig(context);
         let looked = runtime()?.block_on(async {
             let client = reach(&kubeconfig).await?;
-            Ok::<_, String>((list(&client, kinds).await, now()))
+            Ok::<_, String>(Seen {
+                objects: list(&client, kinds).await,
+                at: now(),
+                own: None,
+            })
         });
         Ok(looked.map_err(|why| {
             eprintln!("windrow: the cluster cannot be asked: {why}");
@@ -96,8 +105,18 @@ impl From {
     }
 }
 
-/// The objects, or how the verb ends.
-pub(super) type Looked = Result<(Objects, Timestamp), Exit>;
+/// What was seen.
+pub(super) struct Seen {
+    /// The objects.
+    pub(super) objects: Objects,
+    /// As of when they are.
+    pub(super) at: Timestamp,
+    /// What the files of the node said that a report is of.
+    pub(super) own: Option<OwnNode>,
+}
+
+/// What was seen, or how the verb ends.
+pub(super) type Looked = Result<Seen, Exit>;
 
 /// A runtime for a verb that asks the cluster.
 pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

@@ -1,8 +1,11 @@
 //! `windrow diagnose`: the known incidents, with evidence, proof and cure.
 
-use super::cluster::{From, Output, print};
+use super::cluster::{From, Output, Seen, print};
 use super::{Context, Exit, style};
-use crate::harvester::incidents::{kinds, kinds_of, look, look_by_rules, rules_for, summed_up};
+use crate::daemon::own::own_node;
+use crate::harvester::incidents::{
+    kinds, kinds_of, look, look_at_own, look_by_rules, rules_for, summed_up,
+};
 use crate::harvester::objects::{Kind, Objects};
 use crate::observe::platform;
 use crate::reasons::Severity;
@@ -21,11 +24,20 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let loaded = context.settings();
-    let (objects, at) = match args.from.objects(&kinds(), context)? {
-        Ok(looked) => looked,
+    let Seen { objects, at, own } = match args.from.objects(&kinds(), context)? {
+        Ok(seen) => seen,
         Err(exit) => return Ok(exit),
     };
     let mut looked = look(&objects, at);
+    let own = match args.from.is_live() {
+        true => Some(own_node(
+            &context.node(),
+            &loaded.settings.staging.limits,
+            at,
+        )),
+        false => own,
+    };
+    looked.extend(own.iter().flat_map(|own| look_at_own(own, &objects, at)));
     let platform = match args.from.is_live() {
         true => loaded
             .settings

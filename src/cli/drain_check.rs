@@ -21,7 +21,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let objects = match args.from.objects(KINDS, context)? {
-        Ok((objects, _)) => objects,
+        Ok(seen) => seen.objects,
         Err(exit) => return Ok(exit),
     };
     let node = match args.node.or_else(|| own_node(&objects, context)) {

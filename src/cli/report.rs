@@ -12,6 +12,7 @@ use super::document::{self, Found, now};
 use super::inputs::{self, Input};
 use super::{Context, Exit, config, plan};
 use crate::archive::{Collected, Content, Head, Index, Item, pack};
+use crate::daemon::own::own_node;
 use crate::files::{Durability, read_text, replace};
 use crate::layout::Layout;
 use crate::manifest::{ManifestFile, addon_name};
@@ -53,8 +54,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     progress("what Windrow knows");
     own(context, &mut collected);
     let settings = context.settings().settings;
+    let layout = context.layout.clone().with_data_dir(&settings.data_dir);
     let wanted = Wanted {
-        layout: context.layout.clone().with_data_dir(&settings.data_dir),
+        own: own_node(&layout, &settings.staging.limits, now()),
+        layout,
         live: context.layout.root() == Path::new("/"),
         manifests: args.with_manifests,
         patience: Duration::from_secs(args.timeout),

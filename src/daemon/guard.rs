@@ -170,7 +170,7 @@ fn own_gates(
 }
 
 /// Where the gate is set last.
-fn set_at(files: &[ConfigFile], component: Component, gate: &str) -> Option<Location> {
+pub(super) fn set_at(files: &[ConfigFile], component: Component, gate: &str) -> Option<Location> {
     let merged = merge(files);
     let uses = merged.flag(component.argument(), "feature-gates");
     uses.iter().rev().find_map(|item| {

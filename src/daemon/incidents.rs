@@ -19,10 +19,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::gates::event;
+use super::own::own_node;
 use super::repairs::Repairer;
 use crate::decide::{Readiness, Role, Status};
 use crate::harvester::incidents::{
-    Finding, Looked, kinds_of, look, look_by_rules, rules_for, wanted,
+    Finding, Looked, OwnNode, kinds_of, look, look_at_own, look_by_rules, rules_for, wanted,
 };
 use crate::harvester::objects::Objects;
 use crate::layout::Layout;
@@ -149,7 +150,8 @@ impl Diagnoser {
         let Ok(client) = reach(&layout.admin_kubeconfig()).await else {
             return;
         };
-        let Ok(mut looked) = timeout(PATIENCE, seen(&client, self.now)).await else {
+        let own = self.own(&layout, settings).await;
+        let Ok(mut looked) = timeout(PATIENCE, seen(&client, self.now, &own)).await else {
             return;
         };
         if let Ok(by_rules) = timeout(PATIENCE, seen_by_rules(&client, &configured.rules)).await {
@@ -158,10 +160,21 @@ impl Diagnoser {
         self.tell(looked.clone());
         let repairer = &mut self.repairer;
         if repairer.repair(&client, &layout, settings, &looked).await
-            && let Ok(looked) = timeout(PATIENCE, seen(&client, self.now)).await
+            && let Ok(looked) = timeout(PATIENCE, seen(&client, self.now, &own)).await
         {
             self.tell(looked);
         }
+    }
+
+    /// What the node's own files say. The plan and the gates' keeper tell two of these themselves.
+    async fn own(&self, layout: &Layout, settings: &Settings) -> OwnNode {
+        let (layout, now) = (layout.clone(), self.now);
+        let limits = settings.staging.limits.clone();
+        let read = tokio::task::spawn_blocking(move || OwnNode {
+            gate: None,
+            ..own_node(&layout, &limits, now())
+        });
+        read.await.unwrap_or_default()
     }
 
     fn tell(&mut self, looked: Vec<Looked>) {
@@ -176,7 +189,8 @@ impl Diagnoser {
         let mut events = Vec::new();
         for Looked { name, found } in looked {
             // Not judged this time.
-            let Ok(found) = found else { continue };
+            let Ok(mut found) = found else { continue };
+            found.retain(|finding| finding.code != Code::AddonCollision);
             let before = self.known.insert(name, found.clone()).unwrap_or_default();
             let after = found;
             for new in after
@@ -238,16 +252,21 @@ async fn wait(until: Option<Instant>) {
 }
 
 /// Looks at the cluster: lists what is wanted, and what is then wanted because of it.
-async fn seen(client: &Client, now: fn() -> Timestamp) -> Vec<Looked> {
+async fn seen(client: &Client, now: fn() -> Timestamp, own: &OwnNode) -> Vec<Looked> {
     let mut objects = Objects::to_be_asked();
-    let mut looked = look(&objects, now());
+    let all = |objects: &Objects| {
+        let mut looked = look(objects, now());
+        looked.extend(look_at_own(own, objects, now()));
+        looked
+    };
+    let mut looked = all(&objects);
     for _ in 0..ROUNDS {
         let kinds = wanted(&looked);
         if kinds.is_empty() {
             break;
         }
         ask(client, &kinds, &mut objects).await;
-        looked = look(&objects, now());
+        looked = all(&objects);
     }
     looked
 }
@@ -276,7 +295,7 @@ pub(super) async fn is_over(
     code: Code,
     subject: &str,
 ) -> Result<(), String> {
-    let looked = seen(client, now).await;
+    let looked = seen(client, now, &OwnNode::default()).await;
     let mut found = looked.iter().flat_map(|one| one.found.iter().flatten());
     if let Some(finding) = found.find(|one| one.code == code && one.subject == subject) {
         return Err(format!("it is still there: {}", finding.message));

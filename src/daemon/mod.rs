@@ -21,6 +21,7 @@ pub mod incidents;
 mod judge;
 mod look;
 pub mod outlets;
+pub mod own;
 mod remote;
 pub mod repairs;
 mod requests;

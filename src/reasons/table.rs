@@ -522,6 +522,18 @@ reasons! {
             "{subject} is tried again and again: {why}"
             "Read the Job's log and mend the chart's values, or what it needs."
             "8bec5c36fba14667bc7b14059e0b6621";
+        KubeletCredentialExpired "kubelet-credential-expired" Error
+            "the kubelet of {subject} is refused by kube-apiserver: {why}"
+            "Restart rke2-server or rke2-agent on the node: RKE2 renews its certificates at a start."
+            "5e77823e2e06405e833e99af1e550f09";
+        WriteFilesMissing "write-files-missing" Warning
+            "{subject} lacks files that Harvester's configuration asks for: {why}"
+            "Write them as os.writeFiles (os.write_files was ignored by some versions, harvester#10514), and start the node anew."
+            "97acb144cf3449089b9c78c2771d3057";
+        ManifestDiffers "manifest-differs" Warning
+            "servers have different manifests of {subject} and take each other's objects away: {why}"
+            "Make the files the same on all servers, or give them different names."
+            "9c2fa6a59cb84b0280e7f3fa75718ee2";
         RuleFinding "rule-finding" Warning
             "{subject}: {why}"
             "The rule that found it is named with it; who wrote the rule says there what to do."

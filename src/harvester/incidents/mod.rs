@@ -15,6 +15,7 @@ mod drain;
 mod finding;
 mod helm;
 mod machines;
+mod own;
 mod rancher;
 mod site;
 mod storage;
@@ -22,6 +23,7 @@ mod storm;
 
 pub use cure::{Cure, Goal, Method, Request, Saved, Step};
 pub use finding::{Diagnosis, Evidence, Finding, diagnosis_schema};
+pub use own::{GateRefused, OwnManifest, OwnNode, look_at_own};
 pub use site::{kinds_of, look_by_rules, rules_for};
 
 use jiff::Timestamp;
@@ -103,6 +105,11 @@ pub fn page(code: Code) -> Option<&'static str> {
         Code::ChartRetries => "incidents/chart.md",
         Code::ApplyStorm => "incidents/apply-storm.md",
         Code::RuleFinding => "incidents/README.md",
+        Code::DhcpClash
+        | Code::KubeletCredentialExpired
+        | Code::GateFatal
+        | Code::WriteFilesMissing => "incidents/node.md",
+        Code::AddonCollision | Code::ManifestDiffers => "incidents/manifest-names.md",
         _ => return None,
     })
 }
@@ -110,7 +117,8 @@ pub fn page(code: Code) -> Option<&'static str> {
 /// Everything that a diagnosis looks at.
 pub fn kinds() -> Vec<Kind> {
     let mut kinds: Vec<Kind> = super::drain::KINDS.to_vec();
-    for kind in INCIDENTS.iter().flat_map(|incident| incident.looks_at) {
+    let looked_at = INCIDENTS.iter().flat_map(|incident| incident.looks_at);
+    for kind in looked_at.chain(own::OWN_KINDS) {
         if !kinds.contains(kind) {
             kinds.push(*kind);
         }

@@ -6,6 +6,7 @@ use crate::harvester::objects::Listed;
 mod addon;
 mod drain;
 mod others;
+mod own;
 mod site;
 
 const NOW: &str = "2026-05-01T12:00:00Z";
@@ -65,12 +66,9 @@ fn values_of_a_wrong_type_are_no_incident_and_no_panic() {
 fn every_incident_has_a_page_that_exists() {
     for reason in crate::reasons::REASONS {
         let page = page(reason.code);
-        assert_eq!(
-            page.is_some(),
-            reason.section == "Known incidents",
-            "{}",
-            reason.id
-        );
+        // What the plan and the probes find too stands in their parts of the table.
+        let is_incident = reason.section == "Known incidents";
+        assert!(page.is_some() || !is_incident, "{}", reason.id);
         if let Some(page) = page {
             let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join("docs")

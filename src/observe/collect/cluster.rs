@@ -9,14 +9,17 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-use super::{Collecting, Found, LARGEST, reduce};
+use super::{Collecting, Found, LARGEST, LARGEST_OF_ALL, reduce};
 use crate::archive::objects_path;
 use crate::kubeconfig;
+use crate::observe::objects::escaped;
 
 /// No answer takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Most objects of a kind.
-const MOST: usize = 500;
+/// Objects in a page.
+const PAGE: usize = 500;
+/// Most pages of a kind: what is cut off proves nothing.
+const MOST_PAGES: usize = 10;
 
 /// A kind and where its objects are listed.
 struct Kind {
@@ -27,6 +30,8 @@ struct Kind {
     resource: &'static str,
     /// A selector, where not all are wanted.
     selector: &'static str,
+    /// Another one: what fits either is wanted.
+    also: &'static str,
 }
 
 const fn kind(
@@ -41,6 +46,7 @@ const fn kind(
         kind,
         resource,
         selector: "",
+        also: "",
     }
 }
 
@@ -51,6 +57,8 @@ const KINDS: &[Kind] = &[
     kind("", "v1", "Pod", "pods"),
     Kind {
         selector: "&fieldSelector=type%3DWarning",
+        // RKE2's own, of which some incidents are told by what went well.
+        also: "&fieldSelector=involvedObject.kind%3DAddon,type%3DNormal",
         ..kind("", "v1", "Event", "events")
     },
     kind("", "v1", "Service", "namespaces/kube-system/services"),
@@ -63,6 +71,12 @@ const KINDS: &[Kind] = &[
             "namespaces/harvester-system/configmaps",
         )
     },
+    kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+    kind("", "v1", "PersistentVolume", "persistentvolumes"),
+    kind("longhorn.io", "v1beta2", "Volume", "volumes"),
+    kind("longhorn.io", "v1beta2", "Engine", "engines"),
+    kind("longhorn.io", "v1beta2", "Replica", "replicas"),
+    kind("longhorn.io", "v1beta2", "Setting", "settings"),
     kind("apps", "v1", "Deployment", "deployments"),
     kind("apps", "v1", "DaemonSet", "daemonsets"),
     kind("apps", "v1", "StatefulSet", "statefulsets"),
@@ -141,7 +155,7 @@ impl Kind {
             "" => format!("/api/{}", self.version),
             group => format!("/apis/{group}/{}", self.version),
         };
-        format!("{api}/{}?limit={MOST}{}", self.resource, self.selector)
+        format!("{api}/{}?limit={PAGE}", self.resource)
     }
 }
 
@@ -181,7 +195,8 @@ pub(super) async fn collect(collecting: &mut Collecting<'_>) {
         None => {
             for kind in KINDS {
                 collecting.tell(&format!("the cluster's objects: {}", kind.kind));
-                list(collecting, &client, kind, &kind.path()).await;
+                let path = format!("{}{}", kind.path(), kind.selector);
+                list(collecting, &client, kind, &path).await;
             }
         }
         Some(node) => of_own_node(collecting, &client, &node).await,
@@ -199,9 +214,12 @@ async fn of_own_node(collecting: &mut Collecting<'_>, client: &Client, node: &st
         ),
         (
             &KINDS[2],
-            format!("/api/v1/pods?limit={MOST}&fieldSelector=spec.nodeName%3D{node}"),
+            format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{node}"),
         ),
-        (&KINDS[4], KINDS[4].path()),
+        (
+            &KINDS[4],
+            format!("{}{}", KINDS[4].path(), KINDS[4].selector),
+        ),
     ] {
         list(collecting, client, one, &path).await;
     }
@@ -230,29 +248,63 @@ async fn credential(
 
 async fn list(collecting: &mut Collecting<'_>, client: &Client, kind: &Kind, path: &str) {
     let what = format!("{} of {}", kind.kind, kind.api_version());
-    let body = match get(collecting, client, path).await {
-        Ok(body) => body,
-        Err(failure) => return collecting.missing(what, failure.why()),
-    };
-    let Ok(mut answer) = serde_json::from_slice::<Value>(&body) else {
-        return collecting.missing(what, "the answer is no JSON");
-    };
-    let more = answer["metadata"]["continue"]
-        .as_str()
-        .is_some_and(|more| !more.is_empty());
-    let items = match answer["items"].take() {
-        Value::Array(items) => items,
-        _ => Vec::new(),
-    };
+    let mut taken = Taken::default();
+    let mut result = pages(collecting, client, path, &mut taken).await;
+    if result.is_ok() && !kind.also.is_empty() {
+        let path = format!("{}{}", kind.path(), kind.also);
+        result = pages(collecting, client, &path, &mut taken).await;
+    }
+    if let Err(why) = result {
+        return collecting.missing(what, why);
+    }
     let found = Found {
-        truncated: more,
+        truncated: taken.truncated,
         ..Found::tree(
-            reduce::list(&kind.api_version(), kind.kind, items),
-            body.len(),
+            reduce::list(&kind.api_version(), kind.kind, taken.items),
+            taken.bytes,
         )
     };
     let name = objects_path(kind.group, kind.kind);
     collecting.add(name, "objects of the cluster", format!("GET {path}"), found);
+}
+
+/// Objects of a kind, as far as they were taken.
+#[derive(Default)]
+struct Taken {
+    items: Vec<Value>,
+    bytes: usize,
+    truncated: bool,
+}
+
+/// Takes a list page by page, up to a bound.
+async fn pages(
+    collecting: &Collecting<'_>,
+    client: &Client,
+    path: &str,
+    taken: &mut Taken,
+) -> Result<(), String> {
+    let mut next = String::new();
+    for _ in 0..MOST_PAGES {
+        let body = get(collecting, client, &format!("{path}{next}")).await;
+        let body = body.map_err(|failure| failure.why())?;
+        let mut answer: Value =
+            serde_json::from_slice(&body).map_err(|_| "the answer is no JSON".to_owned())?;
+        taken.bytes += body.len();
+        if let Value::Array(items) = answer["items"].take() {
+            taken.items.extend(items);
+        }
+        let token = answer["metadata"]["continue"].as_str().unwrap_or_default();
+        if token.is_empty() {
+            return Ok(());
+        }
+        next = format!("&continue={}", escaped(token));
+        // What is more than the archive takes need not be asked for.
+        if collecting.bytes + taken.bytes > LARGEST_OF_ALL {
+            break;
+        }
+    }
+    taken.truncated = true;
+    Ok(())
 }
 
 /// Why there is no answer.

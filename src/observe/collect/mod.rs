@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::archive::{Collected, Content, Item};
+use crate::archive::{Collected, Content, Item, OWN_NODE};
+use crate::harvester::incidents::OwnNode;
 use crate::layout::Layout;
 
 /// Most bytes of one file, command or answer.
@@ -30,6 +31,8 @@ pub struct Wanted {
     pub live: bool,
     /// With the manifests themselves?
     pub manifests: bool,
+    /// What the node's own files say of known incidents.
+    pub own: OwnNode,
     /// How long all of it may take.
     pub patience: Duration,
 }
@@ -56,6 +59,16 @@ pub async fn collect(wanted: &Wanted, into: &mut Collected, progress: Progress<'
         progress,
     };
     files::collect(&mut collecting);
+    let own = serde_json::to_value(&wanted.own).unwrap_or_default();
+    let bytes = own.to_string().len();
+    let found = Found::tree(own, bytes);
+    let source = "the node's own files".to_owned();
+    collecting.add(
+        OWN_NODE.to_owned(),
+        "known incidents of the node",
+        source,
+        found,
+    );
     commands::collect(&mut collecting).await;
     cluster::collect(&mut collecting).await;
 }

@@ -161,7 +161,7 @@ fn late() -> String {
 }
 
 /// A token of the API in a query.
-fn escaped(token: &str) -> String {
+pub fn escaped(token: &str) -> String {
     let mut out = String::new();
     for byte in token.bytes() {
         match byte {

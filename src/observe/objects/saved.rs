@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::complete;
-use crate::archive::Archive;
+use crate::archive::{Archive, OWN_NODE};
+use crate::harvester::incidents::OwnNode;
 use crate::harvester::objects::{Listed, Objects, text};
 use crate::manifest::GroupKind;
 
@@ -25,6 +26,8 @@ pub struct Saved {
     pub objects: Objects,
     /// When; `None` where that is not written down.
     pub at: Option<Timestamp>,
+    /// What the files of the node said that the report is of.
+    pub own: Option<OwnNode>,
 }
 
 /// Reads the archive of a report, or every `.json` file at or below a path: lists and single objects. A
@@ -41,10 +44,17 @@ pub fn saved(path: &Path) -> Result<Saved, Vec<String>> {
             let archive = Archive::read(file).map_err(|error| told(error.to_string()))?;
             Ok(Saved {
                 at: Some(archive.index.created),
+                own: archive
+                    .json(OWN_NODE)
+                    .and_then(|own| serde_json::from_value(own).ok()),
                 objects: of_archive(&archive),
             })
         }
-        false => lists(path).map(|objects| Saved { objects, at: None }),
+        false => lists(path).map(|objects| Saved {
+            objects,
+            at: None,
+            own: None,
+        }),
     }
 }
 
@@ -65,7 +75,9 @@ fn of_archive(archive: &Archive) -> Objects {
             continue;
         };
         let group = version.split_once('/').map_or("", |(group, _)| group);
-        let listed = match missing.why.starts_with("404") {
+        // A group that is not served is answered without words of the API's own.
+        let not_served = missing.why.starts_with("404") || missing.why == "HTTP 404";
+        let listed = match not_served {
             true => Listed::Objects(Vec::new()),
             false => Listed::Unknown(missing.why.clone()),
         };
@@ -249,6 +261,7 @@ mod tests {
             ..Collected::default()
         };
         collected.missing("Addon of harvesterhci.io/v1beta1", "404: not found");
+        collected.missing("Volume of longhorn.io/v1beta2", "HTTP 404");
         collected.missing("PodDisruptionBudget of policy/v1", "403: forbidden");
         let created: Timestamp = "2026-11-21T20:15:00Z".parse().unwrap();
         let head = Head {
@@ -264,6 +277,7 @@ mod tests {
         assert_eq!(objects.all(Kind::NODE).unwrap().len(), 1);
         assert!(objects.all(Kind::POD).unwrap_err().why.contains("a part"));
         assert_eq!(objects.all(Kind::ADDON).unwrap().len(), 0);
+        assert_eq!(objects.all(Kind::LONGHORN_VOLUME).unwrap().len(), 0);
         assert!(objects.all(Kind::BUDGET).unwrap_err().why.contains("403"));
         assert!(objects.all(Kind::VM).is_err());
         fs::write(&path, [0x1f, 0x8b, 0]).unwrap();

@@ -1,6 +1,6 @@
 //! RKE2's certificates: when do they run out? RKE2 renews them when it starts, and only then.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
@@ -66,7 +66,11 @@ fn files(world: &World) -> Vec<PathBuf> {
 }
 
 /// When the certificate ends, in seconds since 1970. Of a chain, the first one: the leaf.
-fn not_after(path: &PathBuf) -> Result<i64, String> {
+///
+/// # Errors
+///
+/// Why it cannot be read.
+pub fn not_after(path: &Path) -> Result<i64, String> {
     let length = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !length.is_file() || length.len() > LARGEST {
         return Err("it is no certificate file".to_owned());

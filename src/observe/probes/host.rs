@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::world::World;
+use crate::layout::Layout;
 use crate::readiness::node::ProbeOutcome;
 
 /// Less free space than this, in percent: RKE2's kubelet evicts pods at 5.
@@ -200,6 +201,12 @@ pub(super) fn dhcp_clash(world: &World) -> ProbeOutcome {
             more => ProbeOutcome::failed(format!("{more} sockets are bound to it")),
         })
     })())
+}
+
+/// How many sockets are bound to the DHCP client's port; `None` when that cannot be seen.
+pub fn dhcp_clients(layout: &Layout) -> Option<usize> {
+    let table = std::fs::read_to_string(layout.path("/proc/net/udp")).ok()?;
+    Some(bound_to_68(&table))
 }
 
 fn bound_to_68(table: &str) -> usize {

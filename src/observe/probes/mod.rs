@@ -34,6 +34,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+pub use certificates::not_after;
+pub use host::dhcp_clients;
 pub use world::{Endpoints, Shared, World};
 
 use crate::backoff::spread;

@@ -1,0 +1,184 @@
+//! What the files of this node say of known incidents. Reads only; RKE2 and the cluster are not needed.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::guard::set_at;
+use crate::files::read_text;
+use crate::gates::Component;
+use crate::harvester::incidents::{GateRefused, OwnManifest, OwnNode};
+use crate::harvester::vip_mode;
+use crate::kubeconfig;
+use crate::layout::Layout;
+use crate::manifest::{Content, Limits, Node, addon_name, sha256_hex, yaml};
+use crate::observe::rke2::config_files;
+use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
+use crate::observe::{effect, management::management, probes};
+use crate::rke2;
+
+/// An older refusal is nothing to go by: RKE2 starts kube-apiserver anew every few minutes.
+const RECENT: SignedDuration = SignedDuration::from_mins(30);
+/// Harvester's configuration, as the installer leaves it.
+const CONFIGURATION: &str = "/oem/harvester.config";
+
+/// Looks at the node's files.
+pub fn own_node(layout: &Layout, limits: &Limits, now: Timestamp) -> OwnNode {
+    let kubelet = layout.kubelet_kubeconfig();
+    let certificate = layout.data_dir().join("agent/client-kubelet.crt");
+    let configuration = read_text(&layout.path(CONFIGURATION)).ok();
+    let configuration = configuration.and_then(|text| yaml::one(&text).ok().flatten());
+    let (missing_under, missing_files) = configuration
+        .as_ref()
+        .map(|root| missing(root, layout))
+        .unwrap_or_default();
+    OwnNode {
+        name: kubeconfig::node_name(&kubelet).unwrap_or_else(|| management(layout).hostname),
+        dhcp_clients: probes::dhcp_clients(layout),
+        vip_mode: configuration
+            .as_ref()
+            .and_then(|root| vip_mode(root).map(str::to_owned)),
+        kubelet_until: probes::not_after(&certificate)
+            .ok()
+            .and_then(|at| Timestamp::from_second(at).ok()),
+        gate: gate(layout, now),
+        manifests: manifests(layout, limits, now),
+        missing_files,
+        missing_under,
+    }
+}
+
+/// A gate that is still set, and that a component has just refused.
+fn gate(layout: &Layout, now: Timestamp) -> Option<GateRefused> {
+    let since = now.checked_sub(RECENT).ok();
+    [Component::KubeApiserver, Component::Kubelet]
+        .into_iter()
+        .find_map(|component| {
+            let (said, _) = effect::refusal(layout, component, since)?;
+            let files = config_files(layout).files;
+            let set = |gate: String| set_at(&files, component, &gate).map(|at| (gate, at));
+            let (gate, at) = said.gates.into_iter().find_map(set)?;
+            Some(GateRefused {
+                component: component.to_string(),
+                gate,
+                line: said.line,
+                at: at.to_string(),
+            })
+        })
+}
+
+/// The manifests that RKE2 reads: not its own, and not those that a marker hides.
+fn manifests(layout: &Layout, limits: &Limits, now: Timestamp) -> Vec<OwnManifest> {
+    let ScanResult::Found(found) = scan(&layout.manifests(), limits, &Stamps::new(), now) else {
+        return Vec::new();
+    };
+    let hidden: Vec<String> = found.markers.iter().map(|one| one.hides.clone()).collect();
+    let read = found.files.into_iter().filter_map(|file| {
+        let base = file
+            .path
+            .rsplit('/')
+            .next()
+            .unwrap_or(&file.path)
+            .to_owned();
+        if rke2::owner(&file.path).is_some() || hidden.contains(&base) {
+            return None;
+        }
+        let FileState::Read(Content::Bytes(bytes)) = file.state else {
+            return None;
+        };
+        Some(OwnManifest {
+            addon: addon_name(&base).to_owned(),
+            sha256: sha256_hex(&bytes),
+            path: file.path,
+        })
+    });
+    read.collect()
+}
+
+/// Files that the configuration asks for and that are not there, and under which key.
+fn missing(root: &Node, layout: &Layout) -> (String, Vec<String>) {
+    let of = |node: &Node, name: &str| {
+        let mut entries = node.entries().iter();
+        let plain = |key: &str| key.replace(['_', '-'], "").to_lowercase();
+        entries
+            .find(|entry| plain(&entry.key) == name)
+            .map(|entry| (entry.key.clone(), entry.value.clone()))
+    };
+    let Some((_, os)) = of(root, "os") else {
+        return Default::default();
+    };
+    let Some((key, files)) = of(&os, "writefiles") else {
+        return Default::default();
+    };
+    let paths = files.items().iter().filter_map(|file| {
+        let (_, path) = of(file, "path")?;
+        path.as_str().map(str::to_owned)
+    });
+    let missing = paths
+        .filter(|path| path.starts_with('/') && !path.split('/').any(|part| part == ".."))
+        .filter(|path| std::fs::symlink_metadata(layout.path(path)).is_err());
+    (format!("os.{key}"), missing.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(layout: &Layout, path: &str, text: &str) {
+        let path = layout.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn what_lies_on_the_disk_is_seen_and_what_does_not_is_not_made_up() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let now: Timestamp = "2026-11-22T00:10:00Z".parse().unwrap();
+        let look = || own_node(&layout, &Limits::default(), now);
+        let nothing = look();
+        assert_eq!(nothing.dhcp_clients, None);
+        assert_eq!((nothing.kubelet_until, nothing.gate), (None, None));
+        assert_eq!(
+            (nothing.manifests.len(), nothing.missing_files.len()),
+            (0, 0)
+        );
+
+        let udp = "sl local rem st\n 1: 00000000:0044 00000000:0000 07\n 2: 0A00000A:0044 0 07\n";
+        write(&layout, "/proc/net/udp", udp);
+        write(
+            &layout,
+            "/oem/harvester.config",
+            "os:\n  write_files:\n  - path: /etc/there\n  - path: /etc/absent\n  - path: /../x\ninstall: {vipmode: dhcp}\n",
+        );
+        write(&layout, "/etc/there", "");
+        let manifests = "/var/lib/rancher/rke2/server/manifests";
+        write(&layout, &format!("{manifests}/site.a.yaml"), "a: 1\n");
+        write(&layout, &format!("{manifests}/held.yaml"), "a: 1\n");
+        write(&layout, &format!("{manifests}/held.yaml.skip"), "");
+        write(&layout, &format!("{manifests}/rke2-coredns.yaml"), "a: 1\n");
+        write(
+            &layout,
+            "/var/log/pods/kube-system_kube-apiserver-n1_1/kube-apiserver/0.log",
+            "2026-11-22T00:00:00Z stderr F Error: unrecognized feature gate: Nonsense\n",
+        );
+        let seen = look();
+        assert_eq!(seen.dhcp_clients, Some(2));
+        assert_eq!(seen.vip_mode.as_deref(), Some("dhcp"));
+        assert_eq!(seen.missing_files, ["/etc/absent"]);
+        assert_eq!(seen.missing_under, "os.write_files");
+        let addons: Vec<&str> = seen
+            .manifests
+            .iter()
+            .map(|one| one.addon.as_str())
+            .collect();
+        assert_eq!(addons, ["site"]);
+        assert_eq!(seen.gate, None, "nobody sets it any more");
+        write(
+            &layout,
+            "/etc/rancher/rke2/config.yaml",
+            "kube-apiserver-arg:\n  - feature-gates=Nonsense=true\n",
+        );
+        let refused = look().gate.unwrap();
+        assert_eq!(refused.gate, "Nonsense");
+        assert!(refused.at.contains("config.yaml:2"), "{}", refused.at);
+    }
+}

@@ -1,0 +1,131 @@
+use serde_json::json;
+
+use super::*;
+
+fn own() -> OwnNode {
+    OwnNode {
+        name: "n1".to_owned(),
+        ..OwnNode::default()
+    }
+}
+
+fn found(own: &OwnNode, objects: &Objects) -> Vec<Finding> {
+    let looked = look_at_own(own, objects, now());
+    let all = looked.into_iter().map(|one| one.found.unwrap());
+    all.flatten().collect()
+}
+
+fn codes_of(own: &OwnNode) -> Vec<&'static str> {
+    let found = found(own, &cluster([]));
+    found.iter().map(|one| one.code.as_str()).collect()
+}
+
+fn at(minutes: i64) -> Timestamp {
+    now() + jiff::SignedDuration::from_mins(minutes)
+}
+
+#[test]
+fn a_node_of_which_nothing_is_known_and_a_healthy_one_have_no_finding() {
+    assert_eq!(codes_of(&own()), [""; 0]);
+    let healthy = OwnNode {
+        dhcp_clients: Some(1),
+        vip_mode: Some("dhcp".to_owned()),
+        kubelet_until: Some(at(1)),
+        manifests: vec![manifest("a.yaml", "a", "1"), manifest("b.yaml", "b", "2")],
+        ..own()
+    };
+    assert_eq!(codes_of(&healthy), [""; 0]);
+}
+
+fn manifest(path: &str, addon: &str, sha256: &str) -> OwnManifest {
+    OwnManifest {
+        path: path.to_owned(),
+        addon: addon.to_owned(),
+        sha256: sha256.to_owned(),
+    }
+}
+
+#[test]
+fn what_goes_wrong_on_the_node_is_found_in_its_files() {
+    let sick = OwnNode {
+        dhcp_clients: Some(2),
+        kubelet_until: Some(at(-1)),
+        gate: Some(GateRefused {
+            component: "kube-apiserver".to_owned(),
+            gate: "Nonsense".to_owned(),
+            line: "unrecognized feature gate: Nonsense".to_owned(),
+            at: "/etc/rancher/rke2/config.yaml:3".to_owned(),
+        }),
+        manifests: vec![
+            manifest("vm.a.yaml", "vm", "1"),
+            manifest("vm.b.yaml", "vm", "2"),
+        ],
+        missing_files: vec!["/etc/motd".to_owned()],
+        missing_under: "os.write_files".to_owned(),
+        ..own()
+    };
+    assert_eq!(
+        codes_of(&sick),
+        [
+            "dhcp-client-clash",
+            "kubelet-credential-expired",
+            "gate-fatal",
+            "addon-collision",
+            "write-files-missing"
+        ]
+    );
+    let found = found(&sick, &cluster([]));
+    assert!(
+        found[2]
+            .message
+            .contains("because of the feature gate Nonsense")
+    );
+    assert_eq!(found[3].evidence.len(), 2);
+    assert!(
+        found[4].message.contains("os.write_files"),
+        "{:?}",
+        found[4]
+    );
+}
+
+fn applied(host: &str, at: Timestamp) -> Value {
+    json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": host, "namespace": "kube-system"},
+        "involvedObject": {"kind": "Addon", "name": "site"}, "reason": "AppliedManifest",
+        "source": {"component": "deploy", "host": host}, "lastTimestamp": at.to_string()})
+}
+
+fn addon(checksum: &str) -> Value {
+    json!({"apiVersion": "k3s.cattle.io/v1", "kind": "Addon", "spec": {"checksum": checksum},
+        "metadata": {"name": "site", "namespace": "kube-system"}})
+}
+
+#[test]
+fn a_file_that_another_server_has_with_other_content_is_found_and_slow_or_equal_ones_are_not() {
+    let node = OwnNode {
+        manifests: vec![manifest("site.yaml", "site", "ours")],
+        ..own()
+    };
+    let codes = |objects: &[Value]| -> Vec<&'static str> {
+        let found = found(&node, &cluster(objects.iter().cloned()));
+        found.iter().map(|one| one.code.as_str()).collect()
+    };
+    let (ours, theirs) = (applied("n1", at(-20)), applied("n2", at(-5)));
+    assert_eq!(
+        codes(&[addon("theirs"), ours.clone(), theirs.clone()]),
+        ["manifest-differs"]
+    );
+    // The same content; a file that this server is about to apply; one that only this server has.
+    assert_eq!(
+        codes(&[addon("ours"), ours.clone(), theirs.clone()]),
+        [""; 0]
+    );
+    assert_eq!(codes(&[addon("theirs"), theirs.clone()]), [""; 0]);
+    assert_eq!(codes(&[addon("older"), ours.clone()]), [""; 0]);
+    // This server was the last to apply, or has had no time to answer.
+    let later = applied("n1", at(-1));
+    assert_eq!(codes(&[addon("theirs"), later, theirs]), [""; 0]);
+    assert_eq!(
+        codes(&[addon("theirs"), ours, applied("n2", now())]),
+        [""; 0]
+    );
+}
