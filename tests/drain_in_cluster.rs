@@ -17,6 +17,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
+use support::objects::node;
 use windrow::harvester::schedule::{self, Answer, Places};
 
 /// A client that takes a refused eviction (429) for the answer that it is, and does not try again by
@@ -27,33 +28,6 @@ async fn client(cluster: &Cluster) -> Client {
     let mut config = config.unwrap();
     config.default_retry = false;
     Client::try_from(config).unwrap()
-}
-
-/// Makes a node that takes pods.
-async fn node(client: &Client, name: &str, labels: Value, taints: Value) {
-    let nodes: Api<Node> = Api::all(client.clone());
-    let mut labels = labels;
-    labels["kubernetes.io/hostname"] = json!(name);
-    let node = json!({"metadata": {"name": name, "labels": labels}});
-    let node = serde_json::from_value(node).unwrap();
-    nodes.create(&PostParams::default(), &node).await.unwrap();
-    let status = json!({"status": {
-        "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "20"},
-        "capacity": {"cpu": "4", "memory": "8Gi", "pods": "20"},
-        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
-            "lastHeartbeatTime": null, "lastTransitionTime": null}]
-    }});
-    let merge = PatchParams::default();
-    nodes
-        .patch_status(name, &merge, &Patch::Merge(&status))
-        .await
-        .unwrap();
-    // A new node is tainted not-ready by admission.
-    let taints = json!({"spec": {"taints": taints}});
-    nodes
-        .patch(name, &merge, &Patch::Merge(&taints))
-        .await
-        .unwrap();
 }
 
 async fn cordon(client: &Client, name: &str) {

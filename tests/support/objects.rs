@@ -5,8 +5,9 @@
 #![allow(dead_code)]
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Client;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
@@ -29,6 +30,14 @@ pub(crate) const ADDON: Gvk = ("harvesterhci.io", "v1beta1", "Addon");
 pub(crate) const SETTING: Gvk = ("harvesterhci.io", "v1beta1", "Setting");
 pub(crate) const CHART: Gvk = ("helm.cattle.io", "v1", "HelmChart");
 pub(crate) const VM: Gvk = ("kubevirt.io", "v1", "VirtualMachine");
+pub(crate) const KUBEVIRT: Gvk = ("kubevirt.io", "v1", "KubeVirt");
+pub(crate) const UPGRADE: Gvk = ("harvesterhci.io", "v1beta1", "Upgrade");
+pub(crate) const FEATURE: Gvk = ("management.cattle.io", "v3", "Feature");
+pub(crate) const NODE_DRIVER: Gvk = ("management.cattle.io", "v3", "NodeDriver");
+pub(crate) const DEPLOYMENT: Gvk = ("apps", "v1", "Deployment");
+pub(crate) const BUDGET: Gvk = ("policy", "v1", "PodDisruptionBudget");
+pub(crate) const NODE: Gvk = ("", "v1", "Node");
+pub(crate) const EVENT: Gvk = ("", "v1", "Event");
 pub(crate) const VOLUME: Gvk = ("longhorn.io", "v1beta2", "Volume");
 pub(crate) const JOB: Gvk = ("batch", "v1", "Job");
 pub(crate) const POD: Gvk = ("", "v1", "Pod");
@@ -90,4 +99,58 @@ pub(crate) async fn namespace(client: &Client, name: &str) {
 pub(crate) async fn field(api: &Api<DynamicObject>, name: &str, pointer: &str) -> Value {
     let object = serde_json::to_value(api.get(name).await.unwrap()).unwrap();
     object.pointer(pointer).cloned().unwrap_or_default()
+}
+
+/// Makes a node that takes pods.
+pub(crate) async fn node(client: &Client, name: &str, labels: Value, taints: Value) {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let mut labels = labels;
+    labels["kubernetes.io/hostname"] = json!(name);
+    let node = json!({"metadata": {"name": name, "labels": labels}});
+    let node = serde_json::from_value(node).unwrap();
+    nodes.create(&PostParams::default(), &node).await.unwrap();
+    let status = json!({"status": {
+        "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "20"},
+        "capacity": {"cpu": "4", "memory": "8Gi", "pods": "20"},
+        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
+            "lastHeartbeatTime": null, "lastTransitionTime": null}]
+    }});
+    let merge = PatchParams::default();
+    nodes
+        .patch_status(name, &merge, &Patch::Merge(&status))
+        .await
+        .unwrap();
+    // A new node is tainted not-ready by admission.
+    let taints = json!({"spec": {"taints": taints}});
+    nodes
+        .patch(name, &merge, &Patch::Merge(&taints))
+        .await
+        .unwrap();
+}
+
+/// What is bound becomes ready, as under kubelets; pods of these namespaces.
+pub(crate) async fn play_kubelets(client: &Client, namespace: &str) {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    for pod in pods.list(&ListParams::default()).await.unwrap().items {
+        if pod.metadata.deletion_timestamp.is_some() {
+            let at_once = DeleteParams::default().grace_period(0);
+            let name = pod.metadata.name.unwrap_or_default();
+            // It may be gone already.
+            let _ = pods.delete(&name, &at_once).await;
+            continue;
+        }
+        let bound = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_ref());
+        if bound.is_none() || phase.is_some_and(|phase| phase != "Pending") {
+            continue;
+        }
+        let status = json!({"status": {"phase": "Running", "conditions": [
+            {"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}
+        ]}});
+        let name = pod.metadata.name.unwrap_or_default();
+        // It may be gone meanwhile.
+        let _ = pods
+            .patch_status(&name, &PatchParams::default(), &Patch::Merge(&status))
+            .await;
+    }
 }
