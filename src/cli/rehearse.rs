@@ -193,12 +193,15 @@ struct ReadNode {
 /// How many control-plane nodes Harvester keeps, where there are as many nodes.
 const CONTROL_PLANES: usize = 3;
 
+/// A node and what is found of it.
+type NodeFindings = (String, Vec<Finding>);
+
 /// One cluster of them all.
 fn together(
     args: &Args,
     nodes: Vec<ReadNode>,
     findings: &mut Vec<Finding>,
-) -> Result<(Setup, Vec<(String, Vec<Finding>)>), String> {
+) -> Result<(Setup, Vec<NodeFindings>), String> {
     let mut nodes = nodes.into_iter();
     let Some(first) = nodes.next() else {
         return Err("name at least one configuration".to_owned());
