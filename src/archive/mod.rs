@@ -98,6 +98,8 @@ pub enum Content {
     Tree(Value),
     /// Several of them, as documents of one file.
     Trees(Vec<Value>),
+    /// Several of them, one a line.
+    Lines(Vec<Value>),
 }
 
 /// Everything that was collected.
@@ -158,7 +160,9 @@ pub fn pack(mut collected: Collected, head: &Head, out: impl Write) -> io::Resul
         match &item.content {
             Content::Text(text) => collected.learner.text(text),
             Content::Tree(tree) => collected.learner.value(tree),
-            Content::Trees(trees) => trees.iter().for_each(|tree| collected.learner.value(tree)),
+            Content::Trees(trees) | Content::Lines(trees) => {
+                trees.iter().for_each(|tree| collected.learner.value(tree));
+            }
         }
     }
     let redactor = collected.learner.redactor();
@@ -214,6 +218,10 @@ fn shown(content: &Content, redactor: &Redactor) -> String {
         Content::Text(text) => redactor.text(text),
         Content::Tree(one) => tree(one),
         Content::Trees(several) => several.iter().map(tree).collect::<Vec<_>>().join("---\n"),
+        Content::Lines(several) => several
+            .iter()
+            .map(|line| redactor.value(line).to_string() + "\n")
+            .collect(),
     }
 }
 

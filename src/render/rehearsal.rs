@@ -155,7 +155,8 @@ pub(super) fn fared(fate: &crate::rehearse::Fate, seeds: u64) -> String {
     }
     parts.push(match (fate.applied, fate.applied_in) {
         (Some(applied), count) if count == seeds => format!("applied {}", span(applied)),
-        (_, 0) => "never applied".to_owned(),
+        (Some(applied), 0) => format!("applied {}, not as it is", span(applied)),
+        (None, 0) => "never applied".to_owned(),
         (_, count) => format!("applied{}", how_sure(count, seeds)),
     });
     if fate.failures > 0 {

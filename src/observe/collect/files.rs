@@ -139,7 +139,7 @@ fn parsed(collecting: &mut Collecting<'_>, path: &Path, name: &str, what: &str, 
     // The flight recorder's file and the one before it.
     let lines_of_json = name.ends_with(".jsonl") || name.ends_with(".jsonl.1");
     if lines_of_json || name.ends_with(".skip") {
-        let found = lines(text);
+        let found = lines(text, lines_of_json);
         return collecting.add(name.to_owned(), what, source, found);
     }
     match yaml::parse(text, 1, &Limits::default()) {
@@ -166,14 +166,17 @@ fn parsed(collecting: &mut Collecting<'_>, path: &Path, name: &str, what: &str, 
     }
 }
 
-/// A JSON value a line; other lines as text.
-fn lines(text: &str) -> Found {
+/// A JSON value a line; other lines as text. They stay lines only where somebody reads them so.
+fn lines(text: &str, stay: bool) -> Found {
     let trees: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| json!(line)))
         .collect();
     Found {
-        content: Content::Trees(trees),
+        content: match stay {
+            true => Content::Lines(trees),
+            false => Content::Trees(trees),
+        },
         bytes: text.len(),
         truncated: false,
     }
