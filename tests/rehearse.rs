@@ -171,6 +171,9 @@ fn wrong_use_and_bad_rules_have_their_own_exit_codes() {
 }
 
 /// Files that are wrong in ways that can be corrected mechanically: the codes, and that the copy has none of them.
+/// What is found, the files it is found in, and the names of the corrected ones.
+type Correction<'a> = (&'a str, &'a [(&'a str, String)], &'a [&'a str]);
+
 #[test]
 fn a_corrected_copy_has_none_of_the_findings_any_more() {
     let map = |name: &str, more: &str| {
@@ -183,7 +186,7 @@ fn a_corrected_copy_has_none_of_the_findings_any_more() {
     let widget =
         "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
     let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: late}\n";
-    let cases: &[(&str, &[(&str, String)], &[&str])] = &[
+    let cases: &[Correction<'_>] = &[
         (
             "addon-collision",
             &[
