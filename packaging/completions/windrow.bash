@@ -1116,7 +1116,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__rehearse)
-            opts="-o -h --node --harvester --rke2 --rules --images --fix --seeds --output --root --help"
+            opts="-o -h --node --harvester --rke2 --reboot --rules --images --fix --seeds --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1131,6 +1131,10 @@ _windrow() {
                     return 0
                     ;;
                 --rke2)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --reboot)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
