@@ -140,6 +140,34 @@ fn servers_with_different_files_of_one_addon_are_told() {
 }
 
 #[test]
+fn nodes_that_can_only_join_are_rehearsed_beside_a_server_that_stands_in() {
+    let config = |role: &str| {
+        format!(
+            "os:\n  writeFiles:\n  - path: /var/lib/rancher/rke2/server/manifests/a.yaml\n    content: |\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {{name: x, namespace: default}}\ninstall:\n  mode: join\n  role: {role}\n"
+        )
+    };
+    let (_directory, path) = file("worker.yaml", &config("worker"));
+    let output = windrow(&[text(&path), "--seeds", "1", "-o", "json"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let nodes = document["nodes"].as_array().unwrap();
+    assert_eq!((nodes.len(), &nodes[1]["name"]), (2, &text(&path).into()));
+    let finding = &nodes[1]["findings"][0];
+    assert_eq!(finding["code"], "manifests-on-agent");
+    let message = finding["message"].as_str().unwrap();
+    let reason = format!("{}:10: install.role: worker", text(&path));
+    assert!(message.contains(&reason), "{message}");
+    // Two others with the same files make three, enough for Harvester to make servers of them.
+    let (_other, other) = file("other.yaml", &config("default"));
+    let node = |name: &str, path: &Path| format!("{name}={}", text(path));
+    let nodes = [node("n1", &other), node("n2", &other), node("n3", &path)];
+    let output = windrow(&[
+        "--seeds", "1", "--node", &nodes[0], "--node", &nodes[1], "--node", &nodes[2],
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
 fn the_configurations_own_settings_of_windrow_count() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join(FIRST_VM);
     let example = fs::read_to_string(example).unwrap();

@@ -1,6 +1,8 @@
 //! `windrow rehearse`: a boot before the image is burned.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod fleet;
+
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use fleet::{Cluster, Laid, ReadNode, together};
+
 use super::inputs::{self, Input, Inputs};
 use super::{Context, Exit, complain, style};
 use crate::files::{Durability, read_text, replace};
@@ -16,16 +20,15 @@ use crate::gates::{Target, Version, assess};
 use crate::manifest::extract::Extracted;
 use crate::manifest::{Content, Limits};
 use crate::plan::{Finding, examine, link};
-use crate::reasons::Code;
 use crate::rehearse::fix::{Source, corrected};
+use crate::rehearse::membership::{Membership, membership};
 use crate::rehearse::proofs::{Given, image_list, not_bundled, proofs};
-use crate::rehearse::upgrade::{Member, drains};
 use crate::rehearse::{Part, Rehearsal, carriers};
 use crate::render;
 use crate::rke2::config::{ConfigFile as Rke2File, Place, is_read, merge};
-use crate::rules::{Location, Platform, parse_duration};
+use crate::rules::{Platform, parse_duration};
 use crate::settings::{self, ConfigFiles};
-use crate::simulate::{Change, Files, HarvesterVersion, Join, Role, Scenario, Setup};
+use crate::simulate::{Change, Files, HarvesterVersion, Scenario, Setup};
 
 /// 2026-01-01T00:00:00Z: a rehearsal is the same whenever it is held.
 const POWER_ON: Timestamp = Timestamp::constant(1_767_225_600, 0);
@@ -113,9 +116,8 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
         }
     }
     let mut read = Vec::new();
-    let mut addons = Addons::default();
     for (name, paths) in nodes {
-        match one(&args, &name, &paths, &mut addons) {
+        match one(&args, &name, &paths) {
             Ok(node) => read.push(node),
             Err((exit, errors)) => {
                 complain(&errors);
@@ -123,11 +125,12 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
             }
         }
     }
-    // The others join the first one.
-    read.sort_by_key(|node| node.joins);
-    let mut findings = addons.findings();
-    let (setup, nodes) = match together(&args, read, &mut findings) {
-        Ok(together) => together,
+    let Cluster {
+        setup,
+        nodes,
+        findings,
+    } = match together(read, &args.reboot) {
+        Ok(cluster) => cluster,
         Err(error) => {
             complain(&[error]);
             return Ok(Exit::Usage);
@@ -178,98 +181,7 @@ fn play(setup: &Setup, seeds: u64) -> Part {
     })
 }
 
-/// A node, read.
-struct ReadNode {
-    name: String,
-    shown: String,
-    /// Does it join a cluster that another one founds?
-    joins: bool,
-    /// As what Harvester installs it.
-    role: Option<String>,
-    setup: Setup,
-    findings: Vec<Finding>,
-}
-
-/// How many control-plane nodes Harvester keeps, where there are as many nodes.
-const CONTROL_PLANES: usize = 3;
-
-/// A node and what is found of it.
-type NodeFindings = (String, Vec<Finding>);
-
-/// One cluster of them all.
-fn together(
-    args: &Args,
-    nodes: Vec<ReadNode>,
-    findings: &mut Vec<Finding>,
-) -> Result<(Setup, Vec<NodeFindings>), String> {
-    let mut nodes = nodes.into_iter();
-    let Some(first) = nodes.next() else {
-        return Err("name at least one configuration".to_owned());
-    };
-    let rest: Vec<ReadNode> = nodes.collect();
-    let mut setup = first.setup;
-    setup.scenario.name.clone_from(&first.name);
-    let harvester = setup.scenario.harvester;
-    let eligible = |node: &ReadNode| !matches!(node.role.as_deref(), Some("worker" | "witness"));
-    // Harvester makes servers of the others only when there are enough for a quorum.
-    let promotes = rest.iter().filter(|node| eligible(node)).count() >= CONTROL_PLANES - 1;
-    let mut promoted = 0;
-    let mut members = vec![Member {
-        name: &first.name,
-        at: Location::file(&first.shown),
-        control_plane: true,
-    }];
-    for node in &rest {
-        let role = match harvester {
-            None => Role::Server,
-            Some(_) if promotes && eligible(node) && promoted < CONTROL_PLANES - 1 => {
-                promoted += 1;
-                Role::Promoted
-            }
-            Some(_) => Role::Agent,
-        };
-        members.push(Member {
-            name: &node.name,
-            at: Location::file(&node.shown),
-            control_plane: role != Role::Agent,
-        });
-        setup.joins.push(Join {
-            name: node.name.clone(),
-            role,
-            files: node.setup.files.clone(),
-            changes: node.setup.changes.clone(),
-            settings: node.setup.settings.clone(),
-            rules: node.setup.rules.clone(),
-        });
-        setup
-            .scenario
-            .cannot_run
-            .extend(node.setup.scenario.cannot_run.clone());
-    }
-    if let Some(version) = harvester {
-        findings.extend(drains(&members, version));
-    }
-    for (node, after) in &args.reboot {
-        let number = match node {
-            None => 0,
-            Some(name) => members
-                .iter()
-                .position(|member| member.name == name)
-                .ok_or_else(|| format!("--reboot: there is no node {name}"))?,
-        };
-        setup.scenario.reboots.push((*after, number));
-    }
-    let mut named = vec![(first.name.clone(), first.findings)];
-    named.extend(rest.into_iter().map(|node| (node.name, node.findings)));
-    Ok((setup, named))
-}
-
-fn one(
-    args: &Args,
-    name: &str,
-    paths: &[PathBuf],
-    addons: &mut Addons,
-) -> Result<ReadNode, Refused> {
+fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> {
     // What is on this machine has nothing to do with the node: only what its own files say counts.
     let limits = settings::Settings::default().staging.limits;
     let Inputs {
@@ -338,13 +250,11 @@ fn one(
     if let Some(directory) = &args.fix {
         fix(directory, &sources(&files, &carriers), &findings, &limits)?;
     }
-    addons.take(name, &files);
-    let (joins, role) = carriers
+    let laid = files.iter().map(Laid::of).collect();
+    let membership = carriers
         .iter()
-        .map(|(shown, text)| carriers::membership(shown, text, &limits))
-        .fold((false, None), |(joins, role), next| {
-            (joins || next.0, next.1.or(role))
-        });
+        .map(|(shown, text)| membership(shown, text, &limits))
+        .fold(Membership::default(), Membership::and);
     let mut directory = Files::new();
     let mut changes = Vec::new();
     for file in files {
@@ -385,8 +295,8 @@ fn one(
             .first()
             .map(|path| path.display().to_string())
             .unwrap_or_default(),
-        joins,
-        role,
+        membership,
+        laid,
         setup,
         findings,
     })
@@ -505,54 +415,5 @@ fn print(rehearsal: &Rehearsal, output: Output) -> anyhow::Result<()> {
         // `windrow rehearse | head` is no error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),
-    }
-}
-
-/// The Addons of all nodes: every server applies its own files, and Addons are the cluster's.
-#[derive(Default)]
-struct Addons {
-    known: BTreeMap<String, Vec<(String, String, String)>>,
-}
-
-impl Addons {
-    fn take(&mut self, node: &str, files: &[Input]) {
-        for file in files {
-            let name = Path::new(&file.manifest.path)
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
-            let addon = crate::manifest::addon_name(name).to_owned();
-            self.known.entry(addon).or_default().push((
-                node.to_owned(),
-                file.manifest.digest.clone(),
-                file.shown.file.clone(),
-            ));
-        }
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        let differ = |files: &[(String, String, String)]| {
-            let mut others = files.iter().skip(1);
-            others.any(|(node, digest, _)| *node != files[0].0 && *digest != files[0].1)
-        };
-        self.known
-            .iter()
-            .filter(|(_, files)| differ(files))
-            .map(|(addon, files)| {
-                let mut nodes: Vec<&str> = files.iter().map(|(node, ..)| node.as_str()).collect();
-                nodes.dedup();
-                Finding {
-                    incident: None,
-                    code: Code::ServersDisagree,
-                    severity: Code::ServersDisagree.severity(),
-                    message: Code::ServersDisagree
-                        .say(&[("name", addon), ("nodes", &nodes.join(" and "))]),
-                    at: files
-                        .iter()
-                        .map(|(_, _, shown)| crate::rules::Location::file(shown))
-                        .collect(),
-                }
-            })
-            .collect()
     }
 }

@@ -160,7 +160,8 @@ fn is_key(written: &str, name: &str) -> bool {
         .eq(name.chars())
 }
 
-fn field<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+/// The value of a key as Harvester takes it: in any case, with or without `_`; the last one counts.
+pub(crate) fn field<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     let entries = node.entries().iter().rev();
     let mut found = entries.filter(|entry| is_key(&entry.key, name));
     found.next().map(|entry| &entry.value)

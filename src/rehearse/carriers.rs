@@ -153,28 +153,6 @@ pub fn disabled(shown: &str, text: &str, limits: &Limits) -> Vec<(String, Locati
     found
 }
 
-/// Does a node with this configuration join a cluster that another one founds, and as what does
-/// Harvester install it?
-pub fn membership(shown: &str, text: &str, limits: &Limits) -> (bool, Option<String>) {
-    let extraction = extract(shown, text, limits);
-    let rke2 = extraction.configuration.iter().any(|file| {
-        let content = String::from_utf8_lossy(&file.content);
-        let root = yaml::one(&content).ok().flatten();
-        file.path.starts_with("/etc/rancher/rke2/")
-            && root.is_some_and(|root| root.get("server").is_some())
-    });
-    let Some(root) = yaml::one(text).ok().flatten() else {
-        return (rke2, None);
-    };
-    if extraction.kind != FileKind::HarvesterConfig {
-        return (rke2, None);
-    }
-    let install = root.get("install");
-    let of = |key: &str| install.and_then(|install| install.str_at(&[key]));
-    let joins = of("mode") == Some("join");
-    (joins || rke2, of("role").map(str::to_owned))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@
 pub mod carriers;
 pub mod fix;
 pub mod flown;
+pub mod membership;
 pub mod proofs;
 mod recognise;
 mod summary;

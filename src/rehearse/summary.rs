@@ -292,7 +292,9 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
         let (weight, file) = match &happening.what {
             What::PassBegan { .. } | What::PassEnded { .. } => continue,
             What::Served { .. } | What::Pruned { .. } => (Weight::Small, None),
-            What::ApiReady | What::Platform { .. } | What::Reboot => (Weight::Step, None),
+            What::ApiReady | What::Platform { .. } | What::Reboot | What::JoinedAsAgent => {
+                (Weight::Step, None)
+            }
             What::Applied { file } => {
                 // Applied over and over while another one fails.
                 let count = failures.entry(file).or_default();

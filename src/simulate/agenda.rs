@@ -17,6 +17,8 @@ pub(super) enum Timer {
     ApiReady(usize),
     /// The next file of a server's deploy controller, or its next pass.
     Deploy(usize),
+    /// A node has joined as an agent.
+    Joined(usize),
     /// A server is restarted.
     Reboot(usize),
     /// A CustomResourceDefinition becomes Established.

@@ -26,6 +26,8 @@ pub struct Happening {
 pub enum What {
     /// kube-apiserver answers.
     ApiReady,
+    /// The node joins as an agent, which has no deploy controller.
+    JoinedAsAgent,
     /// The node restarts.
     Reboot,
     /// RKE2's deploy controller looked at the directory.
@@ -121,6 +123,9 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             What::ApiReady => f.write_str("kube-apiserver answers"),
+            What::JoinedAsAgent => {
+                f.write_str("the node joins as an agent: nothing reads its manifests directory")
+            }
             What::Reboot => f.write_str("the node restarts"),
             What::PassBegan { files, hidden } => {
                 write!(f, "RKE2 looks at {files} files, {hidden} are held")

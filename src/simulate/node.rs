@@ -261,6 +261,10 @@ impl Node {
                 let deploy = &mut self.servers[server].deploy;
                 deploy.step(cluster, disks.of(server), &mut self.readings);
             }
+            Timer::Joined(node) => {
+                cluster.on = node;
+                cluster.tell(What::JoinedAsAgent);
+            }
             Timer::Reboot(server) => {
                 self.reboot(server);
                 self.signals.push(Signal::Restarts(server));
@@ -303,6 +307,7 @@ impl Node {
                 cluster.after(arrival.after, Timer::Arrival(number));
             }
             self.join(Role::Server);
+            self.join(Role::Agent);
         }
     }
 
@@ -313,7 +318,7 @@ impl Node {
         }
     }
 
-    /// Servers of this role start, one after the other.
+    /// Nodes of this role start, one after the other.
     fn join(&mut self, role: Role) {
         let mut after = Duration::ZERO;
         for number in 0..self.servers.len() {
@@ -321,12 +326,17 @@ impl Node {
             if server.role != Some(role) || server.started {
                 continue;
             }
-            server.started = true;
+            // An agent has no API server that could start.
+            server.started = role != Role::Agent;
             let range = match role {
                 Role::Promoted => times::PROMOTE,
                 Role::Server | Role::Agent => times::JOIN,
             };
             after += self.cluster.chance.between(range);
+            if role == Role::Agent {
+                self.cluster.after(after, Timer::Joined(number));
+                continue;
+            }
             if self.scenario.rewrites_charts {
                 let before = after.saturating_sub(times::API_READY.0);
                 self.cluster.after(before, Timer::Start(number));
@@ -339,11 +349,20 @@ impl Node {
     /// will apply every file anew. Nothing else goes on where it is the only one.
     pub fn reboot(&mut self, server: usize) {
         let alone = self.servers.len() == 1;
-        let Some(one) = self.servers.get_mut(server).filter(|one| one.started) else {
+        let cluster = &mut self.cluster;
+        let Some(one) = self.servers.get_mut(server) else {
             return;
         };
+        if one.role == Some(Role::Agent) {
+            cluster.on = server;
+            cluster.tell(What::Reboot);
+            cluster.within(times::REBOOT, Timer::Joined(server));
+            return;
+        }
+        if !one.started {
+            return;
+        }
         one.deploy = DeployController::new(server, &manifests_path());
-        let cluster = &mut self.cluster;
         cluster.on = server;
         cluster.tell(What::Reboot);
         cluster.set_up(server, false);
@@ -524,13 +543,17 @@ impl Node {
         } = &self.servers[number];
         let (name, started) = (name.clone(), *started);
         if *role == Some(Role::Agent) {
-            let unread = files.manifests().next().is_some();
-            return match unread {
-                true => vec![format!(
-                    "{name} is no server: nothing reads its manifests directory"
-                )],
-                false => Vec::new(),
-            };
+            // What lies on a server as well is applied from there.
+            let (_, unread) = self.applied(files);
+            return unread
+                .iter()
+                .map(|path| {
+                    format!(
+                        "{path} of {name} is not applied: {name} is an agent, and nothing reads an \
+                         agent's manifests directory"
+                    )
+                })
+                .collect();
         }
         if !started {
             return vec![format!("{name} has not become a server")];

@@ -1,0 +1,257 @@
+//! The nodes of a rehearsal as one cluster: who founds it, who joins it as what, and what does not go
+//! together.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::manifest::addon_name;
+use crate::plan::{Finding, base_name};
+use crate::reasons::Code;
+use crate::rehearse::membership::{AgentBecause, Membership};
+use crate::rehearse::upgrade::{Member, drains};
+use crate::rules::{Location, RuleSet};
+use crate::settings::Settings;
+use crate::simulate::{Files, Join, Role, Scenario, Setup};
+
+use super::super::inputs::Input;
+
+/// How many control-plane nodes Harvester keeps, where there are as many nodes.
+const CONTROL_PLANES: usize = 3;
+/// Who founds the cluster where every node that was given is an agent.
+const STAND_IN: &str = "its first server (not given, without files)";
+
+/// A node, read.
+pub(super) struct ReadNode {
+    pub(super) name: String,
+    pub(super) shown: String,
+    pub(super) membership: Membership,
+    pub(super) laid: Vec<Laid>,
+    pub(super) setup: Setup,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// A manifest that lies on a node.
+pub(super) struct Laid {
+    path: String,
+    digest: String,
+    at: Location,
+}
+
+impl Laid {
+    pub(super) fn of(file: &Input) -> Self {
+        Self {
+            path: file.manifest.path.clone(),
+            digest: file.manifest.digest.clone(),
+            at: file.shown.at(None),
+        }
+    }
+
+    fn addon(&self) -> &str {
+        addon_name(base_name(&self.path))
+    }
+}
+
+/// A node and what is found of it.
+type NodeFindings = (String, Vec<Finding>);
+
+/// All nodes together.
+pub(super) struct Cluster {
+    pub(super) setup: Setup,
+    pub(super) nodes: Vec<NodeFindings>,
+    /// What is wrong between them.
+    pub(super) findings: Vec<Finding>,
+}
+
+/// One cluster of them all, with these restarts.
+pub(super) fn together(
+    mut nodes: Vec<ReadNode>,
+    reboots: &[(Option<String>, Duration)],
+) -> Result<Cluster, String> {
+    let founds = |node: &&ReadNode| !node.membership.joins;
+    let serves = |node: &&ReadNode| node.membership.agent.is_none();
+    let founder = nodes
+        .iter()
+        .position(|node| founds(&node))
+        .or_else(|| nodes.iter().position(|node| serves(&node)));
+    let first = match (founder, nodes.first()) {
+        (Some(founder), _) => nodes.remove(founder),
+        (None, Some(agent)) => stand_in(agent),
+        (None, None) => return Err("name at least one configuration".to_owned()),
+    };
+    let harvester = first.setup.scenario.harvester;
+    let roles = roles(&nodes, harvester.is_some());
+    let mut setup = first.setup;
+    setup.scenario.name.clone_from(&first.name);
+    let mut members = vec![Member {
+        name: &first.name,
+        at: Location::file(&first.shown),
+        control_plane: true,
+    }];
+    let mut servers = vec![(first.name.as_str(), &first.laid[..])];
+    let mut agents = Vec::new();
+    for (node, role) in nodes.iter().zip(roles) {
+        members.push(Member {
+            name: &node.name,
+            at: Location::file(&node.shown),
+            control_plane: role != Role::Agent,
+        });
+        match role {
+            Role::Agent => agents.push(node),
+            Role::Server | Role::Promoted => servers.push((&node.name, &node.laid)),
+        }
+        setup.joins.push(Join {
+            name: node.name.clone(),
+            role,
+            files: node.setup.files.clone(),
+            changes: node.setup.changes.clone(),
+            settings: node.setup.settings.clone(),
+            rules: node.setup.rules.clone(),
+        });
+        setup
+            .scenario
+            .cannot_run
+            .extend(node.setup.scenario.cannot_run.clone());
+    }
+    let mut findings = disagreements(&servers);
+    if let Some(version) = harvester {
+        findings.extend(drains(&members, version));
+    }
+    for (node, after) in reboots {
+        let number = match node {
+            None => 0,
+            Some(name) => members
+                .iter()
+                .position(|member| member.name == name)
+                .ok_or_else(|| format!("--reboot: there is no node {name}"))?,
+        };
+        setup.scenario.reboots.push((*after, number));
+    }
+    let unread: Vec<Option<Finding>> = nodes
+        .iter()
+        .map(|node| {
+            let agent = agents.iter().any(|agent| std::ptr::eq(*agent, node));
+            agent.then(|| unread(node, &servers)).flatten()
+        })
+        .collect();
+    let mut named = vec![(first.name.clone(), first.findings)];
+    for (node, unread) in nodes.into_iter().zip(unread) {
+        let mut findings = node.findings;
+        findings.extend(unread);
+        named.push((node.name, findings));
+    }
+    Ok(Cluster {
+        setup,
+        nodes: named,
+        findings,
+    })
+}
+
+/// A server that founds the cluster of a node which can only join one.
+fn stand_in(agent: &ReadNode) -> ReadNode {
+    ReadNode {
+        name: STAND_IN.to_owned(),
+        shown: STAND_IN.to_owned(),
+        membership: Membership::default(),
+        laid: Vec::new(),
+        setup: Setup {
+            scenario: Scenario {
+                storage_network: None,
+                ..agent.setup.scenario.clone()
+            },
+            files: Files::new(),
+            changes: Vec::new(),
+            settings: Settings::default(),
+            rules: RuleSet::default(),
+            joins: Vec::new(),
+        },
+        findings: Vec::new(),
+    }
+}
+
+/// What the nodes that join are. Harvester makes servers of them only when there are enough for a
+/// quorum.
+fn roles(nodes: &[ReadNode], harvester: bool) -> Vec<Role> {
+    let because = |node: &ReadNode| node.membership.agent.clone();
+    let eligible = |node: &&ReadNode| because(node).is_none_or(|because| !because.for_good);
+    let promotes = nodes.iter().filter(eligible).count() >= CONTROL_PLANES - 1;
+    let mut promoted = 0;
+    nodes
+        .iter()
+        .map(|node| match harvester {
+            false if because(node).is_none() => Role::Server,
+            true if promotes && eligible(&node) && promoted < CONTROL_PLANES - 1 => {
+                promoted += 1;
+                Role::Promoted
+            }
+            _ => Role::Agent,
+        })
+        .collect()
+}
+
+/// Servers that have different files of one Addon: each applies its own, and Addons are the cluster's.
+fn disagreements(servers: &[(&str, &[Laid])]) -> Vec<Finding> {
+    let mut addons: BTreeMap<&str, Vec<(&str, &Laid)>> = BTreeMap::new();
+    for (name, laid) in servers {
+        for file in *laid {
+            addons.entry(file.addon()).or_default().push((name, file));
+        }
+    }
+    let differ = |files: &[(&str, &Laid)]| {
+        let mut others = files.iter().skip(1);
+        others.any(|(node, file)| *node != files[0].0 && file.digest != files[0].1.digest)
+    };
+    addons
+        .into_iter()
+        .filter(|(_, files)| differ(files))
+        .map(|(addon, files)| {
+            let mut nodes: Vec<&str> = files.iter().map(|(node, _)| *node).collect();
+            nodes.dedup();
+            let nodes = nodes.join(" and ");
+            Finding {
+                incident: None,
+                code: Code::ServersDisagree,
+                severity: Code::ServersDisagree.severity(),
+                message: Code::ServersDisagree.say(&[("name", addon), ("nodes", &nodes)]),
+                at: files
+                    .iter()
+                    .map(|(_, file)| Location::file(&file.at.file))
+                    .collect(),
+            }
+        })
+        .collect()
+}
+
+/// Files of an agent that nothing reads, and that no server applies for it.
+fn unread(agent: &ReadNode, servers: &[(&str, &[Laid])]) -> Option<Finding> {
+    let applied = |file: &Laid| {
+        let mut laid = servers.iter().flat_map(|(_, laid)| *laid);
+        laid.any(|other| other.addon() == file.addon() && other.digest == file.digest)
+    };
+    let mut at = Vec::new();
+    let mut files = Vec::new();
+    for file in agent.laid.iter().filter(|file| !applied(file)) {
+        at.push(file.at.clone());
+        files.push(file.path.as_str());
+    }
+    let why = match &agent.membership.agent {
+        Some(AgentBecause { at, says, for_good }) => format!(
+            "{at}: {says}{}",
+            match for_good {
+                true => "",
+                false => ", and Harvester makes no server of it here",
+            }
+        ),
+        None => "another node founds the cluster".to_owned(),
+    };
+    (!files.is_empty()).then(|| Finding {
+        incident: None,
+        code: Code::ManifestsOnAgent,
+        severity: Code::ManifestsOnAgent.severity(),
+        message: Code::ManifestsOnAgent.say(&[
+            ("node", &agent.name),
+            ("why", &why),
+            ("files", &files.join(", ")),
+        ]),
+        at,
+    })
+}
