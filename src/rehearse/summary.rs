@@ -314,6 +314,10 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
                 }
                 (Weight::Bad, Some(file.as_str()))
             }
+            What::Rancherd { failed, .. } => match failed {
+                true => (Weight::Bad, None),
+                false => (Weight::Step, None),
+            },
             What::Hung { file } => (Weight::Bad, Some(file.as_str())),
             What::Denied { .. } => {
                 denied += 1;

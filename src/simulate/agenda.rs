@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::rancherd;
 use crate::manifest::{GroupKind, ObjectRef};
 
 /// Something that will happen.
@@ -17,6 +18,8 @@ pub(super) enum Timer {
     ApiReady(usize),
     /// The next file of a server's deploy controller, or its next pass.
     Deploy(usize),
+    /// rancherd's next step on the first node.
+    Rancherd(rancherd::Step),
     /// A node has joined as an agent.
     Joined(usize),
     /// A server is restarted.

@@ -6,6 +6,7 @@
 //!                                                                           v
 //!                                                          refused: crash, back-off, once more
 //! ```
+//! What rancherd does of it is in `rancherd.rs`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,6 +21,7 @@ use super::cluster::{Cluster, Guard};
 use super::log::What;
 use super::node::Scenario;
 use super::operators;
+use super::rancherd::{self, Rancherd};
 use super::times;
 use crate::gates;
 use crate::manifest::{GroupKind, ObjectRef};
@@ -291,6 +293,7 @@ pub(super) struct Platform {
     /// Cluster's revision at the last refusal: as long as it stays, the next try is refused too.
     refused_at: Option<u64>,
     up: bool,
+    rancherd: Rancherd,
 }
 
 impl Platform {
@@ -302,6 +305,7 @@ impl Platform {
             refusals: 0,
             refused_at: None,
             up: scenario.harvester.is_none(),
+            rancherd: Rancherd::new(scenario.storage_network.as_deref().unwrap_or_default()),
         }
     }
 
@@ -314,6 +318,9 @@ impl Platform {
 
     /// Enters every step, each after the one before it.
     pub(super) fn begin(&self, cluster: &mut Cluster) {
+        if self.harvester.is_some() {
+            cluster.after(times::PROBES, Timer::Rancherd(rancherd::Step::Probes));
+        }
         let mut late = Duration::ZERO;
         for (number, step) in self.steps().iter().enumerate() {
             late += cluster.chance.between(times::STEP_LATE);
@@ -341,8 +348,15 @@ impl Platform {
         }
         match step.then {
             Then::Nothing => {}
-            Then::Rancher => operators::rancher(cluster),
-            Then::Objects => objects(cluster),
+            Then::Rancher => {
+                operators::rancher(cluster);
+                let webhook = Timer::Rancherd(rancherd::Step::Rancher);
+                cluster.after(times::RANCHER_WEBHOOK, webhook);
+            }
+            Then::Objects => {
+                objects(cluster);
+                self.rancherd.platform_came(cluster);
+            }
             Then::KubeVirt => cluster.put(
                 ObjectRef::namespaced("kubevirt.io", "KubeVirt", "harvester-system", "kubevirt"),
                 json!({"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "spec": {},
@@ -352,7 +366,10 @@ impl Platform {
                     {"type": "Degraded", "status": "False"},
                 ]}}),
             ),
-            Then::Webhook => self.webhook(cluster),
+            Then::Webhook => {
+                self.webhook(cluster);
+                self.rancherd.platform_came(cluster);
+            }
             Then::Pod => {
                 deployment(cluster, "harvester");
                 cluster.within(times::SET_ALL, Timer::SetAll);
@@ -453,6 +470,21 @@ impl Platform {
     /// Has Harvester come up (always true without it)?
     pub(super) fn is_up(&self) -> bool {
         self.up
+    }
+
+    /// rancherd's next step.
+    pub(super) fn rancherd(&mut self, step: rancherd::Step, cluster: &mut Cluster) {
+        self.rancherd.step(step, cluster);
+    }
+
+    /// Is rancherd refused, and will be as long as the cluster stays as it is?
+    pub(super) fn rancherd_is_idle(&self, cluster: &Cluster) -> bool {
+        self.rancherd.is_idle(cluster)
+    }
+
+    /// Is rancherd refused, over and over?
+    pub(super) fn rancherd_is_refused(&self) -> bool {
+        self.rancherd.is_refused()
     }
 
     /// Will its pod's next start end as the last one, as long as the cluster stays as it is?

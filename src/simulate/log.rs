@@ -88,6 +88,13 @@ pub enum What {
         /// In words.
         step: String,
     },
+    /// rancherd has done something, or failed to. Modelled.
+    Rancherd {
+        /// In words.
+        step: String,
+        /// It is not done, and tried once more.
+        failed: bool,
+    },
     /// An admission webhook refused something.
     Denied {
         /// What it said.
@@ -124,7 +131,7 @@ impl fmt::Display for What {
         match self {
             What::ApiReady => f.write_str("kube-apiserver answers"),
             What::JoinedAsAgent => {
-                f.write_str("the node joins as an agent: nothing reads its manifests directory")
+                f.write_str("the node joins as an agent: as long as it is one, nothing reads its manifests directory")
             }
             What::Reboot => f.write_str("the node restarts"),
             What::PassBegan { files, hidden } => {
@@ -142,6 +149,7 @@ impl fmt::Display for What {
             What::Hung { file } => write!(f, "RKE2's deploy controller hangs on {file}"),
             What::Served { kind } => write!(f, "{kind} is served"),
             What::Platform { step } => f.write_str(step),
+            What::Rancherd { step, .. } => write!(f, "rancherd (modelled): {step}"),
             What::Denied { message } => write!(f, "refused: {message}"),
             What::Became { object, state } => write!(f, "{object} is {state}"),
             What::Held { marker, why } => write!(f, "Windrow holds with {marker}: {why}"),

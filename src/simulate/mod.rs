@@ -21,6 +21,7 @@ mod known;
 mod log;
 mod node;
 mod operators;
+mod rancherd;
 mod reading;
 mod run;
 mod tape;

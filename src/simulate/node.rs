@@ -19,6 +19,7 @@ use super::harvester::{HarvesterVersion, Platform};
 use super::known::Known;
 use super::log::{Counts, Happening, What};
 use super::operators;
+use super::rancherd;
 use super::reading::Readings;
 use super::times;
 use crate::layout::Layout;
@@ -202,6 +203,9 @@ impl Node {
         if scenario.rewrites_charts {
             cluster.after(times::START, Timer::Start(0));
         }
+        if scenario.harvester.is_some() {
+            cluster.after(times::START, Timer::Rancherd(rancherd::Step::Start));
+        }
         for (after, server) in &scenario.reboots {
             cluster.after(*after, Timer::Reboot(*server));
         }
@@ -263,6 +267,12 @@ impl Node {
             }
             Timer::Joined(node) => {
                 cluster.on = node;
+                if self.scenario.harvester.is_some() {
+                    cluster.tell(What::Rancherd {
+                        step: rancherd::JOINS.to_owned(),
+                        failed: false,
+                    });
+                }
                 cluster.tell(What::JoinedAsAgent);
             }
             Timer::Reboot(server) => {
@@ -272,6 +282,13 @@ impl Node {
             Timer::Established(id) => cluster.established(&id),
             Timer::Discovered(kind, namespaced) => cluster.discover(kind, namespaced),
             Timer::Step(number) => self.platform.step(number, cluster),
+            Timer::Rancherd(step) => {
+                self.platform.rancherd(step, cluster);
+                // Nodes that join find the cluster by Rancher.
+                if step == rancherd::Step::Rancher {
+                    self.agents_join();
+                }
+            }
             Timer::Arrival(number) => {
                 if let Some(arrival) = self.scenario.arrivals.get(number) {
                     for (kind, namespaced) in &arrival.kinds {
@@ -307,7 +324,9 @@ impl Node {
                 cluster.after(arrival.after, Timer::Arrival(number));
             }
             self.join(Role::Server);
-            self.join(Role::Agent);
+            if self.scenario.harvester.is_none() {
+                self.agents_join();
+            }
         }
     }
 
@@ -318,7 +337,18 @@ impl Node {
         }
     }
 
-    /// Nodes of this role start, one after the other.
+    /// Nodes that are no servers, or not yet, join one after the other.
+    fn agents_join(&mut self) {
+        let mut after = Duration::ZERO;
+        for (number, node) in self.servers.iter().enumerate() {
+            if matches!(node.role, Some(Role::Agent | Role::Promoted)) {
+                after += self.cluster.chance.between(times::JOIN);
+                self.cluster.after(after, Timer::Joined(number));
+            }
+        }
+    }
+
+    /// Servers of this role start, one after the other.
     fn join(&mut self, role: Role) {
         let mut after = Duration::ZERO;
         for number in 0..self.servers.len() {
@@ -326,17 +356,12 @@ impl Node {
             if server.role != Some(role) || server.started {
                 continue;
             }
-            // An agent has no API server that could start.
-            server.started = role != Role::Agent;
+            server.started = true;
             let range = match role {
                 Role::Promoted => times::PROMOTE,
                 Role::Server | Role::Agent => times::JOIN,
             };
             after += self.cluster.chance.between(range);
-            if role == Role::Agent {
-                self.cluster.after(after, Timer::Joined(number));
-                continue;
-            }
             if self.scenario.rewrites_charts {
                 let before = after.saturating_sub(times::API_READY.0);
                 self.cluster.after(before, Timer::Start(number));
@@ -381,6 +406,9 @@ impl Node {
             cluster.after(off + times::START, Timer::Start(server));
         }
         cluster.after(off + start, Timer::ApiReady(server));
+        if server == 0 && self.scenario.harvester.is_some() {
+            cluster.after(off + times::START, Timer::Rancherd(rancherd::Step::Restart));
+        }
     }
 
     /// What whoever writes the directories has not been told yet.
@@ -438,13 +466,21 @@ impl Node {
         if !idle && self.quarrels().is_empty() {
             return false;
         }
-        let progress = self
-            .cluster
-            .agenda
-            .any(|timer| !matches!(timer, Timer::Deploy(_) | Timer::SetAll));
-        let starting = self.cluster.agenda.any(|timer| *timer == Timer::SetAll);
-        !progress
-            && (!starting || self.platform.is_idle(&self.cluster) || !self.quarrels().is_empty())
+        let agenda = &self.cluster.agenda;
+        let tried_again = |timer: &Timer| {
+            matches!(
+                timer,
+                Timer::Deploy(_) | Timer::SetAll | Timer::Rancherd(rancherd::Step::Apply)
+            )
+        };
+        if agenda.any(|timer| !tried_again(timer)) {
+            return false;
+        }
+        let starting = agenda.any(|timer| *timer == Timer::SetAll);
+        let applying = agenda.any(|timer| matches!(timer, Timer::Rancherd(_)));
+        let in_vain = (!starting || self.platform.is_idle(&self.cluster))
+            && (!applying || self.platform.rancherd_is_idle(&self.cluster));
+        in_vain || !self.quarrels().is_empty()
     }
 
     /// Addons that servers go on taking from one another.
@@ -602,6 +638,9 @@ impl Node {
             self.platform.refusals()
         ));
         proof.push("so Harvester's pod crashes at its start, over and over".to_owned());
+        if self.platform.rancherd_is_refused() {
+            proof.push("so rancherd's bootstrap manifests are never all applied".to_owned());
+        }
         proof
             .push("so nothing imports images, binds their volumes or stops the machine".to_owned());
         proof.push("nothing else is under way: this can never end by itself".to_owned());

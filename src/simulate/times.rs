@@ -68,3 +68,13 @@ pub(super) const JOIN: Range = (s(60), s(180));
 pub(super) const PROMOTE: Range = (s(120), s(300));
 /// A reboot: from the last breath to RKE2's start. Modelled.
 pub(super) const REBOOT: Range = (s(60), s(240));
+/// kube-apiserver's first answer until rancherd's other probes are answered. Modelled.
+pub(super) const PROBES: Duration = s(15);
+/// Rancher runs until its webhook answers as well. Modelled.
+pub(super) const RANCHER_WEBHOOK: Duration = s(15);
+/// rancherd restarts Fleet until it applies its bootstrap manifests. Modelled.
+pub(super) const FLEET: Duration = s(10);
+/// From one try of rancherd to apply them to the next. Modelled.
+pub(super) const APPLY_AGAIN: Duration = s(15);
+/// They are applied until the last thing that rancherd waits for is there. Modelled.
+pub(super) const PROVISIONED: Duration = s(30);

@@ -1,0 +1,289 @@
+//! rancherd's plan on a Harvester node, modelled after its source (rancher/rancherd `pkg/plan`,
+//! `pkg/rancherd`): what of the bootstrap it does itself, what each step waits for, and the one that
+//! can be refused.
+//!
+//! ```text
+//!   network, time ── RKE2 ── probes ── Rancher, its webhook ── Fleet ── kubectl apply ── Provisioned
+//!                                                               kind missing │ refused
+//!                                                                   └── once more, all of it
+//! ```
+//! Its `kubectl apply` makes a preset `storage-network`, as Harvester's own pod does where nobody did
+//! before. Which comes first, that or Harvester's webhook, is not known; the webhook is taken to, so
+//! that it is asked.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::agenda::Timer;
+use super::cluster::Cluster;
+use super::log::What;
+use super::times;
+use crate::manifest::{GroupKind, ObjectRef};
+
+const STARTS: &str = "network and time are there: it begins its plan and has RKE2 installed";
+const PROBES: &str = "kube-apiserver, scheduler, controller-manager and kubelet answer its probes: it installs Rancher by Helm";
+const RANCHER: &str =
+    "Rancher and its webhook answer, and the cluster's client Secret is there: it restarts Fleet";
+const MISSING: &str = "its bootstrap manifests are not all applied: no Setting and no Addon of Harvester is served; once more every 15 s";
+const APPLIED: &str =
+    "its bootstrap manifests are all applied: it waits for system-upgrade-controller";
+const DONE: &str =
+    "the Cluster fleet-local/local is Provisioned: it is done and will not run again";
+const REBOOTED: &str = "it ends at once: it was done before the restart";
+const AGAIN: &str = "it was not done before the restart: it goes through its plan once more";
+/// What a node that joins does.
+pub(super) const JOINS: &str =
+    "the cluster answers on the VIP's port 443: it has RKE2 installed, which joins by port 9345";
+
+/// What rancherd does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Its unit starts.
+    Start,
+    /// RKE2's parts answer its probes.
+    Probes,
+    /// Rancher is up.
+    Rancher,
+    /// It applies its bootstrap manifests.
+    Apply,
+    /// All that it waits for is there.
+    Done,
+    /// Its unit starts once more, with the machine. What was under way goes on where it was.
+    Restart,
+}
+
+/// rancherd on the node that founds the cluster.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rancherd {
+    /// When it tried to apply first, where kinds were missing then.
+    tried: Option<Timestamp>,
+    /// The preset storage network; empty when there is none.
+    storage_network: String,
+    refusals: u32,
+    /// Cluster's revision at the last refusal: as long as it stays, the next try is refused too.
+    refused_at: Option<u64>,
+    done: bool,
+}
+
+impl Rancherd {
+    pub(super) fn new(storage_network: &str) -> Self {
+        Self {
+            storage_network: storage_network.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn step(&mut self, step: Step, cluster: &mut Cluster) {
+        match step {
+            Step::Start => tell(cluster, STARTS.to_owned(), false),
+            Step::Probes => tell(cluster, PROBES.to_owned(), false),
+            Step::Rancher => {
+                tell(cluster, RANCHER.to_owned(), false);
+                cluster.after(times::FLEET, Timer::Rancherd(Step::Apply));
+            }
+            Step::Apply => self.apply(cluster),
+            Step::Restart => {
+                let says = if self.done { REBOOTED } else { AGAIN };
+                tell(cluster, says.to_owned(), false);
+            }
+            Step::Done => {
+                self.done = true;
+                tell(cluster, DONE.to_owned(), false);
+            }
+        }
+    }
+
+    fn apply(&mut self, cluster: &mut Cluster) {
+        if !self.can_apply(cluster) {
+            tell(cluster, MISSING.to_owned(), true);
+            self.tried = Some(cluster.now);
+            return;
+        }
+        if let Err(message) = self.preset(cluster) {
+            if self.refusals == 0 {
+                let told = format!("its kubectl apply is refused, once more every 15 s: {message}");
+                tell(cluster, told, true);
+            }
+            self.refusals += 1;
+            self.refused_at = Some(cluster.revision());
+            cluster.after(times::APPLY_AGAIN, Timer::Rancherd(Step::Apply));
+            return;
+        }
+        self.refused_at = None;
+        tell(cluster, APPLIED.to_owned(), false);
+        cluster.after(times::PROVISIONED, Timer::Rancherd(Step::Done));
+    }
+
+    /// Is there what its manifests need, and, as far as one of them is to be checked, who checks it?
+    fn can_apply(&self, cluster: &Cluster) -> bool {
+        let kind = GroupKind::new("harvesterhci.io", "Setting");
+        cluster.serves(&kind).is_some()
+            && (self.storage_network.is_empty() || cluster.guard.is_some())
+    }
+
+    fn preset(&self, cluster: &mut Cluster) -> Result<(), String> {
+        let id = ObjectRef::cluster("harvesterhci.io", "Setting", "storage-network");
+        if self.storage_network.is_empty() || cluster.get(&id).is_some() {
+            return Ok(());
+        }
+        let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
+            "value": self.storage_network});
+        cluster.admit(&id, &setting)?;
+        cluster.put(id, setting);
+        Ok(())
+    }
+
+    /// What its manifests need may be there now: its next try is soon.
+    pub(super) fn platform_came(&mut self, cluster: &mut Cluster) {
+        let Some(tried) = self.tried.filter(|_| self.can_apply(cluster)) else {
+            return;
+        };
+        self.tried = None;
+        let every = times::APPLY_AGAIN.as_secs().max(1);
+        let passed = u64::try_from(cluster.now.duration_since(tried).as_secs()).unwrap_or_default();
+        let next = tried + Duration::from_secs((passed / every + 1) * every);
+        cluster.agenda.enter(next, Timer::Rancherd(Step::Apply));
+    }
+
+    /// Will its next try end as the last one, as long as the cluster stays as it is?
+    pub(super) fn is_idle(&self, cluster: &Cluster) -> bool {
+        self.refused_at == Some(cluster.revision())
+    }
+
+    /// Is it refused, over and over?
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused_at.is_some()
+    }
+}
+
+fn tell(cluster: &mut Cluster, step: String, failed: bool) {
+    cluster.tell(What::Rancherd { step, failed });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Files, HarvesterVersion, Node, Role, Scenario, Verdict};
+    use super::*;
+
+    const MACHINE: &str = r#"{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+        "metadata": {"name": "vm"}, "spec": {"runStrategy": "Always"}}"#;
+
+    fn scenario(preset: Option<&str>) -> Scenario {
+        Scenario::harvester(HarvesterVersion::LATEST, preset, Timestamp::UNIX_EPOCH)
+    }
+
+    /// The whole bootstrap.
+    fn played(scenario: Scenario, machine: bool, joins: &[(&str, Role)]) -> (Node, Verdict) {
+        let mut files = Files::new();
+        if machine {
+            files.write("vm.yaml", MACHINE, scenario.start);
+        }
+        let mut disks = vec![files];
+        disks.resize(joins.len() + 1, Files::new());
+        let mut node = Node::fleet(scenario, joins, 1);
+        while let Some(next) = node.next_event_at() {
+            node.advance(next, &disks[..]);
+            if node.is_settled(&disks[..]) {
+                break;
+            }
+        }
+        let verdict = node.outcome(&disks[..]).verdict;
+        (node, verdict)
+    }
+
+    /// What is told of the platform and of rancherd, on one node.
+    fn told(node: &Node, server: usize) -> Vec<&str> {
+        let log = node.log().iter().filter(|one| one.server == server);
+        log.filter_map(|one| match &one.what {
+            What::Rancherd { step, .. } | What::Platform { step } => Some(step.as_str()),
+            What::ApiReady => Some("kube-apiserver"),
+            What::JoinedAsAgent => Some("joined"),
+            What::Reboot => Some("reboot"),
+            _ => None,
+        })
+        .collect()
+    }
+
+    fn in_order(told: &[&str], steps: &[&str]) {
+        let mut rest = told.iter();
+        for step in steps {
+            assert!(
+                rest.any(|one| one.contains(step)),
+                "{step} does not follow what comes before it: {told:#?}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_step_comes_after_what_it_waits_for() {
+        let (node, verdict) = played(scenario(Some("{}")), false, &[]);
+        assert_eq!(verdict, Verdict::Complete);
+        in_order(
+            &told(&node, 0),
+            &[
+                STARTS,
+                "kube-apiserver",
+                PROBES,
+                "Rancher runs",
+                RANCHER,
+                MISSING,
+                "CustomResourceDefinitions are installed",
+                "Harvester's webhook answers",
+                APPLIED,
+                DONE,
+            ],
+        );
+    }
+
+    #[test]
+    fn a_preset_storage_network_is_refused_while_a_machine_runs_and_told_once() {
+        let (node, verdict) = played(scenario(Some("{}")), true, &[]);
+        let Verdict::Deadlocked { proof } = verdict else {
+            panic!("{verdict:?}");
+        };
+        let of_rancherd = |line: &&String| line.contains("rancherd");
+        assert_eq!(proof.iter().filter(of_rancherd).count(), 1, "{proof:#?}");
+        let told = told(&node, 0);
+        let refused = |step: &&&str| step.contains("its kubectl apply is refused");
+        assert_eq!(told.iter().filter(refused).count(), 1, "{told:#?}");
+        assert!(!told.contains(&DONE));
+        // There is no such Setting among its manifests without a preset.
+        let (node, verdict) = played(scenario(None), true, &[]);
+        assert!(!matches!(verdict, Verdict::Deadlocked { .. }));
+        in_order(&self::told(&node, 0), &[APPLIED, "webhook answers", "pod"]);
+    }
+
+    #[test]
+    fn after_a_restart_it_ends_at_once_only_where_it_was_done() {
+        for (minutes, says) in [(3, AGAIN), (60, REBOOTED)] {
+            let mut scenario = scenario(None);
+            scenario
+                .reboots
+                .push((Duration::from_secs(60 * minutes), 0));
+            let (node, verdict) = played(scenario, false, &[]);
+            assert_eq!(verdict, Verdict::Complete);
+            in_order(&told(&node, 0), &["reboot", says]);
+        }
+    }
+
+    #[test]
+    fn who_joins_does_so_when_rancher_answers_and_a_server_comes_of_it_later() {
+        let joins = [("n2", Role::Promoted), ("n3", Role::Agent)];
+        let (node, verdict) = played(scenario(None), false, &joins);
+        assert_eq!(verdict, Verdict::Complete);
+        in_order(&told(&node, 1), &[JOINS, "joined", "kube-apiserver"]);
+        assert_eq!(told(&node, 2), [JOINS, "joined"]);
+        let at = |server: usize, test: &dyn Fn(&What) -> bool| {
+            let mut log = node.log().iter();
+            let found = log.find(|one| one.server == server && test(&one.what));
+            found.unwrap().at
+        };
+        let rancher = at(
+            0,
+            &|what| matches!(what, What::Rancherd { step, .. } if step == RANCHER),
+        );
+        assert!(at(1, &|what| *what == What::JoinedAsAgent) > rancher);
+    }
+}
