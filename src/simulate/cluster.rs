@@ -294,9 +294,13 @@ impl Cluster {
                 && known.declared.as_deref() == Some(&*declared.json)
         });
         if same {
+            // The API server turns `stringData` into `data`: the controller misses it and writes it again, to no effect.
+            let missed = id.kind == "Secret" && declared.json["stringData"].is_object();
+            self.counts.writes += u64::from(missed);
             return Ok(id);
         }
         self.admit(&id, &declared.json)?;
+        validate(&id, &declared.json)?;
         let known = self.objects.remove(&id);
         self.counts.writes += u64::from(generated && known.is_some());
         let status = known
@@ -424,6 +428,20 @@ impl Cluster {
     /// A controller will get to an object.
     pub(super) fn act_on(&mut self, id: ObjectRef, stage: Stage, range: Range) {
         self.within(range, Timer::Act(id, stage));
+    }
+}
+
+/// What the API server itself refuses, of that which is easily forgotten.
+fn validate(id: &ObjectRef, json: &Value) -> Result<(), String> {
+    let spec = &json["spec"];
+    let no_ports = spec["ports"].as_array().is_none_or(Vec::is_empty);
+    let needs_ports = spec["type"] != "ExternalName" && spec["clusterIP"] != "None";
+    match id.group.is_empty() && id.kind == "Service" && no_ports && needs_ports {
+        true => Err(format!(
+            "Service \"{}\" is invalid: spec.ports: Required value",
+            id.name
+        )),
+        false => Ok(()),
     }
 }
 

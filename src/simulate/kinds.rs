@@ -74,7 +74,6 @@ pub(super) fn is_built_in_group(group: &str) -> bool {
             | "coordination.k8s.io"
             | "discovery.k8s.io"
             | "events.k8s.io"
-            | "example.com"
             | "flowcontrol.apiserver.k8s.io"
             | "helm.cattle.io"
             | "k3s.cattle.io"
@@ -108,5 +107,7 @@ mod tests {
         assert_eq!(built_in("apps", "Deployment"), Some(true));
         assert_eq!(built_in("", "Namespace"), Some(false));
         assert_eq!(built_in("example.com", "Deployment"), None);
+        assert!(is_built_in_group("apps"));
+        assert!(!is_built_in_group("example.com"));
     }
 }

@@ -13,16 +13,46 @@ pub(crate) enum Edit {
     Remove(&'static str),
     /// Puts a link in place that leads nowhere.
     Dangle(&'static str),
+    /// Somebody else brings kinds. All directories that need some wait here for one another: a kind is there for all of them or
+    /// for none.
+    Bring(&'static [Kind]),
 }
 
 use Edit::{Dangle, Remove, Write};
 
+/// A kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Kind {
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) namespaced: bool,
+}
+
+const SERVICE: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "Service",
+    namespaced: true,
+};
+
+/// A kind that the directory defines itself.
+const fn own(kind: &'static str) -> Kind {
+    Kind {
+        group: "@.example.com",
+        version: "v1",
+        kind,
+        namespaced: true,
+    }
+}
+
 /// A directory.
+#[derive(Clone, Copy)]
 pub(crate) struct Directory {
     /// Its name, which all its Addons' and objects' names begin with.
     pub(crate) name: &'static str,
-    /// Kinds of group `@.example.com` that are looked for in the end.
-    pub(crate) kinds: &'static [&'static str],
+    /// Kinds that are looked for in the end, beside Kubernetes' most common ones.
+    pub(crate) kinds: &'static [Kind],
     /// Changes, and how many passes are awaited after them.
     pub(crate) steps: &'static [(&'static [Edit], usize)],
 }
@@ -104,7 +134,7 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
     // One file needs a kind that a later file brings, three need kinds that nobody brings.
     Directory {
         name: "storm",
-        kinds: &["Pear"],
+        kinds: &[own("Pear")],
         steps: &[
             (
                 &[
@@ -137,7 +167,7 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
     // As Rook's examples lie: what is wanted before what it is made of.
     Directory {
         name: "rook",
-        kinds: &["Cluster", "Driver"],
+        kinds: &[own("Cluster"), own("Driver")],
         steps: &[
             (
                 &[
@@ -319,7 +349,7 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
     // A definition and its object in one file, in either order.
     Directory {
         name: "both",
-        kinds: &["Fig"],
+        kinds: &[own("Fig")],
         steps: &[
             (
                 &[
@@ -344,7 +374,7 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
     // What leaves a file leaves the cluster, unless it says otherwise; a file that leaves leaves all behind.
     Directory {
         name: "prune",
-        kinds: &["Plum"],
+        kinds: &[own("Plum")],
         steps: &[
             (
                 &[
@@ -412,7 +442,7 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
     // Kinds in their order of appearance, what cannot be is left out, the rest is there.
     Directory {
         name: "partial",
-        kinds: &[],
+        kinds: &[SERVICE],
         steps: &[
             (
                 &[
@@ -423,6 +453,11 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
                             "---\n",
                             custom!("Nowhere", "m"),
                             "---\napiVersion: v1\nkind: Secret\nmetadata: {name: @-s, namespace: default}\n",
+                            "stringData: {a: b}\n",
+                            "---\napiVersion: v1\nkind: Service\nmetadata: {name: @-no-ports, namespace: default}\n",
+                            "spec: {selector: {app: a}}\n",
+                            "---\napiVersion: v1\nkind: Service\nmetadata: {name: @-headless, namespace: default}\n",
+                            "spec: {clusterIP: None, selector: {app: a}}\n",
                             "---\n",
                             config_map!("m1"),
                             "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: @-lost, namespace: @-nowhere}\n"

@@ -6,12 +6,15 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Event;
+use kube::Discovery;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
+use tokio::sync::Barrier;
 
-use super::directories::{Directory, Edit};
-use super::support::cluster::{Cluster, DEADLINE, Recorder, Who, eventually};
+use super::directories::{Directory, Edit, Kind};
+use super::support::cluster::{Cluster, DEADLINE, DeployController, Recorder, Who, eventually};
+use super::support::objects;
 use super::{Outcome, Pass, called, is_left_alone, kinds, named, words};
 
 /// A folder under the real controller.
@@ -19,7 +22,61 @@ pub(super) struct Real<'a> {
     directory: &'a Directory,
     cluster: &'a Cluster,
     recorder: &'a Recorder,
+    meeting: &'a Meeting,
     folder: PathBuf,
+}
+
+/// Where directories wait for one another, and what is brought when all are there.
+pub(super) struct Meeting {
+    barrier: Barrier,
+    kinds: Vec<Kind>,
+}
+
+impl Meeting {
+    pub(super) fn of(directories: &[Directory]) -> Self {
+        let edits = |directory: &Directory| directory.steps.iter().flat_map(|(edits, _)| *edits);
+        let mut kinds: Vec<Kind> = Vec::new();
+        let mut awaited = 0;
+        for edit in directories.iter().flat_map(edits) {
+            if let Edit::Bring(brought) = edit {
+                awaited += 1;
+                let new = brought.iter().filter(|kind| !kinds.contains(kind));
+                let new: Vec<Kind> = new.copied().collect();
+                kinds.extend(new);
+            }
+        }
+        Self {
+            barrier: Barrier::new(awaited),
+            kinds,
+        }
+    }
+
+    /// Waits until the kinds are there for everybody.
+    async fn bring(&self, cluster: &Cluster) {
+        if self.barrier.wait().await.is_leader() {
+            let client = cluster.client(Who::Admin).await;
+            for kind in &self.kinds {
+                let scope = if kind.namespaced {
+                    "Namespaced"
+                } else {
+                    "Cluster"
+                };
+                let gvk = (kind.group, kind.version, kind.kind);
+                objects::serve(&client, gvk, scope).await;
+                // The deploy controller asks for what is served, and hears of it a moment later.
+                eventually("discovery lists the kind", DEADLINE, async || {
+                    let all = Discovery::new(client.clone()).run_aggregated().await.ok()?;
+                    let version = format!("{}/{}", kind.group, kind.version);
+                    let one = client.list_api_group_resources(&version).await.ok()?;
+                    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+                    let listed = one.resources.iter().any(|one| one.kind == kind.kind);
+                    (listed && all.resolve_gvk(&gvk).is_some()).then_some(())
+                })
+                .await;
+            }
+        }
+        self.barrier.wait().await;
+    }
 }
 
 impl<'a> Real<'a> {
@@ -27,6 +84,7 @@ impl<'a> Real<'a> {
         directory: &'a Directory,
         cluster: &'a Cluster,
         recorder: &'a Recorder,
+        meeting: &'a Meeting,
     ) -> Self {
         let folder = cluster.dir().join(directory.name).join("manifests");
         fs::create_dir_all(&folder).unwrap();
@@ -34,6 +92,7 @@ impl<'a> Real<'a> {
             directory,
             cluster,
             recorder,
+            meeting,
             folder,
         }
     }
@@ -44,7 +103,7 @@ impl<'a> Real<'a> {
         let mut due = 0;
         for (edits, passes) in self.directory.steps {
             for edit in *edits {
-                self.edit(*edit);
+                self.edit(*edit).await;
             }
             let controller = match &controller {
                 Some(running) => running,
@@ -52,7 +111,10 @@ impl<'a> Real<'a> {
             };
             for _ in 0..*passes {
                 due += 1;
-                controller.passed(due).await;
+                eventually(&format!("pass {due} ends"), DEADLINE, async || {
+                    (over(controller) >= due).then_some(())
+                })
+                .await;
             }
         }
         // It writes its events behind its own back, in order; the last of them is about the last file of all.
@@ -90,7 +152,7 @@ impl<'a> Real<'a> {
         Some((outcome, found))
     }
 
-    fn edit(&self, edit: Edit) {
+    async fn edit(&self, edit: Edit) {
         let path = |name: &str| {
             let path = self.folder.join(named(name, self.directory));
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -104,6 +166,7 @@ impl<'a> Real<'a> {
             }
             Edit::Remove(name) => fs::remove_file(path(name)).unwrap(),
             Edit::Dangle(name) => symlink("nowhere", path(name)).unwrap(),
+            Edit::Bring(_) => self.meeting.bring(self.cluster).await,
         }
     }
 
@@ -147,7 +210,9 @@ impl<'a> Real<'a> {
             }
             pass.events.push(format!("{file} {reason}"));
         }
-        passes.into_iter().map(|(_, pass)| pass).collect()
+        let mut passes: Vec<Pass> = passes.into_iter().map(|(_, pass)| pass).collect();
+        passes.dedup_by(|one, before| one.aborted.is_some() && one.aborted == before.aborted);
+        passes
     }
 
     /// A message as RKE2 would write it: its directory is another one.
@@ -220,6 +285,20 @@ impl<'a> Real<'a> {
             .filter(|write| !write.name.ends_with(".cattle.io"))
             .count()
     }
+}
+
+/// How many passes are over. However many do nothing for the same reason, one after the other, they are one.
+fn over(controller: &DeployController) -> usize {
+    let (mut passes, mut aborted, mut before) = (0, None, None);
+    for line in controller.log().lines() {
+        if let Some((_, why)) = line.split_once("Failed to process config: ") {
+            aborted = (!why.starts_with("failed to process ")).then(|| why.to_owned());
+        } else if line.contains("pass ended: ") {
+            passes += usize::from(aborted.is_none() || aborted != before);
+            before = aborted.take();
+        }
+    }
+    passes
 }
 
 const DAY: u64 = 24 * 3600;

@@ -1,14 +1,15 @@
 //! The simulated deploy controller on a directory.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow::decide::{Interests, Observation};
-use windrow::manifest::{Content, ObjectRef};
-use windrow::simulate::{Files, Node, Scenario, Watch, What};
+use windrow::manifest::{Content, GroupKind, ObjectRef};
+use windrow::simulate::{Arrival, Files, Node, Scenario, Watch, What};
 
-use super::directories::{Directory, Edit};
+use super::directories::{Directory, Edit, Kind};
 use super::{Outcome, Pass, called, is_left_alone, kinds, named, words};
 
 /// The simulated node.
@@ -18,20 +19,60 @@ pub(super) struct Simulated<'a> {
     files: Files,
 }
 
+/// What RKE2 alone serves, as the simulation has it.
+pub(super) fn is_served_by_rke2(kind: &GroupKind) -> bool {
+    Node::new(scenario(), 1).cluster().serves(kind).is_some()
+}
+
+fn scenario() -> Scenario {
+    // 2026-01-01T00:00:00Z
+    Scenario::rke2(Timestamp::constant(1_767_225_600, 0))
+}
+
 impl<'a> Simulated<'a> {
     pub(super) fn new(directory: &'a Directory) -> Self {
-        // 2026-01-01T00:00:00Z
-        let start = Timestamp::constant(1_767_225_600, 0);
+        let mut scenario = scenario();
+        let steps = directory.steps.iter().zip(0..);
+        for ((edits, _), before) in steps {
+            for edit in *edits {
+                if let Edit::Bring(kinds) = edit {
+                    // Found out with a node that is not used any more.
+                    let mut node = Self::of(directory, scenario.clone());
+                    node.steps(before);
+                    scenario.arrivals.push(node.arrival(kinds));
+                }
+            }
+        }
+        Self::of(directory, scenario)
+    }
+
+    fn of(directory: &'a Directory, scenario: Scenario) -> Self {
         Self {
             directory,
-            node: Node::new(Scenario::rke2(start), 1),
+            node: Node::new(scenario, 1),
             files: Files::new(),
         }
     }
 
-    pub(super) fn run(&mut self) -> Outcome {
+    /// Kinds that come now, long before the next pass.
+    fn arrival(&self, kinds: &[Kind]) -> Arrival {
+        let mut log = self.node.log().iter();
+        let ready = log.find(|one| one.what == What::ApiReady).unwrap().at;
+        let now = self.node.cluster().now();
+        Arrival {
+            after: now.duration_since(ready).unsigned_abs() + Duration::from_secs(1),
+            kinds: kinds
+                .iter()
+                .map(|kind| (GroupKind::new(kind.group, kind.kind), kind.namespaced))
+                .collect(),
+            objects: Vec::new(),
+        }
+    }
+
+    /// The first so many steps.
+    fn steps(&mut self, steps: usize) {
         let mut due = 0;
-        for (edits, passes) in self.directory.steps {
+        for (edits, passes) in &self.directory.steps[..steps] {
             for edit in *edits {
                 self.edit(*edit);
             }
@@ -41,6 +82,10 @@ impl<'a> Simulated<'a> {
                 self.node.advance(next, &self.files);
             }
         }
+    }
+
+    pub(super) fn run(&mut self) -> Outcome {
+        self.steps(self.directory.steps.len());
         let passes = self.passes();
         let said: usize = passes.iter().map(|pass| pass.events.len()).sum();
         let counts = self.node.counts();
@@ -92,6 +137,8 @@ impl<'a> Simulated<'a> {
                 self.files
                     .put(named(path), Content::DanglingSymlink { target }, now);
             }
+            // It comes by itself.
+            Edit::Bring(_) => {}
         }
     }
 

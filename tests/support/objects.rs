@@ -71,10 +71,12 @@ pub(crate) async fn status(api: &Api<DynamicObject>, name: &str, status: Value) 
 /// Makes a kind and waits until it is served.
 pub(crate) async fn serve(client: &Client, gvk: Gvk, scope: &str) {
     let (group, version, kind) = gvk;
-    let plural = format!("{}s", kind.to_lowercase());
+    let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)).plural;
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
+        // Without a word on its approval no group of Kubernetes' own is taken.
+        "metadata": {"name": format!("{plural}.{group}"), "annotations": {
+            "api-approved.kubernetes.io": "unapproved, for tests"}},
         "spec": {"group": group, "scope": scope,
             "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
             "versions": [{"name": version, "served": true, "storage": true, "subresources": {"status": {}},
