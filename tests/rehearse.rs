@@ -45,6 +45,10 @@ fn the_first_example_never_comes_up_alone_and_always_with_windrow() {
         "it never comes up, in every seed",
         "the node comes up, and everything is applied, in every seed",
         "VirtualMachine orchard/registry: Running, in every seed",
+        "What windrow diagnose would recognise in what is left",
+        "machines-block-settings: Harvester",
+        "without Windrow in every seed; with Windrow in no seed",
+        "windrow repair machines-block-settings",
         "v1.5.0",
         "modelled",
     ] {
@@ -59,6 +63,9 @@ fn a_rehearsal_is_the_same_each_time_and_its_document_is_one_of_its_schema() {
     assert_eq!(one.stdout, other.stdout);
     let document: windrow::rehearse::Rehearsal = serde_json::from_slice(&one.stdout).unwrap();
     assert_eq!(document.nodes[0].seeds, 2);
+    let recognised = &document.nodes[0].without.recognised[0];
+    assert_eq!((&*recognised.subject, recognised.seeds), ("Harvester", 2));
+    assert_eq!(document.nodes[0].with.recognised, []);
     assert!(document.passes());
 }
 

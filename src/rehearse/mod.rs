@@ -24,6 +24,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::recognise::recognised;
 use crate::plan::{Finding, Origin};
 use crate::reasons::{Code, Severity};
 use crate::simulate::{Counts, HarvesterVersion, Known, Setup, play};
@@ -94,7 +95,7 @@ pub struct Side {
     /// What stays held for ever, in the seed of the timeline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stays_held: Vec<Kept>,
-    /// Known incidents, recognised in what that seed left.
+    /// Known incidents, recognised in what the seeds left, the commonest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recognised: Vec<Recognised>,
     /// The seed of the timeline: the first one that ended worst.
@@ -140,8 +141,14 @@ pub enum Ended {
 pub struct Recognised {
     /// Reason code.
     pub code: Code,
+    /// What it is about, `Kind namespace/name`.
+    pub subject: String,
     /// What, in a line.
     pub message: String,
+    /// What to do about it on the node.
+    pub advice: String,
+    /// In how many seeds.
+    pub seeds: u64,
 }
 
 /// What became of a file.
@@ -242,6 +249,27 @@ pub struct VersionOutcome {
 }
 
 impl NodeRehearsal {
+    /// Every known incident that was recognised on either side, with the number of seeds without Windrow
+    /// and with it.
+    pub fn recognised(&self) -> Vec<(&Recognised, u64, u64)> {
+        let same = |one: &Recognised, other: &Recognised| {
+            (one.code, &one.subject) == (other.code, &other.subject)
+        };
+        let mut all: Vec<_> = self
+            .without
+            .recognised
+            .iter()
+            .map(|one| (one, one.seeds, 0))
+            .collect();
+        for one in &self.with.recognised {
+            match all.iter_mut().find(|(known, ..)| same(known, one)) {
+                Some((.., with)) => *with = one.seeds,
+                None => all.push((one, 0, one.seeds)),
+            }
+        }
+        all
+    }
+
     /// Does it come up with Windrow in every seed, and is nothing proved to keep it from working?
     pub fn passes(&self) -> bool {
         self.with
@@ -302,9 +330,10 @@ impl Part {
         let known = Known::of(setup);
         for seed in seeds.clone() {
             let (with, without) = play(setup, &known, seed);
+            let (left_with, left_without) = (recognised(&with), recognised(&without));
             for side in &mut part.sides {
-                side.0.take(&with);
-                side.1.take(&without);
+                side.0.take(&with, &left_with);
+                side.1.take(&without, &left_without);
             }
         }
         for version in other_versions(setup) {

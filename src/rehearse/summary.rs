@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::recognise::recognised;
 use super::{End, Ended, Fate, Kept, Moment, Recognised, Side, Span, Weight, Work, seconds};
+use crate::harvester::incidents;
 use crate::manifest::MARKER_SUFFIX;
 use crate::reasons::Code;
 use crate::simulate::{Counts, Run, Verdict, What};
@@ -23,6 +23,7 @@ pub(super) struct Summary {
     machines: BTreeMap<String, BTreeMap<String, u64>>,
     work: Option<Work>,
     over: Option<Span>,
+    recognised: Vec<Recognised>,
     worst: Option<Worst>,
 }
 
@@ -32,7 +33,6 @@ struct Worst {
     seed: u64,
     timeline: Vec<Moment>,
     kept: Vec<Kept>,
-    recognised: Vec<Recognised>,
 }
 
 impl Summary {
@@ -45,11 +45,22 @@ impl Summary {
             machines: BTreeMap::new(),
             work: None,
             over: None,
+            recognised: Vec::new(),
             worst: None,
         }
     }
 
-    pub(super) fn take(&mut self, run: &Run) {
+    /// Takes one run in, and what is recognised in what it left.
+    pub(super) fn take(&mut self, run: &Run, left: &[incidents::Finding]) {
+        for finding in left {
+            self.recognise(Recognised {
+                code: finding.code,
+                subject: finding.subject.clone(),
+                message: finding.message.clone(),
+                advice: finding.advice.clone(),
+                seeds: 1,
+            });
+        }
         let verdict = ended(run);
         match self.ends.iter_mut().find(|end| end.verdict == verdict) {
             Some(end) => end.seeds += 1,
@@ -90,8 +101,16 @@ impl Summary {
                 seed: run.seed,
                 timeline: timeline(run, self.server, self.start),
                 kept: kept(run, self.server),
-                recognised: recognised(run),
             });
+        }
+    }
+
+    fn recognise(&mut self, more: Recognised) {
+        let known = self.recognised.iter_mut();
+        let same = |one: &&mut Recognised| (one.code, &one.subject) == (more.code, &more.subject);
+        match known.into_iter().find(same) {
+            Some(one) => one.seeds += more.seeds,
+            None => self.recognised.push(more),
         }
     }
 
@@ -102,6 +121,9 @@ impl Summary {
                 Some(one) => one.seeds += end.seeds,
                 None => self.ends.push(end),
             }
+        }
+        for more in later.recognised {
+            self.recognise(more);
         }
         for (path, fate) in later.files {
             let one = self.files.entry(path).or_default();
@@ -204,9 +226,11 @@ impl Summary {
     pub(super) fn side(mut self) -> Side {
         self.ends
             .sort_by_key(|end| std::cmp::Reverse((end.seeds, end.verdict)));
-        let (seed, timeline, stays_held, recognised) = match self.worst {
+        self.recognised
+            .sort_by_key(|one| std::cmp::Reverse(one.seeds));
+        let (seed, timeline, stays_held) = match self.worst {
             None => Default::default(),
-            Some(worst) => (worst.seed, worst.timeline, worst.kept, worst.recognised),
+            Some(worst) => (worst.seed, worst.timeline, worst.kept),
         };
         Side {
             ends: self.ends,
@@ -215,7 +239,7 @@ impl Summary {
             work: self.work.unwrap_or_default(),
             over: self.over,
             stays_held,
-            recognised,
+            recognised: self.recognised,
             seed,
             timeline,
         }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::rehearsal::{clock, fared, how_sure, says, span};
+use super::rehearsal::{RECOGNISED, clock, fared, how_sure, in_seeds, says, span};
 use crate::plan::Finding;
 use crate::reasons::Severity;
 use crate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
@@ -91,6 +91,7 @@ fn one_node(out: &mut String, node: &NodeRehearsal) {
     out.push_str("</figure>");
     files(out, node);
     kept(out, &node.with);
+    recognised(out, node);
     versions(out, node);
     if !node.findings.is_empty() {
         out.push_str("<h2>Findings</h2>");
@@ -288,6 +289,40 @@ fn kept(out: &mut String, side: &Side) {
     out.push_str("</table>");
 }
 
+/// What `windrow diagnose` would say of what is left.
+fn recognised(out: &mut String, node: &NodeRehearsal) {
+    let all = node.recognised();
+    if all.is_empty() {
+        return;
+    }
+    let _ = write!(
+        out,
+        "<h2>{RECOGNISED}</h2><table><tr><th>What</th><th>Without Windrow</th><th>With Windrow</th>\
+         </tr>"
+    );
+    for (one, without, with) in all {
+        let cell = |count: u64| {
+            let class = if count == 0 { "good" } else { "bad" };
+            format!(
+                "<b class=\"{class}\">{}</b>",
+                capital(&in_seeds(count, node.seeds))
+            )
+        };
+        let _ = write!(
+            out,
+            "<tr><td><code>{}</code> {}<br>{}<br><span class=\"sub\">{}</span></td><td>{}</td>\
+             <td>{}</td></tr>",
+            one.code,
+            escape(&one.subject),
+            escape(&one.message),
+            escape(&one.advice),
+            cell(without),
+            cell(with)
+        );
+    }
+    out.push_str("</table>");
+}
+
 fn versions(out: &mut String, node: &NodeRehearsal) {
     if node.versions.is_empty() {
         return;
@@ -416,5 +451,8 @@ mod tests {
         assert!(page.contains("&lt;b&gt;node&lt;/b&gt;"));
         assert!(page.contains("It never comes up"));
         assert!(page.contains("00-registry.yaml"));
+        let recognised =
+            "<td><b class=\"bad\">In every seed</b></td><td><b class=\"good\">In no seed</b></td>";
+        assert!(page.contains(recognised), "{page}");
     }
 }

@@ -6,6 +6,9 @@ use super::table::{Style, findings};
 use super::text::{printable, wrap};
 use crate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
+/// Above the known incidents.
+pub(super) const RECOGNISED: &str = "What windrow diagnose would recognise in what is left";
+
 /// A rehearsal as text.
 pub fn rehearsal(rehearsal: &Rehearsal, style: Style) -> String {
     let mut out = String::new();
@@ -46,6 +49,7 @@ fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
     }
     files(out, node, style);
     kept(out, &node.with, style);
+    recognised(out, node, style);
     versions(out, node, style);
     timeline(out, "With Windrow", &node.with, style);
     if !node.findings.is_empty() {
@@ -107,6 +111,14 @@ pub(super) fn how_sure(count: u64, seeds: u64) -> String {
     match count == seeds {
         true => ", in every seed".to_owned(),
         false => format!(", in {count} of {seeds} seeds (a race)"),
+    }
+}
+
+/// In every seed, in how many, or in none.
+pub(super) fn in_seeds(count: u64, seeds: u64) -> String {
+    match count {
+        0 => "in no seed".to_owned(),
+        count => how_sure(count, seeds).trim_start_matches(", ").to_owned(),
     }
 }
 
@@ -174,6 +186,28 @@ fn kept(out: &mut String, side: &Side, style: Style) {
         let _ = writeln!(out, "  {}: {}", printable(&kept.file), printable(&kept.why));
         for rule in &kept.rules {
             let _ = writeln!(out, "      {} ({})", printable(&rule.rule), rule.at);
+        }
+    }
+    out.push('\n');
+}
+
+/// What `windrow diagnose` would say of what is left.
+fn recognised(out: &mut String, node: &NodeRehearsal, style: Style) {
+    let all = node.recognised();
+    if all.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{}", style.strong(RECOGNISED));
+    for (one, without, with) in all {
+        let _ = writeln!(out, "  {}: {}", one.code, printable(&one.subject));
+        let seen = [
+            format!("without Windrow {}", in_seeds(without, node.seeds)),
+            format!("with Windrow {}", in_seeds(with, node.seeds)),
+        ];
+        for line in [&seen.join("; "), &one.message, &one.advice] {
+            for line in wrap(&printable(line), style.width.saturating_sub(6)) {
+                let _ = writeln!(out, "      {line}");
+            }
         }
     }
     out.push('\n');
