@@ -171,6 +171,30 @@ fn a_wrong_request_in_windrows_configuration_is_refused_with_its_line() {
 }
 
 /// A kubelet as RKE2 unpacks it, which answers as the real ones of 1.31 to 1.36 were seen to.
+#[test]
+fn a_wrong_request_that_a_configuration_writes_has_the_line_of_the_file_that_was_given() {
+    let root = tempfile::tempdir().unwrap();
+    let inner = "featureGates:\n        kubeApiserver:\n          NodeSwap: maybe\n";
+    let user_data = format!(
+        "#cloud-config\nwrite_files:\n- path: /etc/windrow/conf.d/gates.yaml\n  content: |\n      {inner}"
+    );
+    write(root.path(), "user-data.yaml", &user_data);
+    let quoted = format!("{:?}", inner.replace("\n      ", "\n"));
+    let user_data = user_data.split_once('|').unwrap().0.to_owned() + &quoted + "\n";
+    write(root.path(), "quoted.yaml", &user_data);
+    for (file, place) in [
+        ("user-data.yaml", "user-data.yaml:7: "),
+        (
+            "quoted.yaml",
+            "quoted.yaml:4: /etc/windrow/conf.d/gates.yaml:3: ",
+        ),
+    ] {
+        let output = windrow(root.path(), &["check", "--target", "v1.35", file]);
+        assert_eq!(code(&output), 78, "{}", text(&output));
+        assert!(text(&output).contains(place), "{}", text(&output));
+    }
+}
+
 fn kubelet(root: &Path, version: &str, refuses: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     write(

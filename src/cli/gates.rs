@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::document::now;
+use super::inputs::carried_configuration;
 use super::{Context, Exit, style};
 use crate::act::Memory;
 use crate::daemon::hook;
@@ -342,6 +343,9 @@ impl Inputs {
                 outer.path, outer.path
             ));
         }
+        let own = carried_configuration(&extraction.configuration);
+        let settings = own.into_iter().filter(|file| file.role == Role::Settings);
+        self.settings.files.extend(settings);
         for inner in extraction.configuration {
             let Ok(text) = String::from_utf8(inner.content) else {
                 self.errors
@@ -353,18 +357,14 @@ impl Inputs {
                 Some(below) if below.starts_with("config.yaml.d/") => Some(Place::DropIn),
                 _ => None,
             };
-            match place {
-                Some(place) => self.files.push(ConfigFile {
+            if let Some(place) = place {
+                self.files.push(ConfigFile {
                     place,
                     path: inner.path,
                     shown: inner.source,
                     text,
                     lines: inner.lines,
-                }),
-                None if asks_for_gates(&text) => {
-                    self.setting(format!("{}: {}", outer.path, inner.path), text);
-                }
-                None => {}
+                });
             }
         }
     }

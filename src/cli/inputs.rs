@@ -1,6 +1,7 @@
 //! What a person gives a verb to look at: directories, manifests, and configurations that carry
 //! manifests, in any mix.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use jiff::Timestamp;
 use super::Context;
 use super::document::now;
 use crate::harvester;
+use crate::layout::Layout;
 use crate::manifest::extract::{self, Extracted, FileKind, InnerLines};
 use crate::manifest::{self, Content, Limits, ManifestFile, Problem, is_manifest_name};
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
@@ -76,35 +78,61 @@ pub(super) fn rules(loaded: &Loaded, further: &[PathBuf], preset: bool) -> (Rule
     (rules, errors)
 }
 
-/// Windrow's own configuration among what configurations write, named and counted by the lines of the files that
-/// carry it, as far as these are known.
+/// Windrow's own configuration among what configurations write, as the node would read it: in the same order, without what is
+/// masked. It is named and counted by the lines of the files that carry it; where their lines do not follow one another, by the
+/// line in which it begins there and its own.
 pub(super) fn carried_configuration(configuration: &[Extracted]) -> Vec<ConfigFile> {
-    configuration
-        .iter()
-        .filter_map(|file| {
-            let (directory, name) = file.path.rsplit_once('/')?;
-            let role = match directory.rsplit('/').next()? {
-                "rules.d" => Role::Rules,
-                "conf.d" | "windrow" => Role::Settings,
-                _ => return None,
-            };
-            let text = String::from_utf8_lossy(&file.content);
-            let (path, text) = match file.lines {
-                // Blank lines before it say nothing, and its own are counted as the outer file's.
-                InnerLines::Follow { first } => {
-                    let before = usize::try_from(first.saturating_sub(1)).unwrap_or_default();
-                    (&file.source, "\n".repeat(before) + &text)
-                }
-                InnerLines::Begin { .. } => (&file.path, text.into_owned()),
-            };
-            directory.contains("windrow").then(|| ConfigFile {
-                role,
-                name: name.to_owned(),
-                path: path.into(),
-                text,
-            })
-        })
-        .collect()
+    let directories = Layout::new("/").config_dirs();
+    let mut files = BTreeMap::new();
+    for file in configuration {
+        let path = Path::new(&file.path);
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+            continue;
+        };
+        let name = name.to_string_lossy().into_owned();
+        let at = |below: &str| {
+            directories
+                .iter()
+                .position(|known| known.join(below) == directory)
+        };
+        let (place, role, rank) = if let Some(rank) = at("conf.d") {
+            (1, Role::Settings, rank)
+        } else if let Some(rank) = at("rules.d") {
+            (2, Role::Rules, rank)
+        } else if let Some(rank) = at("").filter(|_| name == "windrow.yaml") {
+            (0, Role::Settings, rank)
+        } else {
+            continue;
+        };
+        if !name.ends_with(".yaml") || name.starts_with('.') {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&file.content);
+        let (path, text) = match file.lines {
+            // Blank lines before it say nothing, and its own are counted as the outer file's.
+            InnerLines::Follow { first } => {
+                let before = usize::try_from(first.saturating_sub(1)).unwrap_or_default();
+                (file.source.clone(), "\n".repeat(before) + &text)
+            }
+            InnerLines::Begin { line } => (
+                format!("{}:{line}: {}", file.source, file.path),
+                text.into_owned(),
+            ),
+        };
+        let counts = ConfigFile {
+            role,
+            name: name.clone(),
+            path: path.into(),
+            text,
+        };
+        let known = files
+            .entry((place, name, &file.source))
+            .or_insert((rank, None));
+        if rank >= known.0 {
+            *known = (rank, Some(counts));
+        }
+    }
+    files.into_values().filter_map(|(_, file)| file).collect()
 }
 
 /// The rule packs of a directory or a file: name and text.
