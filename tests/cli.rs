@@ -462,38 +462,6 @@ fn stage_refuses_what_would_do_harm_all_of_it_at_once() {
     assert!(node.marker("there.yaml").is_some());
 }
 
-#[test]
-fn the_configuration_is_shown_with_who_set_it() {
-    let node = Node::new();
-    let file = node.write("etc/windrow/conf.d/10-site.yaml", "platform: harvester\n");
-    let ran = node.run(&["config", "show", "--origin", "-o", "json"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    let shown = ran.json();
-    let values = shown["values"].as_array().unwrap();
-    let platform = values.iter().find(|one| one["key"] == "platform").unwrap();
-    assert_eq!(platform["value"], "harvester");
-    assert_eq!(platform["file"], file.to_str().unwrap());
-    assert_eq!(platform["line"], 1);
-    assert!(values.iter().any(|one| one["origin"] == "default"));
-    assert!(
-        node.run(&["config", "show", "--origin"])
-            .out
-            .contains("10-site.yaml:1")
-    );
-    assert_eq!(node.run(&["config", "check"]).code, 0);
-}
-
-#[test]
-fn config_check_names_every_error_of_every_file_and_exits_78() {
-    let node = Node::new();
-    node.write("etc/windrow/conf.d/10-a.yaml", "\nplatfrom: harvester\n");
-    node.write("etc/windrow/conf.d/20-b.yaml", "staging:\n  enabled: 7\n");
-    let ran = node.run(&["config", "check"]);
-    assert_eq!(ran.code, 78, "{ran:?}");
-    assert!(ran.err.contains("10-a.yaml:2"), "{ran:?}");
-    assert!(ran.err.contains("20-b.yaml:2"), "{ran:?}");
-}
-
 fn mark(on_failure: &str) -> String {
     format!(
         r#"{{"by":"windrow","file":"{on_failure}.yaml","code":"waits-for-kind","why":"x","since":"2026-01-01T00:00:00Z","onFailure":"{on_failure}","digest":"","release":""}}"#

@@ -1,5 +1,9 @@
 //! `windrow config`: which file set what, and what is wrong with it.
 
+mod check;
+
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 use super::{Context, Exit, complain};
@@ -17,7 +21,15 @@ enum Action {
     /// Show the configuration in force
     Show(Show),
     /// Check settings and rules, and name every error
-    Check,
+    Check(Check),
+}
+
+#[derive(Debug, clap::Args)]
+struct Check {
+    /// Files of `windrow.yaml`'s kind, rule packs, directories of them, Harvester configurations, cloud-init
+    /// user-data or yip files that write them; the node's own configuration when none is given
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -37,6 +49,11 @@ enum Output {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    if let Action::Check(check) = &args.action
+        && !check.paths.is_empty()
+    {
+        return Ok(check::run(&check.paths));
+    }
     let loaded = context.settings();
     match args.action {
         Action::Show(show) => {
@@ -46,7 +63,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             }
             complain(&loaded.errors);
         }
-        Action::Check => {
+        Action::Check(_) => {
             complain(&loaded.errors);
             if loaded.errors.is_empty() {
                 println!(

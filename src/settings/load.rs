@@ -96,6 +96,12 @@ pub fn load(layout: &Layout) -> Loaded {
     loaded
 }
 
+/// What is wrong with the webhooks of an installer's configuration, which are Windrow's as well on the node. `file` is how the
+/// configuration is called.
+pub fn installer_errors(file: &str, text: &str) -> Vec<ConfigError> {
+    webhooks::of_harvester(file, text).errors
+}
+
 /// Merges configuration files. See [`load`].
 pub fn merge(found: ConfigFiles) -> Loaded {
     let ConfigFiles {

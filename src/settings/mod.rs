@@ -19,7 +19,7 @@ mod webhooks;
 
 pub use dropins::{ConfigFile, ConfigFiles, Role, find};
 pub use keys::{record, restore};
-pub use load::{ConfigError, Loaded, Origin, Value, load, merge, rule_sources};
+pub use load::{ConfigError, Loaded, Origin, Value, installer_errors, load, merge, rule_sources};
 pub use template::{Field, Template};
 pub use webhooks::{Webhook, WebhookEvent};
 

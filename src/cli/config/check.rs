@@ -1,0 +1,190 @@
+//! `windrow config check PATH…`: what an image builder has, before it is on any node.
+
+use std::path::{Path, PathBuf};
+
+use super::super::inputs::carried_configuration;
+use super::super::{Exit, complain};
+use crate::files::read_text;
+use crate::harvester;
+use crate::manifest::extract::{Extraction, FileKind, extract, kind_of};
+use crate::manifest::{Limits, Problem, yaml};
+use crate::reasons::Severity;
+use crate::rules::Location;
+use crate::settings::{self, ConfigError, ConfigFile, ConfigFiles, Role};
+
+/// Checks what is named, by itself: nothing of this machine's configuration counts.
+pub(super) fn run(paths: &[PathBuf]) -> Exit {
+    let mut given = Given::default();
+    for path in paths {
+        match path.is_dir() {
+            true => given.directory(path),
+            false => {
+                let mut node = ConfigFiles::default();
+                given.file(path, None, &mut node);
+                given.nodes.push(node);
+            }
+        }
+    }
+    let (mut files, mut packs) = (0, 0);
+    for node in given.nodes {
+        let loaded = settings::merge(node);
+        files += loaded.files.len();
+        let rules = loaded.files.iter().filter(|file| file.role == Role::Rules);
+        packs += rules.count();
+        given.wrong.extend(loaded.errors);
+    }
+    complain(&given.unusable);
+    complain(&given.wrong);
+    if !given.unusable.is_empty() {
+        return Exit::Usage;
+    }
+    if !given.wrong.is_empty() {
+        return Exit::Configuration;
+    }
+    println!("{files} files, {packs} of them rule packs: no errors");
+    Exit::Ok
+}
+
+/// What was named.
+#[derive(Default)]
+struct Given {
+    /// What would be on one node each: files of one name may be on several, and each is looked at.
+    nodes: Vec<ConfigFiles>,
+    /// What is wrong beside what the files of Windrow's say.
+    wrong: Vec<ConfigError>,
+    /// What cannot be looked at, or is no configuration.
+    unusable: Vec<String>,
+}
+
+impl Given {
+    /// A directory like `/etc/windrow`, or one of drop-ins, rule packs or configurations.
+    fn directory(&mut self, path: &Path) {
+        let before = self.nodes.len();
+        let main = path.join("windrow.yaml");
+        let parts = [
+            (path.to_owned(), None),
+            (path.join("conf.d"), Some(Role::Settings)),
+            (path.join("rules.d"), Some(Role::Rules)),
+        ];
+        let whole = main.exists() || parts[1..].iter().any(|(part, _)| part.is_dir());
+        let mut node = ConfigFiles::default();
+        for (part, role) in parts {
+            match role {
+                None if whole && main.exists() => {
+                    self.file(&main, Some(Role::Settings), &mut node);
+                }
+                None if whole => {}
+                _ if part.is_dir() => self.drop_ins(&part, role, &mut node),
+                _ => {}
+            }
+        }
+        let silent = self.unusable.is_empty() && self.wrong.is_empty();
+        if node.files.is_empty() && self.nodes.len() == before && silent {
+            eprintln!(
+                "windrow: {}: no configuration of Windrow's (*.yaml) in this directory",
+                path.display()
+            );
+        }
+        self.nodes.push(node);
+    }
+
+    fn drop_ins(&mut self, directory: &Path, role: Option<Role>, node: &mut ConfigFiles) {
+        let listed = std::fs::read_dir(directory).and_then(|entries| {
+            let paths = entries.map(|entry| Ok(entry?.path()));
+            paths.collect::<std::io::Result<Vec<PathBuf>>>()
+        });
+        match listed {
+            Ok(mut paths) => {
+                paths.sort();
+                // As on the node: other endings and hidden files are not read.
+                let read = paths.iter().filter(|path| {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    name.ends_with(".yaml") && !name.starts_with('.')
+                });
+                for path in read {
+                    self.file(path, role, node);
+                }
+            }
+            Err(error) => self.unusable(directory, &error),
+        }
+    }
+
+    /// A file; what it is is seen from what it says, where its place does not tell.
+    fn file(&mut self, path: &Path, role: Option<Role>, node: &mut ConfigFiles) {
+        let text = match read_text(path) {
+            Ok(text) => text,
+            Err(error) => return self.unusable(path, &error),
+        };
+        let shown = path.display().to_string();
+        if role.is_none() && kind_of(&text) != FileKind::Manifests {
+            return self.carrier(&shown, &text);
+        }
+        let Some(role) = role.or_else(|| role_of(&text)) else {
+            self.unusable.push(format!(
+                "{shown}: it is a manifest; `windrow plan {shown}` checks these"
+            ));
+            return;
+        };
+        let name = path.file_name().unwrap_or_default();
+        node.files.push(ConfigFile {
+            role,
+            name: name.to_string_lossy().into_owned(),
+            path: path.to_owned(),
+            text,
+        });
+    }
+
+    /// A configuration that writes Windrow's.
+    fn carrier(&mut self, shown: &str, text: &str) {
+        let extraction = extract(shown, text, &Limits::default());
+        let unreadable = unreadable(&extraction, shown);
+        let mut node = ConfigFiles {
+            files: carried_configuration(&extraction.configuration),
+            ..ConfigFiles::default()
+        };
+        if extraction.is_harvester() {
+            node.preset = harvester::presets_storage_network(text);
+            // On the node its webhooks are Windrow's as well.
+            self.wrong.extend(settings::installer_errors(shown, text));
+        }
+        if node.files.is_empty() && unreadable.is_empty() {
+            eprintln!("windrow: {shown}: it writes no configuration of Windrow's");
+        }
+        self.wrong.extend(unreadable);
+        self.nodes.push(node);
+    }
+
+    fn unusable(&mut self, path: &Path, error: &std::io::Error) {
+        let text = format!("{}: cannot be read: {error}", path.display());
+        self.unusable.push(text);
+    }
+}
+
+/// What keeps a configuration, or what it writes of configuration, from being read.
+fn unreadable(extraction: &Extraction, shown: &str) -> Vec<ConfigError> {
+    let broken = |problem: &&Problem| problem.code.severity() == Severity::Error;
+    let outer = extraction.problems.iter().filter(broken);
+    outer
+        .chain(&extraction.configuration_problems)
+        .map(|problem| ConfigError {
+            at: Location {
+                file: shown.to_owned(),
+                line: problem.line,
+            },
+            message: problem.message.clone(),
+        })
+        .collect()
+}
+
+/// Settings or rules; `None` for an object of Kubernetes. A text that cannot be read is told of as settings, with its line.
+fn role_of(text: &str) -> Option<Role> {
+    let Ok(Some(root)) = yaml::one(text) else {
+        let pack = text.lines().any(|line| line.trim_end() == "kind: RulePack");
+        return Some(if pack { Role::Rules } else { Role::Settings });
+    };
+    match root.str_at(&["kind"]) {
+        Some("RulePack") => Some(Role::Rules),
+        Some(_) if root.get("apiVersion").is_some() => None,
+        _ => Some(Role::Settings),
+    }
+}
