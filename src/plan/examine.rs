@@ -181,6 +181,7 @@ impl Examined {
             // A custom kind: whether it has a namespace is known once all files are.
             None => {}
         }
+        self.names(object, &id);
         let mut wants = Vec::new();
         self.annotations(object, &id, &mut wants);
         self.rules(object, rules, platform, &mut wants);
@@ -193,6 +194,27 @@ impl Examined {
             object: id,
             wants,
         });
+    }
+
+    /// Names that no API server takes.
+    fn names(&mut self, object: &Object, id: &ObjectRef) {
+        let name = match object.is_name_generated() {
+            true => None,
+            false => manifest::object_name_error(&id.group_kind(), &id.name),
+        };
+        let namespace = id.namespace.as_deref();
+        let namespace = namespace.and_then(manifest::namespace_name_error);
+        for (key, why) in [("name", name), ("namespace", namespace)] {
+            let Some(why) = why else {
+                continue;
+            };
+            let metadata = object.node.get("metadata");
+            let entry = metadata.and_then(|metadata| metadata.entry(key));
+            let line = entry.map_or(object.line, |entry| entry.line);
+            let message =
+                Code::ObjectNameInvalid.say(&[("object", &id.to_string()), ("why", &why)]);
+            self.find(Code::ObjectNameInvalid, Some(line), message);
+        }
     }
 
     fn annotations(&mut self, object: &Object, id: &ObjectRef, wants: &mut Vec<Want>) {

@@ -279,6 +279,36 @@ fn names_that_collide_and_names_rke2_cannot_use_are_errors() {
 }
 
 #[test]
+fn a_name_that_no_api_server_takes_is_an_error_at_its_line_and_holds_nothing() {
+    let text = "\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  namespace: Team_A
+  name: A_b
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {generateName: A_}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: 'system:A_b'}
+";
+    let plan = plan(&[("a.yaml", text)]);
+    let found = plan.findings.iter();
+    let names: Vec<(Option<u32>, Severity)> = found
+        .filter(|finding| finding.code == Code::ObjectNameInvalid)
+        .map(|finding| (finding.at[0].line, finding.severity))
+        .collect();
+    assert_eq!(
+        names,
+        [(Some(4), Severity::Error), (Some(5), Severity::Error)]
+    );
+    assert!(plan.files[0].refused.is_none());
+}
+
+#[test]
 fn a_file_with_one_bad_document_declares_nothing() {
     let plan = plan(&[
         (

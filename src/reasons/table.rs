@@ -82,6 +82,10 @@ reasons! {
             "RKE2 cannot use this file name: its Addon would be called {name}"
             "Rename the file: lower-case letters, digits and `-` before the first dot (RFC 1123)."
             "7827da6a8b2043ab9a79bc58756bcc8c";
+        ObjectNameInvalid "object-name-invalid" Error
+            "the API server refuses the name in {object}: {why}"
+            "Rename it, and what names it. Until then RKE2 fails with the file and applies every file anew every 15 s."
+            "efd0a2a32d780def6e5f955598d4f8d4";
         AddonCollision "addon-collision" Error
             "these files share the Addon {name}; each prunes what the other applied"
             "Rename all but one: RKE2 names an Addon after the file name up to its first dot."

@@ -15,7 +15,7 @@ use super::log::{Counts, Happening, What};
 use super::reading::Declared;
 use super::times::{self, Range};
 use crate::decide::{Addon, ApplyFailure};
-use crate::manifest::{GroupKind, ObjectRef};
+use crate::manifest::{self, GroupKind, ObjectRef};
 
 /// The API server, and the clock that everything on the simulated node shares.
 #[derive(Debug, Clone)]
@@ -300,7 +300,7 @@ impl Cluster {
             return Ok(id);
         }
         self.admit(&id, &declared.json)?;
-        validate(&id, &declared.json)?;
+        validate(&id, &declared.json, generated)?;
         let known = self.objects.remove(&id);
         self.counts.writes += u64::from(generated && known.is_some());
         let status = known
@@ -431,8 +431,16 @@ impl Cluster {
     }
 }
 
-/// What the API server itself refuses, of that which is easily forgotten.
-fn validate(id: &ObjectRef, json: &Value) -> Result<(), String> {
+/// What the API server itself refuses, of that which is easily overlooked.
+fn validate(id: &ObjectRef, json: &Value, generated: bool) -> Result<(), String> {
+    let kind = id.group_kind();
+    let words = manifest::object_name_refusal(&kind, &id.name).filter(|_| !generated);
+    if let Some(words) = words {
+        let name = &id.name;
+        return Err(format!(
+            "{kind} \"{name}\" is invalid: metadata.name: Invalid value: \"{name}\": {words}"
+        ));
+    }
     let spec = &json["spec"];
     let no_ports = spec["ports"].as_array().is_none_or(Vec::is_empty);
     let needs_ports = spec["type"] != "ExternalName" && spec["clusterIP"] != "None";

@@ -248,6 +248,16 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
                         "apiVersion: v1\nkind: ConfigMap\nmetadata: {labels: {a: b}}\n",
                     ),
                     Write("@-Upper.yaml", config_map!("upper")),
+                    Write(
+                        "@-names.yaml",
+                        concat!(
+                            config_map!("Na_me"),
+                            "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: @-a.b, namespace: default}\n",
+                            "spec:\n  selector: {matchLabels: {app: a}}\n  template:\n    metadata: {labels: {app: a}}\n    ",
+                            "spec: {containers: [{name: a, image: image.invalid/a:1}]}\n---\n",
+                            config_map!("name")
+                        ),
+                    ),
                     Write("@-empty.yaml", "# nothing\n---\n"),
                 ],
                 2,
@@ -255,6 +265,7 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
             (
                 &[
                     Remove("@-Upper.yaml"),
+                    Remove("@-names.yaml"),
                     Remove("@-untyped.yaml"),
                     Remove("@-unversioned.yaml"),
                     Remove("@-unnamed.yaml"),
