@@ -6,6 +6,7 @@
 //! fields and types and never values: an object may be a Secret.
 
 mod check;
+mod reads;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use cel::objects::{Key, Map};
 use cel::{Context, Env, ExecutionError, Program, Value};
 
 use self::check::Checker;
+pub(in crate::rules) use self::reads::Reads;
 use super::Expression;
 use crate::manifest;
 
@@ -89,7 +91,7 @@ impl Expression {
             return Err(format!("brackets are nested more than {MAX_BRACKETS} deep"));
         }
         let text = source.to_owned();
-        let (program, loops) = std::thread::Builder::new()
+        let (program, loops, reads) = std::thread::Builder::new()
             .name("cel".to_owned())
             .stack_size(COMPILE_STACK)
             .spawn(move || compile(&text, yields))
@@ -100,22 +102,23 @@ impl Expression {
             source: source.into(),
             program: Arc::new(program),
             loops,
+            reads: Arc::new(reads),
         })
     }
 
     /// Is it true of this observed object?
     pub fn holds(&self, object: &serde_json::Value) -> Result<bool, EvaluationError> {
-        self.evaluate(from_json(object))
+        self.evaluate(self.read_json(object))
     }
 
     /// Is it true of this object of a manifest?
     pub fn holds_for(&self, object: &manifest::Node) -> Result<bool, EvaluationError> {
-        self.evaluate(from_node(object))
+        self.evaluate(self.read_node(object))
     }
 
     /// What it yields for this observed object, as text: a text, a number or a boolean.
     pub(super) fn text(&self, object: &serde_json::Value) -> Result<String, EvaluationError> {
-        match self.yielded(from_json(object))? {
+        match self.yielded(self.read_json(object))? {
             Value::String(text) => Ok(text.as_ref().clone()),
             Value::Int(number) => Ok(number.to_string()),
             Value::UInt(number) => Ok(number.to_string()),
@@ -134,6 +137,32 @@ impl Expression {
         match self.loops {
             0 => 1,
             loops => widest(object).max(1).saturating_pow(loops),
+        }
+    }
+
+    /// Of the object what is read.
+    fn read_json(&self, object: &serde_json::Value) -> Value {
+        match object {
+            serde_json::Value::Object(entries) => from_entries(
+                entries
+                    .iter()
+                    .filter(|(key, _)| self.reads.field(key))
+                    .map(|(key, value)| (key.clone(), from_json(value))),
+            ),
+            other => from_json(other),
+        }
+    }
+
+    /// The same of an object of a manifest.
+    fn read_node(&self, object: &manifest::Node) -> Value {
+        match &object.value {
+            manifest::Value::Mapping(entries) => from_entries(
+                entries
+                    .iter()
+                    .filter(|entry| self.reads.field(&entry.key))
+                    .map(|entry| (entry.key.clone(), from_node(&entry.value))),
+            ),
+            _ => from_node(object),
         }
     }
 
@@ -166,7 +195,7 @@ impl Expression {
 }
 
 /// Parses and checks; what is refused is also dropped here, where the stack is deep enough.
-fn compile(source: &str, yields: Yields) -> Result<(Program, u32), String> {
+fn compile(source: &str, yields: Yields) -> Result<(Program, u32, Reads), String> {
     let program = ENVIRONMENT.compile(source).map_err(|errors| {
         let errors: Vec<String> = errors
             .errors
@@ -181,7 +210,7 @@ fn compile(source: &str, yields: Yields) -> Result<(Program, u32), String> {
         checker.result_type(program.expression());
     }
     if checker.errors.is_empty() {
-        Ok((program, checker.deepest))
+        Ok((program, checker.deepest, checker.reads))
     } else {
         Err(checker.errors.join("; "))
     }

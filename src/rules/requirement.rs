@@ -151,6 +151,8 @@ pub struct Expression {
     pub(super) program: Arc<cel::Program>,
     /// How deep its loops are nested.
     pub(super) loops: u32,
+    /// What it reads of the object.
+    pub(super) reads: Arc<super::expression::Reads>,
 }
 
 impl Expression {

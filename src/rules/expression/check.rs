@@ -2,6 +2,7 @@
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
 
+use super::reads::Reads;
 use crate::rules::closest;
 
 /// Deepest nesting of operators and calls: evaluation recurses on them, on the caller's stack.
@@ -62,6 +63,7 @@ pub(super) struct Checker {
     /// How deep loops are nested.
     pub(super) deepest: u32,
     pub(super) errors: Vec<String>,
+    pub(super) reads: Reads,
 }
 
 impl Checker {
@@ -84,6 +86,9 @@ impl Checker {
     }
 
     fn parts(&mut self, expression: &IdedExpr, loops: usize) {
+        if self.reads.note(&expression.expr) {
+            return;
+        }
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => {}
             Expr::Ident(name) => self.name(name),
@@ -147,8 +152,11 @@ impl Checker {
     }
 
     fn name(&mut self, name: &str) {
-        let known = name == "object"
-            || name.starts_with('@')
+        if name == "object" {
+            self.reads.object();
+            return;
+        }
+        let known = name.starts_with('@')
             || NAMES.contains(&name)
             || self.scope.iter().any(|variable| variable == name);
         if !known {

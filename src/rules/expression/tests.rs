@@ -159,3 +159,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn only_the_fields_that_are_read_are_handed_over_and_the_answer_is_the_same() {
+    let object = json!({"metadata": {"name": "a"}, "spec": {"x": 1}, "status": {"phase": "Up"}});
+    for (source, read) in [
+        ("object.status.phase == 'Up'", &["status"][..]),
+        ("object.?spec.?x.orValue(0) == 1", &["spec"]),
+        ("object['spec']['x'] == 2", &["spec"]),
+        (
+            "has(object.status) && object.metadata.name == 'a'",
+            &["metadata", "status"],
+        ),
+        ("[1, 2].exists(n, n == object.spec.x)", &["spec"]),
+        ("object[?'status'].hasValue()", &["status"]),
+        ("size(object) == 3", &["metadata", "spec", "status"]),
+        (
+            "object.all(key, key != 'other')",
+            &["metadata", "spec", "status"],
+        ),
+        (
+            "object[object.metadata.name] == 1",
+            &["metadata", "spec", "status"],
+        ),
+        ("object.nothing.phase == 'Up'", &[]),
+        ("true", &[]),
+    ] {
+        let expression = Expression::compile(source).unwrap();
+        let Value::Map(handed) = expression.read_json(&object) else {
+            panic!("an object is a map");
+        };
+        let mut fields: Vec<String> = handed.map.keys().map(Key::to_string).collect();
+        fields.sort();
+        assert_eq!(fields, read, "{source}");
+        let whole = expression.evaluate(from_json(&object));
+        assert_eq!(expression.holds(&object), whole, "{source}");
+    }
+}

@@ -1,0 +1,62 @@
+//! What an expression reads of its object: only that has to be handed to the interpreter, whose values are
+//! copies.
+
+use std::collections::BTreeSet;
+
+use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
+
+/// Which fields of the object are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::rules) struct Reads {
+    fields: BTreeSet<String>,
+    /// The object itself is handed to something.
+    whole: bool,
+}
+
+impl Reads {
+    /// Is this field of the object of any use?
+    pub(super) fn field(&self, name: &str) -> bool {
+        self.whole || self.fields.contains(name)
+    }
+
+    /// The object stands by itself, with no field behind it.
+    pub(super) fn object(&mut self) {
+        self.whole = true;
+    }
+
+    /// Notes `object.field`, `object.?field`, `object["field"]` and `object[?"field"]`; true when the
+    /// expression is one of them. A loop variable called `object` adds fields of no use, no more.
+    pub(super) fn note(&mut self, expression: &Expr) -> bool {
+        let field = match expression {
+            Expr::Select(select) if is_object(&select.operand) => Some(select.field.as_str()),
+            Expr::Call(call) => called(call),
+            _ => None,
+        };
+        let noted = field.map(str::to_owned);
+        let is_one = noted.is_some();
+        self.fields.extend(noted);
+        is_one
+    }
+}
+
+fn called(call: &CallExpr) -> Option<&str> {
+    let selects = [
+        operators::INDEX,
+        operators::OPT_INDEX,
+        operators::OPT_SELECT,
+    ];
+    if call.target.is_some() || !selects.contains(&call.func_name.as_str()) {
+        return None;
+    }
+    match &call.args[..] {
+        [object, key] if is_object(object) => match &key.expr {
+            Expr::Literal(LiteralValue::String(name)) => Some(name.inner()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_object(expression: &IdedExpr) -> bool {
+    matches!(&expression.expr, Expr::Ident(name) if name == "object")
+}
