@@ -22,7 +22,7 @@ fn engine(documents: usize, now: Timestamp) -> Engine {
                 .collect();
             FileChange {
                 path: format!("{file:05}.yaml"),
-                content: Some(Content::Bytes(text.into_bytes())),
+                content: Some(Content::Bytes(text.into_bytes()).into()),
             }
         })
         .collect();

@@ -35,7 +35,7 @@ fn rke2(files: &[(&str, &str)]) -> Setup {
         files: directory,
         changes: Vec::new(),
         settings: Settings::default(),
-        rules: RuleSet::shipped(),
+        rules: RuleSet::shipped().into(),
         joins: Vec::new(),
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::ledger::save_ledger;
@@ -37,7 +38,7 @@ pub struct Hands {
     markers: Markers,
     ledger_path: PathBuf,
     /// A ledger that could not be written yet.
-    unsaved: Option<Ledger>,
+    unsaved: Option<Arc<Ledger>>,
     /// What is failing and was told: what, why, and the marker that it is about.
     failing: BTreeMap<String, Failure>,
     pause: Duration,
@@ -207,7 +208,7 @@ mod tests {
         };
         let start = Instant::now();
         assert_eq!(hands.carry_out(vec![hold.clone()], start).done, [hold]);
-        let save = Action::SaveLedger(Ledger::default());
+        let save = Action::SaveLedger(Arc::default());
         let carried = hands.carry_out(vec![save.clone(), lift.clone()], start);
         assert_eq!(carried.done, [lift]);
         assert!(!manifests.join("a.yaml.skip").exists());

@@ -286,7 +286,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         files: directory,
         changes,
         settings: loaded.settings,
-        rules,
+        rules: rules.into(),
         joins: Vec::new(),
     };
     Ok(ReadNode {

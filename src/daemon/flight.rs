@@ -119,7 +119,7 @@ impl Flight {
             .files
             .iter()
             .filter_map(|file| {
-                let content = match file.content.as_ref()? {
+                let content = match file.content.as_deref()? {
                     Content::Bytes(bytes) if bytes.len() > LARGEST => Content::TooLarge {
                         size: bytes.len() as u64,
                     },

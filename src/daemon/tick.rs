@@ -436,8 +436,10 @@ impl Daemon {
         }
         let interests = self.engine.interests();
         self.link.interests.send_if_modified(|known| {
-            let changed = *known != interests;
-            *known = interests;
+            let changed = *known != *interests;
+            if changed {
+                known.clone_from(&interests);
+            }
             changed
         });
         if !self.scanned_once {

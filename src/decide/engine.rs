@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::judge;
 use super::ledger::{Cause, Entry, Manual, State, Told};
 use super::library::Library;
+use super::needs::{self, Needs};
 use super::observation::{Mark, OnFailure};
 use super::{
     Action, ClusterEvent, Decision, Detail, Event, Interests, Ledger, Marker, Observation,
@@ -18,7 +20,7 @@ use super::{
 };
 use crate::manifest::{self, Content};
 use crate::plan::{self, Examined, Finding, Plan, PlanFile, Shown, base_name};
-use crate::readiness::{self, ObjectSeen, Observed};
+use crate::readiness::{self, NeedState, ObjectSeen, Observed};
 use crate::reasons::{Code, Severity};
 use crate::rke2;
 use crate::rules::{Condition, Platform, RuleSet, Target};
@@ -40,20 +42,23 @@ pub struct FileChange {
     /// Path below the manifests directory, with `/`.
     pub path: String,
     /// What it is; `None` when it has not changed since the last look.
-    pub content: Option<Content>,
+    pub content: Option<Arc<Content>>,
 }
 
 /// The core. See the module's documentation.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
-    rules: RuleSet,
+    rules: Arc<RuleSet>,
     platform: Option<Platform>,
     examined: BTreeMap<String, Arc<Examined>>,
     library: Arc<Library>,
-    plan: Plan,
+    plan: Arc<Plan>,
+    needs: Needs,
+    /// What has to be watched, as long as it is known to be that.
+    interests: Option<Arc<Interests>>,
     observation: Observation,
-    ledger: Ledger,
+    ledger: Arc<Ledger>,
     /// The ledger was changed outside of a decision and has to be written.
     unsaved: bool,
     /// Findings of the plan that were told, so that each is told once.
@@ -64,23 +69,25 @@ impl Engine {
     /// A core that knows nothing yet but what an earlier run left in the ledger.
     pub fn new(
         settings: Settings,
-        rules: RuleSet,
+        rules: impl Into<Arc<RuleSet>>,
         platform: Option<Platform>,
-        ledger: Ledger,
+        ledger: impl Into<Arc<Ledger>>,
         now: Timestamp,
     ) -> Self {
         Self {
             settings,
-            rules,
+            rules: rules.into(),
             platform,
             examined: BTreeMap::new(),
             library: Arc::default(),
-            plan: plan::link(&[], &RuleSet::default(), platform),
+            plan: Arc::new(plan::link(&[], &RuleSet::default(), platform)),
+            needs: Needs::default(),
+            interests: None,
             observation: Observation {
                 started: now,
                 ..Observation::default()
             },
-            ledger,
+            ledger: ledger.into(),
             unsaved: false,
             told: BTreeSet::new(),
         }
@@ -102,12 +109,14 @@ impl Engine {
             return None;
         }
         let other = self.ledger.cluster.is_some();
-        self.ledger.cluster = identity;
+        let ledger = Arc::make_mut(&mut self.ledger);
+        ledger.cluster = identity;
         self.unsaved = true;
+        self.interests = None;
         if !other {
             return None;
         }
-        self.ledger
+        ledger
             .files
             .retain(|_, entry| entry.manual.as_ref().is_some_and(|manual| manual.hold));
         Some(Event {
@@ -125,6 +134,7 @@ impl Engine {
             .map(|marker| (hidden_name(&marker.path).to_owned(), marker))
             .collect();
         self.adopt_markers();
+        self.interests = None;
         let mut kept = BTreeMap::new();
         let mut changed = false;
         for FileChange { path, content } in directory.files {
@@ -135,7 +145,12 @@ impl Engine {
                 (Some(content), known) => {
                     let new = known.is_none();
                     let known = known.or_else(|| self.library.file(&path).cloned());
-                    if let (Content::Bytes(bytes), Some(known)) = (&content, &known)
+                    if let Some(same) = self.library.same(&path, &content) {
+                        changed |= known.is_none_or(|known| !Arc::ptr_eq(&known, same)) || new;
+                        kept.insert(path, Arc::clone(same));
+                        continue;
+                    }
+                    if let (Content::Bytes(bytes), Some(known)) = (&*content, &known)
                         && known.sha256() == manifest::sha256_hex(bytes)
                     {
                         // Written anew with the same bytes, as yip does at every boot.
@@ -171,12 +186,13 @@ impl Engine {
 
     fn link(&mut self) {
         self.plan = match self.library.plan(&self.examined) {
-            Some(plan) => plan.clone(),
+            Some(plan) => Arc::clone(plan),
             None => {
                 let examined: Vec<Arc<Examined>> = self.examined.values().cloned().collect();
-                plan::link(&examined, &self.rules, self.platform)
+                Arc::new(plan::link(&examined, &self.rules, self.platform))
             }
         };
+        self.outdate();
         let interests = self.interests();
         self.observation.forget_all_but(&interests);
     }
@@ -202,7 +218,7 @@ impl Engine {
                 at: mark.since,
                 reason: mark.why.clone(),
             });
-            self.ledger.files.insert(
+            Arc::make_mut(&mut self.ledger).files.insert(
                 mark.file.clone(),
                 Entry {
                     digest: mark.digest.clone(),
@@ -242,6 +258,9 @@ impl Engine {
             }
             other => other,
         };
+        if self.needs.hear(&event) {
+            self.interests = None;
+        }
         self.observation.apply(event, now);
     }
 
@@ -284,7 +303,7 @@ impl Engine {
         if let Some(node) = &mut self.observation.node {
             node.clock_jumped(by);
         }
-        for entry in self.ledger.files.values_mut() {
+        for entry in Arc::make_mut(&mut self.ledger).files.values_mut() {
             entry.first_seen = moved(entry.first_seen);
             entry.since = moved(entry.since);
         }
@@ -292,11 +311,17 @@ impl Engine {
 
     /// New settings and rules (SIGHUP): examines and plans anew. What the directory holds has to be
     /// scanned again in full.
-    pub fn configured(&mut self, settings: Settings, rules: RuleSet, platform: Option<Platform>) {
+    pub fn configured(
+        &mut self,
+        settings: Settings,
+        rules: impl Into<Arc<RuleSet>>,
+        platform: Option<Platform>,
+    ) {
         self.settings = settings;
-        self.rules = rules;
+        self.rules = rules.into();
         self.platform = platform;
         self.examined.clear();
+        self.outdate();
     }
 
     /// A person holds or releases a file; the next [`Engine::decide`] carries it out.
@@ -309,6 +334,7 @@ impl Engine {
         if let Some(owner) = rke2::owner(path) {
             return Err(format!("{path} is {owner}'s own; Windrow leaves it alone"));
         }
+        self.interests = None;
         let name = base_name(path);
         let foreign = self
             .observation
@@ -326,8 +352,7 @@ impl Engine {
         }
         let digest = file.map(|file| file.digest.clone()).unwrap_or_default();
         let why = manual.reason.clone();
-        let entry = self
-            .ledger
+        let entry = Arc::make_mut(&mut self.ledger)
             .files
             .entry(path.to_owned())
             .and_modify(|entry| {
@@ -352,15 +377,25 @@ impl Engine {
 
     /// Decides, and takes the ledger of the decision over.
     pub fn decide(&mut self, now: Timestamp) -> Decision {
-        let mut decision = super::decide(
+        let needs = self
+            .needs
+            .judged(&self.plan, &self.rules, &self.observation);
+        let mut decision = judge::decide_by(
             &self.settings,
-            &self.rules,
             &self.plan,
             &self.observation,
+            needs,
             &self.ledger,
             now,
         );
-        self.ledger = decision.ledger.clone();
+        debug_assert!(
+            needs_are_so(needs, &self.plan, &self.rules, &self.observation),
+            "what is known of a need is what would be judged anew"
+        );
+        if !finished_alike(&self.ledger, &decision.ledger) {
+            self.interests = None;
+        }
+        self.ledger = Arc::clone(&decision.ledger);
         if std::mem::take(&mut self.unsaved) {
             save(&mut decision);
         }
@@ -414,7 +449,20 @@ impl Engine {
 
     /// What has to be watched in the cluster now: what unfinished files need, and what a rule or a
     /// person asked for where a file was released because it was there (it may regress).
-    pub fn interests(&self) -> Interests {
+    pub fn interests(&mut self) -> Arc<Interests> {
+        match &self.interests {
+            Some(known) => Arc::clone(known),
+            None => Arc::clone(self.interests.insert(Arc::new(self.interested_in()))),
+        }
+    }
+
+    /// What is known by now of needs and of what has to be watched holds no longer.
+    fn outdate(&mut self) {
+        self.needs.outdate();
+        self.interests = None;
+    }
+
+    fn interested_in(&self) -> Interests {
         let mut interests = Interests {
             probes: self.settings.probes.enabled.then(|| ProbeInterest {
                 platform: self.platform,
@@ -479,7 +527,7 @@ impl Engine {
     }
 
     /// The ledger in force.
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &Arc<Ledger> {
         &self.ledger
     }
 
@@ -516,7 +564,6 @@ pub fn provisional(path: &str, now: Timestamp) -> Mark {
 
 /// Has the ledger written by a decision that changed nothing in it: before anything is lifted.
 fn save(decision: &mut Decision) {
-    let saves = |action: &Action| matches!(action, Action::SaveLedger(_));
     if decision.actions.iter().any(saves) {
         return;
     }
@@ -527,7 +574,31 @@ fn save(decision: &mut Decision) {
         .unwrap_or(decision.actions.len());
     decision
         .actions
-        .insert(lifts, Action::SaveLedger(decision.ledger.clone()));
+        .insert(lifts, Action::SaveLedger(Arc::clone(&decision.ledger)));
+}
+
+/// Are the same files finished, as far as what has to be watched depends on it?
+fn finished_alike(one: &Arc<Ledger>, other: &Arc<Ledger>) -> bool {
+    let alike = |((a, one), (b, other)): ((&String, &Entry), (&String, &Entry))| {
+        let applied = |entry: &Entry| matches!(entry.state, State::Applied { .. });
+        a == b && applied(one) == applied(other) && one.digest == other.digest
+    };
+    Arc::ptr_eq(one, other)
+        || one.node.installed == other.node.installed
+            && one.files.len() == other.files.len()
+            && one.files.iter().zip(&other.files).all(alike)
+}
+
+fn saves(action: &Action) -> bool {
+    matches!(action, Action::SaveLedger(_))
+}
+
+fn needs_are_so(states: &[NeedState], plan: &Plan, rules: &RuleSet, seen: &Observation) -> bool {
+    let anew = plan
+        .needs
+        .iter()
+        .map(|need| needs::judge(need, rules, seen));
+    states.iter().cloned().eq(anew)
 }
 
 /// The base name that a marker hides.

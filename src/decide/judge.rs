@@ -1,6 +1,7 @@
 //! The decision itself: every file's outcome, what follows from it, and what is said.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,9 +9,9 @@ use super::files::{Context, Hold, Outcome};
 use super::ledger::{Cause, Entry, Ledger, State, Told};
 use super::observation::{Mark, Marker, Observation, OnFailure};
 use super::say::{self, Verdict};
-use super::{Action, Decision, Event};
+use super::{Action, Decision, Event, needs};
 use crate::plan::{Plan, PlanFile, base_name};
-use crate::readiness::{self, NeedState};
+use crate::readiness::NeedState;
 use crate::reasons::Code;
 use crate::rules::RuleSet;
 use crate::settings::Settings;
@@ -31,14 +32,26 @@ pub fn decide(
     let needs: Vec<NeedState> = plan
         .needs
         .iter()
-        .map(|need| readiness::holds(&need.target, &need.condition, rules, observation))
+        .map(|need| needs::judge(need, rules, observation))
         .collect();
+    decide_by(settings, plan, observation, &needs, ledger, now)
+}
+
+/// The same, of needs that were judged before.
+pub(super) fn decide_by(
+    settings: &Settings,
+    plan: &Plan,
+    observation: &Observation,
+    needs: &[NeedState],
+    ledger: &Ledger,
+    now: Timestamp,
+) -> Decision {
     let context = Context {
         staging: &settings.staging,
         plan,
         observation,
         ledger,
-        needs: &needs,
+        needs,
         now,
     };
     let mut outcomes: Vec<Outcome> = plan
@@ -113,8 +126,10 @@ pub fn decide(
     next.node = said.memory;
     let next_wake = next_wake.into_iter().chain(said.next_wake).min();
     let mut actions = holds;
-    if next != *ledger {
-        actions.push(Action::SaveLedger(next.clone()));
+    let changed = next != *ledger;
+    let next = Arc::new(next);
+    if changed {
+        actions.push(Action::SaveLedger(Arc::clone(&next)));
     }
     actions.extend(lifts);
     Decision {
@@ -128,17 +143,13 @@ pub fn decide(
 
 /// A marker hides its name in every directory, so files of one name are held and released together.
 fn hold_together(plan: &Plan, outcomes: &mut [Outcome]) {
-    let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (id, file) in plan.files.iter().enumerate() {
-        by_name.entry(&file.name).or_default().push(id);
-    }
-    for ids in by_name.into_values().filter(|ids| ids.len() > 1) {
+    for ids in &plan.namesakes {
         let held = ids.iter().find_map(|&id| match &outcomes[id] {
             Outcome::Hold(hold) => Some((id, hold.clone())),
             _ => None,
         });
         let Some((holder, hold)) = held else { continue };
-        for id in ids {
+        for &id in ids {
             if matches!(outcomes[id], Outcome::Release(_)) {
                 outcomes[id] = Outcome::Hold(Hold {
                     code: Code::SameBaseName,
@@ -369,8 +380,17 @@ fn keep_absent_files(
     next: &mut Ledger,
     events: &mut Vec<Event>,
 ) {
+    // Most are there and have their new entry.
+    let left = before.files.iter();
+    let mut left = left
+        .filter(|(path, _)| !next.files.contains_key(*path))
+        .peekable();
+    if left.peek().is_none() {
+        return;
+    }
     let present: HashSet<&str> = plan.files.iter().map(|file| file.path.as_str()).collect();
-    for (path, entry) in &before.files {
+    let left: Vec<_> = left.collect();
+    for (path, entry) in left {
         // A file that is there and has no entry any more became RKE2's own.
         if present.contains(path.as_str()) {
             continue;
@@ -406,6 +426,10 @@ fn orphans(
     now: Timestamp,
     lifts: &mut Vec<Action>,
 ) {
+    let ours = |marker: &Marker| marker.mark.is_some();
+    if !observation.markers.values().any(ours) {
+        return;
+    }
     let held: HashSet<&str> = plan
         .files
         .iter()

@@ -12,18 +12,23 @@ use crate::rules::{Platform, RuleSet};
 #[derive(Debug, Default)]
 pub struct Library {
     examined: BTreeMap<String, Arc<Examined>>,
-    plan: Plan,
+    contents: BTreeMap<String, Arc<Content>>,
+    plan: Arc<Plan>,
 }
 
 impl Library {
     /// What these files are under these rules and limits; an engine that has others must not get it.
     pub fn of<'a>(
-        files: impl Iterator<Item = (&'a str, &'a Content)>,
+        files: impl Iterator<Item = (&'a str, &'a Arc<Content>)>,
         limits: &Limits,
         rules: &RuleSet,
         platform: Option<Platform>,
     ) -> Self {
-        let examined: BTreeMap<String, Arc<Examined>> = files
+        let contents: BTreeMap<String, Arc<Content>> = files
+            .map(|(path, content)| (path.to_owned(), Arc::clone(content)))
+            .collect();
+        let examined: BTreeMap<String, Arc<Examined>> = contents
+            .iter()
             .map(|(path, content)| {
                 let file = manifest::read(path, content, limits);
                 let examined = plan::examine(&file, Shown::itself(path), rules, platform);
@@ -32,8 +37,9 @@ impl Library {
             .collect();
         let all: Vec<Arc<Examined>> = examined.values().cloned().collect();
         Self {
-            plan: plan::link(&all, rules, platform),
+            plan: Arc::new(plan::link(&all, rules, platform)),
             examined,
+            contents,
         }
     }
 
@@ -42,8 +48,16 @@ impl Library {
         self.examined.get(path)
     }
 
+    /// The file at this path, if this is the very content that is known: it need not even be compared.
+    pub(super) fn same(&self, path: &str, content: &Arc<Content>) -> Option<&Arc<Examined>> {
+        let known = self.contents.get(path)?;
+        Arc::ptr_eq(known, content)
+            .then(|| self.examined.get(path))
+            .flatten()
+    }
+
     /// The plan, if these are all the files that are known and no others.
-    pub(super) fn plan(&self, examined: &BTreeMap<String, Arc<Examined>>) -> Option<&Plan> {
+    pub(super) fn plan(&self, examined: &BTreeMap<String, Arc<Examined>>) -> Option<&Arc<Plan>> {
         let same = examined.len() == self.examined.len()
             && examined
                 .values()

@@ -5,6 +5,7 @@ mod files;
 mod judge;
 mod ledger;
 mod library;
+mod needs;
 mod node;
 mod observation;
 mod say;
@@ -26,6 +27,8 @@ pub use status::{
     TransitionSeen, Versions, Vip, VipMode, WebhookStatus, Writer,
 };
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::reasons::Code;
@@ -42,7 +45,7 @@ pub enum Action {
         mark: Mark,
     },
     /// Write the ledger.
-    SaveLedger(Ledger),
+    SaveLedger(Arc<Ledger>),
     /// Remove the marker at `path`, if it is still ours.
     Lift {
         /// The marker's path.
@@ -67,7 +70,7 @@ pub struct Decision {
     /// What to do, in this order.
     pub actions: Vec<Action>,
     /// The ledger after it.
-    pub ledger: Ledger,
+    pub ledger: Arc<Ledger>,
     /// What to say. `generation` is left to whoever publishes it.
     pub status: Status,
     /// What to tell, once.

@@ -2,6 +2,7 @@
 
 mod deadlines;
 mod markers;
+mod needs;
 mod node;
 mod properties;
 
@@ -69,7 +70,7 @@ impl Node {
                 .iter()
                 .map(|(path, text)| FileChange {
                     path: path.clone(),
-                    content: Some(Content::Bytes(text.clone().into_bytes())),
+                    content: Some(Arc::new(Content::Bytes(text.clone().into_bytes()))),
                 })
                 .collect(),
             markers: self
@@ -94,7 +95,7 @@ impl Node {
                 );
                 self.markers.insert(path.clone(), Some(mark.clone()));
             }
-            Action::SaveLedger(ledger) => self.ledger_on_disk = ledger.clone(),
+            Action::SaveLedger(ledger) => self.ledger_on_disk = Ledger::clone(ledger),
             Action::Lift { path } => {
                 let gone = self.markers.remove(path);
                 assert!(!matches!(gone, Some(None)), "a foreign marker would go");

@@ -259,7 +259,7 @@ impl<'s> Replay<'s> {
             &self.ledger,
             now,
         );
-        self.ledger = decision.ledger.clone();
+        self.ledger = Ledger::clone(&decision.ledger);
         if let Some(other) = &mut self.other {
             other.begun = true;
             other.take(&decision, now);

@@ -44,12 +44,12 @@ impl Tap {
             return;
         }
         self.stood = Some(stand);
-        self.recorded = Some(decision.ledger.clone());
+        self.recorded = Some(Ledger::clone(&decision.ledger));
         self.made = Some(Made {
             at: now,
             observation: seen.clone(),
             before: self.before.take(),
-            after: decision.ledger.clone(),
+            after: Ledger::clone(&decision.ledger),
             actions: actions(decision),
             events: told(&decision.events),
             status: decision.status.clone(),

@@ -12,6 +12,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use nix::fcntl::OFlag;
@@ -169,7 +170,7 @@ impl Found {
                     path: file.path,
                     content: match file.state {
                         FileState::Unchanged => None,
-                        FileState::Read(content) => Some(content),
+                        FileState::Read(content) => Some(Arc::new(content)),
                     },
                 })
                 .collect(),

@@ -319,6 +319,12 @@ impl Linker<'_> {
     }
 
     fn shared_names(&mut self) {
+        let mut namesakes: BTreeMap<&str, Vec<FileId>> = BTreeMap::new();
+        for (id, file) in self.plan.files.iter().enumerate() {
+            namesakes.entry(&file.name).or_default().push(id);
+        }
+        let namesakes = namesakes.into_values().filter(|ids| ids.len() > 1);
+        self.plan.namesakes = namesakes.collect();
         let mut addons: BTreeMap<&str, Vec<Location>> = BTreeMap::new();
         let mut names: BTreeMap<&str, Vec<Location>> = BTreeMap::new();
         for one in self.examined {

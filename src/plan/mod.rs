@@ -38,6 +38,8 @@ pub struct Plan {
     pub platform: Option<Platform>,
     /// The files, in RKE2's order (byte order of the path).
     pub files: Vec<PlanFile>,
+    /// Files of one base name, which a marker hides together: all of those that share theirs.
+    pub namesakes: Vec<Vec<FileId>>,
     /// Everything that is needed, each once.
     pub needs: Vec<Need>,
     /// An order of release that works, as far as the required edges allow one.

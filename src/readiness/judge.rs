@@ -34,9 +34,21 @@ pub struct Related {
     pub objects: Vec<ObjectRef>,
 }
 
+impl Related {
+    /// Does the verdict rest on the object alone?
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty() && self.objects.is_empty()
+    }
+}
+
 /// What the verdict on `object` rests on beside itself, as far as it is known by now.
 pub fn related(id: &ObjectRef, object: &Value) -> Related {
     kinds::related(id, object)
+}
+
+/// Can the verdict on an object of this kind rest on anything beside itself?
+pub fn has_related(id: &ObjectRef) -> bool {
+    kinds::has_related(id)
 }
 
 /// Does an object of this kind do its work once, so that it counts as done when it was Ready and is

@@ -113,6 +113,16 @@ pub(super) fn judge(
     Ok(Some(verdict))
 }
 
+/// See [`super::has_related`].
+pub(super) fn has_related(id: &ObjectRef) -> bool {
+    matches!(
+        (id.group.as_str(), id.kind.as_str()),
+        ("helm.cattle.io", "HelmChart")
+            | ("", "PersistentVolumeClaim")
+            | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
+}
+
 /// See [`super::related`].
 pub(super) fn related(id: &ObjectRef, object: &Value) -> Related {
     let mut related = Related::default();

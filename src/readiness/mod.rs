@@ -20,7 +20,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use judge::{Related, completes, judge, observable, related};
+pub use judge::{Related, completes, has_related, judge, observable, related};
 pub use need::{NeedState, holds};
 
 use crate::manifest::{GroupKind, ObjectRef};

@@ -85,7 +85,7 @@ pub fn setup(
         files: directory,
         changes,
         settings,
-        rules,
+        rules: rules.into(),
         joins: Vec::new(),
     })
 }

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use self::recognise::recognised;
 use crate::plan::{Finding, Origin};
 use crate::reasons::{Code, Severity};
-use crate::simulate::{Counts, HarvesterVersion, Known, Setup, play};
+use crate::simulate::{Counts, HarvesterVersion, Known, Run, Setup};
 
 /// Versions at which Harvester's bootstrap came to behave otherwise, the oldest first.
 const TURNS: [HarvesterVersion; 2] = [
@@ -402,6 +402,14 @@ impl Part {
             })
             .collect()
     }
+}
+
+/// A seed, with Windrow and without it.
+fn play(setup: &Setup, known: &Known, seed: u64) -> (Run, Run) {
+    (
+        known.with_windrow(setup, seed),
+        known.without_windrow(setup, seed),
+    )
 }
 
 /// The versions at which something turned, but for the one that is played anyway.

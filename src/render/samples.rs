@@ -86,6 +86,7 @@ pub(super) fn first_vm() -> Plan {
     let secret = ObjectRef::namespaced("", "Secret", "shop", "till-init");
     let namespace = ObjectRef::cluster("", "Namespace", "shop");
     let mut plan = Plan {
+        namesakes: Vec::new(),
         platform: Some(Platform::Harvester),
         files: vec![
             file("05-till.yaml", std::slice::from_ref(&vm)),

@@ -36,9 +36,18 @@ pub struct Cluster {
     /// The servers on which kube-apiserver answers.
     up: Vec<bool>,
     revision: u64,
+    /// Every change of an object, in order: what a watch has not told yet stands behind what it has.
+    journal: Vec<ObjectRef>,
+    /// The revision at which discovery last changed, and an Addon.
+    served_at: u64,
+    addons_at: u64,
+    /// How often an application failed, as events tell it.
+    failures_told: u64,
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
     served: BTreeMap<GroupKind, bool>,
     objects: BTreeMap<ObjectRef, Stored>,
+    /// How many objects each Addon has.
+    owned: BTreeMap<String, usize>,
     /// Does the platform give Services of type LoadBalancer their addresses?
     pub(super) addresses: bool,
     /// Objects whose pods never run, and why.
@@ -59,7 +68,7 @@ pub(super) struct Guard {
 pub(super) struct AddonRecord {
     pub(super) seen: Addon,
     /// What was applied last: prune candidates are looked for among these kinds.
-    pub(super) kinds: BTreeSet<GroupKind>,
+    pub(super) kinds: Arc<BTreeSet<GroupKind>>,
     /// Rises with every change that a watch would tell.
     pub(super) revision: u64,
     /// The server that applied it last.
@@ -94,8 +103,13 @@ impl Cluster {
             taken: BTreeMap::new(),
             up: Vec::new(),
             revision: 0,
+            journal: Vec::new(),
+            served_at: 0,
+            addons_at: 0,
+            failures_told: 0,
             served: BTreeMap::new(),
             objects: BTreeMap::new(),
+            owned: BTreeMap::new(),
             addresses: false,
             cannot_run: Arc::default(),
             guard: None,
@@ -138,6 +152,43 @@ impl Cluster {
         self.revision
     }
 
+    /// Objects that changed, after so many changes.
+    pub(super) fn changed_since(&self, seen: usize) -> &[ObjectRef] {
+        self.journal.get(seen..).unwrap_or_default()
+    }
+
+    /// How many changes of objects there were.
+    pub(super) fn changes(&self) -> usize {
+        self.journal.len()
+    }
+
+    /// Rises when discovery changes.
+    pub(super) fn served_at(&self) -> u64 {
+        self.served_at
+    }
+
+    /// Rises when an Addon changes.
+    pub(super) fn addons_at(&self) -> u64 {
+        self.addons_at
+    }
+
+    /// How often an application failed.
+    pub(super) fn failures_told(&self) -> u64 {
+        self.failures_told
+    }
+
+    /// An event tells that an Addon could not be applied.
+    pub(super) fn fail(&mut self, addon: &str, failure: ApplyFailure) {
+        self.failures_told += 1;
+        self.failures.insert(addon.to_owned(), failure);
+    }
+
+    /// An Addon changes: its new revision.
+    pub(super) fn touch_addon(&mut self) -> u64 {
+        self.addons_at = self.touch();
+        self.addons_at
+    }
+
     /// Is a kind served, and is it namespaced?
     pub fn serves(&self, kind: &GroupKind) -> Option<bool> {
         kinds::built_in(&kind.group, &kind.kind).or_else(|| self.served.get(kind).copied())
@@ -174,10 +225,20 @@ impl Cluster {
         group: &'a str,
         kind: &'a str,
     ) -> impl Iterator<Item = (&'a ObjectRef, &'a Arc<Value>)> {
-        self.objects
-            .iter()
-            .filter(move |(id, _)| id.kind == kind && id.group == group)
+        self.of_kind(group, kind)
             .map(|(id, stored)| (id, &stored.json))
+    }
+
+    /// The same, as they are stored: objects are in order of group and kind.
+    fn of_kind<'a>(
+        &'a self,
+        group: &'a str,
+        kind: &'a str,
+    ) -> impl Iterator<Item = (&'a ObjectRef, &'a Stored)> {
+        let first = ObjectRef::cluster(group, kind, "");
+        self.objects
+            .range(first..)
+            .take_while(move |(id, _)| id.kind == kind && id.group == group)
     }
 
     pub(super) fn stored(&self, object: &ObjectRef) -> Option<&Stored> {
@@ -207,7 +268,7 @@ impl Cluster {
             return false;
         }
         self.served.insert(kind, namespaced);
-        self.touch();
+        self.served_at = self.touch();
         true
     }
 
@@ -241,6 +302,7 @@ impl Cluster {
             owner,
             revision,
         };
+        self.journal.push(id.clone());
         self.objects.insert(id.clone(), stored);
         self.changed.push(id);
     }
@@ -265,6 +327,7 @@ impl Cluster {
         json["metadata"]["resourceVersion"] = revision.to_string().into();
         stored.revision = revision;
         self.revision = revision;
+        self.journal.push(id.clone());
     }
 
     /// The number of the object's last change of substance.
@@ -276,33 +339,43 @@ impl Cluster {
 
     /// Creates or updates an object as the deploy controller would: changed only where its manifest
     /// changed.
-    pub(super) fn apply(&mut self, declared: &Declared, owner: &str) -> Result<ObjectRef, String> {
-        let id = self.resolve(&declared.id)?;
-        if let Some(namespace) = &id.namespace {
-            let namespace = ObjectRef::cluster("", "Namespace", namespace.as_str());
-            if !self.objects.contains_key(&namespace) {
-                return Err(format!("namespaces \"{}\" not found", namespace.name));
-            }
-        }
-        let known = self.objects.get(&id);
+    pub(super) fn apply(
+        &mut self,
+        id: &ObjectRef,
+        declared: &Declared,
+        owner: &str,
+    ) -> Result<(), String> {
+        let known = self.objects.get(id);
         // A name that is chosen here is never among those that are there: each time a new object is
         // made, and the former one pruned.
         let generated = is_blank(&declared.json["metadata"]["name"]);
         let same = known.is_some_and(|known| {
             !generated
                 && known.owner.as_deref() == Some(owner)
-                && known.declared.as_deref() == Some(&*declared.json)
+                && known.declared.as_ref().is_some_and(|known| {
+                    Arc::ptr_eq(known, &declared.json) || *known == declared.json
+                })
         });
         if same {
             // The API server turns `stringData` into `data`: the controller misses it and writes it again, to no effect.
             let missed = id.kind == "Secret" && declared.json["stringData"].is_object();
             self.counts.writes += u64::from(missed);
-            return Ok(id);
+            return Ok(());
         }
-        self.admit(&id, &declared.json)?;
-        validate(&id, &declared.json, generated)?;
-        let known = self.objects.remove(&id);
+        if let Some(namespace) = &id.namespace {
+            let namespace = ObjectRef::cluster("", "Namespace", namespace.as_str());
+            if !self.objects.contains_key(&namespace) {
+                return Err(format!("namespaces \"{}\" not found", namespace.name));
+            }
+        }
+        self.admit(id, &declared.json)?;
+        validate(id, &declared.json, generated)?;
+        let known = self.objects.remove(id);
         self.counts.writes += u64::from(generated && known.is_some());
+        if let Some(former) = known.as_ref().and_then(|known| known.owner.as_deref()) {
+            disown(&mut self.owned, former);
+        }
+        *self.owned.entry(owner.to_owned()).or_default() += 1;
         let status = known
             .as_ref()
             .and_then(|known| known.json.get("status").cloned());
@@ -312,7 +385,7 @@ impl Cluster {
         });
         let revision = self.touch();
         self.counts.writes += 1;
-        let mut json = stamped((*declared.json).clone(), &id, revision, generation);
+        let mut json = stamped((*declared.json).clone(), id, revision, generation);
         if let Some(status) = status {
             json["status"] = status;
         }
@@ -326,11 +399,17 @@ impl Cluster {
             revision,
         };
         self.objects.insert(id.clone(), stored);
+        self.journal.push(id.clone());
         self.changed.push(id.clone());
         if id.kind == "CustomResourceDefinition" && id.group == "apiextensions.k8s.io" {
             self.within(times::ESTABLISHED, Timer::Established(id.clone()));
         }
-        Ok(id)
+        Ok(())
+    }
+
+    /// How many objects an Addon has.
+    pub(super) fn owns(&self, owner: &str) -> usize {
+        self.owned.get(owner).copied().unwrap_or_default()
     }
 
     /// The object's name in the cluster: with a namespace when its kind is namespaced.
@@ -378,12 +457,12 @@ impl Cluster {
         keep: &BTreeSet<ObjectRef>,
         kinds: &BTreeSet<GroupKind>,
     ) -> Vec<ObjectRef> {
-        self.objects
+        kinds
             .iter()
+            .flat_map(|kind| self.of_kind(&kind.group, &kind.kind))
             .filter(|(id, stored)| {
                 stored.owner.as_deref() == Some(owner)
                     && !keep.contains(id)
-                    && kinds.contains(&id.group_kind())
                     && stored.json["metadata"]["labels"]["objectset.rio.cattle.io/prune"] != "false"
             })
             .map(|(id, _)| id.clone())
@@ -395,18 +474,37 @@ impl Cluster {
         let Some(stored) = self.objects.remove(id) else {
             return;
         };
-        self.touch();
+        let revision = self.touch();
+        if let Some(owner) = &stored.owner {
+            disown(&mut self.owned, owner);
+        }
+        self.journal.push(id.clone());
         match (id.group.as_str(), id.kind.as_str()) {
-            ("", "Namespace") => self
-                .objects
-                .retain(|other, _| other.namespace.as_deref() != Some(id.name.as_str())),
+            ("", "Namespace") => {
+                self.delete_all(|other| other.namespace.as_deref() == Some(id.name.as_str()));
+            }
             ("apiextensions.k8s.io", "CustomResourceDefinition") => {
                 if let Some((kind, _)) = defined_kind(&stored.json) {
                     self.served.remove(&kind);
-                    self.objects.retain(|other, _| other.group_kind() != kind);
+                    self.served_at = revision;
+                    self.delete_all(|other| other.group_kind() == kind);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// They go with something else.
+    fn delete_all(&mut self, goes: impl Fn(&ObjectRef) -> bool) {
+        let (gone, left): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.objects)
+            .into_iter()
+            .partition(|(id, _)| goes(id));
+        self.objects = left;
+        for (id, stored) in gone {
+            if let Some(owner) = &stored.owner {
+                disown(&mut self.owned, owner);
+            }
+            self.journal.push(id);
         }
     }
 
@@ -450,6 +548,12 @@ fn validate(id: &ObjectRef, json: &Value, generated: bool) -> Result<(), String>
             id.name
         )),
         false => Ok(()),
+    }
+}
+
+fn disown(owned: &mut BTreeMap<String, usize>, owner: &str) {
+    if let Some(count) = owned.get_mut(owner) {
+        *count -= 1;
     }
 }
 

@@ -67,6 +67,9 @@ impl Controllers {
         match stage {
             Stage::Seen => {
                 seen(cluster, &id);
+                if is_all_said(cluster, &id) {
+                    return;
+                }
                 match can(cluster, &id, Stage::Done) {
                     true => self.schedule(id, Stage::Done, cluster),
                     false => {
@@ -77,6 +80,14 @@ impl Controllers {
             Stage::Done => done(cluster, &id),
         }
     }
+}
+
+/// Is there nothing to be done, until the object itself changes? A Service that asks for no address.
+fn is_all_said(cluster: &Cluster, id: &ObjectRef) -> bool {
+    (id.group.as_str(), id.kind.as_str()) == ("", "Service")
+        && cluster
+            .get(id)
+            .is_some_and(|json| json["spec"]["type"] != "LoadBalancer")
 }
 
 /// How soon a controller sees an object of this kind; `None` when none has to do with it.

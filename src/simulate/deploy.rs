@@ -12,6 +12,7 @@
 //! whose modification time changed is read, and only one whose checksum differs is applied.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -231,7 +232,7 @@ impl DeployController {
         if cluster.addons.contains_key(name) {
             return;
         }
-        let revision = cluster.touch();
+        let revision = cluster.touch_addon();
         cluster.counts.writes += 1;
         let seen = Addon {
             checksum: String::new(),
@@ -241,7 +242,7 @@ impl DeployController {
             name.to_owned(),
             AddonRecord {
                 seen,
-                kinds: BTreeSet::new(),
+                kinds: Arc::default(),
                 revision,
                 by: self.server,
             },
@@ -259,11 +260,7 @@ impl DeployController {
             checksum: reading.sha256.clone(),
             source: format!("{}/{path}", self.base),
         };
-        let kinds: BTreeSet<GroupKind> = reading
-            .objects
-            .iter()
-            .map(|object| object.id.group_kind())
-            .collect();
+        let kinds = Arc::clone(&reading.kinds);
         let revision = cluster.revision();
         let known = cluster.addons.get(name);
         if known.is_some_and(|known| {
@@ -282,7 +279,7 @@ impl DeployController {
                 revision: revision + 1,
                 by: self.server,
             };
-            cluster.touch();
+            cluster.touch_addon();
         }
     }
 
@@ -293,14 +290,12 @@ impl DeployController {
         // An Addon whose name is refused has no events: RKE2 tells only its log.
         if !reason.is_empty() {
             cluster.counts.events += 1;
-            cluster.failures.insert(
-                addon_name(path).to_owned(),
-                ApplyFailure {
-                    reason: reason.to_owned(),
-                    message: message.clone(),
-                    at: cluster.now(),
-                },
-            );
+            let failure = ApplyFailure {
+                reason: reason.to_owned(),
+                message: message.clone(),
+                at: cluster.now(),
+            };
+            cluster.fail(addon_name(path), failure);
         }
         cluster.tell(What::ApplyFailed {
             file: path.to_owned(),
@@ -324,9 +319,17 @@ fn apply(reading: &Reading, addon: &str, cluster: &mut Cluster) -> Result<(), Ve
             continue;
         }
         for object in objects {
-            let id = cluster.resolve(&object.id);
-            if let Err(error) = cluster.apply(object, addon) {
-                let key = match id.as_ref().ok().and_then(|id| id.namespace.as_deref()) {
+            let resolved = cluster.resolve(&object.id);
+            let applied = match &resolved {
+                Ok(id) => cluster.apply(id, object, addon),
+                Err(error) => Err(error.clone()),
+            };
+            if let Err(error) = applied {
+                let namespace = resolved
+                    .as_ref()
+                    .ok()
+                    .and_then(|id| id.namespace.as_deref());
+                let key = match namespace {
                     Some(namespace) => format!("{namespace}/{}", object.id.name),
                     None => object.id.name.clone(),
                 };
@@ -335,7 +338,7 @@ fn apply(reading: &Reading, addon: &str, cluster: &mut Cluster) -> Result<(), Ve
                     version_kind(object)
                 ));
             }
-            keep.extend(id);
+            keep.extend(resolved);
         }
     }
     errors.extend(reading.unnamed.iter().map(|(what, kind)| {
@@ -345,7 +348,10 @@ fn apply(reading: &Reading, addon: &str, cluster: &mut Cluster) -> Result<(), Ve
         )
     }));
     errors.extend(reading.unknown.iter().cloned());
-    prune(reading, addon, &keep, cluster);
+    // Where all of it is there and is all that the Addon has, nothing is left over.
+    if !errors.is_empty() || cluster.owns(addon) != keep.len() {
+        prune(reading, addon, &keep, cluster);
+    }
     match errors.is_empty() {
         true => Ok(()),
         false => Err(errors),
@@ -364,11 +370,7 @@ fn version_kind(object: &Declared) -> String {
 
 /// Kinds that the file has now or had when it was last applied are looked through.
 fn prune(reading: &Reading, addon: &str, keep: &BTreeSet<ObjectRef>, cluster: &mut Cluster) {
-    let mut kinds: BTreeSet<GroupKind> = reading
-        .objects
-        .iter()
-        .map(|object| object.id.group_kind())
-        .collect();
+    let mut kinds = BTreeSet::clone(&reading.kinds);
     if let Some(record) = cluster.addons.get(addon) {
         kinds.extend(record.kinds.iter().cloned());
     }

@@ -3,6 +3,7 @@
 //!
 //! The directory and the saved ledger are the disk: they outlive a crash, nothing else does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -32,12 +33,9 @@ const RETRY: Duration = Duration::from_secs(5);
 /// So many decisions may follow from one another at one instant.
 const ROUNDS: usize = 20;
 
-/// The bootstrap with Windrow and the one without it, of files that were read before.
-pub fn play(setup: &Setup, known: &Known, seed: u64) -> (Run, Run) {
-    (
-        Drive::new(setup, known, Faults::NONE, seed).run(),
-        alone(setup, known, seed),
-    )
+/// The bootstrap with Windrow, of files that were read before.
+pub(super) fn with(setup: &Setup, known: &Known, seed: u64) -> Run {
+    Drive::new(setup, known, Faults::NONE, seed).run()
 }
 
 /// The bootstrap as it goes without Windrow.
@@ -45,7 +43,8 @@ pub fn without_windrow(setup: &Setup, seed: u64) -> Run {
     alone(setup, &Known::default(), seed)
 }
 
-fn alone(setup: &Setup, known: &Known, seed: u64) -> Run {
+/// The one without it.
+pub(super) fn alone(setup: &Setup, known: &Known, seed: u64) -> Run {
     let mut node = fleet(setup, known, seed);
     let mut disks = disks(setup);
     let mut changes = Changes::new(setup, &mut Chance::new(seed).branch(3));
@@ -185,7 +184,7 @@ struct Agent {
     /// The directory as the engine knows it.
     seen: Option<Files>,
     /// The ledger on disk.
-    saved: Ledger,
+    saved: Arc<Ledger>,
     /// The engine's ledger is newer than the one on disk: saving it failed.
     unsaved: bool,
     /// How much the wall clock is ahead of the true time.
@@ -207,10 +206,10 @@ impl Agent {
     fn new(server: usize, setup: &Setup, known: &Known) -> Self {
         let start = setup.scenario.start;
         Self {
-            engine: engine(setup, known, server, Ledger::default(), start),
+            engine: engine(setup, known, server, Arc::default(), start),
             watch: Watch::on(server),
             seen: None,
-            saved: Ledger::default(),
+            saved: Arc::default(),
             unsaved: false,
             skew: SignedDuration::ZERO,
             heard: None,
@@ -307,7 +306,7 @@ impl<'a> Drive<'a> {
         let mut agents = self.agents.into_iter();
         let mut lines = Vec::new();
         if let Some(first) = agents.next() {
-            run.ledger = first.saved;
+            run.ledger = Arc::unwrap_or_clone(first.saved);
             run.status = first.status;
             run.releases = first.releases;
             lines = first.tape.map(Tape::into_lines).unwrap_or_default();
@@ -406,7 +405,7 @@ impl<'a> Drive<'a> {
     fn decide(&mut self, who: usize, now: Timestamp) -> bool {
         let agent = &mut self.agents[who];
         agent.decisions += 1;
-        let before = agent.engine.ledger().clone();
+        let before = Arc::clone(agent.engine.ledger());
         let at = agent.wall(now);
         if let Some(tape) = &mut agent.tape {
             tape.before(&agent.engine);
@@ -437,7 +436,7 @@ impl<'a> Drive<'a> {
     ) -> bool {
         let agent = &mut self.agents[who];
         if std::mem::take(&mut agent.unsaved) {
-            let save = Action::SaveLedger(agent.engine.ledger().clone());
+            let save = Action::SaveLedger(Arc::clone(agent.engine.ledger()));
             if !self.carry_out(who, &save, now) {
                 return false;
             }
@@ -480,7 +479,7 @@ impl<'a> Drive<'a> {
                 self.node.tell(who, held);
                 disk.write(path.as_str(), mark.to_json(), now);
             }
-            Action::SaveLedger(ledger) => agent.saved = ledger.clone(),
+            Action::SaveLedger(ledger) => agent.saved = Arc::clone(ledger),
             Action::Lift { path } => {
                 if is_foreign(disk, path) || !disk.remove(path) {
                     return true;
@@ -500,7 +499,7 @@ impl<'a> Drive<'a> {
         self.tell_fault(who, "Windrow dies");
         if self.dice.throw(self.faults.ledger_lost) {
             self.tell_fault(who, "the ledger is destroyed");
-            self.agents[who].saved = Ledger::default();
+            self.agents[who].saved = Arc::default();
         }
         self.begin_anew(who, now);
         self.agents[who].wake = Some(now + RETRY);
@@ -626,7 +625,7 @@ impl<'a> Drive<'a> {
         }
         let cluster = self.node.cluster();
         let mut truth = Observation::default();
-        for event in Watch::on(who).poll(cluster, &interests) {
+        for event in Watch::on(who).poll(cluster, &Arc::new(interests)) {
             truth.apply(event, cluster.now());
         }
         let rules = rules(self.setup, who);
@@ -650,21 +649,27 @@ fn is_foreign(disk: &Files, marker: &str) -> bool {
     })
 }
 
-fn rules(setup: &Setup, server: usize) -> &RuleSet {
+fn rules(setup: &Setup, server: usize) -> &Arc<RuleSet> {
     match server.checked_sub(1) {
         None => &setup.rules,
         Some(join) => &setup.joins[join].rules,
     }
 }
 
-fn engine(setup: &Setup, known: &Known, server: usize, ledger: Ledger, now: Timestamp) -> Engine {
+fn engine(
+    setup: &Setup,
+    known: &Known,
+    server: usize,
+    ledger: Arc<Ledger>,
+    now: Timestamp,
+) -> Engine {
     let settings = match server.checked_sub(1) {
         None => &setup.settings,
         Some(join) => &setup.joins[join].settings,
     };
     Engine::new(
         settings.clone(),
-        rules(setup, server).clone(),
+        Arc::clone(rules(setup, server)),
         Some(setup.platform()),
         ledger,
         now,

@@ -1,5 +1,7 @@
 //! The example that the program carries along, so that the sandbox needs nothing else.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::files::Files;
@@ -42,7 +44,7 @@ impl Setup {
             files,
             changes: Vec::new(),
             settings: Settings::default(),
-            rules: RuleSet::shipped(),
+            rules: Arc::new(RuleSet::shipped()),
             joins: Vec::new(),
         }
     }

@@ -100,7 +100,7 @@ impl Files {
                 path: path.to_owned(),
                 content: match before.and_then(|files| files.get(path)) {
                     Some(known) if Arc::ptr_eq(&known.content, &file.content) => None,
-                    _ => Some((*file.content).clone()),
+                    _ => Some(Arc::clone(&file.content)),
                 },
             })
             .collect();

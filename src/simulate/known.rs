@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::drive;
 use super::files::Files;
 use super::reading::Readings;
-use super::run::Setup;
+use super::run::{Run, Setup};
 use crate::decide::Library;
 use crate::rules::RuleSet;
 use crate::settings::Settings;
@@ -29,12 +30,30 @@ impl Known {
         known
     }
 
+    /// The bootstrap of the setup that these files are of, with Windrow.
+    pub fn with_windrow(&self, setup: &Setup, seed: u64) -> Run {
+        drive::with(setup, self, seed)
+    }
+
+    /// The same without Windrow.
+    pub fn without_windrow(&self, setup: &Setup, seed: u64) -> Run {
+        drive::alone(setup, self, seed)
+    }
+
     fn take(&mut self, setup: &Setup, files: &Files, settings: &Settings, rules: &RuleSet) {
         for (path, file) in files.manifests() {
-            self.readings.read(path, &file.content);
+            match setup.files.get(path) {
+                Some(first) if first.content == file.content => {
+                    self.readings
+                        .read_alike(path, &file.content, &first.content);
+                }
+                _ => {
+                    self.readings.read(path, &file.content);
+                }
+            }
         }
         self.libraries.push(Arc::new(Library::of(
-            files.manifests().map(|(path, file)| (path, &*file.content)),
+            files.manifests().map(|(path, file)| (path, &file.content)),
             &settings.staging.limits,
             rules,
             Some(setup.platform()),

@@ -31,7 +31,7 @@ mod watch;
 pub use chance::Chance;
 pub use cluster::Cluster;
 pub use deploy::DeployController;
-pub use drive::{play, recorded, with_windrow, without_windrow};
+pub use drive::{recorded, with_windrow, without_windrow};
 pub use example::FIRST_VM;
 pub use faults::Faults;
 pub use files::{File, Files};

@@ -1,11 +1,13 @@
 //! What the simulated deploy controller reads out of a file, kept so that a file is parsed once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::{self, Content, Limits, ManifestFile, Node, ObjectRef, Value as Yaml};
+use crate::manifest::{
+    self, Content, GroupKind, Limits, ManifestFile, Node, ObjectRef, Value as Yaml,
+};
 use crate::reasons::{Code, Severity};
 
 /// One object as its manifest declares it.
@@ -21,6 +23,8 @@ pub(super) struct Declared {
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     pub(super) objects: Vec<Declared>,
+    /// Their kinds.
+    pub(super) kinds: Arc<BTreeSet<GroupKind>>,
     pub(super) sha256: String,
     /// Why RKE2 cannot read the file, if it cannot.
     pub(super) refused: Option<String>,
@@ -49,11 +53,19 @@ impl Readings {
         self.known.insert(place, (content.clone(), reading.clone()));
         reading
     }
+
+    /// The same file on another server, read once for both: what they declare is then seen to be the
+    /// same without a comparison.
+    pub(super) fn read_alike(&mut self, path: &str, content: &Arc<Content>, other: &Arc<Content>) {
+        let reading = self.read(path, other);
+        self.known
+            .insert(Arc::as_ptr(content).addr(), (content.clone(), reading));
+    }
 }
 
 fn read(path: &str, content: &Content) -> Reading {
     let file = manifest::read(path, content, &Limits::default());
-    let objects = file
+    let objects: Vec<Declared> = file
         .objects()
         .map(|object| Declared {
             id: object.id.clone(),
@@ -64,7 +76,9 @@ fn read(path: &str, content: &Content) -> Reading {
             json: Arc::new(object.node.to_json()),
         })
         .collect();
+    let kinds = objects.iter().map(|object| object.id.group_kind());
     let mut reading = Reading {
+        kinds: Arc::new(kinds.collect()),
         objects,
         refused: None,
         invalid: None,

@@ -1,5 +1,6 @@
 //! A bootstrap as a value: what goes into it and what came of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -26,7 +27,7 @@ pub struct Setup {
     /// Windrow's settings.
     pub settings: Settings,
     /// Windrow's rules.
-    pub rules: RuleSet,
+    pub rules: Arc<RuleSet>,
     /// Further nodes of the same cluster.
     pub joins: Vec<Join>,
 }
@@ -45,7 +46,7 @@ pub struct Join {
     /// Windrow's settings there.
     pub settings: Settings,
     /// Windrow's rules there.
-    pub rules: RuleSet,
+    pub rules: Arc<RuleSet>,
 }
 
 /// A change of the directory by somebody else.

@@ -304,14 +304,14 @@ fn two(first: &[(&str, serde_json::Value)], second: &[(&str, serde_json::Value)]
         files: directory(first),
         changes: Vec::new(),
         settings: crate::settings::Settings::default(),
-        rules: crate::rules::RuleSet::shipped(),
+        rules: std::sync::Arc::new(crate::rules::RuleSet::shipped()),
         joins: vec![Join {
             name: "n2".to_owned(),
             role: Role::Server,
             files: directory(second),
             changes: Vec::new(),
             settings: crate::settings::Settings::default(),
-            rules: crate::rules::RuleSet::shipped(),
+            rules: std::sync::Arc::new(crate::rules::RuleSet::shipped()),
         }],
     }
 }

@@ -1,6 +1,6 @@
 //! What Windrow's adapters would tell of the simulated cluster: watches, reduced to differences.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -17,10 +17,22 @@ pub struct Watch {
     /// Which server's kube-apiserver is asked.
     server: usize,
     reachable: Option<bool>,
+    /// What was asked at the last call, and how far in the cluster's history that was.
+    asked: Option<Arc<Interests>>,
+    seen: Seen,
     kinds: BTreeMap<GroupKind, bool>,
     objects: BTreeMap<ObjectRef, (Option<u64>, Detail)>,
     addons: Option<BTreeMap<String, u64>>,
     failures: BTreeMap<String, Timestamp>,
+}
+
+/// How far a watch has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Seen {
+    objects: usize,
+    kinds: u64,
+    addons: u64,
+    failures: u64,
 }
 
 impl Watch {
@@ -33,7 +45,7 @@ impl Watch {
     }
 
     /// What is new since the last call, for what is asked now.
-    pub fn poll(&mut self, cluster: &Cluster, interests: &Interests) -> Vec<ClusterEvent> {
+    pub fn poll(&mut self, cluster: &Cluster, interests: &Arc<Interests>) -> Vec<ClusterEvent> {
         let mut events = Vec::new();
         let up = cluster.is_up_on(self.server);
         if self.reachable != Some(up) {
@@ -46,12 +58,52 @@ impl Watch {
             });
         }
         if up {
-            self.kinds(cluster, interests, &mut events);
-            self.objects(cluster, interests, &mut events);
-            self.addons(cluster, &mut events);
-            self.failures(cluster, &mut events);
+            self.tell(cluster, interests, &mut events);
         }
         events
+    }
+
+    /// What is asked as before is told where it changed; where something else is asked, all of that is
+    /// compared.
+    fn tell(
+        &mut self,
+        cluster: &Cluster,
+        interests: &Arc<Interests>,
+        events: &mut Vec<ClusterEvent>,
+    ) {
+        let asked = self.asked.replace(Arc::clone(interests));
+        let same = asked.is_some_and(|asked| Arc::ptr_eq(&asked, interests));
+        let now = Seen {
+            objects: cluster.changes(),
+            kinds: cluster.served_at(),
+            addons: cluster.addons_at(),
+            failures: cluster.failures_told(),
+        };
+        let before = std::mem::replace(&mut self.seen, now);
+        if !same || before.kinds != now.kinds {
+            self.kinds(cluster, interests, events);
+        }
+        if !same {
+            self.objects
+                .retain(|id, _| interests.objects.contains_key(id));
+            for (id, detail) in &interests.objects {
+                self.object(cluster, id, *detail, events);
+            }
+        } else if before.objects != now.objects {
+            let changed: BTreeSet<&ObjectRef> =
+                cluster.changed_since(before.objects).iter().collect();
+            for id in changed {
+                if let Some(detail) = interests.objects.get(id) {
+                    self.object(cluster, id, *detail, events);
+                }
+            }
+        }
+        if self.addons.is_none() || before.addons != now.addons {
+            self.addons(cluster, events);
+        }
+        if before.failures != now.failures {
+            self.failures(cluster, events);
+        }
     }
 
     /// Everything is told anew at the next call: a watch was cut and lists again.
@@ -94,30 +146,27 @@ impl Watch {
         }
     }
 
-    fn objects(
+    fn object(
         &mut self,
         cluster: &Cluster,
-        interests: &Interests,
+        id: &ObjectRef,
+        detail: Detail,
         events: &mut Vec<ClusterEvent>,
     ) {
-        self.objects
-            .retain(|id, _| interests.objects.contains_key(id));
-        for (id, detail) in &interests.objects {
-            let stored = cluster.stored(id);
-            let now = (stored.map(|stored| stored.revision), *detail);
-            if self.objects.get(id) == Some(&now) {
-                continue;
-            }
-            self.objects.insert(id.clone(), now);
-            let seen = match (stored, detail) {
-                (None, _) => ObjectSeen::Absent,
-                (Some(stored), Detail::Full) => ObjectSeen::Present(stored.json.clone()),
-                (Some(stored), Detail::Metadata) => {
-                    ObjectSeen::Present(Arc::new(metadata(&stored.json)))
-                }
-            };
-            events.push(ClusterEvent::Object(id.clone(), seen));
+        let stored = cluster.stored(id);
+        let now = (stored.map(|stored| stored.revision), detail);
+        if self.objects.get(id) == Some(&now) {
+            return;
         }
+        self.objects.insert(id.clone(), now);
+        let seen = match (stored, detail) {
+            (None, _) => ObjectSeen::Absent,
+            (Some(stored), Detail::Full) => ObjectSeen::Present(stored.json.clone()),
+            (Some(stored), Detail::Metadata) => {
+                ObjectSeen::Present(Arc::new(metadata(&stored.json)))
+            }
+        };
+        events.push(ClusterEvent::Object(id.clone(), seen));
     }
 
     fn addons(&mut self, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {

@@ -1,11 +1,12 @@
 //! The simulated deploy controller on a directory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windrow::decide::{Interests, Observation};
+use windrow::decide::Observation;
 use windrow::manifest::{Content, GroupKind, ObjectRef};
 use windrow::simulate::{Arrival, Files, Node, Scenario, Watch, What};
 
@@ -96,7 +97,7 @@ impl<'a> Simulated<'a> {
         );
         let mut observation = Observation::default();
         let now = self.node.cluster().now();
-        for event in Watch::default().poll(self.node.cluster(), &Interests::default()) {
+        for event in Watch::default().poll(self.node.cluster(), &Arc::default()) {
             observation.apply(event, now);
         }
         let addons = observation.addons.unwrap_or_default();

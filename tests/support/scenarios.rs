@@ -128,7 +128,7 @@ fn place(
             files,
             changes,
             settings: Settings::default(),
-            rules: rules.clone(),
+            rules: rules.clone().into(),
             joins: Vec::new(),
         },
         kept,

@@ -161,7 +161,7 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
             files: Files::new(),
             changes: Vec::new(),
             settings: Settings::default(),
-            rules: RuleSet::default(),
+            rules: RuleSet::default().into(),
             joins: Vec::new(),
         },
         findings: Vec::new(),
