@@ -310,3 +310,88 @@ fn a_corrected_copy_has_none_of_the_findings_any_more() {
         }
     }
 }
+
+/// A configuration whose one entry has a definition and its object, and what is to be in the copy.
+fn together(head: &str, indentation: &str) -> String {
+    let manifest = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {kind: Widget, plural: widgets}\n  versions: [{name: v1, served: true, storage: true}]\n";
+    let content: String = manifest
+        .lines()
+        .map(|line| format!("{indentation}    {line}\n"))
+        .collect();
+    format!(
+        "{head}{indentation}- path: /var/lib/rancher/rke2/server/manifests/a.yaml\n{indentation}  content: |\n{content}{indentation}- path: /etc/motd\n{indentation}  content: hello\n"
+    )
+}
+
+#[test]
+fn a_corrected_configuration_has_none_of_the_findings_any_more() {
+    let case = "tests/cases/webhook-not-awaited/sick.yaml";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let cases = [
+        (
+            "webhook-not-awaited",
+            fs::read_to_string(root.join(case)).unwrap(),
+            "depends-on: apps/namespaces/pools/Deployment/pools\n",
+        ),
+        (
+            "same-file-order",
+            together("#cloud-config\nwrite_files:\n", ""),
+            "server/manifests/a-objects.yaml",
+        ),
+        (
+            "same-file-order",
+            together("os:\n  writeFiles:\n", "    "),
+            "server/manifests/a-objects.yaml",
+        ),
+        (
+            "same-file-order",
+            together(
+                "stages:\n  initramfs:\n  - name: files\n    files:\n",
+                "    ",
+            ),
+            "server/manifests/a-objects.yaml",
+        ),
+    ];
+    for (code, given, expected) in cases {
+        let (directory, path) = file("config.yaml", &given);
+        let fixed = directory.path().join("fixed");
+        let codes = |path: &Path, more: &[&str]| -> String {
+            let mut arguments = vec![text(path), "--seeds", "3", "-o", "json"];
+            arguments.extend(more);
+            let output = windrow(&arguments);
+            assert_eq!(output.status.code(), Some(0), "{output:?}");
+            let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+            document["nodes"][0].to_string()
+        };
+        let found = codes(&path, &["--fix", text(&fixed)]);
+        assert!(found.contains(code), "{code}: {found}");
+        let copy = fs::read_to_string(fixed.join("config.yaml")).unwrap();
+        assert!(copy.contains(expected), "{copy}");
+        assert!(copy.len() > given.len() && fs::read_to_string(&path).unwrap() == given);
+        let left = codes(&fixed.join("config.yaml"), &[]);
+        assert!(!left.contains(code), "{code}: {left}\n{copy}");
+        let left: Value = serde_json::from_str(&left).unwrap();
+        assert_eq!(left["with"]["work"]["most"]["failed"], 0, "{code}: {left}");
+    }
+}
+
+#[test]
+fn what_cannot_be_corrected_line_by_line_is_told_and_no_copy_is_written() {
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: late}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: late}\n";
+    let quoted = serde_json::to_string(manifest).unwrap();
+    let (directory, path) = file(
+        "user-data",
+        &format!(
+            "#cloud-config\nwrite_files:\n- path: /var/lib/rancher/rke2/server/manifests/a.yaml\n  content: {quoted}\n"
+        ),
+    );
+    let fixed = directory.path().join("fixed");
+    let output = windrow(&[text(&path), "--seeds", "1", "--fix", text(&fixed)]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let told = format!(
+        "{}:4: a.yaml is not split: its content is encoded, quoted",
+        text(&path)
+    );
+    assert!(said.contains(&told), "{said}");
+    assert!(!fixed.exists());
+}

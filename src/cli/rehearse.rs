@@ -20,9 +20,9 @@ use crate::gates::{Target, Version, assess};
 use crate::manifest::extract::Extracted;
 use crate::manifest::{Content, Limits};
 use crate::plan::{Finding, examine, link};
-use crate::rehearse::fix::{Source, corrected};
+use crate::rehearse::fix::{Lacking, Source, corrected};
 use crate::rehearse::membership::{Membership, membership};
-use crate::rehearse::proofs::{Given, image_list, not_bundled, proofs};
+use crate::rehearse::proofs::{Given, asked, image_list, lacking, not_bundled, proofs};
 use crate::rehearse::{Part, Rehearsal, carriers};
 use crate::render;
 use crate::rke2::config::{ConfigFile as Rke2File, Place, is_read, merge};
@@ -232,12 +232,15 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         .iter()
         .map(|file| (&file.manifest, &file.shown))
         .collect();
-    findings.extend(proofs(&Given {
+    let given = Given {
         files: &read,
         plan: &plan,
         disabled: &disabled,
         images: images.as_ref(),
-    }));
+    };
+    findings.extend(proofs(&given));
+    let lacking = lacking(&given);
+    let asked = asked(&read);
     let cannot_run = images
         .as_ref()
         .map(|images| not_bundled(&read, images))
@@ -248,7 +251,13 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         .or(args.harvester.and_then(HarvesterVersion::rke2));
     findings.extend(gates(&configuration, rke2));
     if let Some(directory) = &args.fix {
-        fix(directory, &sources(&files, &carriers), &findings, &limits)?;
+        fix(
+            directory,
+            &sources(&files, &carriers),
+            &findings,
+            &lacking,
+            &limits,
+        )?;
     }
     let laid = files.iter().map(Laid::of).collect();
     let membership = carriers
@@ -280,6 +289,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         scenario: Scenario {
             disabled: disabled.into_iter().map(|(name, _)| name).collect(),
             cannot_run,
+            asked,
             rewrites_charts: minor.is_none_or(Version::rewrites_charts),
             ..scenario
         },
@@ -355,12 +365,14 @@ fn fix(
     directory: &Path,
     sources: &[Source],
     findings: &[Finding],
+    lacking: &[Lacking],
     limits: &Limits,
 ) -> Result<(), Refused> {
-    let Some(copies) = corrected(sources, findings, limits) else {
-        return Ok(());
-    };
-    for (name, text) in copies {
+    let corrected = corrected(sources, findings, lacking, limits);
+    for left in &corrected.left {
+        eprintln!("windrow: {left}");
+    }
+    for (name, text) in corrected.files {
         let path = directory.join(&name);
         let above = path.parent().unwrap_or(directory);
         let written = fs::create_dir_all(above).and_then(|()| match path.exists() {

@@ -166,6 +166,10 @@ reasons! {
             "the webhook {name} fails closed and is asked about the pods of {what}, which answer it: once they are gone they never come back"
             "Exclude them with a namespaceSelector (`kubernetes.io/metadata.name` NotIn their namespace), or set `failurePolicy: Ignore`."
             "31ce2f71f0214ee68d5f7dcd0c575140";
+        WebhookNotAwaited "webhook-not-awaited" Warning
+            "{what} is refused until {backend} answers the webhook {name}, which fails closed, and does not wait for it: until then every pass of RKE2 fails and applies all files anew"
+            "Let it wait: name what answers in the annotation windrow.dev/depends-on; `windrow rehearse --fix DIR` does so in a copy."
+            "37332394c6534a3f88827d2a7a5164d0";
         ClaimBoundBeforeUse "claim-bound-before-use" Error
             "{what} waits until {claim} is bound, but its class {class} binds only when a pod uses the claim, and nothing else does"
             "Ask for `(exists)` instead: the claim is bound when its first user starts."

@@ -167,6 +167,9 @@ pub struct Fate {
     pub released: Option<Span>,
     /// The most failures in one seed.
     pub failures: u64,
+    /// In how many seeds it failed at all.
+    #[serde(default)]
+    pub failed_in: u64,
     /// The last error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

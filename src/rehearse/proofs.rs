@@ -3,6 +3,7 @@
 //!
 //! Only what is certain is told: where something cannot be judged from the files, nothing is said.
 
+mod asked;
 mod pods;
 mod selector;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use self::asked::{asked, lacking};
 use self::pods::{Pods, images};
 use crate::manifest::{ManifestFile, Node, Object, ObjectRef};
 use crate::plan::{Finding, Plan, Requirement, SatisfiedBy, Shown};
@@ -32,6 +34,7 @@ pub struct Given<'a> {
 pub fn proofs(given: &Given<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     webhooks(given, &mut found);
+    asked::findings(given, &mut found);
     for (document, requirement) in waits(given.plan) {
         node_ready(given, document, requirement, &mut found);
         claims(given, document, requirement, &mut found);
@@ -135,11 +138,7 @@ fn waits_for_state<'p>(plan: &'p Plan, requirement: &Requirement) -> Option<&'p 
 fn webhooks(given: &Given<'_>, found: &mut Vec<Finding>) {
     let pods = Pods::of(objects(given));
     for (object, shown) in objects(given) {
-        let kind = object.id.kind.as_str();
-        if !matches!(
-            kind,
-            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration"
-        ) {
+        if !asked::is_webhook(object) {
             continue;
         }
         let hooks = object.node.get("webhooks").map_or(&[][..], Node::items);

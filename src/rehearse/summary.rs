@@ -130,6 +130,7 @@ impl Summary {
             one.applied_in += fate.applied_in;
             one.held_in += fate.held_in;
             one.failures = one.failures.max(fate.failures);
+            one.failed_in += fate.failed_in;
             one.error = fate.error.or(one.error.take());
             for (span, more) in [
                 (&mut one.applied, fate.applied),
@@ -200,8 +201,10 @@ impl Summary {
                 What::ApplyFailed { file, message, .. } => {
                     let failures = &mut seen.entry(file).or_default().3;
                     *failures += 1;
+                    let first = u64::from(*failures == 1);
                     let fate = self.files.entry(file.clone()).or_default();
                     fate.failures = fate.failures.max(*failures);
+                    fate.failed_in += first;
                     fate.error = Some(message.clone());
                 }
                 What::Held { marker, .. } => {

@@ -172,7 +172,8 @@ pub(super) fn fared(fate: &crate::rehearse::Fate, seeds: u64) -> String {
         (_, count) => format!("applied{}", how_sure(count, seeds)),
     });
     if fate.failures > 0 {
-        parts.push(format!("failed up to {} times", fate.failures));
+        let sure = how_sure(fate.failed_in, seeds);
+        parts.push(format!("failed up to {} times{sure}", fate.failures));
     }
     parts.join(", ")
 }

@@ -12,6 +12,7 @@ use super::agenda::{Agenda, Stage, Timer};
 use super::chance::Chance;
 use super::kinds;
 use super::log::{Counts, Happening, What};
+use super::node::Asked;
 use super::reading::Declared;
 use super::times::{self, Range};
 use crate::decide::{Addon, ApplyFailure};
@@ -52,6 +53,8 @@ pub struct Cluster {
     pub(super) addresses: bool,
     /// Objects whose pods never run, and why.
     pub(super) cannot_run: Arc<BTreeMap<ObjectRef, String>>,
+    /// Objects about which a webhook of the manifests is asked.
+    pub(super) asked: Arc<BTreeMap<ObjectRef, Asked>>,
     /// Why Harvester's webhook refuses to touch the storage network, while it does.
     pub(super) guard: Option<Guard>,
 }
@@ -112,6 +115,7 @@ impl Cluster {
             owned: BTreeMap::new(),
             addresses: false,
             cannot_run: Arc::default(),
+            asked: Arc::default(),
             guard: None,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -369,6 +373,7 @@ impl Cluster {
             }
         }
         self.admit(id, &declared.json)?;
+        self.ask(&declared.id)?;
         validate(id, &declared.json, generated)?;
         let known = self.objects.remove(id);
         self.counts.writes += u64::from(generated && known.is_some());
@@ -422,6 +427,26 @@ impl Cluster {
             namespace,
             ..id.clone()
         })
+    }
+
+    /// A webhook of the manifests, which fails closed, while no pod answers it.
+    fn ask(&self, declared: &ObjectRef) -> Result<(), String> {
+        // There seldom is one.
+        if self.asked.is_empty() {
+            return Ok(());
+        }
+        let Some(asked) = self.asked.get(declared) else {
+            return Ok(());
+        };
+        let get = |id: &ObjectRef| self.get(&self.resolve(id).ok()?);
+        let answers = |backend: &Arc<Value>| {
+            let ready = |key: &str| backend["status"][key].as_u64().is_some_and(|pods| pods > 0);
+            ready("readyReplicas") || ready("numberReady")
+        };
+        match get(&asked.webhook).is_none() || get(&asked.backend).is_some_and(answers) {
+            true => Ok(()),
+            false => Err(asked.refusal.clone()),
+        }
     }
 
     /// Harvester's webhook: the storage network is not touched while any machine might run. Any

@@ -45,10 +45,23 @@ pub struct Scenario {
     pub disabled: Vec<String>,
     /// Objects whose pods never run, and why: an image that cannot be had.
     pub cannot_run: BTreeMap<ObjectRef, String>,
+    /// Objects about which a fail-closed webhook is asked.
+    pub asked: BTreeMap<ObjectRef, Asked>,
     /// Does RKE2 rewrite HelmChart files when it starts? Up to 1.35 it does.
     pub rewrites_charts: bool,
     /// Restarts: how long after power-on, and of which node; 0 is the first.
     pub reboots: Vec<(Duration, usize)>,
+}
+
+/// A webhook that fails closed, as far as one object is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Its configuration: while that is not there nobody is asked.
+    pub webhook: ObjectRef,
+    /// Whose pods answer.
+    pub backend: ObjectRef,
+    /// What kube-apiserver says while none of them does.
+    pub refusal: String,
 }
 
 /// What a node that joins is in the cluster.
@@ -111,6 +124,7 @@ impl Scenario {
             arrivals: Vec::new(),
             disabled: Vec::new(),
             cannot_run: BTreeMap::new(),
+            asked: BTreeMap::new(),
             rewrites_charts: false,
             reboots: Vec::new(),
         }
@@ -199,6 +213,7 @@ impl Node {
         let mut cluster = Cluster::new(scenario.start, Chance::new(seed).branch(1));
         cluster.addresses = scenario.harvester.is_some();
         cluster.cannot_run = Arc::new(scenario.cannot_run.clone());
+        cluster.asked = Arc::new(scenario.asked.clone());
         cluster.within(times::API_READY, Timer::ApiReady(0));
         if scenario.rewrites_charts {
             cluster.after(times::START, Timer::Start(0));

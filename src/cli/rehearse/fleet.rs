@@ -111,6 +111,8 @@ pub(super) fn together(
             .scenario
             .cannot_run
             .extend(node.setup.scenario.cannot_run.clone());
+        let asked = node.setup.scenario.asked.clone();
+        setup.scenario.asked.extend(asked);
     }
     let mut findings = disagreements(&servers);
     if let Some(version) = harvester {

@@ -102,11 +102,11 @@ impl<'a> Pods<'a> {
     }
 }
 
-fn namespace_of(id: &ObjectRef) -> &str {
+pub(super) fn namespace_of(id: &ObjectRef) -> &str {
     id.namespace.as_deref().unwrap_or("default")
 }
 
-fn labels(node: &Node) -> BTreeMap<String, String> {
+pub(super) fn labels(node: &Node) -> BTreeMap<String, String> {
     node.entries()
         .iter()
         .filter_map(|entry| Some((entry.key.clone(), entry.value.as_str()?.to_owned())))

@@ -269,3 +269,78 @@ fn an_image_that_is_in_no_list_is_found_however_its_name_is_written() {
     );
     assert_eq!(alone(&quiet.replace("guard:v1", "guard:v2")), []);
 }
+
+const POOLS: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: pools.example.com}
+spec: {group: example.com, scope: Namespaced, names: {kind: Pool, plural: pools}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: guard, namespace: default}
+spec: {selector: {app: guard}, ports: [{port: 443}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: guard, namespace: default}
+spec:
+  selector: {matchLabels: {app: guard}}
+  template:
+    metadata: {labels: {app: guard}}
+    spec: {containers: [{name: a, image: guard:v1}]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: guard}
+webhooks:
+- name: guard.example.com
+  clientConfig: {service: {namespace: default, name: guard}}
+  rules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [pools]}]
+";
+const POOL: &str = "\
+apiVersion: example.com/v1
+kind: Pool
+metadata:
+  name: p
+  namespace: default
+";
+
+#[test]
+fn an_object_that_does_not_wait_for_its_webhook_is_found_and_its_healthy_neighbours_are_not() {
+    let with =
+        |webhook: &str, pool: &str| proved(&[("a.yaml", webhook), ("b.yaml", pool)], &[], None);
+    assert_eq!(
+        with(POOLS, POOL),
+        [(Code::WebhookNotAwaited, "b.yaml:3".to_owned())]
+    );
+    for healthy in [
+        "  failurePolicy: Ignore\n",
+        "  matchConditions: [{name: a, expression: 'false'}]\n",
+        "  objectSelector: {matchLabels: {asked: please}}\n",
+        "  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [default]}]}\n",
+    ] {
+        assert_eq!(with(&format!("{POOLS}{healthy}"), POOL), [], "{healthy}");
+    }
+    for (what, other) in [
+        ("resources: [pools]", "resources: [ponds]"),
+        ("operations: [CREATE]", "operations: [DELETE]"),
+        ("apiGroups: [example.com]", "apiGroups: [example.org]"),
+        // Nobody here answers: whether somebody else does is not known.
+        ("name: guard}}\n  rules", "name: other}}\n  rules"),
+    ] {
+        assert_eq!(with(&POOLS.replace(what, other), POOL), [], "{other}");
+    }
+    let waits = format!(
+        "{POOL}  annotations:\n    windrow.dev/depends-on: apps/namespaces/default/Deployment/guard\n"
+    );
+    assert_eq!(with(POOLS, &waits), []);
+    // In one file it cannot wait.
+    assert_eq!(
+        alone(&format!("{POOLS}---\n{POOL}"))
+            .into_iter()
+            .filter(|(code, _)| *code == Code::WebhookNotAwaited)
+            .count(),
+        0
+    );
+}
