@@ -9,15 +9,12 @@ use std::path::Path;
 use std::process::Command;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{
-    Api, DeleteParams, DynamicObject, EvictParams, ListParams, Patch, PatchParams, PostParams,
-};
+use kube::api::{Api, DeleteParams, EvictParams, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
-use support::objects::node;
+use support::objects::{DEPLOYMENT, NODE, counted, guarded, node, patch, pinned, play_kubelets};
 use windrow::harvester::schedule::{self, Answer, Places};
 
 /// A client that takes a refused eviction (429) for the answer that it is, and does not try again by
@@ -31,19 +28,8 @@ async fn client(cluster: &Cluster) -> Client {
 }
 
 async fn cordon(client: &Client, name: &str) {
-    let nodes: Api<Node> = Api::all(client.clone());
     let cordoned = json!({"spec": {"unschedulable": true}});
-    nodes
-        .patch(name, &PatchParams::default(), &Patch::Merge(&cordoned))
-        .await
-        .unwrap();
-}
-
-async fn create(client: &Client, group: &str, kind: &str, object: Value) {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
-    let object = serde_json::from_value(object).unwrap();
-    api.create(&PostParams::default(), &object).await.unwrap();
+    patch(client, NODE, "", name, cordoned).await;
 }
 
 async fn pods(client: &Client) -> Vec<Pod> {
@@ -68,24 +54,6 @@ fn name(pod: &Pod) -> String {
     pod.metadata.name.clone().unwrap()
 }
 
-/// What is bound becomes ready, as under kubelets.
-async fn play_kubelets(client: &Client) {
-    let api: Api<Pod> = Api::namespaced(client.clone(), "default");
-    for pod in pods(client).await {
-        if bound(&pod).is_none() || condition(&pod, "Ready").is_some() {
-            continue;
-        }
-        let status = json!({"status": {"phase": "Running", "conditions": [
-            {"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}
-        ]}});
-        let patch = Patch::Merge(&status);
-        // It may have been evicted meanwhile.
-        let _ = api
-            .patch_status(&name(&pod), &PatchParams::default(), &patch)
-            .await;
-    }
-}
-
 /// The program's answer: exit code and document.
 fn drain_check(cluster: &Cluster, node: &str) -> (i32, Value) {
     let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
@@ -95,50 +63,6 @@ fn drain_check(cluster: &Cluster, node: &str) -> (i32, Value) {
         .unwrap();
     let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
     (output.status.code().unwrap(), document)
-}
-
-fn pinned() -> Value {
-    json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
-        "nodeSelectorTerms": [{"matchExpressions": [
-            {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}
-        ]}]
-    }}})
-}
-
-async fn deployment(client: &Client, name: &str, replicas: u32, affinity: Value) {
-    let labels = json!({"app": name});
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {
-            "metadata": {"labels": labels},
-            "spec": {"affinity": affinity, "containers": [{"name": "c", "image": "none"}]}
-        }}
-    });
-    create(client, "apps", "Deployment", deployment).await;
-    let budget = json!({
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": format!("{name}-pdb")},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}
-    });
-    create(client, "policy", "PodDisruptionBudget", budget).await;
-}
-
-async fn budget_counts(client: &Client, name: &str, healthy: i64) {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
-        "policy",
-        "v1",
-        "PodDisruptionBudget",
-    ));
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
-    eventually(
-        "the disruption controller has counted",
-        DEADLINE,
-        async || {
-            play_kubelets(client).await;
-            let budget = api.get(&format!("{name}-pdb")).await.ok()?;
-            (budget.data["status"]["currentHealthy"] == healthy).then_some(())
-        },
-    )
-    .await;
 }
 
 /// One round of a drain. How many pods are left on the node, and how many of them the API refuses.
@@ -180,11 +104,13 @@ async fn a_drain_ends_as_it_was_said_before_it_began() {
     let server = json!({"node-role.kubernetes.io/control-plane": "true"});
     node(&client, "n1", server.clone(), json!([])).await;
     // Both of virt-api find a place on the only server; the free deployment may go anywhere.
-    deployment(&client, "virt-api", 2, pinned()).await;
-    deployment(&client, "free", 2, json!({})).await;
-    deployment(&client, "single", 1, json!({})).await;
-    for (name, healthy) in [("virt-api", 2), ("free", 2), ("single", 1)] {
-        budget_counts(&client, name, healthy).await;
+    for (name, replicas, affinity) in [
+        ("virt-api", 2, pinned()),
+        ("free", 2, json!({})),
+        ("single", 1, json!({})),
+    ] {
+        guarded(&client, "default", name, "app", replicas, affinity).await;
+        counted(&client, "default", name, replicas.into()).await;
     }
     node(&client, "n2", json!({}), json!([])).await;
 
@@ -210,7 +136,7 @@ async fn a_drain_ends_as_it_was_said_before_it_began() {
         "the drain is where it was said to get stuck",
         DEADLINE,
         async || {
-            play_kubelets(&client).await;
+            play_kubelets(&client, "default").await;
             let (left, refused) = evict(&client, "n1").await;
             let homeless = pods(&client).await.iter().any(|pod| {
                 name(pod).starts_with("virt-api")
@@ -232,18 +158,14 @@ async fn a_drain_ends_as_it_was_said_before_it_began() {
 
     // A second server, and the single one scaled up: now it would finish, and it does.
     node(&client, "n3", server, json!([])).await;
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
     let two = json!({"spec": {"replicas": 2}});
-    api.patch("single", &PatchParams::default(), &Patch::Merge(&two))
-        .await
-        .unwrap();
-    budget_counts(&client, "single", 2).await;
-    budget_counts(&client, "virt-api", 2).await;
+    patch(&client, DEPLOYMENT, "default", "single", two).await;
+    counted(&client, "default", "single", 2).await;
+    counted(&client, "default", "virt-api", 2).await;
     let (code, said) = drain_check(&cluster, "n1");
     assert_eq!((code, &said["drain"]), (0, &json!("finishes")), "{said:#}");
     eventually("the drain finishes", DEADLINE, async || {
-        play_kubelets(&client).await;
+        play_kubelets(&client, "default").await;
         (evict(&client, "n1").await.0 == 0).then_some(())
     })
     .await;

@@ -86,7 +86,7 @@ async fn the_simulated_deploy_controller_does_what_the_real_one_does() {
 }
 
 #[tokio::test]
-async fn it_does_so_with_the_manifests_of_the_incidents_and_of_every_known_way_to_deadlock() {
+async fn the_manifests_of_every_known_way_to_deadlock_fare_as_on_a_real_api_server() {
     held_to_reality(cases().into_iter().filter(|case| !guards(case))).await;
 }
 

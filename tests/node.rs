@@ -8,11 +8,13 @@
 #[allow(dead_code)]
 #[path = "support/cluster/assets.rs"]
 mod assets;
+#[path = "support/gate_node.rs"]
+mod gate_node;
 #[path = "support/machine.rs"]
 mod machine;
 
 use assets::Minor;
-use machine::{Builder, Machine, say, skipped};
+use machine::{Builder, Machine};
 use serde_json::Value;
 
 const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
@@ -42,19 +44,10 @@ spec:
 
 /// A node whose rke2-server is the real thing as far as staging can see; `None` when its parts are not here.
 fn node() -> Option<Builder> {
-    if skipped() {
-        return None;
-    }
-    let found = ["rke2-standin", "kube-apiserver"].map(|name| assets::find(Minor::V1_36, name));
-    let [Ok(rke2), Ok(apiserver)] = found else {
-        let why = found.into_iter().find_map(Result::err).unwrap_or_default();
-        assert!(
-            std::env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
-            "WINDROW_REQUIRE_CLUSTER is set, and {why}"
-        );
-        say(&format!("skipped: {why}"));
-        return None;
-    };
+    let [rke2, apiserver] = gate_node::parts([
+        (Minor::V1_36, "rke2-standin"),
+        (Minor::V1_36, "kube-apiserver"),
+    ])?;
     let node = Builder::node()
         .bind(rke2, "/usr/local/bin/rke2-standin")
         .bind(apiserver, "/opt/kubernetes/kube-apiserver")
@@ -68,27 +61,8 @@ fn node() -> Option<Builder> {
 
 /// What kube-apiserver answers to the admin at this path; `None` when it is not there.
 fn get(machine: &Machine, path: &str) -> Option<Value> {
-    // The machine has no curl; cloud-init brought Python and its YAML.
-    const GET: &str = "
-import base64, http.client, ssl, sys, tempfile, yaml
-config = yaml.safe_load(open('/etc/rancher/rke2/rke2.yaml'))
-cluster, user = config['clusters'][0]['cluster'], config['users'][0]['user']
-def place(text):
-    file = tempfile.NamedTemporaryFile(delete=False)
-    file.write(base64.b64decode(text))
-    file.close()
-    return file.name
-context = ssl.create_default_context(cadata=base64.b64decode(cluster['certificate-authority-data']).decode())
-context.load_cert_chain(place(user['client-certificate-data']), place(user['client-key-data']))
-connection = http.client.HTTPSConnection(cluster['server'].split('//')[1], context=context)
-connection.request('GET', sys.argv[1])
-answer = connection.getresponse()
-sys.stdout.write(answer.read().decode())
-sys.exit(0 if answer.status == 200 else 1)
-";
-    let output = machine.run(&["python3", "-c", GET, path]);
-    let value = serde_json::from_slice(&output.stdout);
-    output.status.success().then(|| value.expect("an object"))
+    let text = gate_node::get(machine, path)?;
+    Some(serde_json::from_str(&text).expect("an object"))
 }
 
 /// Reasons of the deploy controller's events about the Addon of this name.

@@ -4,6 +4,8 @@
 
 #[path = "support/daemon.rs"]
 mod support;
+#[path = "support/widgets.rs"]
+mod widgets;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,27 +17,10 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use support::{Daemon, Node};
+use widgets::{KEEP, WIDGET};
 
 /// Far longer than anything takes: passing it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// Keeps widgets from RKE2 beyond their deadline.
-const KEEP: &str = "\
-apiVersion: windrow.dev/v1
-kind: RulePack
-metadata: {name: test}
-rules:
-- name: widgets-wait
-  match: {group: example.com, kind: Widget}
-  reason: the test says so
-  deadline: 1s
-  onDeadline: keep
-  requires:
-  - object: {group: \"\", kind: ConfigMap, namespace: default, name: never}
-    condition: exists
-";
-/// Waits for a kind that nobody brings.
-const WIDGET: &str =
-    "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
 
 fn start(node: &Node) -> Daemon {
     let daemon = node.start_with(Command::new(env!("CARGO_BIN_EXE_windrow")), false);

@@ -2,13 +2,13 @@
 
 #[path = "support/machine.rs"]
 mod machine;
+#[path = "support/widgets.rs"]
+mod widgets;
 
 use machine::{Builder, Machine, skipped};
 use serde_json::Value;
+use widgets::{KEEP, WIDGET};
 
-/// Waits for a kind that nobody brings.
-const WIDGET: &str =
-    "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: widget, namespace: default}\n";
 const MANIFEST: &str = "/var/lib/rancher/rke2/server/manifests/widget.yaml";
 
 /// `busctl` as `nobody`.
@@ -142,21 +142,6 @@ fn policykit_decides_who_but_root_holds_and_releases() {
     assert!(done, "{said}");
 }
 
-/// Keeps widgets from RKE2 beyond their deadline.
-const KEEP: &str = "\
-apiVersion: windrow.dev/v1
-kind: RulePack
-metadata: {name: test}
-rules:
-- name: widgets-wait
-  match: {group: example.com, kind: Widget}
-  reason: the test says so
-  deadline: 1s
-  onDeadline: keep
-  requires:
-  - object: {group: \"\", kind: ConfigMap, namespace: default, name: never}
-    condition: exists
-";
 /// A console: writes what it is told into a file.
 const CONSOLE: &str = "\
 import http.server

@@ -92,15 +92,24 @@ fn objects<'a>(given: &Given<'a>) -> impl Iterator<Item = (&'a Object, &'a Shown
         .flat_map(|(file, shown)| file.objects().map(move |object| (object, *shown)))
 }
 
-fn object<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<(&'a Object, &'a Shown)> {
-    objects(given).find(|(object, _)| {
-        let namespace = object.id.namespace.as_deref();
-        object.id.group == id.group
-            && object.id.kind == id.kind
+/// The object that is meant, and the file that it is in. Without a namespace it is in `default`, or in none.
+fn declared<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<(&'a Object, &'a ManifestFile)> {
+    let namespace = |id: &ObjectRef| id.namespace.clone().unwrap_or("default".to_owned());
+    let files = given.files.iter();
+    let mut objects = files.flat_map(|(file, _)| file.objects().map(move |object| (object, *file)));
+    objects.find(|(object, _)| {
+        object.id.group_kind() == id.group_kind()
             && object.id.name == id.name
-            && (namespace == id.namespace.as_deref()
-                || namespace.unwrap_or("default") == id.namespace.as_deref().unwrap_or("default"))
+            && namespace(&object.id) == namespace(id)
     })
+}
+
+fn object<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<&'a Object> {
+    declared(given, id).map(|(object, _)| object)
+}
+
+fn file_of<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<&'a str> {
+    declared(given, id).map(|(_, file)| file.path.as_str())
 }
 
 /// What a person or a rule asked to wait for, with who waits; what is inferred never asks for more
@@ -218,7 +227,7 @@ fn node_ready(
     if target.kind != "Node" || !target.group.is_empty() {
         return;
     }
-    let Some((object, _)) = object(given, waiting) else {
+    let Some(object) = object(given, waiting) else {
         return;
     };
     let Some(what) = pods::makes_nodes_ready(object) else {
@@ -251,13 +260,13 @@ fn claims(
     if target.kind != "PersistentVolumeClaim" || !target.group.is_empty() {
         return;
     }
-    let Some((claim, _)) = object(given, target) else {
+    let Some(claim) = object(given, target) else {
         return;
     };
     let class = claim.node.str_at(&["spec", "storageClassName"]);
     let late = class.is_some_and(|class| {
         let id = ObjectRef::cluster("storage.k8s.io", "StorageClass", class);
-        object(given, &id).is_some_and(|(class, _)| {
+        object(given, &id).is_some_and(|class| {
             class.node.str_at(&["volumeBindingMode"]) == Some("WaitForFirstConsumer")
         })
     });
@@ -287,21 +296,6 @@ fn claims(
     );
 }
 
-fn file_of<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<&'a str> {
-    given
-        .files
-        .iter()
-        .find(|(file, _)| {
-            file.objects().any(|object| {
-                object.id.group_kind() == id.group_kind()
-                    && object.id.name == id.name
-                    && object.id.namespace.as_deref().unwrap_or("default")
-                        == id.namespace.as_deref().unwrap_or("default")
-            })
-        })
-        .map(|(file, _)| file.path.as_str())
-}
-
 /// An address that nobody gives. A Service of this type is Ready without one: only a rule that looks
 /// at `status.loadBalancer` asks for it.
 fn load_balancers(given: &Given<'_>, requirement: &Requirement, found: &mut Vec<Finding>) {
@@ -317,7 +311,7 @@ fn load_balancers(given: &Given<'_>, requirement: &Requirement, found: &mut Vec<
     if target.kind != "Service" || !target.group.is_empty() {
         return;
     }
-    let Some((service, _)) = object(given, target) else {
+    let Some(service) = object(given, target) else {
         return;
     };
     // Harvester's nodes have kube-vip, which serves Services.

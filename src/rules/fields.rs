@@ -110,6 +110,11 @@ impl<'n> Fields<'n> {
         self.node.line
     }
 
+    /// The line of a value; the map's where there is none.
+    pub(super) fn line_of(&self, key: &str) -> u32 {
+        self.node.get(key).map_or(self.line(), |node| node.line)
+    }
+
     /// The value under a key; `null` counts as absent.
     pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
         self.node.get(key).filter(|node| !node.is_null())
@@ -203,6 +208,34 @@ impl<'n> Fields<'n> {
         texts
     }
 
+    /// A map of texts that may be absent: keys, texts and their lines.
+    pub(super) fn pairs(&self, key: &str, errors: &mut Errors<'_>) -> Vec<(&'n str, &'n str, u32)> {
+        let Some(node) = self.get(key) else {
+            return Vec::new();
+        };
+        if !matches!(node.value, crate::manifest::Value::Mapping(_)) {
+            errors.at(
+                node.line,
+                format!("`{key}` is {}, expected a map of strings", node.type_name()),
+            );
+        }
+        let mut pairs = Vec::new();
+        for entry in node.entries() {
+            match entry.value.as_str() {
+                Some(text) => pairs.push((entry.key.as_str(), text, entry.line)),
+                None => errors.at(
+                    entry.line,
+                    format!(
+                        "`{}` in `{key}` is {}, expected a string; put it in quotes",
+                        entry.key,
+                        entry.value.type_name()
+                    ),
+                ),
+            }
+        }
+        pairs
+    }
+
     /// A list that must have at least one item.
     pub(super) fn filled(&self, key: &str, errors: &mut Errors<'_>) {
         if self.get(key).is_none_or(|node| {
@@ -232,7 +265,7 @@ impl<'n> Fields<'n> {
             let hint = closest(text, &known)
                 .map_or_else(String::new, |close| format!("; did you mean `{close}`?"));
             errors.at(
-                self.node.get(key).map_or(self.line(), |node| node.line),
+                self.line_of(key),
                 format!("`{key}` is `{text}`, expected {}{hint}", known.join(" or ")),
             );
         }
@@ -242,7 +275,7 @@ impl<'n> Fields<'n> {
     /// A CEL expression that may be absent.
     pub(super) fn expression(&self, key: &str, errors: &mut Errors<'_>) -> Option<Expression> {
         let source = self.text(key, errors)?;
-        let line = self.node.get(key).map_or(self.line(), |node| node.line);
+        let line = self.line_of(key);
         Expression::compile(source)
             .map_err(|error| errors.at(line, format!("`{key}`: {error}")))
             .ok()

@@ -124,7 +124,7 @@ impl RuleSet {
             if let Some(text) = pack.required(key, errors)
                 && text != expected
             {
-                let line = pack.get(key).map_or(pack.line(), |node| node.line);
+                let line = pack.line_of(key);
                 errors.at(line, format!("`{key}` is `{text}`, expected `{expected}`"));
             }
         }

@@ -7,6 +7,7 @@
 use crate::assets::{self, Minor};
 use crate::machine::{Builder, Machine, say, skipped};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::Output;
 
 pub(crate) const DROP_IN: &str = "/etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml";
@@ -27,25 +28,35 @@ pub(crate) fn rke2(minor: Minor) -> String {
     )
 }
 
-/// A node with an `rke2` of this minor; `None` when its parts are not here. Both minors' kube-apiservers are there.
-pub(crate) fn node(minor: Minor) -> Option<Builder> {
+/// Programs for a machine; `None`, after one line that says why, when they or the machine are not here.
+pub(crate) fn parts<const N: usize>(wanted: [(Minor, &str); N]) -> Option<[PathBuf; N]> {
     if skipped() {
         return None;
     }
-    let found = [
-        assets::find(Minor::V1_36, "rke2-standin"),
-        assets::find(Minor::V1_36, "kube-apiserver"),
-        assets::find(Minor::V1_33, "kube-apiserver"),
-    ];
-    let [Ok(standin), Ok(new), Ok(old)] = found else {
-        let why = found.into_iter().find_map(Result::err).unwrap_or_default();
-        assert!(
-            std::env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
-            "WINDROW_REQUIRE_CLUSTER is set, and {why}"
-        );
-        say(&format!("skipped: {why}"));
-        return None;
-    };
+    let found: Result<Vec<PathBuf>, String> = wanted
+        .into_iter()
+        .map(|(minor, name)| assets::find(minor, name))
+        .collect();
+    match found {
+        Ok(found) => found.try_into().ok(),
+        Err(why) => {
+            assert!(
+                std::env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
+                "WINDROW_REQUIRE_CLUSTER is set, and {why}"
+            );
+            say(&format!("skipped: {why}"));
+            None
+        }
+    }
+}
+
+/// A node with an `rke2` of this minor; `None` when its parts are not here. Both minors' kube-apiservers are there.
+pub(crate) fn node(minor: Minor) -> Option<Builder> {
+    let [standin, new, old] = parts([
+        (Minor::V1_36, "rke2-standin"),
+        (Minor::V1_36, "kube-apiserver"),
+        (Minor::V1_33, "kube-apiserver"),
+    ])?;
     let node = Builder::node()
         .bind(standin, "/usr/local/bin/rke2-standin")
         .bind(new, "/opt/k8s-1.36/kube-apiserver")

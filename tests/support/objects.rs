@@ -156,3 +156,55 @@ pub(crate) async fn play_kubelets(client: &Client, namespace: &str) {
             .await;
     }
 }
+
+/// Asks for a server.
+pub(crate) fn pinned() -> Value {
+    json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [
+            {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}
+        ]}]
+    }}})
+}
+
+/// A Deployment whose pods have a label of their own, and a budget that wants one of them.
+pub(crate) async fn guarded(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    label: &str,
+    replicas: u32,
+    affinity: Value,
+) {
+    let labels = json!({label: name});
+    let deployment = json!({"metadata": {"name": name}, "spec": {
+        "replicas": replicas, "selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"affinity": affinity, "containers": [{"name": "c", "image": "none"}]}}}});
+    make(client, DEPLOYMENT, namespace, deployment).await;
+    let budget = json!({"metadata": {"name": format!("{name}-pdb")},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}});
+    make(client, BUDGET, namespace, budget).await;
+}
+
+/// Waits until the disruption controller has counted so many healthy pods; the kubelets are played meanwhile.
+pub(crate) async fn counted(client: &Client, namespace: &str, name: &str, healthy: i64) {
+    let budgets = api(client, BUDGET, namespace);
+    let budget = format!("{name}-pdb");
+    eventually(
+        "the disruption controller has counted",
+        DEADLINE,
+        async || {
+            play_kubelets(client, namespace).await;
+            (field(&budgets, &budget, "/status/currentHealthy").await == healthy).then_some(())
+        },
+    )
+    .await;
+}
+
+/// Changes an object.
+pub(crate) async fn patch(client: &Client, gvk: Gvk, namespace: &str, name: &str, patch: Value) {
+    let api = api(client, gvk, namespace);
+    api.patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .unwrap();
+}

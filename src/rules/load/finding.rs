@@ -2,7 +2,7 @@
 
 use super::parts::kind;
 use super::{Named, heading};
-use crate::manifest::{Node, Value};
+use crate::manifest::Node;
 use crate::reasons::Severity;
 use crate::rules::fields::{Errors, Fields};
 use crate::rules::{FindingRule, Platform, Template};
@@ -100,9 +100,7 @@ fn documentation<'n>(fields: &Fields<'n>, errors: &mut Errors<'_>) -> Option<&'n
     let is_one = address.starts_with("https://") || address.starts_with("http://");
     if !is_one || address.contains(char::is_whitespace) {
         errors.at(
-            fields
-                .get("documentation")
-                .map_or(fields.line(), |node| node.line),
+            fields.line_of("documentation"),
             format!(
                 "`documentation` is `{address}`, expected an address like https://wiki.example/nic"
             ),
@@ -114,46 +112,24 @@ fn documentation<'n>(fields: &Fields<'n>, errors: &mut Errors<'_>) -> Option<&'n
 
 fn template(fields: &Fields<'_>, key: &str, errors: &mut Errors<'_>) -> Option<Template> {
     let text = fields.get(key)?.as_str()?;
-    let line = fields.get(key).map_or(fields.line(), |node| node.line);
     Template::parse(text)
-        .map_err(|why| errors.at(line, format!("`{key}`: {why}")))
+        .map_err(|why| errors.at(fields.line_of(key), format!("`{key}`: {why}")))
         .ok()
 }
 
 fn evidence(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<(String, Template)> {
-    let Some(node) = fields.get("evidence") else {
-        return Vec::new();
-    };
-    if !matches!(node.value, Value::Mapping(_)) {
+    let pairs = fields.pairs("evidence", errors);
+    if pairs.len() > MOST_EVIDENCE {
         errors.at(
-            node.line,
-            format!(
-                "`evidence` is {}, expected a map like `status.phase: \"${{object.status.phase}}\"`",
-                node.type_name()
-            ),
-        );
-    }
-    if node.entries().len() > MOST_EVIDENCE {
-        errors.at(
-            node.line,
+            fields.line_of("evidence"),
             format!("`evidence` has more than {MOST_EVIDENCE} entries"),
         );
     }
     let mut found = Vec::new();
-    for entry in node.entries() {
-        match entry.value.as_str().map(Template::parse) {
-            Some(Ok(template)) => found.push((entry.key.clone(), template)),
-            Some(Err(why)) => {
-                errors.at(entry.line, format!("`evidence` of `{}`: {why}", entry.key));
-            }
-            None => errors.at(
-                entry.line,
-                format!(
-                    "`evidence` of `{}` is {}, expected a string; put it in quotes",
-                    entry.key,
-                    entry.value.type_name()
-                ),
-            ),
+    for (key, text, line) in pairs {
+        match Template::parse(text) {
+            Ok(template) => found.push((key.to_owned(), template)),
+            Err(why) => errors.at(line, format!("`evidence` of `{key}`: {why}")),
         }
     }
     found

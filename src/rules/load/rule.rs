@@ -1,11 +1,10 @@
 //! `rules:` of a pack: which documents, and what they require.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::parts::{kind, object};
 use super::{Named, heading};
-use crate::manifest::{Node, Value};
+use crate::manifest::Node;
 use crate::rules::fields::{Errors, Fields};
 use crate::rules::{
     Condition, Match, OnDeadline, Platform, Rule, RuleRequirement, Target, Tier, parse_duration,
@@ -52,11 +51,8 @@ pub(super) fn rule(
         on_deadline: on_deadline.unwrap_or(OnDeadline::Release),
     };
     if terms.tier == Tier::Advisory && terms.on_deadline == OnDeadline::Keep {
-        let line = fields
-            .get("onDeadline")
-            .map_or(fields.line(), |node| node.line);
         errors.at(
-            line,
+            fields.line_of("onDeadline"),
             "an advisory rule only orders and always yields at its deadline; use `tier: required` with `onDeadline: keep`",
         );
     }
@@ -90,9 +86,7 @@ struct Terms<'n> {
 
 fn deadline(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Option<Duration> {
     let text = fields.text("deadline", errors)?;
-    let line = fields
-        .get("deadline")
-        .map_or(fields.line(), |node| node.line);
+    let line = fields.line_of("deadline");
     match parse_duration(text) {
         Ok(Duration::ZERO) => {
             errors.at(
@@ -128,36 +122,14 @@ fn matches(rule: &Fields<'_>, errors: &mut Errors<'_>) -> Option<Match> {
             ),
         );
     }
-    let mut labels = BTreeMap::new();
-    if let Some(node) = fields.get("labels") {
-        if !matches!(node.value, Value::Mapping(_)) {
-            errors.at(
-                node.line,
-                format!("`labels` is {}, expected a map", node.type_name()),
-            );
-        }
-        for entry in node.entries() {
-            match entry.value.as_str() {
-                Some(value) => {
-                    labels.insert(entry.key.clone(), value.to_owned());
-                }
-                None => errors.at(
-                    entry.line,
-                    format!(
-                        "the label `{}` is {}, expected a string; put it in quotes",
-                        entry.key,
-                        entry.value.type_name()
-                    ),
-                ),
-            }
-        }
-    }
+    let labels = fields.pairs("labels", errors).into_iter();
+    let labels = labels.map(|(key, value, _)| (key.to_owned(), value.to_owned()));
     Some(Match {
         group: fields.group("group", errors).map(str::to_owned),
         kind: fields.text("kind", errors).map(str::to_owned),
         namespace: fields.text("namespace", errors).map(str::to_owned),
         name: fields.text("name", errors).map(str::to_owned),
-        labels,
+        labels: labels.collect(),
         when: fields.expression("when", errors),
     })
 }
@@ -187,9 +159,7 @@ fn requirement(node: &Node, terms: &Terms<'_>, errors: &mut Errors<'_>) -> Optio
         errors,
     );
     let expression = fields.expression("expression", errors);
-    let condition_line = fields
-        .get("condition")
-        .map_or(fields.line(), |node| node.line);
+    let condition_line = fields.line_of("condition");
     if fields.get("condition").is_some() && fields.get("expression").is_some() {
         errors.at(
             condition_line,

@@ -140,7 +140,7 @@ fn every_error_of_a_rule_names_its_line_and_what_to_do() {
             "rules:\n  - name: r\n    reason: x\n    match:\n      kind: [K]\n      labels: {a: yes}\n      when: objct.a\n    requires:\n      - object: {kind: K, name: o}\n        condition: redy\n",
             &[
                 (8, "`kind` of `match` is a list"),
-                (9, "the label `a` is a boolean"),
+                (9, "`a` in `labels` is a boolean"),
                 (10, "`objct` is not known"),
                 (13, "did you mean `ready`?"),
             ],
@@ -392,7 +392,7 @@ fn everything_that_is_wrong_with_a_finding_is_named_with_its_line_and_its_neighb
         "`severity` is `fatal`, expected info or notice or warning or error",
         "`message`: `${` has to be closed",
         "`evidence` of `x`",
-        "`evidence` of `z` is a number",
+        "`z` in `evidence` is a number",
         "`documentation` is `our wiki`",
         "lacks `advice`",
         "the finding lacks `kind",
