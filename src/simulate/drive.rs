@@ -3,6 +3,9 @@
 //!
 //! The directory and the saved ledger are the disk: they outlive a crash, nothing else does.
 
+mod disaster;
+mod truth;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,12 +21,10 @@ use super::node::{Node, Role, Signal};
 use super::run::{Changes, Joined, Release, Run, Setup};
 use super::tape::Tape;
 use super::watch::Watch;
-use crate::decide::{Action, Detail, Engine, Interests, Ledger, Mark, Observation, State, Status};
+use crate::decide::{Action, Engine, Ledger, Mark, Status};
 use crate::flight::Line;
 use crate::manifest::Content;
-use crate::plan::PlanFile;
-use crate::readiness::{self, NeedState};
-use crate::rules::{Condition, RuleSet, Target, Tier};
+use crate::rules::RuleSet;
 
 /// No bootstrap takes longer; one that does is reported as still under way.
 const LIMIT: Duration = Duration::from_secs(12 * 3600);
@@ -494,17 +495,6 @@ impl<'a> Drive<'a> {
         true
     }
 
-    /// Windrow dies and is started again.
-    fn crash(&mut self, who: usize, now: Timestamp) {
-        self.tell_fault(who, "Windrow dies");
-        if self.dice.throw(self.faults.ledger_lost) {
-            self.tell_fault(who, "the ledger is destroyed");
-            self.agents[who].saved = Arc::default();
-        }
-        self.begin_anew(who, now);
-        self.agents[who].wake = Some(now + RETRY);
-    }
-
     /// Of what Windrow knew only the disk remains.
     fn begin_anew(&mut self, who: usize, now: Timestamp) {
         let agent = &mut self.agents[who];
@@ -517,128 +507,6 @@ impl<'a> Drive<'a> {
         agent.heard = None;
         agent.seen = None;
         agent.unsaved = false;
-    }
-
-    /// What goes wrong around Windrow.
-    fn disaster(&mut self, who: usize, now: Timestamp) {
-        if self.dice.throw(self.faults.clock) {
-            let day = 24 * 3600;
-            let seconds = self.dice.chance().below(2 * day) as i64 - day as i64;
-            let by = SignedDuration::from_secs(seconds);
-            self.tell_fault(who, &format!("the wall clock jumps by {by:#}"));
-            let agent = &mut self.agents[who];
-            agent.skew += by;
-            agent.engine.clock_jumped(by);
-            agent.wake = Some(now);
-        }
-        if self.dice.throw(self.faults.reboot) {
-            self.node.reboot(who);
-            self.crash(who, now);
-            // yip writes its files anew at every boot; what a person took away stays away here.
-            let disk = &mut self.disks[who];
-            for (path, file) in original(self.setup, who).iter() {
-                if disk.get(path).is_some() {
-                    disk.put(path, (*file.content).clone(), now);
-                }
-            }
-        }
-        if self.dice.throw(self.faults.files) {
-            self.touch_a_file(who, now);
-        }
-    }
-
-    fn touch_a_file(&mut self, who: usize, now: Timestamp) {
-        let files = original(self.setup, who);
-        let paths: Vec<&str> = files.manifests().map(|(path, _)| path).collect();
-        let Some(path) = self.dice.chance().pick(&paths).copied() else {
-            return;
-        };
-        let Some(original) = files.get(path) else {
-            return;
-        };
-        let content = (*original.content).clone();
-        match (self.dice.chance().below(3), content) {
-            (0, content) => {
-                self.tell_fault(who, &format!("{path} is written anew"));
-                self.disks[who].put(path, content, now);
-            }
-            (1, Content::Bytes(mut bytes)) => {
-                self.tell_fault(who, &format!("{path} gets a comment"));
-                bytes.extend_from_slice(b"\n# touched\n");
-                self.disks[who].write(path, bytes, now);
-            }
-            (_, content) => {
-                self.tell_fault(who, &format!("{path} vanishes and comes back"));
-                self.disks[who].remove(path);
-                self.changes.add(now + RETRY, who, path, Some(content));
-            }
-        }
-    }
-
-    fn tell_fault(&mut self, who: usize, fault: &str) {
-        let fault = fault.to_owned();
-        self.node.tell(who, What::Fault { fault });
-    }
-
-    /// Was everything that a newly released file requires so, in truth?
-    fn check(&mut self, who: usize, before: &Ledger, now: Timestamp) {
-        let engine = &self.agents[who].engine;
-        let mut releases = Vec::new();
-        for (path, entry) in &engine.ledger().files {
-            let State::Released { cause } = entry.state else {
-                continue;
-            };
-            let known = before.files.get(path).is_some_and(|old| {
-                old.digest == entry.digest && !matches!(old.state, State::Held { .. })
-            });
-            if known {
-                continue;
-            }
-            let file = engine.plan().files.iter().find(|file| file.path == *path);
-            releases.push(Release {
-                at: now,
-                file: path.clone(),
-                cause,
-                unmet: file.map(|file| self.unmet(who, file)).unwrap_or_default(),
-            });
-        }
-        self.agents[who].releases.extend(releases);
-    }
-
-    fn unmet(&self, who: usize, file: &PlanFile) -> Vec<String> {
-        let plan = self.agents[who].engine.plan();
-        let required: Vec<_> = file
-            .requirements()
-            .filter(|one| one.tier == Tier::Required && one.takes_part())
-            .map(|one| &plan.needs[one.need])
-            .collect();
-        let mut interests = Interests::default();
-        for need in &required {
-            match &need.target {
-                Target::Kind(kind) => {
-                    interests.kinds.insert(kind.clone());
-                }
-                Target::Object(object) => {
-                    interests.objects.insert(object.clone(), Detail::Full);
-                }
-            }
-        }
-        let cluster = self.node.cluster();
-        let mut truth = Observation::default();
-        for event in Watch::on(who).poll(cluster, &Arc::new(interests)) {
-            truth.apply(event, cluster.now());
-        }
-        let rules = rules(self.setup, who);
-        required
-            .into_iter()
-            .filter(|need| {
-                let state = readiness::holds(&need.target, &need.condition, rules, &truth);
-                // A verdict can rest on more objects than the one that is named; those were not
-                // looked up here.
-                !matches!(state, NeedState::Met) && need.condition != Condition::Ready
-            })
-            .map(|need| format!("{} {}", need.target, need.condition))
-            .collect()
     }
 }
 
