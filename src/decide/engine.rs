@@ -472,24 +472,26 @@ impl Engine {
             }),
             ..Interests::default()
         };
+        // Many objects share a need.
+        let mut wanted = vec![false; self.plan.needs.len()];
         for file in self.plan.files.iter().filter(|file| file.owner.is_none()) {
             let finished = self.finished(file);
             for requirement in file.requirements().filter(|one| one.takes_part()) {
-                if finished && requirement.inferred {
-                    continue;
+                wanted[requirement.need] |= !(finished && requirement.inferred);
+            }
+        }
+        let needs = self.plan.needs.iter().zip(wanted);
+        for (need, _) in needs.filter(|(_, wanted)| *wanted) {
+            match &need.target {
+                Target::Kind(kind) => {
+                    interests.kinds.insert(kind.clone());
                 }
-                let need = &self.plan.needs[requirement.need];
-                match &need.target {
-                    Target::Kind(kind) => {
-                        interests.kinds.insert(kind.clone());
-                    }
-                    Target::Object(object) => {
-                        let detail = match need.condition {
-                            Condition::Exists | Condition::Served => Detail::Metadata,
-                            Condition::Ready | Condition::Expression(_) => Detail::Full,
-                        };
-                        self.interested(&mut interests, object, detail);
-                    }
+                Target::Object(object) => {
+                    let detail = match need.condition {
+                        Condition::Exists | Condition::Served => Detail::Metadata,
+                        Condition::Ready | Condition::Expression(_) => Detail::Full,
+                    };
+                    self.interested(&mut interests, object, detail);
                 }
             }
         }

@@ -13,7 +13,7 @@ use super::chance::Chance;
 use super::kinds;
 use super::log::{Counts, Happening, What};
 use super::node::Asked;
-use super::reading::Declared;
+use super::reading::{Declared, Reading};
 use super::times::{self, Range};
 use crate::decide::{Addon, ApplyFailure};
 use crate::manifest::{self, GroupKind, ObjectRef};
@@ -49,6 +49,8 @@ pub struct Cluster {
     objects: BTreeMap<ObjectRef, Stored>,
     /// How many objects each Addon has.
     owned: BTreeMap<String, usize>,
+    /// What each Addon last applied whole, as long as nobody took any of it away.
+    intact: BTreeMap<String, Intact>,
     /// Does the platform give Services of type LoadBalancer their addresses?
     pub(super) addresses: bool,
     /// Objects whose pods never run, and why.
@@ -76,6 +78,14 @@ pub(super) struct AddonRecord {
     pub(super) revision: u64,
     /// The server that applied it last.
     pub(super) by: usize,
+}
+
+/// A file of which everything is in the cluster as it says.
+#[derive(Debug, Clone)]
+struct Intact {
+    reading: Arc<Reading>,
+    /// Writes that applying it anew costs all the same.
+    writes: u64,
 }
 
 /// One object.
@@ -113,6 +123,7 @@ impl Cluster {
             served: BTreeMap::new(),
             objects: BTreeMap::new(),
             owned: BTreeMap::new(),
+            intact: BTreeMap::new(),
             addresses: false,
             cannot_run: Arc::default(),
             asked: Arc::default(),
@@ -361,9 +372,7 @@ impl Cluster {
                 })
         });
         if same {
-            // The API server turns `stringData` into `data`: the controller misses it and writes it again, to no effect.
-            let missed = id.kind == "Secret" && declared.json["stringData"].is_object();
-            self.counts.writes += u64::from(missed);
+            self.counts.writes += u64::from(is_missed(id, &declared.json));
             return Ok(());
         }
         if let Some(namespace) = &id.namespace {
@@ -377,8 +386,8 @@ impl Cluster {
         validate(id, &declared.json, generated)?;
         let known = self.objects.remove(id);
         self.counts.writes += u64::from(generated && known.is_some());
-        if let Some(former) = known.as_ref().and_then(|known| known.owner.as_deref()) {
-            disown(&mut self.owned, former);
+        if let Some(former) = known.as_ref().and_then(|known| known.owner.clone()) {
+            self.disown(&former);
         }
         *self.owned.entry(owner.to_owned()).or_default() += 1;
         let status = known
@@ -410,6 +419,38 @@ impl Cluster {
             self.within(times::ESTABLISHED, Timer::Established(id.clone()));
         }
         Ok(())
+    }
+
+    fn disown(&mut self, owner: &str) {
+        self.intact.remove(owner);
+        if let Some(count) = self.owned.get_mut(owner) {
+            *count -= 1;
+        }
+    }
+
+    /// Is everything of a file there as it says, so that applying it anew changes nothing? Then it counts
+    /// what that costs.
+    pub(super) fn stands(&mut self, addon: &str, reading: &Arc<Reading>) -> bool {
+        let intact = self.intact.get(addon);
+        let Some(intact) = intact.filter(|intact| Arc::ptr_eq(&intact.reading, reading)) else {
+            return false;
+        };
+        self.counts.writes += intact.writes;
+        true
+    }
+
+    /// A file was applied whole. What it declares under a name that is chosen anew each time never stands.
+    pub(super) fn stood(&mut self, addon: &str, reading: &Arc<Reading>) {
+        let objects = || reading.objects.iter();
+        if objects().any(|object| is_blank(&object.json["metadata"]["name"])) {
+            return;
+        }
+        let writes = objects().filter(|object| is_missed(&object.id, &object.json));
+        let intact = Intact {
+            reading: Arc::clone(reading),
+            writes: writes.count() as u64,
+        };
+        self.intact.insert(addon.to_owned(), intact);
     }
 
     /// How many objects an Addon has.
@@ -501,7 +542,7 @@ impl Cluster {
         };
         let revision = self.touch();
         if let Some(owner) = &stored.owner {
-            disown(&mut self.owned, owner);
+            self.disown(owner);
         }
         self.journal.push(id.clone());
         match (id.group.as_str(), id.kind.as_str()) {
@@ -527,7 +568,7 @@ impl Cluster {
         self.objects = left;
         for (id, stored) in gone {
             if let Some(owner) = &stored.owner {
-                disown(&mut self.owned, owner);
+                self.disown(owner);
             }
             self.journal.push(id);
         }
@@ -576,10 +617,10 @@ fn validate(id: &ObjectRef, json: &Value, generated: bool) -> Result<(), String>
     }
 }
 
-fn disown(owned: &mut BTreeMap<String, usize>, owner: &str) {
-    if let Some(count) = owned.get_mut(owner) {
-        *count -= 1;
-    }
+/// The API server turns `stringData` into `data`: the controller misses it and writes it again, to no
+/// effect.
+fn is_missed(id: &ObjectRef, json: &Value) -> bool {
+    id.kind == "Secret" && json["stringData"].is_object()
 }
 
 /// Is it not there, or as good as not there?

@@ -307,7 +307,10 @@ impl DeployController {
 
 /// Applies what a file declares and deletes what it no longer does. Errors are collected and the
 /// rest goes on: part of a file in the cluster is the normal case.
-fn apply(reading: &Reading, addon: &str, cluster: &mut Cluster) -> Result<(), Vec<String>> {
+fn apply(reading: &Arc<Reading>, addon: &str, cluster: &mut Cluster) -> Result<(), Vec<String>> {
+    if cluster.stands(addon, reading) {
+        return Ok(());
+    }
     let mut errors = Vec::new();
     let mut keep = BTreeSet::new();
     for (kind, objects) in by_kind(&reading.objects) {
@@ -352,10 +355,14 @@ fn apply(reading: &Reading, addon: &str, cluster: &mut Cluster) -> Result<(), Ve
     if !errors.is_empty() || cluster.owns(addon) != keep.len() {
         prune(reading, addon, &keep, cluster);
     }
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(errors),
+    if !errors.is_empty() {
+        return Err(errors);
     }
+    // Where one object stands twice in a file, which of them counts is not for here.
+    if keep.len() == reading.objects.len() {
+        cluster.stood(addon, reading);
+    }
+    Ok(())
 }
 
 /// As Kubernetes writes it: the core group has an empty name.

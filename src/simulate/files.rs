@@ -16,6 +16,8 @@ pub struct File {
     pub content: Arc<Content>,
     /// When it was last written: all that RKE2 looks at once its first clean pass is over.
     pub mtime: Timestamp,
+    /// What Windrow wrote, where it is a marker of its own.
+    mark: Option<Arc<Mark>>,
 }
 
 /// The directory. Paths are below it, with `/`; directories exist by what lies in them.
@@ -39,13 +41,17 @@ impl Files {
     /// Puts an entry of any sort in place.
     pub fn put(&mut self, path: impl Into<String>, content: Content, now: Timestamp) {
         self.generation += 1;
-        self.entries.insert(
-            path.into(),
-            File {
-                content: Arc::new(content),
-                mtime: now,
-            },
-        );
+        let path = path.into();
+        let mark = match &content {
+            Content::Bytes(bytes) if path.ends_with(MARKER_SUFFIX) => Mark::parse(bytes),
+            _ => None,
+        };
+        let file = File {
+            content: Arc::new(content),
+            mtime: now,
+            mark: mark.map(Arc::new),
+        };
+        self.entries.insert(path, file);
     }
 
     /// Takes an entry away; false when there was none.
@@ -109,10 +115,7 @@ impl Files {
             .filter(|(path, _)| path.ends_with(MARKER_SUFFIX))
             .map(|(path, file)| Marker {
                 path: path.to_owned(),
-                mark: match &*file.content {
-                    Content::Bytes(bytes) => Mark::parse(bytes),
-                    _ => None,
-                },
+                mark: file.mark.as_deref().cloned(),
             })
             .collect();
         Directory { files, markers }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::manifest::Content;
+use crate::manifest::{Content, ObjectRef};
 
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
 
@@ -81,6 +81,35 @@ fn one_file_that_cannot_work_has_every_file_applied_in_every_pass() {
     };
     let words = "could not find the requested resource";
     assert!(missing[0].contains(words), "{missing:?}");
+}
+
+#[test]
+fn two_files_with_one_object_take_it_from_each_other_in_every_pass_and_an_untouched_one_costs_nothing()
+ {
+    let mut files = Files::new();
+    file(
+        &mut files,
+        "a.yaml",
+        &[config_map("a"), config_map("shared")],
+    );
+    file(&mut files, "b.yaml", &[config_map("shared")]);
+    file(&mut files, "c.yaml", &[config_map("c")]);
+    file(&mut files, "d.yaml", &[of_kind("Lost", "d")]);
+    let shared = ObjectRef::namespaced("", "ConfigMap", "default", "shared");
+    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut writes = Vec::new();
+    for count in 1..=4 {
+        passes(&mut node, &files, count);
+        writes.push(node.counts().writes);
+        assert_eq!(
+            node.cluster().owner(&shared),
+            Some("b"),
+            "b.yaml comes last"
+        );
+    }
+    let each: Vec<u64> = writes.windows(2).map(|two| two[1] - two[0]).collect();
+    // The object once for each of the two files, and the record of each file that was applied.
+    assert_eq!(each, [5, 5, 5], "{writes:?}");
 }
 
 #[test]
