@@ -4,6 +4,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use super::Node;
 
@@ -14,14 +15,14 @@ use super::Node;
 )]
 pub struct GroupKind {
     /// API group; empty for the core group.
-    pub group: String,
+    pub group: SmolStr,
     /// Kind.
-    pub kind: String,
+    pub kind: SmolStr,
 }
 
 impl GroupKind {
     /// A group and kind from anything string-like.
-    pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
+    pub fn new(group: impl Into<SmolStr>, kind: impl Into<SmolStr>) -> Self {
         Self {
             group: group.into(),
             kind: kind.into(),
@@ -47,23 +48,23 @@ impl fmt::Display for GroupKind {
 )]
 pub struct ObjectRef {
     /// API group; empty for the core group.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub group: String,
+    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
+    pub group: SmolStr,
     /// Kind.
-    pub kind: String,
+    pub kind: SmolStr,
     /// Namespace; absent for cluster-scoped objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
+    pub namespace: Option<SmolStr>,
     /// Name.
-    pub name: String,
+    pub name: SmolStr,
 }
 
 impl ObjectRef {
     /// A cluster-scoped object.
     pub fn cluster(
-        group: impl Into<String>,
-        kind: impl Into<String>,
-        name: impl Into<String>,
+        group: impl Into<SmolStr>,
+        kind: impl Into<SmolStr>,
+        name: impl Into<SmolStr>,
     ) -> Self {
         Self {
             group: group.into(),
@@ -75,10 +76,10 @@ impl ObjectRef {
 
     /// A namespaced object.
     pub fn namespaced(
-        group: impl Into<String>,
-        kind: impl Into<String>,
-        namespace: impl Into<String>,
-        name: impl Into<String>,
+        group: impl Into<SmolStr>,
+        kind: impl Into<SmolStr>,
+        namespace: impl Into<SmolStr>,
+        name: impl Into<SmolStr>,
     ) -> Self {
         Self {
             group: group.into(),

@@ -176,10 +176,10 @@ fn object(node: Node, problems: &mut Vec<Problem>) -> Option<Object> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     Some(Object {
         id: ObjectRef {
-            group: group.to_owned(),
-            kind,
-            namespace,
-            name,
+            group: group.into(),
+            kind: kind.into(),
+            namespace: namespace.map(Into::into),
+            name: name.into(),
         },
         version: version.to_owned(),
         line: node.line,

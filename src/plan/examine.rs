@@ -175,7 +175,7 @@ impl Examined {
         let kind = id.group_kind();
         match builtin::namespaced(&kind) {
             Some(true) => {
-                id.namespace.get_or_insert_with(|| "default".to_owned());
+                id.namespace.get_or_insert_with(|| "default".into());
             }
             Some(false) => id.namespace = None,
             // A custom kind: whether it has a namespace is known once all files are.
@@ -358,7 +358,7 @@ impl Examined {
         if !builtin::has_namespace(namespace) {
             wants.push(self.inferred(
                 object,
-                Target::Object(ObjectRef::cluster("", "Namespace", namespace)),
+                Target::Object(ObjectRef::cluster("", "Namespace", namespace.clone())),
                 Condition::Exists,
                 "inferred/namespace",
                 format!("RKE2 cannot apply {id} before its namespace exists"),

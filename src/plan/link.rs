@@ -89,7 +89,7 @@ impl Index {
         });
         match namespaced {
             Some(true) => {
-                object.namespace.get_or_insert_with(|| "default".to_owned());
+                object.namespace.get_or_insert_with(|| "default".into());
             }
             Some(false) => object.namespace = None,
             None => {}
@@ -108,7 +108,7 @@ impl Index {
                     let mut other = object.clone();
                     other.namespace = match other.namespace.as_deref() {
                         Some("default") => None,
-                        None => Some("default".to_owned()),
+                        None => Some("default".into()),
                         Some(_) => return None,
                     };
                     self.objects.get(&other)

@@ -58,7 +58,7 @@ pub fn not_bundled(
         if let Some((image, _)) = lacks {
             let mut id = object.id.clone();
             // Whatever makes pods is namespaced.
-            id.namespace.get_or_insert_with(|| "default".to_owned());
+            id.namespace.get_or_insert_with(|| "default".into());
             missing.insert(id, format!("the image {image} is in no bundle"));
         }
     }
@@ -94,7 +94,7 @@ fn objects<'a>(given: &Given<'a>) -> impl Iterator<Item = (&'a Object, &'a Shown
 
 /// The object that is meant, and the file that it is in. Without a namespace it is in `default`, or in none.
 fn declared<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<(&'a Object, &'a ManifestFile)> {
-    let namespace = |id: &ObjectRef| id.namespace.clone().unwrap_or("default".to_owned());
+    let namespace = |id: &ObjectRef| id.namespace.clone().unwrap_or("default".into());
     let files = given.files.iter();
     let mut objects = files.flat_map(|(file, _)| file.objects().map(move |object| (object, *file)));
     objects.find(|(object, _)| {

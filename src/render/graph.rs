@@ -256,7 +256,7 @@ fn files(plan: &Plan) -> Vec<Box> {
                 .documents
                 .iter()
                 .map(|document| Row {
-                    kind: document.object.kind.clone(),
+                    kind: document.object.kind.to_string(),
                     name: full_name(&document.object),
                     line: Some(document.line),
                 })
@@ -273,13 +273,13 @@ fn files(plan: &Plan) -> Vec<Box> {
 fn target_words(target: &Target) -> (String, String) {
     match target {
         Target::Kind(kind) => ("kind".to_owned(), kind.to_string()),
-        Target::Object(object) => (object.kind.clone(), full_name(object)),
+        Target::Object(object) => (object.kind.to_string(), full_name(object)),
     }
 }
 
 fn full_name(object: &ObjectRef) -> String {
     match &object.namespace {
         Some(namespace) => format!("{namespace}/{}", object.name),
-        None => object.name.clone(),
+        None => object.name.to_string(),
     }
 }

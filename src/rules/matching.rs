@@ -138,7 +138,8 @@ impl RuleSet {
         platform: Option<Platform>,
     ) -> Option<&Provision> {
         self.provisions(platform).find(|provision| {
-            provision.groups.contains(&kind.group) || provision.kinds.contains(kind)
+            provision.groups.iter().any(|group| *group == kind.group)
+                || provision.kinds.contains(kind)
         })
     }
 
@@ -216,8 +217,8 @@ impl Reference {
         Some(ObjectRef {
             group: self.to.group.clone(),
             kind: self.to.kind.clone(),
-            namespace: namespace.map(str::to_owned),
-            name: name.to_owned(),
+            namespace: namespace.map(Into::into),
+            name: name.into(),
         })
     }
 }

@@ -463,7 +463,7 @@ impl Cluster {
         let namespaced = self
             .serves(&id.group_kind())
             .ok_or("the server could not find the requested resource")?;
-        let namespace = namespaced.then(|| id.namespace.clone().unwrap_or("default".to_owned()));
+        let namespace = namespaced.then(|| id.namespace.clone().unwrap_or("default".into()));
         Ok(ObjectRef {
             namespace,
             ..id.clone()

@@ -334,7 +334,7 @@ fn apply(reading: &Arc<Reading>, addon: &str, cluster: &mut Cluster) -> Result<(
                     .and_then(|id| id.namespace.as_deref());
                 let key = match namespace {
                     Some(namespace) => format!("{namespace}/{}", object.id.name),
-                    None => object.id.name.clone(),
+                    None => object.id.name.to_string(),
                 };
                 errors.push(format!(
                     "failed to create {key} {} for  kube-system/{addon}: {error}",

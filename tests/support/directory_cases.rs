@@ -111,7 +111,7 @@ fn directory(name: String, files: &[File]) -> Directory {
         let mut kind = Kind {
             group: leak(own.group(&object.id.group)),
             version: leak(object.version.clone()),
-            kind: leak(object.id.kind.clone()),
+            kind: leak(object.id.kind.to_string()),
             // As the cases are written.
             namespaced: object.id.namespace.is_some(),
         };
@@ -119,8 +119,10 @@ fn directory(name: String, files: &[File]) -> Directory {
             continue;
         }
         kinds.push(kind);
-        kind.group = leak(object.id.group.clone());
-        if !is_served_by_rke2(&object.id.group_kind()) && !own.groups.contains(&object.id.group) {
+        kind.group = leak(object.id.group.to_string());
+        if !is_served_by_rke2(&object.id.group_kind())
+            && !own.groups.contains(object.id.group.as_str())
+        {
             brought.push(kind);
         }
     }
@@ -164,7 +166,7 @@ impl Own {
         let groups = of_kind("CustomResourceDefinition");
         Self {
             namespaces: of_kind("Namespace")
-                .map(|object| object.id.name.clone())
+                .map(|object| object.id.name.to_string())
                 .collect(),
             groups: groups
                 .filter_map(|object| object.node.str_at(&["spec", "group"]))
@@ -192,7 +194,8 @@ impl Own {
             };
             change(&mut lines, &object.node, &["metadata", "name"], &renamed);
             let namespace = object.id.namespace.as_ref();
-            if let Some(namespace) = namespace.filter(|one| self.namespaces.contains(*one)) {
+            if let Some(namespace) = namespace.filter(|one| self.namespaces.contains(one.as_str()))
+            {
                 let renamed = format!("@-{namespace}");
                 change(
                     &mut lines,
@@ -201,7 +204,7 @@ impl Own {
                     &renamed,
                 );
             }
-            if self.groups.contains(&object.id.group) {
+            if self.groups.contains(object.id.group.as_str()) {
                 let renamed = format!("@.{}/{}", object.id.group, object.version);
                 change(&mut lines, &object.node, &["apiVersion"], &renamed);
             }

@@ -175,7 +175,10 @@ async fn ask(shared: &Shared, kinds: &Kinds, needed: &BTreeSet<GroupKind>) -> bo
             let mut changed = false;
             for kind in wanted {
                 let now = match &served {
-                    Ok(served) => served.get(&kind.kind).cloned().unwrap_or(Kind::NotServed),
+                    Ok(served) => served
+                        .get(kind.kind.as_str())
+                        .cloned()
+                        .unwrap_or(Kind::NotServed),
                     Err(refusal) => Kind::Unknown(refusal.to_string()),
                 };
                 changed |= known.insert(kind.clone(), now.clone()) != Some(now);

@@ -19,10 +19,10 @@ pub(super) fn object(node: &Node, errors: &mut Errors<'_>) -> Option<ObjectRef> 
     let name = fields.required("name", errors);
     let namespace = fields.text("namespace", errors);
     Some(ObjectRef {
-        group: group.to_owned(),
-        kind: kind?.to_owned(),
-        namespace: namespace.map(str::to_owned),
-        name: name?.to_owned(),
+        group: group.into(),
+        kind: kind?.into(),
+        namespace: namespace.map(Into::into),
+        name: name?.into(),
     })
 }
 

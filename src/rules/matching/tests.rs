@@ -8,10 +8,10 @@ fn object(text: &str) -> Object {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     Object {
         id: ObjectRef {
-            group: group.to_owned(),
-            kind: node.str_at(&["kind"]).unwrap().to_owned(),
-            namespace: node.str_at(&["metadata", "namespace"]).map(str::to_owned),
-            name: node.str_at(&["metadata", "name"]).unwrap().to_owned(),
+            group: group.into(),
+            kind: node.str_at(&["kind"]).unwrap().into(),
+            namespace: node.str_at(&["metadata", "namespace"]).map(Into::into),
+            name: node.str_at(&["metadata", "name"]).unwrap().into(),
         },
         version: version.to_owned(),
         line: node.line,
