@@ -39,7 +39,7 @@ fn engine(documents: usize, now: Timestamp) -> Engine {
     });
     engine.observed(ClusterEvent::ApiReachable, now);
     engine.observed(ClusterEvent::Addons(HashMap::new()), now);
-    for action in engine.decide(now).actions {
+    for action in engine.decide(now).steps.actions {
         engine.done(&action);
     }
     engine

@@ -413,14 +413,14 @@ impl Daemon {
         let decision = self.engine.decide(now);
         self.flight
             .decided(now, &decision, self.engine.observation());
-        let mut actions = decision.actions;
+        let mut actions = decision.steps.actions;
         // A marker stays while its file is being written, whatever the content of before allowed.
         actions.retain(|action| match action {
             Action::Lift { path } => !self.look.is_being_written(path),
             Action::Hold { .. } | Action::SaveLedger(_) => true,
         });
         let surprised = self.carry_out(actions);
-        for event in &decision.events {
+        for event in &decision.steps.events {
             // A marker that could not be made was not taken away by anybody.
             let never_was = event.code == Code::MarkerLost
                 && event
@@ -452,7 +452,11 @@ impl Daemon {
         }
         self.publish(decision.status, now);
         self.tell_transitions(now);
-        let wake = decision.next_wake.into_iter().chain(self.transitions.due());
+        let wake = decision
+            .steps
+            .next_wake
+            .into_iter()
+            .chain(self.transitions.due());
         self.deadline = wake.min().map(|at| self.clock.instant(at));
         surprised
     }

@@ -9,18 +9,20 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::judge;
+use super::files::Context;
+use super::judge::{self, Course};
 use super::ledger::{Cause, Entry, Manual, State, Told};
-use super::library::Library;
-use super::needs::{self, Needs};
+use super::library::{Library, Planned};
+use super::needs::Needs;
 use super::observation::{Mark, OnFailure};
+use super::verdicts::Verdicts;
 use super::{
     Action, ClusterEvent, Decision, Detail, Event, Interests, Ledger, Marker, Observation,
-    ProbeInterest, marker_path,
+    ProbeInterest, Steps, marker_path,
 };
 use crate::manifest::{self, Content};
 use crate::plan::{self, Examined, Finding, Plan, PlanFile, Shown, base_name};
-use crate::readiness::{self, NeedState, ObjectSeen, Observed};
+use crate::readiness::{self, ObjectSeen, Observed};
 use crate::reasons::{Code, Severity};
 use crate::rke2;
 use crate::rules::{Condition, Platform, RuleSet, Target};
@@ -53,8 +55,9 @@ pub struct Engine {
     platform: Option<Platform>,
     examined: BTreeMap<String, Arc<Examined>>,
     library: Arc<Library>,
-    plan: Arc<Plan>,
+    planned: Planned,
     needs: Needs,
+    verdicts: Verdicts,
     /// What has to be watched, as long as it is known to be that.
     interests: Option<Arc<Interests>>,
     observation: Observation,
@@ -63,6 +66,8 @@ pub struct Engine {
     unsaved: bool,
     /// Findings of the plan that were told, so that each is told once.
     told: BTreeSet<(Code, String)>,
+    /// Those of the plan in force are.
+    all_told: bool,
 }
 
 impl Engine {
@@ -80,8 +85,9 @@ impl Engine {
             platform,
             examined: BTreeMap::new(),
             library: Arc::default(),
-            plan: Arc::new(plan::link(&[], &RuleSet::default(), platform)),
+            planned: Planned::default().on(platform),
             needs: Needs::default(),
+            verdicts: Verdicts::default(),
             interests: None,
             observation: Observation {
                 started: now,
@@ -90,6 +96,7 @@ impl Engine {
             ledger: ledger.into(),
             unsaved: false,
             told: BTreeSet::new(),
+            all_told: false,
         }
     }
 
@@ -113,6 +120,7 @@ impl Engine {
         ledger.cluster = identity;
         self.unsaved = true;
         self.interests = None;
+        self.verdicts.outdate();
         if !other {
             return None;
         }
@@ -128,11 +136,12 @@ impl Engine {
 
     /// Takes a look at the directory in: reads what changed and plans anew if anything did.
     pub fn scanned(&mut self, directory: Directory) {
-        self.observation.markers = directory
-            .markers
-            .into_iter()
-            .map(|marker| (hidden_name(&marker.path).to_owned(), marker))
-            .collect();
+        let markers = directory.markers.into_iter();
+        self.take_markers(
+            markers
+                .map(|marker| (hidden_name(&marker.path).to_owned(), marker))
+                .collect(),
+        );
         self.adopt_markers();
         self.interests = None;
         let mut kept = BTreeMap::new();
@@ -185,16 +194,28 @@ impl Engine {
     }
 
     fn link(&mut self) {
-        self.plan = match self.library.plan(&self.examined) {
-            Some(plan) => Arc::clone(plan),
+        self.planned = match self.library.planned(&self.examined) {
+            Some(planned) => planned.clone(),
             None => {
                 let examined: Vec<Arc<Examined>> = self.examined.values().cloned().collect();
-                Arc::new(plan::link(&examined, &self.rules, self.platform))
+                Planned::from(plan::link(&examined, &self.rules, self.platform))
             }
         };
+        self.all_told = false;
         self.outdate();
         let interests = self.interests();
         self.observation.forget_all_but(&interests);
+    }
+
+    fn take_markers(&mut self, markers: BTreeMap<String, Marker>) {
+        let before = std::mem::replace(&mut self.observation.markers, markers);
+        let now = &self.observation.markers;
+        let gone = before.keys().filter(|name| !now.contains_key(*name));
+        let new = now.iter();
+        let new = new.filter(|(name, marker)| before.get(*name) != Some(marker));
+        for name in gone.chain(new.map(|(name, _)| name)) {
+            self.verdicts.doubt(self.planned.lookup.named(name));
+        }
     }
 
     /// A marker of ours that the ledger knows nothing of: the ledger was lost, or written by an
@@ -218,6 +239,7 @@ impl Engine {
                 at: mark.since,
                 reason: mark.why.clone(),
             });
+            self.verdicts.outdate();
             Arc::make_mut(&mut self.ledger).files.insert(
                 mark.file.clone(),
                 Entry {
@@ -258,8 +280,25 @@ impl Engine {
             }
             other => other,
         };
-        if self.needs.hear(&event) {
-            self.interests = None;
+        let lookup = &self.planned.lookup;
+        self.needs.hear(&event, lookup);
+        match &event {
+            ClusterEvent::Object(object, _) if readiness::has_related(object) => {
+                self.interests = None;
+            }
+            ClusterEvent::Addon(addon, _) | ClusterEvent::ApplyFailed { addon, .. } => {
+                self.verdicts.doubt(lookup.of_addon(addon));
+            }
+            ClusterEvent::Addons(_) => self.verdicts.outdate(),
+            ClusterEvent::ApiReachable | ClusterEvent::ApiUnreachable { .. } => {
+                let before = self.observation.api.clone();
+                self.observation.apply(event, now);
+                if self.observation.api != before {
+                    self.verdicts.outdate();
+                }
+                return;
+            }
+            _ => {}
         }
         self.observation.apply(event, now);
     }
@@ -303,6 +342,7 @@ impl Engine {
         if let Some(node) = &mut self.observation.node {
             node.clock_jumped(by);
         }
+        self.verdicts.outdate();
         for entry in Arc::make_mut(&mut self.ledger).files.values_mut() {
             entry.first_seen = moved(entry.first_seen);
             entry.since = moved(entry.since);
@@ -335,6 +375,7 @@ impl Engine {
             return Err(format!("{path} is {owner}'s own; Windrow leaves it alone"));
         }
         self.interests = None;
+        self.verdicts.outdate();
         let name = base_name(path);
         let foreign = self
             .observation
@@ -346,7 +387,12 @@ impl Engine {
                 "{path} is held by a marker that Windrow did not make; whoever made {name}.skip removes it"
             ));
         }
-        let file = self.plan.files.iter().find(|file| file.path == path);
+        let file = self
+            .planned
+            .plan
+            .files
+            .iter()
+            .find(|file| file.path == path);
         if file.is_none() && !manual.hold {
             return Err(format!("there is no manifest file {path}"));
         }
@@ -377,30 +423,79 @@ impl Engine {
 
     /// Decides, and takes the ledger of the decision over.
     pub fn decide(&mut self, now: Timestamp) -> Decision {
-        let needs = self
-            .needs
-            .judged(&self.plan, &self.rules, &self.observation);
-        let mut decision = judge::decide_by(
-            &self.settings,
-            &self.plan,
-            &self.observation,
-            needs,
-            &self.ledger,
+        let (steps, status) = self.course(now, |course, context, verdicts| {
+            course.told(context, verdicts)
+        });
+        Decision {
+            steps: self.taken_over(steps),
+            status,
+        }
+    }
+
+    /// The same where nobody reads the status: writing it takes longer than deciding. A node that is
+    /// probed remembers what it said, so there it is written all the same.
+    pub fn steps(&mut self, now: Timestamp) -> Steps {
+        if self.observation.node.is_some() {
+            return self.decide(now).steps;
+        }
+        let (steps, ()) = self.course(now, |course, context, _| (course.steps(context), ()));
+        self.taken_over(steps)
+    }
+
+    fn course<T>(
+        &mut self,
+        now: Timestamp,
+        tell: impl FnOnce(Course, &Context<'_>, &Verdicts) -> (Steps, T),
+    ) -> (Steps, T) {
+        let Planned { plan, lookup } = &self.planned;
+        for need in self.needs.judge(plan, &self.rules, &self.observation) {
+            self.verdicts.doubt(lookup.needing(need));
+        }
+        let context = Context {
+            staging: &self.settings.staging,
+            plan,
+            observation: &self.observation,
+            ledger: &self.ledger,
+            needs: self.needs.states(),
             now,
-        );
-        debug_assert!(
-            needs_are_so(needs, &self.plan, &self.rules, &self.observation),
-            "what is known of a need is what would be judged anew"
-        );
-        if !finished_alike(&self.ledger, &decision.ledger) {
+        };
+        let course = judge::course(&context, &mut self.verdicts, lookup);
+        if course.finishes {
             self.interests = None;
         }
-        self.ledger = Arc::clone(&decision.ledger);
-        if std::mem::take(&mut self.unsaved) {
-            save(&mut decision);
+        let (steps, told) = tell(course, &context, &self.verdicts);
+        if steps.ledger.node.installed != self.ledger.node.installed {
+            self.interests = None;
         }
-        decision.events.extend(self.new_findings());
-        decision
+        debug_assert!(
+            self.would_decide(&steps, now),
+            "what is known of files and needs is what would be decided anew"
+        );
+        (steps, told)
+    }
+
+    /// Would everything, decided anew, be decided like this?
+    fn would_decide(&self, steps: &Steps, now: Timestamp) -> bool {
+        let Self {
+            settings,
+            rules,
+            planned,
+            observation,
+            ledger,
+            ..
+        } = self;
+        *steps == super::decide(settings, rules, &planned.plan, observation, ledger, now).steps
+    }
+
+    fn taken_over(&mut self, mut steps: Steps) -> Steps {
+        self.ledger = Arc::clone(&steps.ledger);
+        if std::mem::take(&mut self.unsaved) {
+            save(&mut steps);
+        }
+        if !std::mem::replace(&mut self.all_told, true) {
+            steps.events.extend(self.new_findings());
+        }
+        steps
     }
 
     /// What is wrong with the directory and was not told yet. What was mended is forgotten, so that
@@ -408,7 +503,7 @@ impl Engine {
     fn new_findings(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         let mut current = BTreeSet::new();
-        for finding in &self.plan.findings {
+        for finding in &self.planned.plan.findings {
             if finding.severity < Severity::Warning {
                 continue;
             }
@@ -432,8 +527,10 @@ impl Engine {
     pub fn done(&mut self, action: &Action) {
         match action {
             Action::Hold { path, mark } => {
+                let name = hidden_name(path);
+                self.verdicts.doubt(self.planned.lookup.named(name));
                 self.observation.markers.insert(
-                    hidden_name(path).to_owned(),
+                    name.to_owned(),
                     Marker {
                         path: path.clone(),
                         mark: Some(mark.clone()),
@@ -441,7 +538,9 @@ impl Engine {
                 );
             }
             Action::Lift { path } => {
-                self.observation.markers.remove(hidden_name(path));
+                let name = hidden_name(path);
+                self.verdicts.doubt(self.planned.lookup.named(name));
+                self.observation.markers.remove(name);
             }
             Action::SaveLedger(_) => {}
         }
@@ -459,6 +558,7 @@ impl Engine {
     /// What is known by now of needs and of what has to be watched holds no longer.
     fn outdate(&mut self) {
         self.needs.outdate();
+        self.verdicts.outdate();
         self.interests = None;
     }
 
@@ -473,14 +573,20 @@ impl Engine {
             ..Interests::default()
         };
         // Many objects share a need.
-        let mut wanted = vec![false; self.plan.needs.len()];
-        for file in self.plan.files.iter().filter(|file| file.owner.is_none()) {
+        let mut wanted = vec![false; self.planned.plan.needs.len()];
+        for file in self
+            .planned
+            .plan
+            .files
+            .iter()
+            .filter(|file| file.owner.is_none())
+        {
             let finished = self.finished(file);
             for requirement in file.requirements().filter(|one| one.takes_part()) {
                 wanted[requirement.need] |= !(finished && requirement.inferred);
             }
         }
-        let needs = self.plan.needs.iter().zip(wanted);
+        let needs = self.planned.plan.needs.iter().zip(wanted);
         for (need, _) in needs.filter(|(_, wanted)| *wanted) {
             match &need.target {
                 Target::Kind(kind) => {
@@ -525,7 +631,7 @@ impl Engine {
 
     /// The plan in force.
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        &self.planned.plan
     }
 
     /// The ledger in force.
@@ -565,42 +671,21 @@ pub fn provisional(path: &str, now: Timestamp) -> Mark {
 }
 
 /// Has the ledger written by a decision that changed nothing in it: before anything is lifted.
-fn save(decision: &mut Decision) {
-    if decision.actions.iter().any(saves) {
+fn save(steps: &mut Steps) {
+    if steps.actions.iter().any(saves) {
         return;
     }
-    let lifts = decision
+    let lifts = steps
         .actions
         .iter()
         .position(|action| matches!(action, Action::Lift { .. }))
-        .unwrap_or(decision.actions.len());
-    decision
-        .actions
-        .insert(lifts, Action::SaveLedger(Arc::clone(&decision.ledger)));
-}
-
-/// Are the same files finished, as far as what has to be watched depends on it?
-fn finished_alike(one: &Arc<Ledger>, other: &Arc<Ledger>) -> bool {
-    let alike = |((a, one), (b, other)): ((&String, &Entry), (&String, &Entry))| {
-        let applied = |entry: &Entry| matches!(entry.state, State::Applied { .. });
-        a == b && applied(one) == applied(other) && one.digest == other.digest
-    };
-    Arc::ptr_eq(one, other)
-        || one.node.installed == other.node.installed
-            && one.files.len() == other.files.len()
-            && one.files.iter().zip(&other.files).all(alike)
+        .unwrap_or(steps.actions.len());
+    let ledger = Arc::clone(&steps.ledger);
+    steps.actions.insert(lifts, Action::SaveLedger(ledger));
 }
 
 fn saves(action: &Action) -> bool {
     matches!(action, Action::SaveLedger(_))
-}
-
-fn needs_are_so(states: &[NeedState], plan: &Plan, rules: &RuleSet, seen: &Observation) -> bool {
-    let anew = plan
-        .needs
-        .iter()
-        .map(|need| needs::judge(need, rules, seen));
-    states.iter().cloned().eq(anew)
 }
 
 /// The base name that a marker hides.

@@ -9,6 +9,7 @@
 //!
 //! Forward only: Released and Applied never go back for the same content. New content begins anew.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -43,7 +44,7 @@ pub(super) struct Hold {
     pub(super) code: Code,
     pub(super) why: String,
     pub(super) on_failure: OnFailure,
-    pub(super) blockers: Vec<Blocker>,
+    pub(super) blockers: Vec<Waits>,
     /// When it will be released though nothing changes.
     pub(super) deadline: Option<Timestamp>,
     /// When it is to be reported as overdue, if it is kept past a deadline.
@@ -66,41 +67,70 @@ impl Hold {
     }
 }
 
+/// Something that a file waits for, as it is said once for all of its objects.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Waits {
+    /// The first document that waits for it, and by which of its requirements.
+    document: usize,
+    requirement: usize,
+    /// How many objects of the file wait for it.
+    objects: usize,
+}
+
 /// What one look at all files shares.
 pub(super) struct Context<'a> {
     pub(super) staging: &'a Staging,
     pub(super) plan: &'a Plan,
     pub(super) observation: &'a Observation,
-    pub(super) ledger: &'a Ledger,
+    pub(super) ledger: &'a Arc<Ledger>,
     /// The state of every need of the plan.
     pub(super) needs: &'a [NeedState],
     pub(super) now: Timestamp,
 }
 
 impl Context<'_> {
-    /// Decides one file. `entry` is what the ledger says of it, for this content or another.
-    pub(super) fn outcome(&self, file: &PlanFile, entry: Option<&Entry>) -> Outcome {
+    /// Decides one file, and until when that holds if nothing else changes. `entry` is what the ledger
+    /// says of it, for this content or another.
+    pub(super) fn outcome(
+        &self,
+        file: &PlanFile,
+        entry: Option<&Entry>,
+    ) -> (Outcome, Option<Timestamp>) {
+        match self.settled(file, entry) {
+            Ok(outcome) => (outcome, None),
+            Err(began) => {
+                let known = entry.is_some_and(|entry| entry.digest == file.digest);
+                match &file.refused {
+                    Some(why) => self.refused(why, began),
+                    None => self.waiting(file, known, began),
+                }
+            }
+        }
+    }
+
+    /// What is to become of a file whatever it needs; or since when it has been waiting.
+    fn settled(&self, file: &PlanFile, entry: Option<&Entry>) -> Result<Outcome, Timestamp> {
         if file.owner.is_some() {
-            return Outcome::NotOurs;
+            return Ok(Outcome::NotOurs);
         }
         if let Some(marker) = self.observation.markers.get(&file.name)
             && marker.mark.is_none()
         {
-            return Outcome::HeldByOther;
+            return Ok(Outcome::HeldByOther);
         }
         let known = entry.filter(|entry| entry.digest == file.digest);
         let manual = entry.and_then(|entry| entry.manual.as_ref());
         if let Some(manual) = manual.filter(|manual| manual.hold) {
-            return Outcome::Hold(Hold::of(
+            return Ok(Outcome::Hold(Hold::of(
                 Code::HeldByHand,
                 Code::HeldByHand.say(&[("why", &format!("{} ({})", manual.reason, manual.by))]),
-            ));
+            )));
         }
         if file.harmful {
-            return Outcome::Hold(Hold::of(
+            return Ok(Outcome::Hold(Hold::of(
                 Code::SpecialFile,
                 "not a file: RKE2 would hang when it opens it".to_owned(),
-            ));
+            )));
         }
         let by_hand = known.is_some() && manual.is_some_and(|manual| !manual.hold);
         let applied = self.is_applied(file);
@@ -111,13 +141,13 @@ impl Context<'_> {
         });
         if let Some((cause, was_applied)) = past {
             let cause = if by_hand { Cause::ByHand } else { cause };
-            return self.onward(file, cause, applied || was_applied, by_hand);
+            return Ok(self.onward(file, cause, applied || was_applied, by_hand));
         }
         if by_hand {
-            return self.onward(file, Cause::ByHand, applied, true);
+            return Ok(self.onward(file, Cause::ByHand, applied, true));
         }
         if !self.staging.enabled {
-            return self.onward(file, Cause::Off, applied, false);
+            return Ok(self.onward(file, Cause::Off, applied, false));
         }
         if applied {
             // Our marker was there and RKE2 was quicker; or the ledger was lost and the file had
@@ -126,19 +156,15 @@ impl Context<'_> {
                 Some(_) => Cause::Escaped,
                 None => Cause::Free,
             };
-            return self.onward(file, cause, true, false);
+            return Ok(self.onward(file, cause, true, false));
         }
         if let Some((reason, at)) = &file.hold {
-            return Outcome::Hold(Hold::of(
+            return Ok(Outcome::Hold(Hold::of(
                 Code::HeldByAnnotation,
                 Code::HeldByAnnotation.say(&[("why", &format!("{reason} ({at})"))]),
-            ));
+            )));
         }
-        let began = known.map_or(self.now, |entry| entry.first_seen);
-        if let Some(why) = &file.refused {
-            return self.refused(why, began);
-        }
-        self.waiting(file, known.is_some(), began)
+        Err(known.map_or(self.now, |entry| entry.first_seen))
     }
 
     /// RKE2 has applied exactly these bytes.
@@ -162,18 +188,23 @@ impl Context<'_> {
         Outcome::Applied(cause)
     }
 
-    fn refused(&self, why: &str, began: Timestamp) -> Outcome {
+    fn refused(&self, why: &str, began: Timestamp) -> (Outcome, Option<Timestamp>) {
         let deadline = self.deadline(began, self.staging.refused_deadline);
         if deadline.is_some_and(|deadline| deadline <= self.now) {
-            return Outcome::Release(Cause::Yielded);
+            return (Outcome::Release(Cause::Yielded), None);
         }
         let mut hold = Hold::of(Code::HeldRefused, Code::HeldRefused.say(&[("why", why)]));
         hold.on_failure = OnFailure::Lift;
         hold.deadline = deadline;
-        Outcome::Hold(hold)
+        (Outcome::Hold(hold), deadline)
     }
 
-    fn waiting(&self, file: &PlanFile, waited: bool, began: Timestamp) -> Outcome {
+    fn waiting(
+        &self,
+        file: &PlanFile,
+        waited: bool,
+        began: Timestamp,
+    ) -> (Outcome, Option<Timestamp>) {
         // RKE2 applies what it can of a file. Holding it costs nothing only while it could apply
         // none of it: every object lacks its kind or its namespace.
         let hopeless = !file.documents.is_empty()
@@ -185,24 +216,28 @@ impl Context<'_> {
                         && !self.met(requirement)
                 })
             });
-        let mut blockers: Vec<Blocker> = Vec::new();
-        // Which need each blocker is, and how many objects have it: it is told once.
-        let mut told: Vec<(NeedId, Tier, usize)> = Vec::new();
-        let mut first: Option<(Rank, Code, String)> = None;
+        let mut blockers: Vec<Waits> = Vec::new();
+        // Which need each blocker is: it is told once.
+        let mut told: Vec<(NeedId, Tier)> = Vec::new();
+        let mut first: Option<(Rank, &Requirement)> = None;
         let mut kept = false;
         let mut on_failure = OnFailure::Lift;
         let mut release_at: Option<Timestamp> = None;
         let mut overdue: Option<Timestamp> = None;
+        let mut turns: Option<Timestamp> = None;
         let mut yielded = false;
-        for document in &file.documents {
-            for requirement in document.requires.iter().filter(|one| one.takes_part()) {
-                let state = &self.needs[requirement.need];
-                if matches!(state, NeedState::Met) {
+        for (number, document) in file.documents.iter().enumerate() {
+            let requires = document.requires.iter().enumerate();
+            for (place, requirement) in requires.filter(|(_, one)| one.takes_part()) {
+                if self.met(requirement) {
                     continue;
                 }
                 let patience = self.patience(requirement, hopeless, began);
                 let at = self.deadline(patience.from, patience.after);
                 let past = at.is_some_and(|at| at <= self.now);
+                if !past {
+                    turns = earliest(turns, at);
+                }
                 if past && patience.then == OnDeadline::Release {
                     yielded = true;
                     continue;
@@ -220,47 +255,32 @@ impl Context<'_> {
                     on_failure = OnFailure::Keep;
                 }
                 let key = (requirement.need, requirement.tier);
-                if let Some((.., objects)) = told
-                    .iter_mut()
-                    .find(|(need, tier, _)| (*need, *tier) == key)
-                {
-                    *objects += 1;
+                if let Some(known) = told.iter().position(|told| *told == key) {
+                    blockers[known].objects += 1;
                     continue;
                 }
-                told.push((key.0, key.1, 1));
-                let (code, message) = self.say(requirement, state);
+                told.push(key);
                 let rank = rank(requirement);
                 if first.as_ref().is_none_or(|(best, ..)| rank < *best) {
-                    first = Some((rank, code, message.clone()));
+                    first = Some((rank, requirement));
                 }
-                let need = &self.plan.needs[requirement.need];
-                blockers.push(Blocker {
-                    what: need.target.to_string(),
-                    condition: need.condition.to_string(),
-                    tier: requirement.tier,
-                    message,
-                    required_by: document.object.to_string(),
-                    origin: requirement.origin.clone(),
-                    brought_by: match requirement.satisfied_by {
-                        SatisfiedBy::File { file, .. } => Some(self.plan.files[file].path.clone()),
-                        _ => None,
-                    },
+                blockers.push(Waits {
+                    document: number,
+                    requirement: place,
+                    objects: 1,
                 });
             }
         }
-        for (blocker, (.., objects)) in blockers.iter_mut().zip(&told) {
-            if *objects > 1 {
-                blocker.required_by += &format!(" and {} more", objects - 1);
-            }
-        }
-        let Some((_, code, why)) = first else {
-            return Outcome::Release(match (yielded, waited) {
+        let Some((_, first)) = first else {
+            let cause = match (yielded, waited) {
                 (true, _) => Cause::Yielded,
                 (false, true) => Cause::Met,
                 (false, false) => Cause::Free,
-            });
+            };
+            return (Outcome::Release(cause), turns);
         };
-        Outcome::Hold(Hold {
+        let (code, why) = self.say(first);
+        let hold = Hold {
             code,
             why,
             on_failure,
@@ -268,6 +288,31 @@ impl Context<'_> {
             deadline: if kept { None } else { release_at },
             overdue,
             after_apply: false,
+        };
+        (Outcome::Hold(hold), turns)
+    }
+
+    /// Something that a file waits for, for people.
+    pub(super) fn blocker(&self, file: &PlanFile, waits: &Waits) -> Option<Blocker> {
+        let document = file.documents.get(waits.document)?;
+        let requirement = document.requires.get(waits.requirement)?;
+        let need = &self.plan.needs[requirement.need];
+        let (_, message) = self.say(requirement);
+        let more = match waits.objects {
+            1 => String::new(),
+            objects => format!(" and {} more", objects - 1),
+        };
+        Some(Blocker {
+            what: need.target.to_string(),
+            condition: need.condition.to_string(),
+            tier: requirement.tier,
+            message,
+            required_by: format!("{}{more}", document.object),
+            origin: requirement.origin.clone(),
+            brought_by: match requirement.satisfied_by {
+                SatisfiedBy::File { file, .. } => Some(self.plan.files[file].path.clone()),
+                _ => None,
+            },
         })
     }
 
@@ -348,14 +393,14 @@ impl Context<'_> {
         }
     }
 
-    fn say(&self, requirement: &Requirement, state: &NeedState) -> (Code, String) {
+    fn say(&self, requirement: &Requirement) -> (Code, String) {
         let need = &self.plan.needs[requirement.need];
         let wanted = || match (&need.condition, requirement.inferred) {
             (_, false) => requirement.reason.clone(),
             (Condition::Served, _) => format!("needs {} to be served", need.target),
             (_, _) => format!("needs {}", need.target),
         };
-        match state {
+        match &self.needs[requirement.need] {
             NeedState::Met => (Code::WaitsForObject, String::new()),
             NeedState::Unknown { message } => {
                 let api = &self.observation.api;

@@ -1,15 +1,16 @@
 //! The decision itself: every file's outcome, what follows from it, and what is said.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::files::{Context, Hold, Outcome};
 use super::ledger::{Cause, Entry, Ledger, State, Told};
+use super::lookup::Lookup;
 use super::observation::{Mark, Marker, Observation, OnFailure};
-use super::say::{self, Verdict};
-use super::{Action, Decision, Event, needs};
+use super::status::Status;
+use super::verdicts::Verdicts;
+use super::{Action, Decision, Event, Steps, needs, say};
 use crate::plan::{Plan, PlanFile, base_name};
 use crate::readiness::NeedState;
 use crate::reasons::Code;
@@ -34,134 +35,220 @@ pub fn decide(
         .iter()
         .map(|need| needs::judge(need, rules, observation))
         .collect();
-    decide_by(settings, plan, observation, &needs, ledger, now)
-}
-
-/// The same, of needs that were judged before.
-pub(super) fn decide_by(
-    settings: &Settings,
-    plan: &Plan,
-    observation: &Observation,
-    needs: &[NeedState],
-    ledger: &Ledger,
-    now: Timestamp,
-) -> Decision {
+    let ledger = Arc::new(ledger.clone());
     let context = Context {
         staging: &settings.staging,
         plan,
         observation,
-        ledger,
-        needs,
+        ledger: &ledger,
+        needs: &needs,
         now,
     };
-    let mut outcomes: Vec<Outcome> = plan
-        .files
-        .iter()
-        .map(|file| context.outcome(file, ledger.files.get(&file.path)))
-        .collect();
-    hold_together(plan, &mut outcomes);
+    let mut verdicts = Verdicts::default();
+    let course = course(&context, &mut verdicts, &Lookup::of(plan));
+    let (steps, status) = course.told(&context, &verdicts);
+    Decision { steps, status }
+}
 
-    let mut verdicts = Vec::with_capacity(outcomes.len());
-    let mut next = Ledger {
-        cluster: ledger.cluster.clone(),
-        ..Ledger::default()
-    };
-    let mut events = Vec::new();
-    let mut holds = Vec::new();
-    let mut lifts = Vec::new();
-    let mut next_wake: Option<Timestamp> = None;
-    for (file, outcome) in plan.files.iter().zip(outcomes) {
-        let before = ledger.files.get(&file.path);
-        let step = Step {
-            file,
-            before,
-            context: &context,
-            events: &mut events,
-        };
-        let entry = step.take(&outcome);
-        let marker = observation.markers.get(&file.name);
-        match &outcome {
-            Outcome::Hold(hold) => {
-                for at in [hold.deadline, hold.overdue].into_iter().flatten() {
-                    if at > now {
-                        next_wake = Some(next_wake.map_or(at, |wake| wake.min(at)));
-                    }
-                }
-                if marker.is_none_or(|marker| outdated(marker, file, hold)) {
-                    let since = entry.as_ref().map_or(now, |entry| entry.since);
-                    let path = match marker {
-                        Some(marker) => marker.path.clone(),
-                        None => marker_path(&file.path),
-                    };
-                    holds.push(Action::Hold {
-                        path,
-                        mark: mark(file, hold, since),
-                    });
-                }
-            }
-            Outcome::Release(_) | Outcome::Applied(_) => {
-                if let Some(marker) = marker.filter(|marker| marker.mark.is_some()) {
-                    lifts.push(Action::Lift {
-                        path: marker.path.clone(),
-                    });
-                }
-            }
-            Outcome::NotOurs | Outcome::HeldByOther => {}
-        }
-        verdicts.push(Verdict {
-            file,
-            outcome,
-            since: entry.as_ref().map_or(now, |entry| entry.since),
-        });
-        if let Some(entry) = entry {
-            next.files.insert(file.path.clone(), entry);
-        }
-    }
-    keep_absent_files(plan, observation, ledger, now, &mut next, &mut events);
-    orphans(plan, observation, &next, now, &mut lifts);
-    dedup(&mut holds);
-    dedup(&mut lifts);
+/// What follows from an observation, but for what is said of it.
+#[derive(Debug)]
+pub(super) struct Course {
+    holds: Vec<Action>,
+    lifts: Vec<Action>,
+    ledger: Arc<Ledger>,
+    events: Vec<Event>,
+    next_wake: Option<Timestamp>,
+    /// A file is applied now, or is not any more, or it is another content of it.
+    pub(super) finishes: bool,
+}
 
-    let said = say::status(&context, verdicts, &ledger.node);
-    next.node = said.memory;
-    let next_wake = next_wake.into_iter().chain(said.next_wake).min();
-    let mut actions = holds;
-    let changed = next != *ledger;
-    let next = Arc::new(next);
-    if changed {
-        actions.push(Action::SaveLedger(Arc::clone(&next)));
+impl Course {
+    /// What is to be done, and what is said of it.
+    pub(super) fn told(mut self, context: &Context<'_>, verdicts: &Verdicts) -> (Steps, Status) {
+        let said = say::status(context, verdicts, &self.ledger);
+        if self.ledger.node != said.memory {
+            Arc::make_mut(&mut self.ledger).node = said.memory;
+        }
+        self.next_wake = self.next_wake.into_iter().chain(said.next_wake).min();
+        (self.steps(context), said.status)
     }
-    actions.extend(lifts);
-    Decision {
-        actions,
-        ledger: next,
-        status: said.status,
-        events,
-        next_wake,
+
+    /// What is to be done.
+    pub(super) fn steps(self, context: &Context<'_>) -> Steps {
+        let mut actions = self.holds;
+        if !Arc::ptr_eq(&self.ledger, context.ledger) {
+            actions.push(Action::SaveLedger(Arc::clone(&self.ledger)));
+        }
+        actions.extend(self.lifts);
+        Steps {
+            actions,
+            ledger: self.ledger,
+            events: self.events,
+            next_wake: self.next_wake,
+        }
     }
 }
 
-/// A marker hides its name in every directory, so files of one name are held and released together.
-fn hold_together(plan: &Plan, outcomes: &mut [Outcome]) {
-    for ids in &plan.namesakes {
-        let held = ids.iter().find_map(|&id| match &outcomes[id] {
-            Outcome::Hold(hold) => Some((id, hold.clone())),
-            _ => None,
-        });
-        let Some((holder, hold)) = held else { continue };
-        for &id in ids {
-            if matches!(outcomes[id], Outcome::Release(_)) {
-                outcomes[id] = Outcome::Hold(Hold {
-                    code: Code::SameBaseName,
-                    why: format!(
-                        "held together with {}, which has the same name",
-                        plan.files[holder].path
-                    ),
-                    blockers: Vec::new(),
-                    ..hold.clone()
+/// Decides again what has to be, and takes what follows from it.
+pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lookup) -> Course {
+    let Context { plan, now, .. } = *context;
+    let mut course = Course {
+        holds: Vec::new(),
+        lifts: Vec::new(),
+        ledger: Arc::clone(context.ledger),
+        events: Vec::new(),
+        next_wake: None,
+        finishes: false,
+    };
+    for id in verdicts.look(context, lookup) {
+        let file = &plan.files[id];
+        let outcome = verdicts.of(id);
+        let before = context.ledger.files.get(&file.path);
+        let step = Step {
+            file,
+            before,
+            context,
+            events: &mut course.events,
+        };
+        let entry = step.take(outcome);
+        let acts = course.mark(context, file, outcome, entry.as_ref());
+        let changes = before != entry.as_ref();
+        if changes {
+            course.finishes |= !finished_alike(before, entry.as_ref());
+            let files = &mut Arc::make_mut(&mut course.ledger).files;
+            match entry {
+                Some(entry) => {
+                    files.insert(file.path.clone(), entry);
+                }
+                None => {
+                    files.remove(&file.path);
+                }
+            }
+            verdicts.doubt(lookup.advised_by(id));
+        }
+        // Until what has to be done is seen to be done, and what has to be written to be written.
+        if acts || changes {
+            verdicts.doubt(&[id]);
+        }
+    }
+    for outcome in verdicts.outcomes() {
+        if let Outcome::Hold(hold) = outcome {
+            let times = [hold.deadline, hold.overdue].into_iter().flatten();
+            let times = times.filter(|at| *at > now).chain(course.next_wake);
+            course.next_wake = times.min();
+        }
+    }
+    course.keep_absent_files(context, lookup);
+    course.lift_orphans(context, lookup);
+    dedup(&mut course.holds);
+    dedup(&mut course.lifts);
+    course
+}
+
+impl Course {
+    /// What has to be done about a file's marker; true when there is something.
+    fn mark(
+        &mut self,
+        context: &Context<'_>,
+        file: &PlanFile,
+        outcome: &Outcome,
+        entry: Option<&Entry>,
+    ) -> bool {
+        let marker = context.observation.markers.get(&file.name);
+        match outcome {
+            Outcome::Hold(hold) if marker.is_none_or(|marker| outdated(marker, file, hold)) => {
+                let since = entry.map_or(context.now, |entry| entry.since);
+                let path = match marker {
+                    Some(marker) => marker.path.clone(),
+                    None => marker_path(&file.path),
+                };
+                self.holds.push(Action::Hold {
+                    path,
+                    mark: mark(file, hold, since),
+                });
+                true
+            }
+            Outcome::Release(_) | Outcome::Applied(_) => {
+                let ours = marker.filter(|marker| marker.mark.is_some());
+                self.lifts.extend(ours.map(|marker| Action::Lift {
+                    path: marker.path.clone(),
+                }));
+                ours.is_some()
+            }
+            Outcome::Hold(_) | Outcome::NotOurs | Outcome::HeldByOther => false,
+        }
+    }
+
+    /// A file that is gone keeps its entry while RKE2 keeps its objects: yip and configuration
+    /// management take files away and lay them down again, and released stays released. So does for a
+    /// while one whose release would do harm: should it be laid down anew, its marker is there before
+    /// it.
+    fn keep_absent_files(&mut self, context: &Context<'_>, lookup: &Lookup) {
+        let Context {
+            observation, now, ..
+        } = *context;
+        for (path, before) in &context.ledger.files {
+            // One that is there has its new entry; one that is there and has none became RKE2's own.
+            if lookup.has(context.plan, path) {
+                continue;
+            }
+            let mut entry = before.clone();
+            let held = matches!(entry.state, State::Held { .. });
+            if held && entry.told.vanished.is_none() {
+                self.events.push(Event {
+                    code: Code::Vanished,
+                    file: Some(path.clone()),
+                    message: Code::Vanished.say(&[("file", path)]),
+                });
+            }
+            let since = *entry.told.vanished.get_or_insert(now);
+            let harmful = observation
+                .markers
+                .get(base_name(path))
+                .and_then(|marker| marker.mark.as_ref())
+                .is_some_and(|mark| mark.on_failure == OnFailure::Keep);
+            // A hold by hand was meant for the name, and outlives the file.
+            let by_hand = entry.manual.as_ref().is_some_and(|manual| manual.hold);
+            let stays = !held || by_hand || (harmful && now.duration_since(since) < COMING_BACK);
+            if !stays {
+                Arc::make_mut(&mut self.ledger).files.remove(path);
+            } else if entry != *before {
+                let files = &mut Arc::make_mut(&mut self.ledger).files;
+                files.insert(path.clone(), entry);
+            }
+        }
+    }
+
+    /// Markers of ours whose file is gone, or that hide a file which is not ours to hold.
+    fn lift_orphans(&mut self, context: &Context<'_>, lookup: &Lookup) {
+        for (name, marker) in &context.observation.markers {
+            let Some(mark) = &marker.mark else { continue };
+            let files = lookup.named(name).iter();
+            let mut files = files.map(|file| &context.plan.files[*file]);
+            if files.any(|file| file.owner.is_none()) {
+                continue;
+            }
+            // `windrow stage` puts the marker first and the file second.
+            let staged = mark.code == Code::Provisional
+                && context.now.duration_since(mark.since) < COMING_BACK;
+            let entry = self.ledger.files.get(&mark.file);
+            let coming =
+                staged || entry.is_some_and(|entry| matches!(entry.state, State::Held { .. }));
+            if !coming {
+                self.lifts.push(Action::Lift {
+                    path: marker.path.clone(),
                 });
             }
         }
+    }
+}
+
+/// Is a file finished, or not, after a decision as before it?
+fn finished_alike(before: Option<&Entry>, after: Option<&Entry>) -> bool {
+    let applied = |entry: &&Entry| matches!(entry.state, State::Applied { .. });
+    match (before.filter(applied), after.filter(applied)) {
+        (Some(before), Some(after)) => before.digest == after.digest,
+        (before, after) => before.is_none() && after.is_none(),
     }
 }
 
@@ -369,93 +456,6 @@ fn cause_of(known: Option<&Entry>) -> Cause {
     }
 }
 
-/// A file that is gone keeps its entry while RKE2 keeps its objects: yip and configuration
-/// management take files away and lay them down again, and released stays released. So does for a
-/// while one whose release would do harm: should it be laid down anew, its marker is there before it.
-fn keep_absent_files(
-    plan: &Plan,
-    observation: &Observation,
-    before: &Ledger,
-    now: Timestamp,
-    next: &mut Ledger,
-    events: &mut Vec<Event>,
-) {
-    // Most are there and have their new entry.
-    let left = before.files.iter();
-    let mut left = left
-        .filter(|(path, _)| !next.files.contains_key(*path))
-        .peekable();
-    if left.peek().is_none() {
-        return;
-    }
-    let present: HashSet<&str> = plan.files.iter().map(|file| file.path.as_str()).collect();
-    let left: Vec<_> = left.collect();
-    for (path, entry) in left {
-        // A file that is there and has no entry any more became RKE2's own.
-        if present.contains(path.as_str()) {
-            continue;
-        }
-        let mut entry = entry.clone();
-        let held = matches!(entry.state, State::Held { .. });
-        if held && entry.told.vanished.is_none() {
-            events.push(Event {
-                code: Code::Vanished,
-                file: Some(path.clone()),
-                message: Code::Vanished.say(&[("file", path)]),
-            });
-        }
-        let since = *entry.told.vanished.get_or_insert(now);
-        let harmful = observation
-            .markers
-            .get(base_name(path))
-            .and_then(|marker| marker.mark.as_ref())
-            .is_some_and(|mark| mark.on_failure == OnFailure::Keep);
-        // A hold by hand was meant for the name, and outlives the file.
-        let by_hand = entry.manual.as_ref().is_some_and(|manual| manual.hold);
-        if !held || by_hand || (harmful && now.duration_since(since) < COMING_BACK) {
-            next.files.insert(path.clone(), entry);
-        }
-    }
-}
-
-/// Markers of ours whose file is gone, or that hide a file which is not ours to hold.
-fn orphans(
-    plan: &Plan,
-    observation: &Observation,
-    next: &Ledger,
-    now: Timestamp,
-    lifts: &mut Vec<Action>,
-) {
-    let ours = |marker: &Marker| marker.mark.is_some();
-    if !observation.markers.values().any(ours) {
-        return;
-    }
-    let held: HashSet<&str> = plan
-        .files
-        .iter()
-        .filter(|file| file.owner.is_none())
-        .map(|file| file.name.as_str())
-        .collect();
-    for (name, marker) in &observation.markers {
-        let Some(mark) = &marker.mark else { continue };
-        if held.contains(name.as_str()) {
-            continue;
-        }
-        // `windrow stage` puts the marker first and the file second.
-        let staged = mark.code == Code::Provisional && now.duration_since(mark.since) < COMING_BACK;
-        let coming = staged
-            || next
-                .files
-                .get(&mark.file)
-                .is_some_and(|entry| matches!(entry.state, State::Held { .. }));
-        if !coming {
-            lifts.push(Action::Lift {
-                path: marker.path.clone(),
-            });
-        }
-    }
-}
-
 /// Does the marker on disk not say any more what it has to say?
 fn outdated(marker: &Marker, file: &PlanFile, hold: &Hold) -> bool {
     marker.mark.as_ref().is_some_and(|old| {
@@ -466,6 +466,9 @@ fn outdated(marker: &Marker, file: &PlanFile, hold: &Hold) -> bool {
 }
 
 fn dedup(actions: &mut Vec<Action>) {
+    if actions.len() < 2 {
+        return;
+    }
     let mut seen = std::collections::BTreeSet::new();
     actions.retain(|action| match action {
         Action::Hold { path, .. } | Action::Lift { path } => {

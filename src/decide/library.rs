@@ -4,16 +4,41 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::lookup::Lookup;
 use crate::manifest::{self, Content, Limits};
 use crate::plan::{self, Examined, Plan, Shown};
 use crate::rules::{Platform, RuleSet};
+
+/// A plan, and where to find what in it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Planned {
+    pub(super) plan: Arc<Plan>,
+    pub(super) lookup: Arc<Lookup>,
+}
+
+impl Planned {
+    /// Nothing, on this platform.
+    pub(super) fn on(mut self, platform: Option<Platform>) -> Self {
+        Arc::make_mut(&mut self.plan).platform = platform;
+        self
+    }
+}
+
+impl From<Plan> for Planned {
+    fn from(plan: Plan) -> Self {
+        Self {
+            lookup: Arc::new(Lookup::of(&plan)),
+            plan: Arc::new(plan),
+        }
+    }
+}
 
 /// What is known of files before they are seen.
 #[derive(Debug, Default)]
 pub struct Library {
     examined: BTreeMap<String, Arc<Examined>>,
     contents: BTreeMap<String, Arc<Content>>,
-    plan: Arc<Plan>,
+    planned: Planned,
 }
 
 impl Library {
@@ -37,7 +62,7 @@ impl Library {
             .collect();
         let all: Vec<Arc<Examined>> = examined.values().cloned().collect();
         Self {
-            plan: Arc::new(plan::link(&all, rules, platform)),
+            planned: Planned::from(plan::link(&all, rules, platform)),
             examined,
             contents,
         }
@@ -57,12 +82,12 @@ impl Library {
     }
 
     /// The plan, if these are all the files that are known and no others.
-    pub(super) fn plan(&self, examined: &BTreeMap<String, Arc<Examined>>) -> Option<&Arc<Plan>> {
+    pub(super) fn planned(&self, examined: &BTreeMap<String, Arc<Examined>>) -> Option<&Planned> {
         let same = examined.len() == self.examined.len()
             && examined
                 .values()
                 .zip(self.examined.values())
                 .all(|(one, other)| Arc::ptr_eq(one, other));
-        (same && !examined.is_empty()).then_some(&self.plan)
+        (same && !examined.is_empty()).then_some(&self.planned)
     }
 }

@@ -5,6 +5,7 @@ mod files;
 mod judge;
 mod ledger;
 mod library;
+mod lookup;
 mod needs;
 mod node;
 mod observation;
@@ -12,6 +13,7 @@ mod say;
 mod status;
 #[cfg(test)]
 mod tests;
+mod verdicts;
 
 pub use engine::{Directory, Engine, FileChange, provisional};
 pub use judge::{decide, marker_path};
@@ -67,12 +69,19 @@ pub struct Event {
 /// What follows from an observation.
 #[derive(Debug, Clone)]
 pub struct Decision {
+    /// What to do.
+    pub steps: Steps,
+    /// What to say. `generation` is left to whoever publishes it.
+    pub status: Status,
+}
+
+/// What is to be done, and told once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Steps {
     /// What to do, in this order.
     pub actions: Vec<Action>,
     /// The ledger after it.
     pub ledger: Arc<Ledger>,
-    /// What to say. `generation` is left to whoever publishes it.
-    pub status: Status,
     /// What to tell, once.
     pub events: Vec<Event>,
     /// When to look again though nothing happens (the next deadline).

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::lookup::Lookup;
 use super::observation::{ClusterEvent, Observation};
-use crate::manifest::{GroupKind, ObjectRef};
 use crate::plan::{Need, NeedId, Plan};
 use crate::readiness::{self, NeedState, ObjectSeen, Observed};
 use crate::rules::{Condition, RuleSet, Target};
@@ -15,9 +15,6 @@ use crate::rules::{Condition, RuleSet, Target};
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     states: Vec<NeedState>,
-    /// Needs by what they rest on, as far as it is known without looking.
-    by_object: HashMap<ObjectRef, Vec<NeedId>>,
-    by_kind: HashMap<GroupKind, Vec<NeedId>>,
     /// Those whose verdict rests on something beside their object, and on what.
     related: HashMap<NeedId, readiness::Related>,
     /// What has to be judged again.
@@ -32,76 +29,60 @@ impl Needs {
         self.outdated = true;
     }
 
-    /// What an event changes; true when it changes what has to be watched as well.
-    pub(super) fn hear(&mut self, event: &ClusterEvent) -> bool {
-        let mut widens = false;
+    /// What an event changes.
+    pub(super) fn hear(&mut self, event: &ClusterEvent, lookup: &Lookup) {
         match event {
             ClusterEvent::Kind(kind, _) => {
-                self.stale
-                    .extend(self.by_kind.get(kind).into_iter().flatten());
+                self.stale.extend(lookup.needs_of_kind(kind));
                 let rests = self.related.iter();
-                self.stale.extend(
-                    rests
-                        .filter(|(_, related)| related.kinds.contains(kind))
-                        .map(|(need, _)| *need),
-                );
+                let rests = rests.filter(|(_, related)| related.kinds.contains(kind));
+                self.stale.extend(rests.map(|(need, _)| *need));
             }
             ClusterEvent::Object(object, _) => {
-                self.stale
-                    .extend(self.by_object.get(object).into_iter().flatten());
+                self.stale.extend(lookup.needs_of(object));
                 let rests = self.related.iter();
-                self.stale.extend(
-                    rests
-                        .filter(|(_, related)| related.objects.contains(object))
-                        .map(|(need, _)| *need),
-                );
-                widens = readiness::has_related(object);
+                let rests = rests.filter(|(_, related)| related.objects.contains(object));
+                self.stale.extend(rests.map(|(need, _)| *need));
             }
             _ => {}
         }
-        widens
     }
 
-    /// The states, by [`NeedId`].
-    pub(super) fn judged(
+    /// Judges again what has to be; the needs of which the state is another than before.
+    pub(super) fn judge(
         &mut self,
         plan: &Plan,
         rules: &RuleSet,
         seen: &Observation,
-    ) -> &[NeedState] {
+    ) -> Vec<NeedId> {
+        let stale = std::mem::take(&mut self.stale);
         if std::mem::take(&mut self.outdated) || self.states.len() != plan.needs.len() {
-            self.index(plan);
+            self.related.clear();
             self.states.clear();
             for (id, need) in plan.needs.iter().enumerate() {
                 self.relate(id, need, seen);
                 self.states.push(judge(need, rules, seen));
             }
-        } else {
-            for id in std::mem::take(&mut self.stale) {
-                if let Some(need) = plan.needs.get(id) {
-                    self.relate(id, need, seen);
-                    self.states[id] = judge(need, rules, seen);
-                }
+            return (0..plan.needs.len()).collect();
+        }
+        let mut changed = Vec::new();
+        for id in stale {
+            let Some(need) = plan.needs.get(id) else {
+                continue;
+            };
+            self.relate(id, need, seen);
+            let state = judge(need, rules, seen);
+            if self.states[id] != state {
+                self.states[id] = state;
+                changed.push(id);
             }
         }
-        self.stale.clear();
-        &self.states
+        changed
     }
 
-    fn index(&mut self, plan: &Plan) {
-        self.by_object.clear();
-        self.by_kind.clear();
-        self.related.clear();
-        for (id, need) in plan.needs.iter().enumerate() {
-            let kind = match &need.target {
-                Target::Kind(kind) => kind.clone(),
-                Target::Object(object) => {
-                    self.by_object.entry(object.clone()).or_default().push(id);
-                    object.group_kind()
-                }
-            };
-            self.by_kind.entry(kind).or_default().push(id);
-        }
+    /// The states, by [`NeedId`].
+    pub(super) fn states(&self) -> &[NeedState] {
+        &self.states
     }
 
     /// Takes down what the verdict will rest on beside the object itself.

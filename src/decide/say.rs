@@ -3,24 +3,19 @@
 use jiff::Timestamp;
 
 use super::files::{Context, Outcome, on_purpose};
+use super::ledger::Ledger;
 use super::node::{self, Staged};
 use super::status::{
     FailedFile, FileStatus, HeldFile, Holder, Phase, Readiness, Role, StagingStatus, Status,
     StatusReason, Versions,
 };
+use super::verdicts::Verdicts;
 use crate::plan::{Finding, PlanFile};
 use crate::readiness::node::NodeMemory;
 use crate::reasons::Code;
 
 /// Longest summary: the console's row.
 const SUMMARY_CHARS: usize = 65;
-
-/// One file, what is to become of it, and since when that is so.
-pub(super) struct Verdict<'a> {
-    pub(super) file: &'a PlanFile,
-    pub(super) outcome: Outcome,
-    pub(super) since: Timestamp,
-}
 
 /// What is said, what is to be remembered of it, and when time alone may change it.
 pub(super) struct Said {
@@ -30,12 +25,10 @@ pub(super) struct Said {
 }
 
 /// Writes the status document. `generation` and `since` are the publisher's.
-pub(super) fn status(
-    context: &Context<'_>,
-    verdicts: Vec<Verdict<'_>>,
-    memory: &NodeMemory,
-) -> Said {
-    let mut staging = staging(context, verdicts);
+/// `after` is the ledger after the decision.
+pub(super) fn status(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> Said {
+    let memory = &context.ledger.node;
+    let mut staging = staging(context, verdicts, after);
     let (readiness, phase, reason) = judgement(context, &staging);
     staging.settled = reason.code == Code::NotProbed;
     let mut status = Status {
@@ -86,14 +79,11 @@ fn findings(context: &Context<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn staging(context: &Context<'_>, verdicts: Vec<Verdict<'_>>) -> StagingStatus {
+fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> StagingStatus {
     let mut staging = StagingStatus::default();
-    for Verdict {
-        file,
-        outcome,
-        since,
-    } in verdicts
-    {
+    for (file, outcome) in context.plan.files.iter().zip(verdicts.outcomes()) {
+        let entry = after.files.get(&file.path);
+        let since = entry.map_or(context.now, |entry| entry.since);
         let path = file.path.clone();
         match outcome {
             Outcome::NotOurs => continue,
@@ -107,16 +97,21 @@ fn staging(context: &Context<'_>, verdicts: Vec<Verdict<'_>>) -> StagingStatus {
                 deadline: None,
                 blockers: Vec::new(),
             }),
-            Outcome::Hold(hold) => staging.held.push(HeldFile {
-                file: path,
-                since,
-                code: hold.code,
-                why: hold.why,
-                by: Holder::Windrow,
-                overdue: hold.overdue.is_some_and(|at| at <= context.now),
-                deadline: hold.deadline,
-                blockers: hold.blockers,
-            }),
+            Outcome::Hold(hold) => {
+                let blockers = hold.blockers.iter();
+                staging.held.push(HeldFile {
+                    file: path,
+                    since,
+                    code: hold.code,
+                    why: hold.why.clone(),
+                    by: Holder::Windrow,
+                    overdue: hold.overdue.is_some_and(|at| at <= context.now),
+                    deadline: hold.deadline,
+                    blockers: blockers
+                        .filter_map(|waits| context.blocker(file, waits))
+                        .collect(),
+                });
+            }
             Outcome::Release(cause) => match failure(context, file, since) {
                 Some((reason, message)) => staging.failed.push(FailedFile {
                     file: path,
@@ -127,13 +122,13 @@ fn staging(context: &Context<'_>, verdicts: Vec<Verdict<'_>>) -> StagingStatus {
                 None => staging.released.push(FileStatus {
                     file: path,
                     since,
-                    cause,
+                    cause: *cause,
                 }),
             },
             Outcome::Applied(cause) => staging.applied.push(FileStatus {
                 file: path,
                 since,
-                cause,
+                cause: *cause,
             }),
         }
         staging.total += 1;

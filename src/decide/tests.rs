@@ -106,10 +106,10 @@ impl Node {
 
     fn tick(&mut self) -> Decision {
         let decision = self.engine.decide(self.now);
-        for action in &decision.actions {
+        for action in &decision.steps.actions {
             self.act(action);
         }
-        self.events.extend(decision.events.iter().cloned());
+        self.events.extend(decision.steps.events.iter().cloned());
         decision
     }
 
@@ -210,7 +210,7 @@ fn a_file_is_held_until_what_it_waits_for_is_observed_and_then_released_and_appl
     assert_eq!(node.held(), ["a.yaml"]);
     assert!(
         matches!(
-            first.actions[..],
+            first.steps.actions[..],
             [Action::Hold { .. }, Action::SaveLedger(_)]
         ),
         "the marker comes before the ledger"
@@ -221,6 +221,7 @@ fn a_file_is_held_until_what_it_waits_for_is_observed_and_then_released_and_appl
     node.observe(ClusterEvent::Kind(kind.clone(), KindSeen::NotServed));
     assert!(
         node.tick()
+            .steps
             .actions
             .iter()
             .all(|action| !matches!(action, Action::Lift { .. }))
@@ -229,11 +230,11 @@ fn a_file_is_held_until_what_it_waits_for_is_observed_and_then_released_and_appl
     let release = node.tick();
     assert!(
         matches!(
-            release.actions[..],
+            release.steps.actions[..],
             [Action::SaveLedger(_), Action::Lift { .. }]
         ),
         "the ledger comes before the removal: {:?}",
-        release.actions
+        release.steps.actions
     );
     node.applied("a.yaml");
     let done = node.tick();
@@ -258,8 +259,8 @@ fn acting_twice_is_acting_once() {
     let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
     node.tick();
     let again = node.tick();
-    assert_eq!(again.actions, []);
-    assert_eq!(again.events, []);
+    assert_eq!(again.steps.actions, []);
+    assert_eq!(again.steps.events, []);
 }
 
 #[test]
@@ -436,8 +437,11 @@ fn what_is_known_of_the_cluster_is_written_before_anything_is_lifted() {
     node.api();
     node.tick();
     node.engine.cluster(Some("one".to_owned()));
-    assert!(matches!(node.tick().actions[..], [Action::SaveLedger(_)]));
-    assert_eq!(node.tick().actions, []);
+    assert!(matches!(
+        node.tick().steps.actions[..],
+        [Action::SaveLedger(_)]
+    ));
+    assert_eq!(node.tick().steps.actions, []);
 }
 
 #[test]

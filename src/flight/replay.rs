@@ -259,7 +259,7 @@ impl<'s> Replay<'s> {
             &self.ledger,
             now,
         );
-        self.ledger = Ledger::clone(&decision.ledger);
+        self.ledger = Ledger::clone(&decision.steps.ledger);
         if let Some(other) = &mut self.other {
             other.begun = true;
             other.take(&decision, now);
@@ -294,9 +294,9 @@ impl<'s> Replay<'s> {
         compare(
             "the next deadline",
             next(recorded.next_wake),
-            next(decision.next_wake),
+            next(decision.steps.next_wake),
         );
-        let now = states(&decision.ledger);
+        let now = states(&decision.steps.ledger);
         for path in self.recorded.keys().chain(now.keys()) {
             let word = |state: Option<&FileState>| {
                 state.map_or("not staged".to_owned(), ToString::to_string)
@@ -347,8 +347,8 @@ impl Other {
     }
 
     fn take(&mut self, decision: &Decision, now: Timestamp) {
-        self.wake = decision.next_wake.filter(|wake| *wake > now);
-        for action in &decision.actions {
+        self.wake = decision.steps.next_wake.filter(|wake| *wake > now);
+        for action in &decision.steps.actions {
             match action {
                 Action::Hold { path, mark } => {
                     self.markers.insert(hides(path), marker(path, mark));
@@ -359,7 +359,7 @@ impl Other {
                 Action::SaveLedger(_) => {}
             }
         }
-        for (path, state) in states(&decision.ledger) {
+        for (path, state) in states(&decision.steps.ledger) {
             note(&mut self.times, path, state, now);
         }
     }

@@ -196,7 +196,8 @@ struct Agent {
     relist: Option<Timestamp>,
     /// When to decide again though nothing happens, in true time.
     wake: Option<Timestamp>,
-    status: Option<Status>,
+    /// When it last decided, by its wall clock.
+    decided: Option<Timestamp>,
     releases: Vec<Release>,
     decisions: u64,
     restless: u64,
@@ -216,7 +217,7 @@ impl Agent {
             heard: None,
             relist: None,
             wake: Some(start),
-            status: None,
+            decided: None,
             releases: Vec::new(),
             decisions: 0,
             restless: 0,
@@ -227,6 +228,11 @@ impl Agent {
     /// Nothing but the disk can wake it.
     fn is_quiet(&self) -> bool {
         self.wake.is_none() && self.relist.is_none()
+    }
+
+    /// Its last word. Deciding what is decided changes nothing, so this is what the last decision said.
+    fn status(&mut self) -> Option<Status> {
+        self.decided.map(|at| self.engine.decide(at).status)
     }
 
     /// The time as Windrow's wall clock has it.
@@ -306,14 +312,14 @@ impl<'a> Drive<'a> {
         run.restless = self.agents.iter().map(|agent| agent.restless).sum();
         let mut agents = self.agents.into_iter();
         let mut lines = Vec::new();
-        if let Some(first) = agents.next() {
+        if let Some(mut first) = agents.next() {
+            run.status = first.status();
             run.ledger = Arc::unwrap_or_clone(first.saved);
-            run.status = first.status;
             run.releases = first.releases;
             lines = first.tape.map(Tape::into_lines).unwrap_or_default();
         }
-        for (joined, agent) in run.joined.iter_mut().zip(agents) {
-            joined.status = agent.status;
+        for (joined, mut agent) in run.joined.iter_mut().zip(agents) {
+            joined.status = agent.status();
         }
         (run, lines)
     }
@@ -408,20 +414,22 @@ impl<'a> Drive<'a> {
         agent.decisions += 1;
         let before = Arc::clone(agent.engine.ledger());
         let at = agent.wall(now);
-        if let Some(tape) = &mut agent.tape {
-            tape.before(&agent.engine);
-        }
-        let decision = agent.engine.decide(at);
-        if let Some(tape) = &mut agent.tape {
-            tape.decided(at, &decision, &agent.engine);
-        }
-        agent.wake = decision
+        let steps = match &mut agent.tape {
+            Some(tape) => {
+                tape.before(&agent.engine);
+                let decision = agent.engine.decide(at);
+                tape.decided(at, &decision, &agent.engine);
+                decision.steps
+            }
+            None => agent.engine.steps(at),
+        };
+        agent.decided = Some(at);
+        agent.wake = steps
             .next_wake
             .map(|wake| wake.saturating_sub(agent.skew).unwrap_or(wake).max(now));
-        agent.status = Some(decision.status);
         self.check(who, &before, now);
         let mut done = Vec::new();
-        let acts = self.act(who, decision.actions, &mut done, now);
+        let acts = self.act(who, steps.actions, &mut done, now);
         if let Some(tape) = &mut self.agents[who].tape {
             tape.acted(&done, &[]);
         }

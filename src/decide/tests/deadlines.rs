@@ -16,7 +16,7 @@ fn advice_expires_counted_from_the_apis_first_answer() {
         "RKE2 applies nothing yet either"
     );
     node.api();
-    let wake = node.tick().next_wake.unwrap();
+    let wake = node.tick().steps.next_wake.unwrap();
     assert_eq!(wake, node.now + SignedDuration::from_mins(2));
     node.later(2);
     node.tick();

@@ -11,6 +11,7 @@ fn somebody_elses_marker_is_left_alone_and_shown() {
     let decision = node.tick();
     assert!(
         decision
+            .steps
             .actions
             .iter()
             .all(|action| matches!(action, Action::SaveLedger(_)))
@@ -30,7 +31,7 @@ fn packaged_files_are_never_touched() {
         ("rancher/cluster-agent.yaml", WIDGET),
     ]);
     let decision = node.tick();
-    assert_eq!(decision.actions, []);
+    assert_eq!(decision.steps.actions, []);
     assert_eq!(decision.status.staging.total, 0);
 }
 
@@ -51,7 +52,11 @@ fn a_new_file_is_marked_before_it_is_read_and_the_mark_goes_when_nothing_holds_i
     node.tick();
     let mark = node.engine.appeared("new.yaml", node.now).unwrap();
     node.act(&mark);
-    assert_eq!(node.tick().actions, [], "the marker waits for its file");
+    assert_eq!(
+        node.tick().steps.actions,
+        [],
+        "the marker waits for its file"
+    );
     node.files.insert("new.yaml".to_owned(), free("new"));
     node.scan();
     node.tick();

@@ -68,11 +68,11 @@ fn that_a_node_was_installed_is_remembered_in_the_ledger_and_only_told_once() {
     node.api();
     healthy(&mut node, Role::FirstServer);
     let decision = node.tick();
-    assert!(decision.ledger.node.installed);
-    assert_eq!(decision.ledger.node.ready_boot, "boot-1");
-    assert_eq!(node.ledger_on_disk.node, decision.ledger.node);
+    assert!(decision.steps.ledger.node.installed);
+    assert_eq!(decision.steps.ledger.node.ready_boot, "boot-1");
+    assert_eq!(node.ledger_on_disk.node, decision.steps.ledger.node);
     let again = node.tick();
-    assert!(again.actions.is_empty(), "{:?}", again.actions);
+    assert!(again.steps.actions.is_empty(), "{:?}", again.steps.actions);
     assert!(
         again
             .status

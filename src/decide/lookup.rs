@@ -1,0 +1,111 @@
+//! Where to find in a plan what rests on something, so that one change need not go through all of it.
+
+use std::collections::HashMap;
+
+use crate::manifest::{GroupKind, ObjectRef};
+use crate::plan::{FileId, NeedId, Plan, SatisfiedBy, base_name};
+use crate::rules::{Target, Tier};
+
+/// What rests on what in one plan.
+#[derive(Debug, Default)]
+pub(super) struct Lookup {
+    needs_by_object: HashMap<ObjectRef, Vec<NeedId>>,
+    needs_by_kind: HashMap<GroupKind, Vec<NeedId>>,
+    files_by_name: HashMap<String, Vec<FileId>>,
+    files_by_addon: HashMap<String, Vec<FileId>>,
+    files_by_need: Vec<Vec<FileId>>,
+    /// By the file whose progress they go by.
+    advised: Vec<Vec<FileId>>,
+    /// By file: those of the same base name, itself among them; empty where it has the name alone.
+    namesakes: Vec<Vec<FileId>>,
+}
+
+impl Lookup {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let mut lookup = Self {
+            files_by_need: vec![Vec::new(); plan.needs.len()],
+            advised: vec![Vec::new(); plan.files.len()],
+            namesakes: vec![Vec::new(); plan.files.len()],
+            ..Self::default()
+        };
+        for (id, need) in plan.needs.iter().enumerate() {
+            let kind = match &need.target {
+                Target::Kind(kind) => kind.clone(),
+                Target::Object(object) => {
+                    let needs = lookup.needs_by_object.entry(object.clone());
+                    needs.or_default().push(id);
+                    object.group_kind()
+                }
+            };
+            lookup.needs_by_kind.entry(kind).or_default().push(id);
+        }
+        for (id, file) in plan.files.iter().enumerate() {
+            let named = lookup.files_by_name.entry(file.name.clone());
+            named.or_default().push(id);
+            let of_addon = lookup.files_by_addon.entry(file.addon.clone());
+            of_addon.or_default().push(id);
+            for requirement in file.requirements() {
+                push_once(&mut lookup.files_by_need[requirement.need], id);
+                if requirement.tier == Tier::Advisory
+                    && let SatisfiedBy::File { file, .. } = requirement.satisfied_by
+                {
+                    push_once(&mut lookup.advised[file], id);
+                }
+            }
+        }
+        for ids in &plan.namesakes {
+            for id in ids {
+                lookup.namesakes[*id].clone_from(ids);
+            }
+        }
+        lookup
+    }
+
+    /// Needs of this very object.
+    pub(super) fn needs_of(&self, object: &ObjectRef) -> &[NeedId] {
+        self.needs_by_object.get(object).map_or(&[], Vec::as_slice)
+    }
+
+    /// Needs of a kind, and of objects of that kind.
+    pub(super) fn needs_of_kind(&self, kind: &GroupKind) -> &[NeedId] {
+        self.needs_by_kind.get(kind).map_or(&[], Vec::as_slice)
+    }
+
+    /// Files of this base name, which one marker hides.
+    pub(super) fn named(&self, name: &str) -> &[FileId] {
+        self.files_by_name.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Is there a file at this path?
+    pub(super) fn has(&self, plan: &Plan, path: &str) -> bool {
+        let named = self.named(base_name(path)).iter();
+        named.into_iter().any(|file| plan.files[*file].path == path)
+    }
+
+    /// Files of this Addon.
+    pub(super) fn of_addon(&self, addon: &str) -> &[FileId] {
+        self.files_by_addon.get(addon).map_or(&[], Vec::as_slice)
+    }
+
+    /// Files that need something.
+    pub(super) fn needing(&self, need: NeedId) -> &[FileId] {
+        self.files_by_need.get(need).map_or(&[], Vec::as_slice)
+    }
+
+    /// Files that wait for another as long as that one is on its way.
+    pub(super) fn advised_by(&self, file: FileId) -> &[FileId] {
+        self.advised.get(file).map_or(&[], Vec::as_slice)
+    }
+
+    /// Files that are held and released together with one.
+    pub(super) fn namesakes_of(&self, file: FileId) -> &[FileId] {
+        self.namesakes.get(file).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Ids come in order.
+fn push_once(ids: &mut Vec<FileId>, id: FileId) {
+    if ids.last() != Some(&id) {
+        ids.push(id);
+    }
+}

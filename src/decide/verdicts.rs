@@ -1,0 +1,122 @@
+//! What is to become of every file, decided again only where something changed that it rests on.
+//!
+//! A file's outcome rests on its needs, its marker, its Addon and RKE2's word about it, its entry in the
+//! ledger, kube-apiserver's answering, the progress of files that it is advised to wait for, and the time.
+//! Each of them is told here when it changes. That nothing is missed is compared in every build with
+//! debug assertions: [`super::Engine::decide`] decides everything anew beside it.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::files::{Context, Hold, Outcome};
+use super::lookup::Lookup;
+use crate::plan::{FileId, Plan};
+use crate::reasons::Code;
+
+/// What is to become of every file.
+#[derive(Debug, Default)]
+pub(super) struct Verdicts {
+    /// By [`FileId`].
+    of: Vec<Verdict>,
+    /// What has to be decided again.
+    stale: BTreeSet<FileId>,
+    /// All of it has to be.
+    outdated: bool,
+}
+
+/// What is to become of one file.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub(super) outcome: Outcome,
+    /// When time alone may make it another.
+    turns: Option<Timestamp>,
+}
+
+impl Verdicts {
+    /// The plan, or more than can be told, has changed.
+    pub(super) fn outdate(&mut self) {
+        self.outdated = true;
+    }
+
+    /// Something changed on which these files rest.
+    pub(super) fn doubt(&mut self, files: &[FileId]) {
+        self.stale.extend(files);
+    }
+
+    /// Decides again what is not known to be as it was; which files these are, in order.
+    pub(super) fn look(&mut self, context: &Context<'_>, lookup: &Lookup) -> Vec<FileId> {
+        let files = &context.plan.files;
+        let stale = std::mem::take(&mut self.stale);
+        let all = std::mem::take(&mut self.outdated) || self.of.len() != files.len();
+        let looked_at: Vec<FileId> = match all {
+            true => {
+                self.of.clear();
+                (0..files.len()).collect()
+            }
+            false => self.due(stale, lookup, context.now),
+        };
+        for &id in &looked_at {
+            let file = &files[id];
+            let (outcome, turns) = context.outcome(file, context.ledger.files.get(&file.path));
+            let verdict = Verdict { outcome, turns };
+            match self.of.get_mut(id) {
+                Some(known) => *known = verdict,
+                None => self.of.push(verdict),
+            }
+        }
+        for ids in &context.plan.namesakes {
+            if looked_at.binary_search(&ids[0]).is_ok() {
+                self.hold_together(ids, context.plan);
+            }
+        }
+        looked_at
+    }
+
+    /// With those whose time has come, and with whatever shares a marker with one of them.
+    fn due(&self, mut stale: BTreeSet<FileId>, lookup: &Lookup, now: Timestamp) -> Vec<FileId> {
+        let turned = self.of.iter().enumerate();
+        let turned = turned.filter(|(_, verdict)| verdict.turns.is_some_and(|at| at <= now));
+        stale.extend(turned.map(|(id, _)| id));
+        stale.retain(|id| *id < self.of.len());
+        let together: Vec<FileId> = stale
+            .iter()
+            .flat_map(|id| lookup.namesakes_of(*id))
+            .copied()
+            .collect();
+        stale.extend(together);
+        stale.into_iter().collect()
+    }
+
+    /// A marker hides its name in every directory, so files of one name are held and released together.
+    fn hold_together(&mut self, ids: &[FileId], plan: &Plan) {
+        let held = ids.iter().find_map(|&id| match &self.of[id].outcome {
+            Outcome::Hold(hold) => Some((id, hold.clone())),
+            _ => None,
+        });
+        let Some((holder, hold)) = held else { return };
+        for &id in ids {
+            if matches!(self.of[id].outcome, Outcome::Release(_)) {
+                self.of[id].outcome = Outcome::Hold(Hold {
+                    code: Code::SameBaseName,
+                    why: format!(
+                        "held together with {}, which has the same name",
+                        plan.files[holder].path
+                    ),
+                    blockers: Vec::new(),
+                    ..hold.clone()
+                });
+            }
+        }
+    }
+
+    /// What is to become of a file that was looked at.
+    pub(super) fn of(&self, file: FileId) -> &Outcome {
+        &self.of[file].outcome
+    }
+
+    /// Every file's, by [`FileId`].
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        self.of.iter().map(|verdict| &verdict.outcome)
+    }
+}
