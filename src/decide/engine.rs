@@ -22,7 +22,7 @@ use super::{
 };
 use crate::manifest::{self, Content};
 use crate::plan::{self, Examined, Finding, Plan, PlanFile, Shown, base_name};
-use crate::readiness::{self, ObjectSeen, Observed};
+use crate::readiness::{self, NeedState, ObjectSeen, Observed};
 use crate::reasons::{Code, Severity};
 use crate::rke2;
 use crate::rules::{Condition, Platform, RuleSet, Target};
@@ -283,8 +283,14 @@ impl Engine {
         let lookup = &self.planned.lookup;
         self.needs.hear(&event, lookup);
         match &event {
-            ClusterEvent::Object(object, _) if readiness::has_related(object) => {
-                self.interests = None;
+            ClusterEvent::Object(object, seen) if readiness::has_related(object) => {
+                let related = |seen: &ObjectSeen| match seen {
+                    ObjectSeen::Present(value) => readiness::related(object, value),
+                    _ => readiness::Related::default(),
+                };
+                if related(self.observation.object(object)) != related(seen) {
+                    self.interests = None;
+                }
             }
             ClusterEvent::Addon(addon, _) | ClusterEvent::ApplyFailed { addon, .. } => {
                 self.verdicts.doubt(lookup.of_addon(addon));
@@ -550,7 +556,10 @@ impl Engine {
     /// person asked for where a file was released because it was there (it may regress).
     pub fn interests(&mut self) -> Arc<Interests> {
         match &self.interests {
-            Some(known) => Arc::clone(known),
+            Some(known) => {
+                debug_assert_eq!(**known, self.interested_in());
+                Arc::clone(known)
+            }
             None => Arc::clone(self.interests.insert(Arc::new(self.interested_in()))),
         }
     }
@@ -647,6 +656,11 @@ impl Engine {
     /// The settings in force.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The states of the plan's needs, as they were at the last decision.
+    pub(crate) fn needs(&self) -> &[NeedState] {
+        self.needs.states()
     }
 
     /// The rules in force.

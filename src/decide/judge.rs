@@ -187,6 +187,16 @@ impl Course {
         let Context {
             observation, now, ..
         } = *context;
+        let known = context.ledger.files.keys();
+        let files = context
+            .plan
+            .files
+            .iter()
+            .filter(|file| file.owner.is_none());
+        // Most often there is none.
+        if known.eq(files.map(|file| &file.path)) {
+            return;
+        }
         for (path, before) in &context.ledger.files {
             // One that is there has its new entry; one that is there and has none became RKE2's own.
             if lookup.has(context.plan, path) {

@@ -1,6 +1,6 @@
 //! Where to find in a plan what rests on something, so that one change need not go through all of it.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::manifest::{GroupKind, ObjectRef};
 use crate::plan::{FileId, NeedId, Plan, SatisfiedBy, base_name};

@@ -27,9 +27,9 @@ pub struct Observation {
     /// Does kube-apiserver answer?
     pub api: Api,
     /// Kinds that something waits for.
-    pub kinds: HashMap<GroupKind, KindSeen>,
+    pub kinds: foldhash::HashMap<GroupKind, KindSeen>,
     /// Objects that something waits for.
-    pub objects: HashMap<ObjectRef, ObjectSeen>,
+    pub objects: foldhash::HashMap<ObjectRef, ObjectSeen>,
     /// RKE2's Addons by name; `None` until they were listed once.
     pub addons: Option<HashMap<String, Addon>>,
     /// The newest failure event of each Addon.

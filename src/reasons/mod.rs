@@ -107,11 +107,29 @@ impl Code {
 
     /// The template with its `{fields}` filled in.
     pub fn say(self, fields: &[(&str, &str)]) -> String {
-        fields
-            .iter()
-            .fold(self.reason().template.to_owned(), |text, (key, value)| {
-                text.replace(&format!("{{{key}}}"), value)
-            })
+        let mut rest = self.reason().template;
+        let values = fields.iter().map(|(_, value)| value.len());
+        let mut text = String::with_capacity(rest.len() + values.sum::<usize>());
+        while let Some(brace) = rest.find('{') {
+            let (before, field) = rest.split_at(brace);
+            text.push_str(before);
+            let value = fields.iter().find_map(|(key, value)| {
+                let after = field[1..].strip_prefix(key)?.strip_prefix('}')?;
+                Some((value, after))
+            });
+            rest = match value {
+                Some((value, after)) => {
+                    text.push_str(value);
+                    after
+                }
+                None => {
+                    text.push('{');
+                    &field[1..]
+                }
+            };
+        }
+        text.push_str(rest);
+        text
     }
 }
 

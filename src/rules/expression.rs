@@ -15,7 +15,10 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
-use cel::objects::{Key, Map};
+use cel::common::types::{
+    CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
+};
+use cel::common::value::Val;
 use cel::{Context, Env, ExecutionError, Program, Value};
 
 use self::check::Checker;
@@ -141,32 +144,32 @@ impl Expression {
     }
 
     /// Of the object what is read.
-    fn read_json(&self, object: &serde_json::Value) -> Value {
+    fn read_json<'o>(&self, object: &'o serde_json::Value) -> Read<'o> {
         match object {
             serde_json::Value::Object(entries) => from_entries(
                 entries
                     .iter()
                     .filter(|(key, _)| self.reads.field(key))
-                    .map(|(key, value)| (key.clone(), from_json(value))),
+                    .map(|(key, value)| (key.as_str(), from_json(value))),
             ),
             other => from_json(other),
         }
     }
 
     /// The same of an object of a manifest.
-    fn read_node(&self, object: &manifest::Node) -> Value {
+    fn read_node<'o>(&self, object: &'o manifest::Node) -> Read<'o> {
         match &object.value {
             manifest::Value::Mapping(entries) => from_entries(
                 entries
                     .iter()
                     .filter(|entry| self.reads.field(&entry.key))
-                    .map(|entry| (entry.key.clone(), from_node(&entry.value))),
+                    .map(|entry| (entry.key.as_str(), from_node(&entry.value))),
             ),
             _ => from_node(object),
         }
     }
 
-    fn evaluate(&self, object: Value) -> Result<bool, EvaluationError> {
+    fn evaluate(&self, object: Read<'_>) -> Result<bool, EvaluationError> {
         match self.yielded(object)? {
             Value::Bool(answer) => Ok(answer),
             other => Err(EvaluationError::Type(format!(
@@ -176,12 +179,12 @@ impl Expression {
         }
     }
 
-    fn yielded(&self, object: Value) -> Result<Value, EvaluationError> {
+    fn yielded(&self, object: Read<'_>) -> Result<Value, EvaluationError> {
         // The interpreter is not ours: should it panic on some object, that object has no answer
         // and the daemon lives on.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
-            context.add_variable_from_value("object", object);
+            context.add_variable_as_val("object", object);
             self.program.execute(&context)
         }));
         match outcome {
@@ -277,54 +280,58 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn from_json(value: &serde_json::Value) -> Value {
+/// A value as the interpreter takes it, with its texts left where they are.
+type Read<'o> = Box<dyn Val + 'o>;
+
+fn from_json(value: &serde_json::Value) -> Read<'_> {
     match value {
-        serde_json::Value::Null => Value::Null,
-        serde_json::Value::Bool(value) => Value::Bool(*value),
+        serde_json::Value::Null => Box::new(CelNull),
+        serde_json::Value::Bool(value) => Box::new(CelBool::from(*value)),
         serde_json::Value::Number(number) => from_number(number),
-        serde_json::Value::String(text) => Value::String(Arc::new(text.clone())),
-        serde_json::Value::Array(items) => {
-            Value::List(Arc::new(items.iter().map(from_json).collect()))
-        }
+        serde_json::Value::String(text) => Box::new(CelString::from(text.as_str())),
+        serde_json::Value::Array(items) => from_items(items.iter().map(from_json)),
         serde_json::Value::Object(entries) => from_entries(
             entries
                 .iter()
-                .map(|(key, value)| (key.clone(), from_json(value))),
+                .map(|(key, value)| (key.as_str(), from_json(value))),
         ),
     }
 }
 
-fn from_node(node: &manifest::Node) -> Value {
+fn from_node(node: &manifest::Node) -> Read<'_> {
     match &node.value {
-        manifest::Value::Null => Value::Null,
-        manifest::Value::Bool(value) => Value::Bool(*value),
+        manifest::Value::Null => Box::new(CelNull),
+        manifest::Value::Bool(value) => Box::new(CelBool::from(*value)),
         manifest::Value::Number(number) => from_number(number),
-        manifest::Value::String(text) => Value::String(Arc::new(text.clone())),
-        manifest::Value::Sequence(items) => {
-            Value::List(Arc::new(items.iter().map(from_node).collect()))
-        }
+        manifest::Value::String(text) => Box::new(CelString::from(text.as_str())),
+        manifest::Value::Sequence(items) => from_items(items.iter().map(from_node)),
         manifest::Value::Mapping(entries) => from_entries(
             entries
                 .iter()
-                .map(|entry| (entry.key.clone(), from_node(&entry.value))),
+                .map(|entry| (entry.key.as_str(), from_node(&entry.value))),
         ),
     }
 }
 
 /// Integers are `int` wherever they fit, so that `object.spec.replicas == 1` compares like with like.
-fn from_number(number: &serde_json::Number) -> Value {
+fn from_number(number: &serde_json::Number) -> Read<'static> {
     if let Some(integer) = number.as_i64() {
-        Value::Int(integer)
+        Box::new(CelInt::from(integer))
     } else if let Some(integer) = number.as_u64() {
-        Value::UInt(integer)
+        Box::new(CelUInt::from(integer))
     } else {
-        Value::Float(number.as_f64().unwrap_or(f64::NAN))
+        Box::new(CelDouble::from(number.as_f64().unwrap_or(f64::NAN)))
     }
 }
 
-fn from_entries(entries: impl Iterator<Item = (String, Value)>) -> Value {
-    let map: HashMap<Key, Value> = entries
-        .map(|(key, value)| (Key::String(Arc::new(key)), value))
+fn from_items<'o>(items: impl Iterator<Item = Read<'o>>) -> Read<'o> {
+    let items: Vec<Read<'o>> = items.collect();
+    Box::new(CelList::from(items))
+}
+
+fn from_entries<'o>(entries: impl Iterator<Item = (&'o str, Read<'o>)>) -> Read<'o> {
+    let map: HashMap<CelMapKey<'o>, Read<'o>> = entries
+        .map(|(key, value)| (CelMapKey::from(key), value))
         .collect();
-    Value::Map(Map { map: Arc::new(map) })
+    Box::new(CelMap::from(map))
 }

@@ -1,10 +1,10 @@
 //! What Windrow's adapters would tell of the simulated cluster: watches, reduced to differences.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::cluster::Cluster;
 use crate::decide::{ClusterEvent, Detail, Interests};
@@ -20,8 +20,8 @@ pub struct Watch {
     /// What was asked at the last call, and how far in the cluster's history that was.
     asked: Option<Arc<Interests>>,
     seen: Seen,
-    kinds: BTreeMap<GroupKind, bool>,
-    objects: BTreeMap<ObjectRef, (Option<u64>, Detail)>,
+    kinds: foldhash::HashMap<GroupKind, bool>,
+    objects: foldhash::HashMap<ObjectRef, (Option<u64>, Detail)>,
     addons: Option<BTreeMap<String, u64>>,
     failures: BTreeMap<String, Timestamp>,
 }
@@ -90,12 +90,14 @@ impl Watch {
                 self.object(cluster, id, *detail, events);
             }
         } else if before.objects != now.objects {
-            let changed: BTreeSet<&ObjectRef> =
-                cluster.changed_since(before.objects).iter().collect();
-            for id in changed {
-                if let Some(detail) = interests.objects.get(id) {
-                    self.object(cluster, id, *detail, events);
-                }
+            let changed = cluster.changed_since(before.objects).iter();
+            let mut changed: Vec<(&ObjectRef, Detail)> = changed
+                .filter_map(|id| Some((id, *interests.objects.get(id)?)))
+                .collect();
+            changed.sort_unstable();
+            changed.dedup();
+            for (id, detail) in changed {
+                self.object(cluster, id, detail, events);
             }
         }
         if self.addons.is_none() || before.addons != now.addons {
@@ -207,9 +209,11 @@ impl Watch {
 }
 
 fn metadata(object: &Value) -> Value {
-    json!({
-        "apiVersion": object["apiVersion"],
-        "kind": object["kind"],
-        "metadata": object["metadata"],
-    })
+    let field = |name: &str| (name.to_owned(), object[name].clone());
+    Value::Object(
+        ["apiVersion", "kind", "metadata"]
+            .map(field)
+            .into_iter()
+            .collect(),
+    )
 }

@@ -1,5 +1,5 @@
-//! What an expression reads of its object: only that has to be handed to the interpreter, whose values are
-//! copies.
+//! What an expression reads of its object: only that has to be handed to the interpreter, which has values
+//! of its own.
 
 use std::collections::BTreeSet;
 

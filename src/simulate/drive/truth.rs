@@ -5,11 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::super::run::Release;
-use super::super::watch::Watch;
 use super::{Drive, rules};
-use crate::decide::{Detail, Interests, Ledger, Observation, State};
-use crate::plan::PlanFile;
-use crate::readiness::{self, NeedState};
+use crate::decide::{Ledger, Observation, State};
+use crate::plan::{Need, NeedId, PlanFile};
+use crate::readiness::{self, NeedState, ObjectSeen, Observed};
 use crate::rules::{Condition, Target, Tier};
 
 impl Drive<'_> {
@@ -40,37 +39,46 @@ impl Drive<'_> {
 
     fn unmet(&self, who: usize, file: &PlanFile) -> Vec<String> {
         let plan = self.agents[who].engine.plan();
-        let required: Vec<_> = file
+        let required = file
             .requirements()
-            .filter(|one| one.tier == Tier::Required && one.takes_part())
-            .map(|one| &plan.needs[one.need])
-            .collect();
-        let mut interests = Interests::default();
-        for need in &required {
-            match &need.target {
-                Target::Kind(kind) => {
-                    interests.kinds.insert(kind.clone());
-                }
-                Target::Object(object) => {
-                    interests.objects.insert(object.clone(), Detail::Full);
-                }
-            }
-        }
-        let cluster = self.node.cluster();
-        let mut truth = Observation::default();
-        for event in Watch::on(who).poll(cluster, &Arc::new(interests)) {
-            truth.apply(event, cluster.now());
-        }
-        let rules = rules(self.setup, who);
+            .filter(|one| one.tier == Tier::Required && one.takes_part());
         required
-            .into_iter()
-            .filter(|need| {
-                let state = readiness::holds(&need.target, &need.condition, rules, &truth);
-                // A verdict can rest on more objects than the one that is named; those were not
-                // looked up here.
-                !matches!(state, NeedState::Met) && need.condition != Condition::Ready
+            // A verdict on readiness can rest on more objects than the one that is named; those are not
+            // looked up here.
+            .filter(|one| plan.needs[one.need].condition != Condition::Ready)
+            .filter(|one| !self.is_met(who, one.need))
+            .map(|one| {
+                let need = &plan.needs[one.need];
+                format!("{} {}", need.target, need.condition)
             })
-            .map(|need| format!("{} {}", need.target, need.condition))
             .collect()
+    }
+
+    /// Is it so in the cluster, whatever the daemon has heard of it?
+    fn is_met(&self, who: usize, need: NeedId) -> bool {
+        let engine = &self.agents[who].engine;
+        let cluster = self.node.cluster();
+        let Need { target, condition } = &engine.plan().needs[need];
+        let object = match target {
+            _ if !cluster.is_up_on(who) => return false,
+            Target::Kind(kind) => return cluster.serves(kind).is_some(),
+            Target::Object(object) => object,
+        };
+        let stored = cluster.get(object);
+        let seen = engine.observation().object(object);
+        if let (Some(stored), ObjectSeen::Present(seen)) = (stored, seen)
+            && Arc::ptr_eq(stored, seen)
+        {
+            // What was judged is the truth.
+            return engine.needs().get(need) == Some(&NeedState::Met);
+        }
+        let truth = match stored {
+            Some(stored) => ObjectSeen::Present(Arc::clone(stored)),
+            None => ObjectSeen::Absent,
+        };
+        let mut observed = Observation::default();
+        observed.objects.insert(object.clone(), truth);
+        let rules = rules(self.setup, who);
+        readiness::holds(target, condition, rules, &observed) == NeedState::Met
     }
 }
