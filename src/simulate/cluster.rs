@@ -13,7 +13,7 @@ use super::chance::Chance;
 use super::kinds;
 use super::log::{Counts, Happening, What};
 use super::node::Asked;
-use super::reading::{Declared, Reading};
+use super::reading::{Declared, Reading, is_blank};
 use super::times::{self, Range};
 use crate::decide::{Addon, ApplyFailure};
 use crate::manifest::{self, GroupKind, ObjectRef};
@@ -268,6 +268,11 @@ impl Cluster {
         });
     }
 
+    /// Is there anything else that happens at this instant?
+    pub(super) fn is_due(&self) -> bool {
+        self.agenda.next_at().is_some_and(|at| at <= self.now)
+    }
+
     pub(super) fn after(&mut self, delay: Duration, timer: Timer) {
         self.agenda.enter(self.now + delay, timer);
     }
@@ -363,7 +368,7 @@ impl Cluster {
         let known = self.objects.get(id);
         // A name that is chosen here is never among those that are there: each time a new object is
         // made, and the former one pruned.
-        let generated = is_blank(&declared.json["metadata"]["name"]);
+        let generated = declared.generated;
         let same = known.is_some_and(|known| {
             !generated
                 && known.owner.as_deref() == Some(owner)
@@ -372,7 +377,7 @@ impl Cluster {
                 })
         });
         if same {
-            self.counts.writes += u64::from(is_missed(id, &declared.json));
+            self.counts.writes += u64::from(declared.is_missed);
             return Ok(());
         }
         if let Some(namespace) = &id.namespace {
@@ -442,10 +447,10 @@ impl Cluster {
     /// A file was applied whole. What it declares under a name that is chosen anew each time never stands.
     pub(super) fn stood(&mut self, addon: &str, reading: &Arc<Reading>) {
         let objects = || reading.objects.iter();
-        if objects().any(|object| is_blank(&object.json["metadata"]["name"])) {
+        if objects().any(|object| object.generated) {
             return;
         }
-        let writes = objects().filter(|object| is_missed(&object.id, &object.json));
+        let writes = objects().filter(|object| object.is_missed);
         let intact = Intact {
             reading: Arc::clone(reading),
             writes: writes.count() as u64,
@@ -520,7 +525,7 @@ impl Cluster {
     pub(super) fn owned_beside(
         &self,
         owner: &str,
-        keep: &BTreeSet<ObjectRef>,
+        keep: &[&ObjectRef],
         kinds: &BTreeSet<GroupKind>,
     ) -> Vec<ObjectRef> {
         kinds
@@ -528,7 +533,7 @@ impl Cluster {
             .flat_map(|kind| self.of_kind(&kind.group, &kind.kind))
             .filter(|(id, stored)| {
                 stored.owner.as_deref() == Some(owner)
-                    && !keep.contains(id)
+                    && keep.binary_search(id).is_err()
                     && stored.json["metadata"]["labels"]["objectset.rio.cattle.io/prune"] != "false"
             })
             .map(|(id, _)| id.clone())
@@ -615,17 +620,6 @@ fn validate(id: &ObjectRef, json: &Value, generated: bool) -> Result<(), String>
         )),
         false => Ok(()),
     }
-}
-
-/// The API server turns `stringData` into `data`: the controller misses it and writes it again, to no
-/// effect.
-fn is_missed(id: &ObjectRef, json: &Value) -> bool {
-    id.kind == "Secret" && json["stringData"].is_object()
-}
-
-/// Is it not there, or as good as not there?
-pub(super) fn is_blank(value: &Value) -> bool {
-    value.as_str().is_none_or(str::is_empty)
 }
 
 /// The kind that a CustomResourceDefinition defines; true for a namespaced one.

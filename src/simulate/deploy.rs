@@ -11,30 +11,33 @@
 //! Until one pass was clean every file is applied in every pass (`force`); from then on only a file
 //! whose modification time changed is read, and only one whose checksum differs is applied.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use smol_str::SmolStr;
 
 use super::agenda::Timer;
 use super::cluster::{AddonRecord, Cluster};
-use super::files::{Files, base_name};
+use super::files::{Files, Walk, base_name};
 use super::log::What;
 use super::reading::{Declared, Reading, Readings};
 use super::times;
 use crate::decide::{Addon, ApplyFailure};
-use crate::manifest::{self, Content, GroupKind, ObjectRef};
+use crate::layout::Layout;
+use crate::manifest::{self, Content, ObjectRef};
 
 /// The controller's memory.
 #[derive(Debug, Clone, Default)]
 pub struct DeployController {
     /// Which server it runs on.
     server: usize,
-    /// Directory that RKE2 names in its messages.
-    base: String,
     force: bool,
-    mtimes: HashMap<String, Timestamp>,
+    mtimes: BTreeMap<SmolStr, Timestamp>,
+    /// What the last pass went through, where it was clean: `mtimes` has all of it. Another pass than over
+    /// the same walk changes this.
+    known: Option<Arc<Walk>>,
     pass: Option<Pass>,
     hung: Option<String>,
     /// Cluster and directory at the beginning of the last whole pass, when that pass changed
@@ -44,9 +47,28 @@ pub struct DeployController {
 
 #[derive(Debug, Clone)]
 struct Pass {
-    queue: VecDeque<(String, Timestamp)>,
+    walk: Arc<Walk>,
+    /// How many of its files were looked at.
+    done: usize,
     clean: bool,
     began: (u64, u64),
+}
+
+/// What follows.
+enum Next {
+    /// The next file, or the end of the pass: it cost nothing and changed nothing.
+    AtOnce,
+    After(Duration),
+    /// Nothing any more.
+    Never,
+}
+
+/// What became of a file.
+enum Done {
+    /// It is as it was.
+    PassedOver,
+    /// So many objects were applied.
+    Applied(usize),
 }
 
 /// A file could not be applied: the event's reason and the error.
@@ -57,10 +79,9 @@ struct Failure {
 
 impl DeployController {
     /// A controller as it is when RKE2 starts.
-    pub(super) fn new(server: usize, base: &str) -> Self {
+    pub(super) fn new(server: usize) -> Self {
         Self {
             server,
-            base: base.to_owned(),
             force: true,
             ..Self::default()
         }
@@ -83,81 +104,84 @@ impl DeployController {
 
     /// The next thing that it does: a file, or the look at the directory that begins a pass.
     pub(super) fn step(&mut self, cluster: &mut Cluster, files: &Files, readings: &mut Readings) {
-        if self.pass.is_none() {
-            match self.begin(cluster, files) {
-                Ok(pass) => self.pass = Some(pass),
+        loop {
+            let delay = match self.next(cluster, files, readings) {
+                // Where nobody else has anything to do at this instant, this would be the next thing.
+                Next::AtOnce if !cluster.is_due() => continue,
+                Next::AtOnce => Duration::ZERO,
+                Next::After(delay) => delay,
+                Next::Never => return,
+            };
+            return cluster.after(delay, Timer::Deploy(self.server));
+        }
+    }
+
+    fn next(&mut self, cluster: &mut Cluster, files: &Files, readings: &mut Readings) -> Next {
+        let mut pass = match self.pass.take() {
+            Some(pass) => pass,
+            None => match begin(cluster, files) {
+                Ok(pass) => pass,
                 Err(why) => {
                     self.idle = Some((cluster.revision(), files.generation()));
                     cluster.tell(What::PassAborted { why });
-                    cluster.after(times::POLL, Timer::Deploy(self.server));
-                    return;
+                    return Next::After(times::POLL);
                 }
-            }
+            },
+        };
+        let walk = Arc::clone(&pass.walk);
+        if self.is_known(&walk) && !cluster.is_due() {
+            pass.done = walk.shown.len();
         }
-        let Some(mut pass) = self.pass.take() else {
-            return;
+        let Some((path, mtime)) = walk.shown.get(pass.done) else {
+            return self.end(pass, cluster, files);
         };
-        let Some((path, mtime)) = pass.queue.pop_front() else {
-            self.end(pass, cluster, files);
-            return;
-        };
-        let objects = match self.file(&path, mtime, cluster, files, readings) {
-            Ok(objects) => {
-                self.mtimes.insert(path, mtime);
-                objects
+        let next = match self.file(path, *mtime, cluster, files, readings) {
+            Ok(done) => {
+                self.mtimes.insert(path.clone(), *mtime);
+                match done {
+                    Done::PassedOver => Next::AtOnce,
+                    Done::Applied(objects) => Next::After(cost(objects)),
+                }
             }
             Err(Failure { reason, message }) => {
                 if self.hung.is_some() {
-                    cluster.tell(What::Hung { file: path });
-                    return;
+                    cluster.tell(What::Hung {
+                        file: path.to_string(),
+                    });
+                    return Next::Never;
                 }
                 pass.clean = false;
-                self.report(&path, reason, message, cluster);
-                1
+                self.report(path, reason, message, cluster);
+                Next::After(cost(1))
             }
         };
+        pass.done += 1;
         self.pass = Some(pass);
-        cluster.after(cost(objects), Timer::Deploy(self.server));
+        next
     }
 
-    /// One walk takes names and markers together.
-    fn begin(&self, cluster: &mut Cluster, files: &Files) -> Result<Pass, String> {
-        cluster.counts.passes += 1;
-        for (path, file) in files.iter() {
-            if let Content::DanglingSymlink { .. } = *file.content {
-                return Err(format!(
-                    "stat {}/{path}: no such file or directory",
-                    self.base
-                ));
-            }
-        }
-        let hidden: BTreeSet<&str> = files.hidden().collect();
-        let (shown, held): (Vec<_>, Vec<_>) = files
-            .manifests()
-            .partition(|(path, _)| !hidden.contains(base_name(path)));
-        cluster.tell(What::PassBegan {
-            files: shown.len(),
-            hidden: held.len(),
-        });
-        Ok(Pass {
-            queue: shown
-                .into_iter()
-                .map(|(path, file)| (path.to_owned(), file.mtime))
-                .collect(),
-            clean: true,
-            began: (cluster.revision(), files.generation()),
-        })
+    /// Have all of these files the modification times that it knows? Then a pass over them does nothing.
+    fn is_known(&self, walk: &Arc<Walk>) -> bool {
+        let known = self.known.as_ref();
+        let known = known.is_some_and(|known| Arc::ptr_eq(known, walk)) && !self.force;
+        let mut files = walk.shown.iter();
+        debug_assert!(
+            !known || files.all(|(path, mtime)| self.mtimes.get(path) == Some(mtime)),
+            "a file of a clean pass has another modification time than it had"
+        );
+        known
     }
 
-    fn end(&mut self, pass: Pass, cluster: &mut Cluster, files: &Files) {
+    fn end(&mut self, pass: Pass, cluster: &mut Cluster, files: &Files) -> Next {
         self.force &= !pass.clean;
         let now = (cluster.revision(), files.generation());
         self.idle = (pass.began == now).then_some(now);
         cluster.tell(What::PassEnded { clean: pass.clean });
-        cluster.after(times::POLL, Timer::Deploy(self.server));
+        self.known = pass.clean.then_some(pass.walk);
+        Next::After(times::POLL)
     }
 
-    /// One file; what it cost.
+    /// One file.
     fn file(
         &mut self,
         path: &str,
@@ -165,14 +189,14 @@ impl DeployController {
         cluster: &mut Cluster,
         files: &Files,
         readings: &mut Readings,
-    ) -> Result<usize, Failure> {
+    ) -> Result<Done, Failure> {
         if !self.force && self.mtimes.get(path) == Some(&mtime) {
-            return Ok(0);
+            return Ok(Done::PassedOver);
         }
         let failure = |reason, message: String| Failure { reason, message };
         let content = match files.get(path).map(|file| &file.content) {
             None => {
-                let message = format!("open {}/{path}: no such file or directory", self.base);
+                let message = format!("open {}: no such file or directory", full(path));
                 return Err(failure("ReadManifestFailed", message));
             }
             Some(content) => match &**content {
@@ -182,7 +206,7 @@ impl DeployController {
                     return Err(failure("", String::new()));
                 }
                 other => {
-                    let message = format!("open {}/{path}: {}", self.base, unreadable(other));
+                    let message = format!("open {}: {}", full(path), unreadable(other));
                     return Err(failure("ReadManifestFailed", message));
                 }
             },
@@ -198,12 +222,11 @@ impl DeployController {
         }
         let reading = readings.read(path, content);
         let known = cluster.addons.get(name);
-        if !self.force && known.is_some_and(|addon| addon.seen.checksum == reading.sha256) {
-            return Ok(0);
+        let is_same = known.is_some_and(|addon| addon.seen.checksum == reading.sha256);
+        if is_same && !self.force {
+            return Ok(Done::PassedOver);
         }
-        if known.is_some_and(|addon| addon.seen.checksum == reading.sha256) {
-            cluster.counts.repeated += 1;
-        }
+        cluster.counts.repeated += u64::from(is_same);
         cluster.counts.applies += 1;
         self.ensure_addon(name, path, cluster);
         if let Some(refused) = &reading.refused {
@@ -214,17 +237,12 @@ impl DeployController {
         }
         cluster.counts.events += 1; // ApplyingManifest
         apply(&reading, name, cluster).map_err(|errors| {
-            failure(
-                "ApplyManifestFailed",
-                format!(
-                    "Applying manifest at \"{}/{path}\" failed: {}",
-                    self.base,
-                    errors.join(", ")
-                ),
-            )
+            let (path, errors) = (full(path), errors.join(", "));
+            let message = format!("Applying manifest at \"{path}\" failed: {errors}");
+            failure("ApplyManifestFailed", message)
         })?;
         self.record(name, path, &reading, cluster);
-        Ok(reading.objects.len())
+        Ok(Done::Applied(reading.objects.len()))
     }
 
     /// The Addon exists before its file is read, so that events can be about it.
@@ -236,7 +254,7 @@ impl DeployController {
         cluster.counts.writes += 1;
         let seen = Addon {
             checksum: String::new(),
-            source: format!("{}/{path}", self.base),
+            source: full(path),
         };
         cluster.addons.insert(
             name.to_owned(),
@@ -256,26 +274,21 @@ impl DeployController {
         cluster.tell(What::Applied {
             file: path.to_owned(),
         });
-        let seen = Addon {
-            checksum: reading.sha256.clone(),
-            source: format!("{}/{path}", self.base),
-        };
-        let kinds = Arc::clone(&reading.kinds);
         let revision = cluster.revision();
-        let known = cluster.addons.get(name);
-        if known.is_some_and(|known| {
-            known.by != self.server
-                && !known.seen.checksum.is_empty()
-                && known.seen.checksum != seen.checksum
-        }) {
+        let Some(addon) = cluster.addons.get_mut(name) else {
+            return;
+        };
+        let is_other = addon.seen.checksum != reading.sha256;
+        if is_other && addon.by != self.server && !addon.seen.checksum.is_empty() {
             *cluster.taken.entry(name.to_owned()).or_default() += 1;
         }
-        if let Some(addon) = cluster.addons.get_mut(name)
-            && (addon.seen != seen || addon.kinds != kinds)
-        {
+        if is_other || !is_full(&addon.seen.source, path) || addon.kinds != reading.kinds {
             *addon = AddonRecord {
-                seen,
-                kinds,
+                seen: Addon {
+                    checksum: reading.sha256.clone(),
+                    source: full(path),
+                },
+                kinds: Arc::clone(&reading.kinds),
                 revision: revision + 1,
                 by: self.server,
             };
@@ -305,6 +318,39 @@ impl DeployController {
     }
 }
 
+/// One walk takes names and markers together.
+fn begin(cluster: &mut Cluster, files: &Files) -> Result<Pass, String> {
+    cluster.counts.passes += 1;
+    let walk = files.walk();
+    if let Some(path) = &walk.dangling {
+        let path = full(path);
+        return Err(format!("stat {path}: no such file or directory"));
+    }
+    cluster.tell(What::PassBegan {
+        files: walk.shown.len(),
+        hidden: walk.held,
+    });
+    Ok(Pass {
+        walk: Arc::clone(walk),
+        done: 0,
+        clean: true,
+        began: (cluster.revision(), files.generation()),
+    })
+}
+
+/// Where the directory is in RKE2's own.
+const BELOW: &str = "/server/manifests/";
+
+/// RKE2's own name of a file, for its messages.
+fn full(path: &str) -> String {
+    format!("{}{BELOW}{path}", Layout::RKE2_DATA_DIR)
+}
+
+fn is_full(name: &str, path: &str) -> bool {
+    let name = name.strip_prefix(Layout::RKE2_DATA_DIR);
+    name.and_then(|name| name.strip_prefix(BELOW)) == Some(path)
+}
+
 /// Applies what a file declares and deletes what it no longer does. Errors are collected and the
 /// rest goes on: part of a file in the cluster is the normal case.
 fn apply(reading: &Arc<Reading>, addon: &str, cluster: &mut Cluster) -> Result<(), Vec<String>> {
@@ -312,38 +358,37 @@ fn apply(reading: &Arc<Reading>, addon: &str, cluster: &mut Cluster) -> Result<(
         return Ok(());
     }
     let mut errors = Vec::new();
-    let mut keep = BTreeSet::new();
-    for (kind, objects) in by_kind(&reading.objects) {
-        if cluster.serves(&kind).is_none() {
-            errors.push(match cluster.serves_group(&kind.group) {
-                true => format!("failed to discover client for {}", version_kind(objects[0])),
-                false => "the server could not find the requested resource".to_owned(),
-            });
+    let mut keep: Vec<&ObjectRef> = Vec::new();
+    for (kind, numbers) in &reading.order {
+        let mut objects = numbers.iter().map(|number| &reading.objects[*number]);
+        let Some(namespaced) = cluster.serves(kind) else {
+            errors.extend(
+                objects
+                    .next()
+                    .map(|first| match cluster.serves_group(&kind.group) {
+                        true => format!("failed to discover client for {}", version_kind(first)),
+                        false => "the server could not find the requested resource".to_owned(),
+                    }),
+            );
             continue;
-        }
+        };
         for object in objects {
-            let resolved = cluster.resolve(&object.id);
-            let applied = match &resolved {
-                Ok(id) => cluster.apply(id, object, addon),
-                Err(error) => Err(error.clone()),
-            };
-            if let Err(error) = applied {
-                let namespace = resolved
-                    .as_ref()
-                    .ok()
-                    .and_then(|id| id.namespace.as_deref());
-                let key = match namespace {
-                    Some(namespace) => format!("{namespace}/{}", object.id.name),
-                    None => object.id.name.to_string(),
+            let id = object.named(namespaced);
+            if let Err(error) = cluster.apply(id, object, addon) {
+                let key = match &id.namespace {
+                    Some(namespace) => format!("{namespace}/{}", id.name),
+                    None => id.name.to_string(),
                 };
                 errors.push(format!(
                     "failed to create {key} {} for  kube-system/{addon}: {error}",
                     version_kind(object)
                 ));
             }
-            keep.extend(resolved);
+            keep.push(id);
         }
     }
+    keep.sort_unstable();
+    keep.dedup();
     errors.extend(reading.unnamed.iter().map(|(what, kind)| {
         format!(
             "failed to create {what} for  kube-system/{addon}: {kind} \"\" is invalid: \
@@ -376,7 +421,7 @@ fn version_kind(object: &Declared) -> String {
 }
 
 /// Kinds that the file has now or had when it was last applied are looked through.
-fn prune(reading: &Reading, addon: &str, keep: &BTreeSet<ObjectRef>, cluster: &mut Cluster) {
+fn prune(reading: &Reading, addon: &str, keep: &[&ObjectRef], cluster: &mut Cluster) {
     let mut kinds = BTreeSet::clone(&reading.kinds);
     if let Some(record) = cluster.addons.get(addon) {
         kinds.extend(record.kinds.iter().cloned());
@@ -386,29 +431,6 @@ fn prune(reading: &Reading, addon: &str, keep: &BTreeSet<ObjectRef>, cluster: &m
         cluster.counts.writes += 1;
         cluster.tell(What::Pruned { object });
     }
-}
-
-/// Kinds in order of first appearance, in each the objects by namespace and name; the last of two
-/// of the same name wins.
-fn by_kind(objects: &[Declared]) -> Vec<(GroupKind, Vec<&Declared>)> {
-    let mut kinds: Vec<(GroupKind, Vec<&Declared>)> = Vec::new();
-    for object in objects {
-        let kind = object.id.group_kind();
-        let place = match kinds.iter().position(|(known, _)| *known == kind) {
-            Some(place) => place,
-            None => {
-                kinds.push((kind, Vec::new()));
-                kinds.len() - 1
-            }
-        };
-        let same = &mut kinds[place].1;
-        same.retain(|other| other.id != object.id);
-        same.push(object);
-    }
-    for (_, objects) in &mut kinds {
-        objects.sort_by(|a, b| (&a.id.namespace, &a.id.name).cmp(&(&b.id.namespace, &b.id.name)));
-    }
-    kinds
 }
 
 /// The Addon of the file at a path.

@@ -1,10 +1,11 @@
 //! A manifests directory in memory: what RKE2's deploy controller reads and Windrow puts its
 //! markers into.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
+use smol_str::SmolStr;
 
 use crate::decide::{Directory, FileChange, Mark, Marker};
 use crate::manifest::{self, Content, MARKER_SUFFIX};
@@ -23,8 +24,21 @@ pub struct File {
 /// The directory. Paths are below it, with `/`; directories exist by what lies in them.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
-    entries: BTreeMap<String, File>,
+    entries: BTreeMap<SmolStr, File>,
     generation: u64,
+    /// What a walk finds, once there was one. Every change of an entry makes it stale.
+    walk: OnceLock<Arc<Walk>>,
+}
+
+/// What RKE2's walk over the directory finds: names and markers together.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Walk {
+    /// The manifests that are not hidden, in RKE2's order, and when each was last written.
+    pub(super) shown: Vec<(SmolStr, Timestamp)>,
+    /// How many manifests are hidden.
+    pub(super) held: usize,
+    /// The first symbolic link that leads nowhere.
+    pub(super) dangling: Option<SmolStr>,
 }
 
 impl Files {
@@ -34,13 +48,13 @@ impl Files {
     }
 
     /// Writes a regular file, whole and at once.
-    pub fn write(&mut self, path: impl Into<String>, bytes: impl Into<Vec<u8>>, now: Timestamp) {
+    pub fn write(&mut self, path: impl Into<SmolStr>, bytes: impl Into<Vec<u8>>, now: Timestamp) {
         self.put(path, Content::Bytes(bytes.into()), now);
     }
 
     /// Puts an entry of any sort in place.
-    pub fn put(&mut self, path: impl Into<String>, content: Content, now: Timestamp) {
-        self.generation += 1;
+    pub fn put(&mut self, path: impl Into<SmolStr>, content: Content, now: Timestamp) {
+        self.changed();
         let path = path.into();
         let mark = match &content {
             Content::Bytes(bytes) if path.ends_with(MARKER_SUFFIX) => Mark::parse(bytes),
@@ -57,8 +71,15 @@ impl Files {
     /// Takes an entry away; false when there was none.
     pub fn remove(&mut self, path: &str) -> bool {
         let removed = self.entries.remove(path).is_some();
-        self.generation += u64::from(removed);
+        if removed {
+            self.changed();
+        }
         removed
+    }
+
+    fn changed(&mut self) {
+        self.generation += 1;
+        self.walk.take();
     }
 
     /// One entry.
@@ -90,6 +111,32 @@ impl Files {
             .keys()
             .flat_map(|path| path.split('/'))
             .filter_map(|part| part.strip_suffix(MARKER_SUFFIX))
+    }
+
+    /// What RKE2's walk finds now: the same one as long as nothing changes.
+    pub(super) fn walk(&self) -> &Arc<Walk> {
+        let walk = self.walk.get_or_init(|| Arc::new(self.walked()));
+        debug_assert_eq!(**walk, self.walked(), "the directory changed under a walk");
+        walk
+    }
+
+    fn walked(&self) -> Walk {
+        let hidden: BTreeSet<&str> = self.hidden().collect();
+        let mut walk = Walk::default();
+        for (path, file) in &self.entries {
+            let dangles = matches!(*file.content, Content::DanglingSymlink { .. });
+            if dangles && walk.dangling.is_none() {
+                walk.dangling = Some(path.clone());
+            }
+            if !is_manifest(path) {
+                continue;
+            }
+            match hidden.contains(base_name(path)) {
+                true => walk.held += 1,
+                false => walk.shown.push((path.clone(), file.mtime)),
+            }
+        }
+        walk
     }
 
     /// Is this manifest hidden from RKE2 now?

@@ -22,7 +22,6 @@ use super::operators;
 use super::rancherd;
 use super::reading::Readings;
 use super::times;
-use crate::layout::Layout;
 use crate::manifest::{GroupKind, ObjectRef};
 
 /// Servers that took an Addon from one another so many times will go on doing so.
@@ -227,7 +226,7 @@ impl Node {
         let server = |number, name: &str, role| Server {
             name: name.to_owned(),
             role,
-            deploy: DeployController::new(number, &manifests_path()),
+            deploy: DeployController::new(number),
             started: number == 0,
         };
         let mut servers = vec![server(0, &scenario.name, None)];
@@ -402,7 +401,7 @@ impl Node {
         if !one.started {
             return;
         }
-        one.deploy = DeployController::new(server, &manifests_path());
+        one.deploy = DeployController::new(server);
         cluster.on = server;
         cluster.tell(What::Reboot);
         cluster.set_up(server, false);
@@ -661,9 +660,4 @@ impl Node {
         proof.push("nothing else is under way: this can never end by itself".to_owned());
         proof
     }
-}
-
-/// RKE2's own name of the directory, for its messages.
-fn manifests_path() -> String {
-    format!("{}/server/manifests", Layout::RKE2_DATA_DIR)
 }

@@ -15,14 +15,54 @@ use crate::reasons::{Code, Severity};
 pub(super) struct Declared {
     /// Namespace as written.
     pub(super) id: ObjectRef,
+    /// Its name in the cluster where its kind is namespaced, and where it is not.
+    namespaced: ObjectRef,
+    unnamespaced: ObjectRef,
     pub(super) api_version: String,
     pub(super) json: Arc<Value>,
+    /// Its name is chosen by the API server, and anew each time.
+    pub(super) generated: bool,
+    /// The API server turns `stringData` into `data`: the controller misses it and writes it again, to no
+    /// effect.
+    pub(super) is_missed: bool,
+}
+
+impl Declared {
+    fn new(id: &ObjectRef, version: &str, json: Value) -> Self {
+        let in_namespace = |namespace| ObjectRef {
+            namespace,
+            ..id.clone()
+        };
+        let namespace = id.namespace.clone().unwrap_or("default".into());
+        Self {
+            namespaced: in_namespace(Some(namespace)),
+            unnamespaced: in_namespace(None),
+            api_version: match id.group.as_str() {
+                "" => version.to_owned(),
+                group => format!("{group}/{version}"),
+            },
+            generated: is_blank(&json["metadata"]["name"]),
+            is_missed: id.kind == "Secret" && json["stringData"].is_object(),
+            json: Arc::new(json),
+            id: id.clone(),
+        }
+    }
+
+    /// Its name in the cluster.
+    pub(super) fn named(&self, namespaced: bool) -> &ObjectRef {
+        match namespaced {
+            true => &self.namespaced,
+            false => &self.unnamespaced,
+        }
+    }
 }
 
 /// One file, read.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     pub(super) objects: Vec<Declared>,
+    /// Their places in the order in which they are applied.
+    pub(super) order: Vec<(GroupKind, Vec<usize>)>,
     /// Their kinds.
     pub(super) kinds: Arc<BTreeSet<GroupKind>>,
     pub(super) sha256: String,
@@ -37,10 +77,11 @@ pub(super) struct Reading {
     pub(super) unknown: Vec<String>,
 }
 
-/// Files that were read, by where their content lies in memory, which it keeps.
+/// Files that were read, by where their content lies in memory, which it keeps. A copy shares them until
+/// it reads something else.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readings {
-    known: HashMap<usize, (Arc<Content>, Arc<Reading>)>,
+    known: Arc<HashMap<usize, (Arc<Content>, Arc<Reading>)>>,
 }
 
 impl Readings {
@@ -50,7 +91,8 @@ impl Readings {
             return reading.clone();
         }
         let reading = Arc::new(read(path, content));
-        self.known.insert(place, (content.clone(), reading.clone()));
+        let known = (Arc::clone(content), Arc::clone(&reading));
+        Arc::make_mut(&mut self.known).insert(place, known);
         reading
     }
 
@@ -58,8 +100,8 @@ impl Readings {
     /// same without a comparison.
     pub(super) fn read_alike(&mut self, path: &str, content: &Arc<Content>, other: &Arc<Content>) {
         let reading = self.read(path, other);
-        self.known
-            .insert(Arc::as_ptr(content).addr(), (content.clone(), reading));
+        let place = Arc::as_ptr(content).addr();
+        Arc::make_mut(&mut self.known).insert(place, (Arc::clone(content), reading));
     }
 }
 
@@ -67,18 +109,12 @@ fn read(path: &str, content: &Content) -> Reading {
     let file = manifest::read(path, content, &Limits::default());
     let objects: Vec<Declared> = file
         .objects()
-        .map(|object| Declared {
-            id: object.id.clone(),
-            api_version: match object.id.group.as_str() {
-                "" => object.version.clone(),
-                group => format!("{group}/{}", object.version),
-            },
-            json: Arc::new(object.node.to_json()),
-        })
+        .map(|object| Declared::new(&object.id, &object.version, object.node.to_json()))
         .collect();
     let kinds = objects.iter().map(|object| object.id.group_kind());
     let mut reading = Reading {
         kinds: Arc::new(kinds.collect()),
+        order: by_kind(&objects),
         objects,
         refused: None,
         invalid: None,
@@ -97,6 +133,38 @@ fn read(path: &str, content: &Content) -> Reading {
         _ => {}
     }
     reading
+}
+
+/// Is it not there, or as good as not there?
+pub(super) fn is_blank(value: &Value) -> bool {
+    value.as_str().is_none_or(str::is_empty)
+}
+
+/// Kinds in order of first appearance, in each the objects by namespace and name; the last of two
+/// of the same name wins.
+fn by_kind(objects: &[Declared]) -> Vec<(GroupKind, Vec<usize>)> {
+    let mut kinds: Vec<(GroupKind, Vec<usize>)> = Vec::new();
+    for (number, object) in objects.iter().enumerate() {
+        let kind = object.id.group_kind();
+        let place = match kinds.iter().position(|(known, _)| *known == kind) {
+            Some(place) => place,
+            None => {
+                kinds.push((kind, Vec::new()));
+                kinds.len() - 1
+            }
+        };
+        let same = &mut kinds[place].1;
+        same.retain(|other| objects[*other].id != object.id);
+        same.push(number);
+    }
+    for (_, numbers) in &mut kinds {
+        let id = |number: &usize| &objects[*number].id;
+        numbers.sort_by(|a, b| {
+            let (a, b) = (id(a), id(b));
+            (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name))
+        });
+    }
+    kinds
 }
 
 fn say(problem: &manifest::Problem) -> String {
