@@ -52,49 +52,32 @@ pub(super) enum Stage {
 /// What will happen, the earliest first; at one instant in the order in which it was entered.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Agenda {
-    heap: BinaryHeap<Reverse<Entry>>,
+    /// When, the number of the entry, and its place among the timers.
+    heap: BinaryHeap<Reverse<(Timestamp, u64, usize)>>,
     entered: u64,
-}
-
-#[derive(Debug, Clone)]
-struct Entry {
-    at: Timestamp,
-    number: u64,
-    timer: Timer,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
+    timers: Vec<Option<Timer>>,
+    /// Places that are empty.
+    free: Vec<usize>,
 }
 
 impl Agenda {
     pub(super) fn enter(&mut self, at: Timestamp, timer: Timer) {
         self.entered += 1;
-        self.heap.push(Reverse(Entry {
-            at,
-            number: self.entered,
-            timer,
-        }));
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.timers[place] = Some(timer);
+                place
+            }
+            None => {
+                self.timers.push(Some(timer));
+                self.timers.len() - 1
+            }
+        };
+        self.heap.push(Reverse((at, self.entered, place)));
     }
 
     pub(super) fn next_at(&self) -> Option<Timestamp> {
-        self.heap.peek().map(|Reverse(entry)| entry.at)
+        self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
     /// Takes the earliest entry, if it is due.
@@ -102,22 +85,20 @@ impl Agenda {
         if self.next_at()? > now {
             return None;
         }
-        self.heap
-            .pop()
-            .map(|Reverse(entry)| (entry.at, entry.timer))
+        let Reverse((at, _, place)) = self.heap.pop()?;
+        self.free.push(place);
+        self.timers[place].take().map(|timer| (at, timer))
     }
 
     pub(super) fn any(&self, test: impl Fn(&Timer) -> bool) -> bool {
-        self.heap.iter().any(|Reverse(entry)| test(&entry.timer))
+        self.timers.iter().flatten().any(test)
     }
 
     /// The node is down for a while: what it does itself is forgotten, everything else comes later.
     pub(super) fn outage(&mut self, length: Duration, forget: impl Fn(&Timer) -> bool) {
-        let entries = std::mem::take(&mut self.heap).into_sorted_vec();
-        for Reverse(entry) in entries.into_iter().rev() {
-            if !forget(&entry.timer) {
-                self.enter(entry.at + length, entry.timer);
-            }
+        let entries: Vec<_> = std::iter::from_fn(|| self.due(Timestamp::MAX)).collect();
+        for (at, timer) in entries.into_iter().filter(|(_, timer)| !forget(timer)) {
+            self.enter(at + length, timer);
         }
     }
 }

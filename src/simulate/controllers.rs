@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::agenda::Stage;
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Stored};
 use super::kinds;
 use super::log::What;
+use super::once::{self, named};
 use super::operators::{self, helm_job_of, is_complete};
 use super::times::{self, Range};
-use crate::manifest::{GroupKind, ObjectRef};
+use crate::manifest::ObjectRef;
 
 /// Objects that wait for something that they name.
 #[derive(Debug, Clone, Default)]
@@ -57,7 +58,7 @@ impl Controllers {
 
     /// A controller gets to an object.
     pub(super) fn act(&mut self, id: ObjectRef, stage: Stage, cluster: &mut Cluster) {
-        if cluster.get(&id).is_none() {
+        if !cluster.has(&id) {
             return;
         }
         if !can(cluster, &id, stage) {
@@ -86,8 +87,8 @@ impl Controllers {
 fn is_all_said(cluster: &Cluster, id: &ObjectRef) -> bool {
     (id.group.as_str(), id.kind.as_str()) == ("", "Service")
         && cluster
-            .get(id)
-            .is_some_and(|json| json["spec"]["type"] != "LoadBalancer")
+            .stored(id)
+            .is_some_and(|service| service.spec()["type"] != "LoadBalancer")
 }
 
 /// How soon a controller sees an object of this kind; `None` when none has to do with it.
@@ -129,36 +130,37 @@ fn last_word(id: &ObjectRef) -> Range {
 
 /// Is everything there that the controller needs for this?
 fn can(cluster: &Cluster, id: &ObjectRef, stage: Stage) -> bool {
-    let Some(json) = cluster.get(id) else {
+    let Some(object) = cluster.stored(id) else {
         return false;
     };
     match (id.group.as_str(), id.kind.as_str(), stage) {
         ("kubevirt.io", "VirtualMachine", Stage::Seen) => kubevirt_deployed(cluster),
         ("kubevirt.io", "VirtualMachine", Stage::Done) => {
-            starts(json) && vm_parts(cluster, id, json)
+            starts(object.spec()) && vm_parts(cluster, id, object.spec())
         }
         ("harvesterhci.io", "Addon", Stage::Done) => {
-            json["spec"]["enabled"] != true || helm_job_of(cluster, id).is_some_and(is_complete)
+            object.spec()["enabled"] != true || helm_job_of(cluster, id).is_some_and(is_complete)
         }
         ("harvesterhci.io", _, _) => harvester_runs(cluster),
         ("management.cattle.io", "Feature", Stage::Done) => {
-            operators::can_switch_off(cluster, json)
+            operators::can_switch_off(cluster, object)
         }
         ("", "PersistentVolumeClaim", Stage::Done) => {
-            match json["spec"]["storageClassName"].as_str() {
+            match object.spec()["storageClassName"].as_str() {
                 None | Some("") => true,
                 Some(class) => cluster
-                    .get(&ObjectRef::cluster("storage.k8s.io", "StorageClass", class))
+                    .stored(&named("storage.k8s.io", "StorageClass", None, class))
                     .is_some_and(|class| {
-                        class["volumeBindingMode"] != "WaitForFirstConsumer" || is_used(cluster, id)
+                        class.body()["volumeBindingMode"] != "WaitForFirstConsumer"
+                            || is_used(cluster, id)
                     }),
             }
         }
         ("", "Service", Stage::Done) => {
-            json["spec"]["type"] == "LoadBalancer" && gives_addresses(cluster)
+            object.spec()["type"] == "LoadBalancer" && gives_addresses(cluster)
         }
         ("apps" | "batch", _, Stage::Done) | ("", "Pod", Stage::Done) => {
-            !cluster.cannot_run.contains_key(id) && claims_are_bound(cluster, id, json)
+            !cluster.cannot_run.contains_key(id) && claims_are_bound(cluster, id, object)
         }
         _ => true,
     }
@@ -169,14 +171,12 @@ fn seen(cluster: &mut Cluster, id: &ObjectRef) {
     let generation = cluster.generation(id);
     match (id.group.as_str(), id.kind.as_str()) {
         ("kubevirt.io", "VirtualMachine") => {
-            let state = match cluster.get(id).is_some_and(|json| starts(json)) {
-                true => "Starting",
-                false => "Stopped",
-            };
-            become_state(cluster, id, "printableStatus", state);
+            let starts = cluster.stored(id).is_some_and(|vm| starts(vm.spec()));
+            become_state(cluster, id, if starts { STARTING } else { STOPPED });
         }
-        ("", "PersistentVolumeClaim") => cluster.set_status(id, json!({"phase": "Pending"})),
-        ("", "Pod") => cluster.set_status(id, json!({"phase": "Pending"})),
+        ("", "PersistentVolumeClaim" | "Pod") => {
+            cluster.set_status(id, once::json!({"phase": "Pending"}));
+        }
         ("apps", "DaemonSet") => cluster.set_status(
             id,
             json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
@@ -192,7 +192,7 @@ fn seen(cluster: &mut Cluster, id: &ObjectRef) {
                         "reason": "ReplicaSetUpdated"}]}),
             );
         }
-        ("batch", "Job") => cluster.set_status(id, json!({"active": 1})),
+        ("batch", "Job") => cluster.set_status(id, once::json!({"active": 1})),
         ("harvesterhci.io", "Addon") => operators::addon_seen(cluster, id),
         ("management.cattle.io", "Feature") => operators::feature_seen(cluster, id),
         _ => {}
@@ -203,17 +203,17 @@ fn seen(cluster: &mut Cluster, id: &ObjectRef) {
 fn done(cluster: &mut Cluster, id: &ObjectRef) {
     let generation = cluster.generation(id);
     match (id.group.as_str(), id.kind.as_str()) {
-        ("kubevirt.io", "VirtualMachine") => {
-            become_state(cluster, id, "printableStatus", "Running");
+        ("kubevirt.io", "VirtualMachine") => become_state(cluster, id, RUNNING),
+        ("", "PersistentVolumeClaim") => {
+            cluster.set_status(id, once::json!({"phase": "Bound"}));
         }
-        ("", "PersistentVolumeClaim") => cluster.set_status(id, json!({"phase": "Bound"})),
         ("", "Service") => cluster.set_status(
             id,
-            json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
+            once::json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
         ),
         ("", "Pod") => cluster.set_status(
             id,
-            json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
+            once::json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
         ),
         ("apps", "DaemonSet") => cluster.set_status(
             id,
@@ -252,24 +252,32 @@ fn done(cluster: &mut Cluster, id: &ObjectRef) {
     }
 }
 
-fn become_state(cluster: &mut Cluster, id: &ObjectRef, field: &str, state: &str) {
-    let before = cluster.get(id).map(|json| json["status"][field].clone());
-    if before == Some(Value::from(state)) {
+/// What virt-controller says of a machine.
+const STARTING: &str = "Starting";
+const STOPPED: &str = "Stopped";
+const RUNNING: &str = "Running";
+
+fn become_state(cluster: &mut Cluster, id: &ObjectRef, state: &'static str) {
+    let before = cluster.stored(id);
+    if before.is_some_and(|vm| vm.status()["printableStatus"] == state) {
         return;
     }
-    let mut status = json!({"created": true, "ready": state == "Running"});
-    status[field] = state.into();
+    let status = match state {
+        STARTING => once::json!({"created": true, "ready": false, "printableStatus": STARTING}),
+        RUNNING => once::json!({"created": true, "ready": true, "printableStatus": RUNNING}),
+        _ => once::json!({"created": true, "ready": false, "printableStatus": STOPPED}),
+    };
     cluster.set_status(id, status);
     cluster.tell(What::Became {
         object: id.clone(),
-        state: state.to_owned(),
+        state: state.into(),
     });
 }
 
 fn replicas(cluster: &Cluster, id: &ObjectRef) -> u64 {
     cluster
-        .get(id)
-        .and_then(|json| json["spec"]["replicas"].as_u64())
+        .stored(id)
+        .and_then(|workload| workload.spec()["replicas"].as_u64())
         .unwrap_or(1)
 }
 
@@ -299,34 +307,38 @@ fn image_imported(cluster: &mut Cluster, id: &ObjectRef) {
     );
     cluster.tell(What::Became {
         object: id.clone(),
-        state: "Imported".to_owned(),
+        state: "Imported".into(),
     });
     let class = format!("longhorn-{}", id.name);
-    let class = ObjectRef::cluster("storage.k8s.io", "StorageClass", class);
+    let class = named("storage.k8s.io", "StorageClass", None, class);
     cluster.put(
         class,
-        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        once::json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
             "provisioner": "driver.longhorn.io"}),
     );
 }
 
 fn kubevirt_deployed(cluster: &Cluster) -> bool {
     cluster
-        .list("kubevirt.io", "KubeVirt")
-        .any(|(_, kubevirt)| kubevirt["status"]["phase"] == "Deployed")
+        .of_kind("kubevirt.io", "KubeVirt")
+        .any(|(_, kubevirt)| kubevirt.status()["phase"] == "Deployed")
 }
 
 /// Harvester's own controllers run once its pod got past its Settings.
 fn harvester_runs(cluster: &Cluster) -> bool {
-    let setting = ObjectRef::cluster("harvesterhci.io", "Setting", "server-version");
-    cluster.get(&setting).is_some()
+    cluster.has(&once::object(
+        "harvesterhci.io",
+        "Setting",
+        None,
+        "server-version",
+    ))
 }
 
 /// The spec of the pods that an object makes, if it makes any.
-fn pod_spec<'o>(id: &ObjectRef, json: &'o Value) -> &'o Value {
+fn pod_spec<'o>(id: &ObjectRef, object: &'o Stored) -> &'o Value {
     match (id.group.as_str(), id.kind.as_str()) {
-        ("", "Pod") => &json["spec"],
-        _ => &json["spec"]["template"]["spec"],
+        ("", "Pod") => object.spec(),
+        _ => &object.spec()["template"]["spec"],
     }
 }
 
@@ -336,15 +348,16 @@ fn claims(spec: &Value) -> impl Iterator<Item = &str> {
     volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
 }
 
-fn claims_are_bound(cluster: &Cluster, id: &ObjectRef, json: &Value) -> bool {
+fn claims_are_bound(cluster: &Cluster, id: &ObjectRef, object: &Stored) -> bool {
     let namespace = id.namespace.as_deref().unwrap_or("default");
-    claims(pod_spec(id, json)).all(|name| {
-        let claim = ObjectRef::namespaced("", "PersistentVolumeClaim", namespace, name);
-        // A class that binds at the first use waits for this very pod.
-        cluster
-            .get(&claim)
-            .is_some_and(|claim| claim["status"]["phase"] == "Bound")
-    })
+    // A class that binds at the first use waits for this very pod.
+    claims(pod_spec(id, object)).all(|name| is_bound(cluster, namespace, name))
+}
+
+fn is_bound(cluster: &Cluster, namespace: &str, claim: &str) -> bool {
+    cluster
+        .stored(&named("", "PersistentVolumeClaim", Some(namespace), claim))
+        .is_some_and(|claim| claim.status()["phase"] == "Bound")
 }
 
 /// Does somebody mount this claim?
@@ -358,9 +371,9 @@ fn is_used(cluster: &Cluster, claim: &ObjectRef) -> bool {
         ("kubevirt.io", "VirtualMachine"),
     ];
     USERS.iter().any(|(group, kind)| {
-        cluster.list(group, kind).any(|(id, json)| {
+        cluster.of_kind(group, kind).any(|(id, object)| {
             id.namespace == claim.namespace
-                && claims(pod_spec(id, json)).any(|name| name == claim.name)
+                && claims(pod_spec(id, object)).any(|name| name == claim.name)
         })
     })
 }
@@ -374,37 +387,33 @@ fn gives_addresses(cluster: &Cluster) -> bool {
     ];
     cluster.addresses
         || GIVERS.iter().any(|(group, kind)| {
-            cluster.list(group, kind).any(|(id, json)| {
-                let chart = json["spec"]["chart"].as_str().unwrap_or_default();
+            cluster.of_kind(group, kind).any(|(id, object)| {
+                let chart = object.spec()["chart"].as_str().unwrap_or_default();
                 kinds::gives_addresses(&id.name) || kinds::gives_addresses(chart)
             })
         })
 }
 
-/// Does its run strategy start the machine?
-pub(super) fn starts(vm: &Value) -> bool {
-    match vm["spec"]["runStrategy"].as_str() {
+/// Does the run strategy in its `spec` start the machine?
+pub(super) fn starts(spec: &Value) -> bool {
+    match spec["runStrategy"].as_str() {
         Some(strategy) => matches!(strategy, "Always" | "RerunOnFailure" | "Once"),
-        None => vm["spec"]["running"] == true,
+        None => spec["running"] == true,
     }
 }
 
 /// Claims bound, networks and secrets there?
-fn vm_parts(cluster: &Cluster, id: &ObjectRef, vm: &Value) -> bool {
+fn vm_parts(cluster: &Cluster, id: &ObjectRef, spec: &Value) -> bool {
     let namespace = id.namespace.as_deref().unwrap_or("default");
-    let spec = &vm["spec"]["template"]["spec"];
-    let exists = |kind: GroupKind, name: &str| {
+    let spec = &spec["template"]["spec"];
+    let exists = |group, kind, name: &str| {
         let (namespace, name) = name.split_once('/').unwrap_or((namespace, name));
-        let object = ObjectRef::namespaced(kind.group, kind.kind, namespace, name);
-        cluster.get(&object).cloned()
+        cluster.has(&named(group, kind, Some(namespace), name))
     };
     let volumes = spec["volumes"].as_array().into_iter().flatten();
     let volumes_there = volumes.into_iter().all(|volume| {
         let claim = volume["persistentVolumeClaim"]["claimName"].as_str();
-        let bound = claim.is_none_or(|name| {
-            exists(GroupKind::new("", "PersistentVolumeClaim"), name)
-                .is_some_and(|claim| claim["status"]["phase"] == "Bound")
-        });
+        let bound = claim.is_none_or(|name| is_bound(cluster, namespace, name));
         let init = &volume["cloudInitNoCloud"];
         let secrets = [
             &init["secretRef"]["name"],
@@ -414,14 +423,11 @@ fn vm_parts(cluster: &Cluster, id: &ObjectRef, vm: &Value) -> bool {
             && secrets
                 .iter()
                 .filter_map(|name| name.as_str())
-                .all(|name| exists(GroupKind::new("", "Secret"), name).is_some())
+                .all(|name| exists("", "Secret", name))
     });
     let networks = spec["networks"].as_array().into_iter().flatten();
     let networks_there = networks
         .filter_map(|network| network["multus"]["networkName"].as_str())
-        .all(|name| {
-            let kind = GroupKind::new("k8s.cni.cncf.io", "NetworkAttachmentDefinition");
-            exists(kind, name).is_some()
-        });
+        .all(|name| exists("k8s.cni.cncf.io", "NetworkAttachmentDefinition", name));
     volumes_there && networks_there
 }

@@ -11,7 +11,7 @@
 //! Until one pass was clean every file is applied in every pass (`force`); from then on only a file
 //! whose modification time changed is read, and only one whose checksum differs is applied.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -422,11 +422,10 @@ fn version_kind(object: &Declared) -> String {
 
 /// Kinds that the file has now or had when it was last applied are looked through.
 fn prune(reading: &Reading, addon: &str, keep: &[&ObjectRef], cluster: &mut Cluster) {
-    let mut kinds = BTreeSet::clone(&reading.kinds);
-    if let Some(record) = cluster.addons.get(addon) {
-        kinds.extend(record.kinds.iter().cloned());
-    }
-    for object in cluster.owned_beside(addon, keep, &kinds) {
+    let before = cluster.addons.get(addon).map(|record| &record.kinds);
+    let before = before.map(Arc::clone).unwrap_or_default();
+    let kinds = before.union(&reading.kinds);
+    for object in cluster.owned_beside(addon, keep, kinds) {
         cluster.delete(&object);
         cluster.counts.writes += 1;
         cluster.tell(What::Pruned { object });

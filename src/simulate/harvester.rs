@@ -10,11 +10,13 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
+use smol_str::SmolStr;
 
 use super::agenda::Timer;
 use super::cluster::{Cluster, Guard};
@@ -22,9 +24,9 @@ use super::log::What;
 use super::node::Scenario;
 use super::operators;
 use super::rancherd::{self, Rancherd};
-use super::times;
+use super::{once, times};
 use crate::gates;
-use crate::manifest::{GroupKind, ObjectRef};
+use crate::manifest::ObjectRef;
 
 /// A Harvester version: what it does at its start depends on it.
 #[derive(
@@ -333,7 +335,7 @@ impl Platform {
             return;
         };
         cluster.tell(What::Platform {
-            step: step.says.to_owned(),
+            step: SmolStr::new_static(step.says),
         });
         for namespace in step.namespaces {
             cluster.add_namespace(namespace);
@@ -343,7 +345,7 @@ impl Platform {
                 continue;
             }
             for (kind, namespaced) in *kinds {
-                cluster.serve(GroupKind::new(*group, *kind), *namespaced);
+                cluster.serve(once::kind(group, kind), *namespaced);
             }
         }
         match step.then {
@@ -358,8 +360,8 @@ impl Platform {
                 self.rancherd.platform_came(cluster);
             }
             Then::KubeVirt => cluster.put(
-                ObjectRef::namespaced("kubevirt.io", "KubeVirt", "harvester-system", "kubevirt"),
-                json!({"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "spec": {},
+                once::object("kubevirt.io", "KubeVirt", Some(SYSTEM), "kubevirt"),
+                once::json!({"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "spec": {},
                 "status": {"phase": "Deployed", "observedGeneration": 1, "conditions": [
                     {"type": "Available", "status": "True", "reason": "AllComponentsReady"},
                     {"type": "Progressing", "status": "False"},
@@ -384,54 +386,51 @@ impl Platform {
         });
         deployment(cluster, "harvester-webhook");
         cluster.put(
-            ObjectRef::cluster(
+            once::object(
                 "admissionregistration.k8s.io",
                 "ValidatingWebhookConfiguration",
+                None,
                 "harvester-validator",
             ),
-            json!({"apiVersion": "admissionregistration.k8s.io/v1",
+            once::json!({"apiVersion": "admissionregistration.k8s.io/v1",
                 "kind": "ValidatingWebhookConfiguration", "webhooks": []}),
         );
         cluster.put(
-            ObjectRef::namespaced("", "Service", "harvester-system", "harvester-webhook"),
-            json!({"apiVersion": "v1", "kind": "Service",
+            once::object("", "Service", Some(SYSTEM), "harvester-webhook"),
+            once::json!({"apiVersion": "v1", "kind": "Service",
                 "spec": {"clusterIP": "10.53.0.10", "type": "ClusterIP"},
                 "status": {"loadBalancer": {}}}),
         );
         cluster.put(
-            ObjectRef::namespaced("", "Endpoints", "harvester-system", "harvester-webhook"),
-            json!({"apiVersion": "v1", "kind": "Endpoints",
+            once::object("", "Endpoints", Some(SYSTEM), "harvester-webhook"),
+            once::json!({"apiVersion": "v1", "kind": "Endpoints",
                 "subsets": [{"addresses": [{"ip": "10.52.0.10"}], "ports": [{"port": 9443}]}]}),
         );
     }
 
     /// The pod creates the Settings that are missing; one refusal and it crashes.
     pub(super) fn set_all(&mut self, cluster: &mut Cluster) {
-        let id = ObjectRef::cluster("harvesterhci.io", "Setting", "storage-network");
-        let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
-            "default": "", "value": self.storage_network});
-        let known = cluster.get(&id).is_some();
-        if !known {
-            if let Err(message) = cluster.admit(&id, &setting) {
+        let id = setting("storage-network");
+        if !cluster.has(&id) {
+            let preset = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
+                "default": "", "value": self.storage_network});
+            if let Err(message) = cluster.admit(&id, &preset) {
                 return self.refuse(message, cluster);
             }
-            cluster.put(id, setting);
+            cluster.put(id, preset);
         }
         for name in ["server-version", "cluster-registration-url", "ui-index"] {
-            let id = ObjectRef::cluster("harvesterhci.io", "Setting", name);
-            cluster.put(
-                id,
-                json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": ""}),
-            );
+            let json = once::json!({
+                "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": ""});
+            cluster.put(setting(name), json);
         }
         self.refused_at = None;
-        let pod = ObjectRef::namespaced("", "Pod", "harvester-system", "harvester-0");
         cluster.set_status(
-            &pod,
-            json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
+            &SERVER_POD,
+            once::json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
         );
         cluster.tell(What::Platform {
-            step: "Harvester created its Settings".to_owned(),
+            step: SmolStr::new_static("Harvester created its Settings"),
         });
         match self.storage_network.is_empty() {
             true => self.up = true,
@@ -441,11 +440,10 @@ impl Platform {
 
     fn refuse(&mut self, message: String, cluster: &mut Cluster) {
         // Its state has no part in what others do.
-        let pod = ObjectRef::namespaced("", "Pod", "harvester-system", "harvester-0");
-        if cluster.get(&pod).is_none() {
-            cluster.bring(pod.clone(), server_pod());
+        if !cluster.has(&SERVER_POD) {
+            cluster.bring(SERVER_POD.clone(), server_pod());
         }
-        cluster.set_status(&pod, crash_loop(&message));
+        cluster.set_status(&SERVER_POD, crash_loop(&message));
         self.refused_at = Some(cluster.revision());
         let doublings = self.refusals.min(5);
         let wait = (times::BACK_OFF * 2_u32.pow(doublings)).min(times::BACK_OFF_MAX);
@@ -455,15 +453,14 @@ impl Platform {
     }
 
     pub(super) fn configured(&mut self, cluster: &mut Cluster) {
-        let id = ObjectRef::cluster("harvesterhci.io", "Setting", "storage-network");
         cluster.set_status(
-            &id,
-            json!({"conditions": [{"type": "configured", "status": "True",
+            &setting("storage-network"),
+            once::json!({"conditions": [{"type": "configured", "status": "True",
                 "reason": "Completed"}]}),
         );
         self.up = true;
         cluster.tell(What::Platform {
-            step: "the storage network is configured".to_owned(),
+            step: SmolStr::new_static("the storage network is configured"),
         });
     }
 
@@ -497,13 +494,22 @@ impl Platform {
     }
 }
 
+/// The namespace of Harvester's own.
+const SYSTEM: &str = "harvester-system";
+
 /// The pod of Harvester's server, by which its crash loop is recognised.
-fn server_pod() -> serde_json::Value {
-    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {
+static SERVER_POD: ObjectRef = once::object("", "Pod", Some(SYSTEM), "harvester-0");
+
+const fn setting(name: &'static str) -> ObjectRef {
+    once::object("harvesterhci.io", "Setting", None, name)
+}
+
+fn server_pod() -> Arc<Value> {
+    once::json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {
         "app.kubernetes.io/name": "harvester", "app.kubernetes.io/component": "apiserver"}}})
 }
 
-fn crash_loop(message: &str) -> serde_json::Value {
+fn crash_loop(message: &str) -> Value {
     json!({"phase": "Running", "containerStatuses": [{"name": "apiserver", "ready": false,
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
         "lastState": {"terminated": {"reason": "Error", "exitCode": 1, "message": message}}}]})
@@ -512,8 +518,8 @@ fn crash_loop(message: &str) -> serde_json::Value {
 /// What Harvester's charts bring beside kinds and workloads.
 fn objects(cluster: &mut Cluster) {
     cluster.put(
-        ObjectRef::cluster("network.harvesterhci.io", "ClusterNetwork", "mgmt"),
-        json!({"apiVersion": "network.harvesterhci.io/v1beta1", "kind": "ClusterNetwork",
+        once::object("network.harvesterhci.io", "ClusterNetwork", None, "mgmt"),
+        once::json!({"apiVersion": "network.harvesterhci.io/v1beta1", "kind": "ClusterNetwork",
             "status": {"conditions": [{"type": "ready", "status": "True"}]}}),
     );
     for class in [
@@ -522,17 +528,17 @@ fn objects(cluster: &mut Cluster) {
         "vmstate-persistence",
     ] {
         cluster.put(
-            ObjectRef::cluster("storage.k8s.io", "StorageClass", class),
-            json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+            once::object("storage.k8s.io", "StorageClass", None, class),
+            once::json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
                 "provisioner": "driver.longhorn.io"}),
         );
     }
 }
 
-fn deployment(cluster: &mut Cluster, name: &str) {
+fn deployment(cluster: &mut Cluster, name: &'static str) {
     cluster.put(
-        ObjectRef::namespaced("apps", "Deployment", "harvester-system", name),
-        json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1},
+        once::object("apps", "Deployment", Some(SYSTEM), name),
+        once::json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1},
         "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1,
             "readyReplicas": 1, "availableReplicas": 1, "conditions": [
                 {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},

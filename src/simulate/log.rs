@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::manifest::{GroupKind, ObjectRef};
 
@@ -86,12 +87,12 @@ pub enum What {
     /// A step of the platform's own bootstrap.
     Platform {
         /// In words.
-        step: String,
+        step: SmolStr,
     },
     /// rancherd has done something, or failed to. Modelled.
     Rancherd {
         /// In words.
-        step: String,
+        step: SmolStr,
         /// It is not done, and tried once more.
         failed: bool,
     },
@@ -105,7 +106,7 @@ pub enum What {
         /// The object.
         object: ObjectRef,
         /// The state, in its kind's own word.
-        state: String,
+        state: SmolStr,
     },
     /// Windrow put a marker in place.
     Held {

@@ -20,6 +20,7 @@ pub(crate) mod kinds;
 mod known;
 mod log;
 mod node;
+mod once;
 mod operators;
 mod rancherd;
 mod reading;

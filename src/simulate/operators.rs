@@ -3,9 +3,11 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use smol_str::format_smolstr;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Stored};
 use super::log::What;
+use super::once::{self, named};
 use crate::manifest::ObjectRef;
 
 /// Rancher's flag, and the one that has to have a value of its own before it.
@@ -13,22 +15,24 @@ const FEATURE: &str = "harvester";
 const BAREMETAL: &str = "harvester-baremetal-container-workload";
 const NODE_DRIVER: &str = "harvester";
 
-fn feature(name: &str) -> ObjectRef {
-    ObjectRef::cluster("management.cattle.io", "Feature", name)
+const fn feature(name: &'static str) -> ObjectRef {
+    once::object("management.cattle.io", "Feature", None, name)
 }
 
-fn has_a_value(cluster: &Cluster, name: &str) -> bool {
+fn has_a_value(cluster: &Cluster, name: &'static str) -> bool {
     cluster
-        .get(&feature(name))
-        .is_some_and(|feature| feature["spec"]["value"].is_boolean())
+        .stored(&feature(name))
+        .is_some_and(|feature| feature.spec()["value"].is_boolean())
+}
+
+fn is_off(feature: &Stored) -> bool {
+    feature.spec()["value"] == false
 }
 
 /// Rancher derives the node driver's `spec.active` from the flags' own values, and crashes where one
 /// has none (rancher#48920).
 pub(super) fn feature_seen(cluster: &mut Cluster, id: &ObjectRef) {
-    let off = cluster
-        .get(id)
-        .is_some_and(|feature| feature["spec"]["value"] == false);
+    let off = cluster.stored(id).is_some_and(is_off);
     if off && !has_a_value(cluster, BAREMETAL) {
         cluster.tell(What::Denied {
             message: format!(
@@ -44,22 +48,22 @@ pub(super) fn is_feature(id: &ObjectRef) -> bool {
 }
 
 /// Is the flag off, and can Rancher bear it?
-pub(super) fn can_switch_off(cluster: &Cluster, feature: &Value) -> bool {
-    feature["spec"]["value"] == false && has_a_value(cluster, BAREMETAL)
+pub(super) fn can_switch_off(cluster: &Cluster, feature: &Stored) -> bool {
+    is_off(feature) && has_a_value(cluster, BAREMETAL)
 }
 
 /// The node driver follows its flag.
 pub(super) fn switch_driver_off(cluster: &mut Cluster) {
     let driver = node_driver();
-    let Some(known) = cluster.get(&driver) else {
+    let Some(known) = cluster.stored(&driver) else {
         return;
     };
-    let mut json = (**known).clone();
+    let mut json = known.body().clone();
     json["spec"]["active"] = false.into();
     cluster.put(driver.clone(), json);
     cluster.tell(What::Became {
         object: driver,
-        state: "inactive".to_owned(),
+        state: "inactive".into(),
     });
 }
 
@@ -67,56 +71,51 @@ pub(super) fn switch_driver_off(cluster: &mut Cluster) {
 /// none.
 pub(super) fn addon_seen(cluster: &mut Cluster, id: &ObjectRef) {
     let now = cluster.now().to_string();
-    let Some(addon) = cluster.get(id).cloned() else {
+    let Some(addon) = cluster.stored(id) else {
         return;
     };
-    if addon["spec"]["enabled"] != true {
+    let spec = addon.spec();
+    if spec["enabled"] != true {
         return;
     }
+    let chart = json!({"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart", "spec": {
+        "chart": spec["chart"], "repo": spec["repo"], "version": spec["version"]}});
     cluster.set_status(
         id,
         json!({"status": "AddonEnabling",
             "conditions": [{"type": "InProgress", "status": "True", "lastUpdateTime": now}]}),
     );
-    let chart = helm_chart_of(id);
-    if cluster.get(&chart).is_none() {
-        let spec = &addon["spec"];
-        let json = json!({"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart", "spec": {
-            "chart": spec["chart"], "repo": spec["repo"], "version": spec["version"]}});
-        cluster.put(chart, json);
+    let name = helm_chart_of(id);
+    if !cluster.has(&name) {
+        cluster.put(name, chart);
     }
 }
 
 fn helm_chart_of(addon: &ObjectRef) -> ObjectRef {
-    let namespace = addon.namespace.clone().unwrap_or_default();
-    ObjectRef::namespaced(
-        "helm.cattle.io",
-        "HelmChart",
-        namespace,
-        addon.name.as_str(),
-    )
+    let namespace = addon.namespace.as_deref().unwrap_or_default();
+    let name = addon.name.clone();
+    named("helm.cattle.io", "HelmChart", Some(namespace), name)
 }
 
 /// The Job that installs an Addon's chart.
-pub(super) fn helm_job_of<'c>(cluster: &'c Cluster, addon: &ObjectRef) -> Option<&'c Value> {
-    let namespace = addon.namespace.clone().unwrap_or_default();
-    let job = format!("helm-install-{}", addon.name);
-    let job = ObjectRef::namespaced("batch", "Job", namespace, job);
-    cluster.get(&job).map(|job| &**job)
+pub(super) fn helm_job_of<'c>(cluster: &'c Cluster, addon: &ObjectRef) -> Option<&'c Stored> {
+    let namespace = addon.namespace.as_deref().unwrap_or_default();
+    let job = format_smolstr!("helm-install-{}", addon.name);
+    cluster.stored(&named("batch", "Job", Some(namespace), job))
 }
 
-pub(super) fn is_complete(job: &Value) -> bool {
-    job["status"]["completionTime"].is_string()
+pub(super) fn is_complete(job: &Stored) -> bool {
+    job.status()["completionTime"].is_string()
 }
 
 /// Harvester takes a Job only when it is no older than the operation (harvester#7376): a chart that was
 /// there before is never waited for to its end.
 pub(super) fn addon_done(cluster: &mut Cluster, id: &ObjectRef) {
-    let Some(addon) = cluster.get(id).cloned() else {
+    let Some(addon) = cluster.stored(id) else {
         return;
     };
-    if addon["spec"]["enabled"] != true {
-        cluster.set_status(id, json!({"status": "AddonDisabled"}));
+    if addon.spec()["enabled"] != true {
+        cluster.set_status(id, once::json!({"status": "AddonDisabled"}));
         return;
     }
     let time = |value: &Value| {
@@ -124,13 +123,14 @@ pub(super) fn addon_done(cluster: &mut Cluster, id: &ObjectRef) {
             .as_str()
             .and_then(|text| text.parse::<Timestamp>().ok())
     };
-    let began = time(&addon["status"]["conditions"][0]["lastUpdateTime"]);
-    let made = helm_job_of(cluster, id).and_then(|job| time(&job["metadata"]["creationTimestamp"]));
+    let began = time(&addon.status()["conditions"][0]["lastUpdateTime"]);
+    let made = helm_job_of(cluster, id);
+    let made = made.and_then(|job| time(&job.body()["metadata"]["creationTimestamp"]));
     let state = match made >= began {
         true => {
             cluster.set_status(
                 id,
-                json!({"status": "AddonDeploySuccessful",
+                once::json!({"status": "AddonDeploySuccessful",
                     "conditions": [{"type": "Completed", "status": "True"}]}),
             );
             "AddonDeploySuccessful"
@@ -139,42 +139,37 @@ pub(super) fn addon_done(cluster: &mut Cluster, id: &ObjectRef) {
     };
     cluster.tell(What::Became {
         object: id.clone(),
-        state: state.to_owned(),
+        state: state.into(),
     });
 }
 
 /// What controllers were asked for and have not done, in words; asked when nothing happens any more.
 pub(super) fn unsettled(cluster: &Cluster) -> Vec<String> {
     let addons = cluster
-        .list("harvesterhci.io", "Addon")
-        .filter(|(_, addon)| addon["status"]["status"] == "AddonEnabling")
+        .of_kind("harvesterhci.io", "Addon")
+        .filter(|(_, addon)| addon.status()["status"] == "AddonEnabling")
         .map(|(id, _)| format!("{id} stays AddonEnabling"));
-    let off = cluster
-        .get(&feature(FEATURE))
-        .is_some_and(|feature| feature["spec"]["value"] == false);
-    let driver = cluster.get(&node_driver());
-    let active = off && driver.is_some_and(|driver| driver["spec"]["active"] == true);
+    let off = cluster.stored(&feature(FEATURE)).is_some_and(is_off);
+    let driver = cluster.stored(&node_driver());
+    let active = off && driver.is_some_and(|driver| driver.spec()["active"] == true);
     let driver = active
         .then(|| format!("Feature {FEATURE} is off, and NodeDriver {NODE_DRIVER} stays active"));
     addons.chain(driver).collect()
 }
 
-fn node_driver() -> ObjectRef {
-    ObjectRef::cluster("management.cattle.io", "NodeDriver", NODE_DRIVER)
+const fn node_driver() -> ObjectRef {
+    once::object("management.cattle.io", "NodeDriver", None, NODE_DRIVER)
 }
 
 /// Rancher's flags and driver, as they are when it has started.
 pub(super) fn rancher(cluster: &mut Cluster) {
-    for (name, default) in [(FEATURE, true), (BAREMETAL, false)] {
-        cluster.put(
-            feature(name),
-            json!({"apiVersion": "management.cattle.io/v3", "kind": "Feature", "spec": {},
-                "status": {"default": default, "dynamic": true}}),
-        );
-    }
-    cluster.put(
-        node_driver(),
-        json!({"apiVersion": "management.cattle.io/v3", "kind": "NodeDriver",
-            "spec": {"active": true, "url": "https://releases.rancher.com/harvester-node-driver/"}}),
-    );
+    let flag = once::json!({"apiVersion": "management.cattle.io/v3", "kind": "Feature", "spec": {},
+        "status": {"default": true, "dynamic": true}});
+    cluster.put(feature(FEATURE), flag);
+    let flag = once::json!({"apiVersion": "management.cattle.io/v3", "kind": "Feature", "spec": {},
+        "status": {"default": false, "dynamic": true}});
+    cluster.put(feature(BAREMETAL), flag);
+    let driver = once::json!({"apiVersion": "management.cattle.io/v3", "kind": "NodeDriver",
+        "spec": {"active": true, "url": "https://releases.rancher.com/harvester-node-driver/"}});
+    cluster.put(node_driver(), driver);
 }

@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
+use smol_str::{SmolStr, format_smolstr};
 
 use super::agenda::Timer;
 use super::cluster::Cluster;
 use super::log::What;
-use super::times;
-use crate::manifest::{GroupKind, ObjectRef};
+use super::{once, times};
 
 const STARTS: &str = "network and time are there: it begins its plan and has RKE2 installed";
 const PROBES: &str = "kube-apiserver, scheduler, controller-manager and kubelet answer its probes: it installs Rancher by Helm";
@@ -77,33 +77,35 @@ impl Rancherd {
 
     pub(super) fn step(&mut self, step: Step, cluster: &mut Cluster) {
         match step {
-            Step::Start => tell(cluster, STARTS.to_owned(), false),
-            Step::Probes => tell(cluster, PROBES.to_owned(), false),
+            Step::Start => tell(cluster, SmolStr::new_static(STARTS), false),
+            Step::Probes => tell(cluster, SmolStr::new_static(PROBES), false),
             Step::Rancher => {
-                tell(cluster, RANCHER.to_owned(), false);
+                tell(cluster, SmolStr::new_static(RANCHER), false);
                 cluster.after(times::FLEET, Timer::Rancherd(Step::Apply));
             }
             Step::Apply => self.apply(cluster),
             Step::Restart => {
                 let says = if self.done { REBOOTED } else { AGAIN };
-                tell(cluster, says.to_owned(), false);
+                tell(cluster, SmolStr::new_static(says), false);
             }
             Step::Done => {
                 self.done = true;
-                tell(cluster, DONE.to_owned(), false);
+                tell(cluster, SmolStr::new_static(DONE), false);
             }
         }
     }
 
     fn apply(&mut self, cluster: &mut Cluster) {
         if !self.can_apply(cluster) {
-            tell(cluster, MISSING.to_owned(), true);
+            tell(cluster, SmolStr::new_static(MISSING), true);
             self.tried = Some(cluster.now);
             return;
         }
         if let Err(message) = self.preset(cluster) {
             if self.refusals == 0 {
-                let told = format!("its kubectl apply is refused, once more every 15 s: {message}");
+                let told = format_smolstr!(
+                    "its kubectl apply is refused, once more every 15 s: {message}"
+                );
                 tell(cluster, told, true);
             }
             self.refusals += 1;
@@ -112,20 +114,20 @@ impl Rancherd {
             return;
         }
         self.refused_at = None;
-        tell(cluster, APPLIED.to_owned(), false);
+        tell(cluster, SmolStr::new_static(APPLIED), false);
         cluster.after(times::PROVISIONED, Timer::Rancherd(Step::Done));
     }
 
     /// Is there what its manifests need, and, as far as one of them is to be checked, who checks it?
     fn can_apply(&self, cluster: &Cluster) -> bool {
-        let kind = GroupKind::new("harvesterhci.io", "Setting");
+        let kind = once::kind("harvesterhci.io", "Setting");
         cluster.serves(&kind).is_some()
             && (self.storage_network.is_empty() || cluster.guard.is_some())
     }
 
     fn preset(&self, cluster: &mut Cluster) -> Result<(), String> {
-        let id = ObjectRef::cluster("harvesterhci.io", "Setting", "storage-network");
-        if self.storage_network.is_empty() || cluster.get(&id).is_some() {
+        let id = once::object("harvesterhci.io", "Setting", None, "storage-network");
+        if self.storage_network.is_empty() || cluster.has(&id) {
             return Ok(());
         }
         let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
@@ -158,7 +160,7 @@ impl Rancherd {
     }
 }
 
-fn tell(cluster: &mut Cluster, step: String, failed: bool) {
+fn tell(cluster: &mut Cluster, step: SmolStr, failed: bool) {
     cluster.tell(What::Rancherd { step, failed });
 }
 

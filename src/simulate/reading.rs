@@ -20,6 +20,8 @@ pub(super) struct Declared {
     unnamespaced: ObjectRef,
     pub(super) api_version: String,
     pub(super) json: Arc<Value>,
+    /// The same as the API server keeps it: a Service has got an address.
+    pub(super) kept: Arc<Value>,
     /// Its name is chosen by the API server, and anew each time.
     pub(super) generated: bool,
     /// The API server turns `stringData` into `data`: the controller misses it and writes it again, to no
@@ -29,6 +31,7 @@ pub(super) struct Declared {
 
 impl Declared {
     fn new(id: &ObjectRef, version: &str, json: Value) -> Self {
+        let json = Arc::new(json);
         let in_namespace = |namespace| ObjectRef {
             namespace,
             ..id.clone()
@@ -43,7 +46,8 @@ impl Declared {
             },
             generated: is_blank(&json["metadata"]["name"]),
             is_missed: id.kind == "Secret" && json["stringData"].is_object(),
-            json: Arc::new(json),
+            kept: with_address(id, &json).unwrap_or_else(|| Arc::clone(&json)),
+            json,
             id: id.clone(),
         }
     }
@@ -81,8 +85,10 @@ pub(super) struct Reading {
 /// it reads something else.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readings {
-    known: Arc<HashMap<usize, (Arc<Content>, Arc<Reading>)>>,
+    known: Arc<HashMap<usize, Known>>,
 }
+
+type Known = (Arc<Content>, Arc<Reading>);
 
 impl Readings {
     pub(super) fn read(&mut self, path: &str, content: &Arc<Content>) -> Arc<Reading> {
@@ -135,8 +141,20 @@ fn read(path: &str, content: &Content) -> Reading {
     reading
 }
 
+/// The same Service with a `clusterIP`, if it has none.
+fn with_address(id: &ObjectRef, json: &Value) -> Option<Arc<Value>> {
+    let spec = &json["spec"];
+    let lacks = (spec.is_object() || spec.is_null()) && is_blank(&spec["clusterIP"]);
+    if id.kind != "Service" || !id.group.is_empty() || !lacks {
+        return None;
+    }
+    let mut json = json.clone();
+    json["spec"]["clusterIP"] = "10.43.0.100".into();
+    Some(Arc::new(json))
+}
+
 /// Is it not there, or as good as not there?
-pub(super) fn is_blank(value: &Value) -> bool {
+fn is_blank(value: &Value) -> bool {
     value.as_str().is_none_or(str::is_empty)
 }
 

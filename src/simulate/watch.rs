@@ -163,9 +163,9 @@ impl Watch {
         self.objects.insert(id.clone(), now);
         let seen = match (stored, detail) {
             (None, _) => ObjectSeen::Absent,
-            (Some(stored), Detail::Full) => ObjectSeen::Present(stored.json.clone()),
+            (Some(stored), Detail::Full) => ObjectSeen::Present(Arc::clone(stored.whole(id))),
             (Some(stored), Detail::Metadata) => {
-                ObjectSeen::Present(Arc::new(metadata(&stored.json)))
+                ObjectSeen::Present(Arc::new(metadata(stored.whole(id))))
             }
         };
         events.push(ClusterEvent::Object(id.clone(), seen));

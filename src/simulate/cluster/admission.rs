@@ -1,0 +1,87 @@
+//! What the API server refuses, and the webhooks that it asks.
+
+use serde_json::Value;
+
+use super::Cluster;
+use super::objects::Stored;
+use crate::manifest::{self, ObjectRef};
+
+impl Cluster {
+    /// The object's name in the cluster: with a namespace when its kind is namespaced.
+    fn resolve(&self, id: &ObjectRef) -> Option<ObjectRef> {
+        let namespaced = self.serves(&id.group_kind())?;
+        let namespace = namespaced.then(|| id.namespace.clone().unwrap_or("default".into()));
+        Some(ObjectRef {
+            namespace,
+            ..id.clone()
+        })
+    }
+
+    /// A webhook of the manifests, which fails closed, while no pod answers it.
+    pub(super) fn ask(&self, declared: &ObjectRef) -> Result<(), String> {
+        // There seldom is one.
+        if self.asked.is_empty() {
+            return Ok(());
+        }
+        let Some(asked) = self.asked.get(declared) else {
+            return Ok(());
+        };
+        let get = |id: &ObjectRef| self.stored(&self.resolve(id)?);
+        let answers = |backend: &Stored| {
+            let ready = |key: &str| backend.status()[key].as_u64().is_some_and(|pods| pods > 0);
+            ready("readyReplicas") || ready("numberReady")
+        };
+        match get(&asked.webhook).is_none() || get(&asked.backend).is_some_and(answers) {
+            true => Ok(()),
+            false => Err(asked.refusal.clone()),
+        }
+    }
+
+    /// Harvester's webhook: the storage network is not touched while any machine might run. Any
+    /// `printableStatus` but `Stopped`, also none at all, counts as running
+    /// (`pkg/util/virtualmachine`).
+    pub(in crate::simulate) fn admit(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
+        let storage_network =
+            id.group == "harvesterhci.io" && id.kind == "Setting" && id.name == "storage-network";
+        let Some(guard) = self.guard.filter(|_| storage_network) else {
+            return Ok(());
+        };
+        let empty = json["value"].as_str().unwrap_or("").is_empty();
+        if empty && !guard.even_when_empty {
+            return Ok(());
+        }
+        let running = self
+            .of_kind("kubevirt.io", "VirtualMachine")
+            .any(|(_, vm)| vm.status()["printableStatus"] != "Stopped");
+        match running {
+            false => Ok(()),
+            true => Err(
+                "admission webhook \"validator.harvesterhci.io\" denied the request: \
+                 Please stop all VMs before configuring the storage-network setting"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+/// What the API server itself refuses, of that which is easily overlooked.
+pub(super) fn validate(id: &ObjectRef, json: &Value, generated: bool) -> Result<(), String> {
+    let kind = id.group_kind();
+    let words = manifest::object_name_refusal(&kind, &id.name).filter(|_| !generated);
+    if let Some(words) = words {
+        let name = &id.name;
+        return Err(format!(
+            "{kind} \"{name}\" is invalid: metadata.name: Invalid value: \"{name}\": {words}"
+        ));
+    }
+    let spec = &json["spec"];
+    let no_ports = spec["ports"].as_array().is_none_or(Vec::is_empty);
+    let needs_ports = spec["type"] != "ExternalName" && spec["clusterIP"] != "None";
+    match id.group.is_empty() && id.kind == "Service" && no_ports && needs_ports {
+        true => Err(format!(
+            "Service \"{}\" is invalid: spec.ports: Required value",
+            id.name
+        )),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,119 @@
+//! What the deploy controller does with the objects of a file.
+
+use std::sync::{Arc, OnceLock};
+
+use super::super::agenda::Timer;
+use super::super::reading::{Declared, Reading};
+use super::super::{once, times};
+use super::admission::validate;
+use super::objects::Stored;
+use super::{Cluster, Intact};
+use crate::manifest::ObjectRef;
+
+impl Cluster {
+    /// Creates or updates an object as the deploy controller would: changed only where its manifest
+    /// changed. `id` is its name in the cluster.
+    pub(in crate::simulate) fn apply(
+        &mut self,
+        id: &ObjectRef,
+        declared: &Declared,
+        owner: &str,
+    ) -> Result<(), String> {
+        let known = self.objects.get(id);
+        // A name that is chosen here is never among those that are there: each time a new object is
+        // made, and the former one pruned.
+        let generated = declared.generated;
+        let same = known.is_some_and(|known| {
+            !generated
+                && known.owner.as_deref() == Some(owner)
+                && known.declared.as_ref().is_some_and(|known| {
+                    Arc::ptr_eq(known, &declared.json) || *known == declared.json
+                })
+        });
+        if same {
+            self.counts.writes += u64::from(declared.is_missed);
+            return Ok(());
+        }
+        if let Some(namespace) = &id.namespace {
+            let mut namespaced = once::object("", "Namespace", None, "");
+            namespaced.name = namespace.clone();
+            if !self.has(&namespaced) {
+                return Err(format!("namespaces \"{namespace}\" not found"));
+            }
+        }
+        self.admit(id, &declared.json)?;
+        self.ask(&declared.id)?;
+        validate(id, &declared.json, generated)?;
+        let known = self.objects.remove(id);
+        self.counts.writes += u64::from(generated && known.is_some());
+        if let Some(former) = known.as_ref().and_then(|known| known.owner.as_ref()) {
+            self.disown(former);
+        }
+        match self.owned.get_mut(owner) {
+            Some(count) => *count += 1,
+            None => {
+                self.owned.insert(owner.into(), 1);
+            }
+        }
+        let revision = self.touch();
+        self.counts.writes += 1;
+        let stored = Stored {
+            body: Arc::clone(&declared.kept),
+            // What a controller said stays.
+            status: known.as_ref().and_then(Stored::said),
+            declared: Some(Arc::clone(&declared.json)),
+            owner: Some(owner.into()),
+            revision,
+            generation: known.map_or(1, |known| {
+                let same_spec = known.body.get("spec") == declared.json.get("spec");
+                known.generation + u64::from(!same_spec)
+            }),
+            whole: OnceLock::new(),
+        };
+        self.objects.insert(id.clone(), stored);
+        self.journal.push(id.clone());
+        self.changed.push(id.clone());
+        if id.kind == "CustomResourceDefinition" && id.group == "apiextensions.k8s.io" {
+            self.within(times::ESTABLISHED, Timer::Established(id.clone()));
+        }
+        Ok(())
+    }
+
+    /// One object less.
+    pub(super) fn disown(&mut self, owner: &str) {
+        self.intact.remove(owner);
+        if let Some(count) = self.owned.get_mut(owner) {
+            *count -= 1;
+        }
+    }
+
+    /// Is everything of a file there as it says, so that applying it anew changes nothing? Then it counts
+    /// what that costs.
+    pub(in crate::simulate) fn stands(&mut self, addon: &str, reading: &Arc<Reading>) -> bool {
+        let intact = self.intact.get(addon);
+        let Some(intact) = intact.filter(|intact| Arc::ptr_eq(&intact.reading, reading)) else {
+            return false;
+        };
+        self.counts.writes += intact.writes;
+        true
+    }
+
+    /// A file was applied whole. What it declares under a name that is chosen anew each time never stands.
+    pub(in crate::simulate) fn stood(&mut self, addon: &str, reading: &Arc<Reading>) {
+        let objects = || reading.objects.iter();
+        if objects().any(|object| object.generated) {
+            return;
+        }
+        let writes = objects().filter(|object| object.is_missed);
+        let intact = Intact {
+            reading: Arc::clone(reading),
+            writes: writes.count() as u64,
+        };
+        self.intact.insert(addon.into(), intact);
+    }
+
+    /// How many objects an Addon has.
+    pub(in crate::simulate) fn owns(&self, owner: &str) -> usize {
+        self.owned.get(owner).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,349 @@
+//! The simulated node: API server, deploy controller, platform and controllers under one clock. With
+//! several servers there is one cluster, and a deploy controller on each of them.
+
+mod outcome;
+mod scenario;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use smol_str::SmolStr;
+
+use super::agenda::Timer;
+use super::chance::Chance;
+use super::cluster::Cluster;
+use super::controllers::Controllers;
+use super::deploy::DeployController;
+use super::files::Files;
+use super::harvester::Platform;
+use super::known::Known;
+use super::log::{Counts, Happening, What};
+use super::rancherd;
+use super::reading::Readings;
+use super::times;
+
+pub use outcome::{Outcome, Verdict};
+pub use scenario::{Arrival, Asked, Role, Scenario};
+
+/// The manifests directories of the servers.
+pub trait Disks {
+    /// That of one server.
+    fn of(&self, server: usize) -> &Files;
+}
+
+impl Disks for Files {
+    fn of(&self, _: usize) -> &Files {
+        self
+    }
+}
+
+impl Disks for [Files] {
+    fn of(&self, server: usize) -> &Files {
+        &self[server]
+    }
+}
+
+/// What whoever writes the directories has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// RKE2 starts on a server and rewrites its HelmCharts.
+    Starts(usize),
+    /// A server restarts: yip writes its files anew.
+    Restarts(usize),
+}
+
+/// The simulated node.
+#[derive(Debug, Clone)]
+pub struct Node {
+    cluster: Cluster,
+    servers: Vec<Server>,
+    platform: Platform,
+    controllers: Controllers,
+    readings: Readings,
+    scenario: Scenario,
+    begun: bool,
+    signals: Vec<Signal>,
+}
+
+/// A node of the cluster.
+#[derive(Debug, Clone)]
+struct Server {
+    name: String,
+    /// None for the first one.
+    role: Option<Role>,
+    deploy: DeployController,
+    /// Its kube-apiserver has answered, or is on its way to.
+    started: bool,
+}
+
+impl Node {
+    /// A node that is being switched on at `scenario.start`.
+    pub fn new(scenario: Scenario, seed: u64) -> Self {
+        Self::fleet(scenario, &[], seed)
+    }
+
+    /// The same with others that join it: how each is called, and what it is.
+    pub fn fleet(mut scenario: Scenario, joins: &[(&str, Role)], seed: u64) -> Self {
+        let mut cluster = Cluster::new(scenario.start, Chance::new(seed).branch(1));
+        cluster.addresses = scenario.harvester.is_some();
+        cluster.cannot_run = Arc::new(std::mem::take(&mut scenario.cannot_run));
+        cluster.asked = Arc::new(std::mem::take(&mut scenario.asked));
+        cluster.within(times::API_READY, Timer::ApiReady(0));
+        if scenario.rewrites_charts {
+            cluster.after(times::START, Timer::Start(0));
+        }
+        if scenario.harvester.is_some() {
+            cluster.after(times::START, Timer::Rancherd(rancherd::Step::Start));
+        }
+        for (after, server) in &scenario.reboots {
+            cluster.after(*after, Timer::Reboot(*server));
+        }
+        let server = |number, name: &str, role| Server {
+            name: name.to_owned(),
+            role,
+            deploy: DeployController::new(number),
+            started: number == 0,
+        };
+        let mut servers = vec![server(0, &scenario.name, None)];
+        for (number, (name, role)) in (1..).zip(joins) {
+            servers.push(server(number, name, Some(*role)));
+        }
+        Self {
+            cluster,
+            servers,
+            platform: Platform::new(&scenario),
+            controllers: Controllers::default(),
+            readings: Readings::default(),
+            scenario,
+            begun: false,
+            signals: Vec::new(),
+        }
+    }
+
+    /// The same with files that need not be read again.
+    #[must_use]
+    pub(super) fn knowing(mut self, known: &Known) -> Self {
+        self.readings = known.readings.clone();
+        self
+    }
+
+    /// When something happens next.
+    pub fn next_event_at(&self) -> Option<Timestamp> {
+        self.cluster.agenda.next_at()
+    }
+
+    /// Lets everything happen that is due until `now`.
+    pub fn advance<D: Disks + ?Sized>(&mut self, now: Timestamp, disks: &D) {
+        while let Some((at, timer)) = self.cluster.agenda.due(now) {
+            self.cluster.now = at;
+            self.cluster.on = 0;
+            self.happen(timer, disks);
+            self.controllers.look(&mut self.cluster);
+        }
+        self.cluster.on = 0;
+        self.cluster.now = self.cluster.now.max(now);
+    }
+
+    fn happen<D: Disks + ?Sized>(&mut self, timer: Timer, disks: &D) {
+        let cluster = &mut self.cluster;
+        match timer {
+            Timer::Start(server) => self.signals.push(Signal::Starts(server)),
+            Timer::ApiReady(server) => self.api_ready(server),
+            Timer::Deploy(server) => {
+                cluster.on = server;
+                let deploy = &mut self.servers[server].deploy;
+                deploy.step(cluster, disks.of(server), &mut self.readings);
+            }
+            Timer::Joined(node) => {
+                cluster.on = node;
+                if self.scenario.harvester.is_some() {
+                    cluster.tell(What::Rancherd {
+                        step: SmolStr::new_static(rancherd::JOINS),
+                        failed: false,
+                    });
+                }
+                cluster.tell(What::JoinedAsAgent);
+            }
+            Timer::Reboot(server) => {
+                self.reboot(server);
+                self.signals.push(Signal::Restarts(server));
+            }
+            Timer::Established(id) => cluster.established(&id),
+            Timer::Discovered(kind, namespaced) => cluster.discover(kind, namespaced),
+            Timer::Step(number) => self.platform.step(number, cluster),
+            Timer::Rancherd(step) => {
+                self.platform.rancherd(step, cluster);
+                // Nodes that join find the cluster by Rancher.
+                if step == rancherd::Step::Rancher {
+                    self.agents_join();
+                }
+            }
+            Timer::Arrival(number) => {
+                if let Some(arrival) = self.scenario.arrivals.get(number) {
+                    for (kind, namespaced) in &arrival.kinds {
+                        cluster.discover(kind.clone(), *namespaced);
+                    }
+                    for (id, json) in &arrival.objects {
+                        cluster.put(id.clone(), json.clone());
+                    }
+                }
+            }
+            Timer::SetAll => {
+                self.platform.set_all(cluster);
+                self.promote();
+            }
+            Timer::StorageNetwork => {
+                self.platform.configured(cluster);
+                self.promote();
+            }
+            Timer::Act(id, stage) => self.controllers.act(id, stage, cluster),
+        }
+    }
+
+    fn api_ready(&mut self, server: usize) {
+        let cluster = &mut self.cluster;
+        cluster.set_up(server, true);
+        cluster.on = server;
+        cluster.tell(What::ApiReady);
+        cluster.within(times::DEPLOY_START, Timer::Deploy(server));
+        if !self.begun {
+            self.begun = true;
+            self.platform.begin(cluster);
+            for (number, arrival) in self.scenario.arrivals.iter().enumerate() {
+                cluster.after(arrival.after, Timer::Arrival(number));
+            }
+            self.join(Role::Server);
+            if self.scenario.harvester.is_none() {
+                self.agents_join();
+            }
+        }
+    }
+
+    /// Harvester makes servers of the nodes that joined, once it has come up.
+    fn promote(&mut self) {
+        if self.platform.is_up() {
+            self.join(Role::Promoted);
+        }
+    }
+
+    /// Nodes that are no servers, or not yet, join one after the other.
+    fn agents_join(&mut self) {
+        let mut after = Duration::ZERO;
+        for (number, node) in self.servers.iter().enumerate() {
+            if matches!(node.role, Some(Role::Agent | Role::Promoted)) {
+                after += self.cluster.chance.between(times::JOIN);
+                self.cluster.after(after, Timer::Joined(number));
+            }
+        }
+    }
+
+    /// Servers of this role start, one after the other.
+    fn join(&mut self, role: Role) {
+        let mut after = Duration::ZERO;
+        for number in 0..self.servers.len() {
+            let server = &mut self.servers[number];
+            if server.role != Some(role) || server.started {
+                continue;
+            }
+            server.started = true;
+            let range = match role {
+                Role::Promoted => times::PROMOTE,
+                Role::Server | Role::Agent => times::JOIN,
+            };
+            after += self.cluster.chance.between(range);
+            if self.scenario.rewrites_charts {
+                let before = after.saturating_sub(times::API_READY.0);
+                self.cluster.after(before, Timer::Start(number));
+            }
+            self.cluster.after(after, Timer::ApiReady(number));
+        }
+    }
+
+    /// A machine restarts now: what is in etcd stays, its deploy controller forgets everything and
+    /// will apply every file anew. Nothing else goes on where it is the only one.
+    pub fn reboot(&mut self, server: usize) {
+        let alone = self.servers.len() == 1;
+        let cluster = &mut self.cluster;
+        let Some(one) = self.servers.get_mut(server) else {
+            return;
+        };
+        if one.role == Some(Role::Agent) {
+            cluster.on = server;
+            cluster.tell(What::Reboot);
+            cluster.within(times::REBOOT, Timer::Joined(server));
+            return;
+        }
+        if !one.started {
+            return;
+        }
+        one.deploy = DeployController::new(server);
+        cluster.on = server;
+        cluster.tell(What::Reboot);
+        cluster.set_up(server, false);
+        let off = cluster.chance.between(times::REBOOT);
+        let start = cluster.chance.between(times::API_READY);
+        let delay = if alone { off + start } else { Duration::ZERO };
+        cluster.agenda.outage(delay, |timer| {
+            [
+                Timer::Deploy(server),
+                Timer::ApiReady(server),
+                Timer::Start(server),
+            ]
+            .contains(timer)
+        });
+        if self.scenario.rewrites_charts {
+            cluster.after(off + times::START, Timer::Start(server));
+        }
+        cluster.after(off + start, Timer::ApiReady(server));
+        if server == 0 && self.scenario.harvester.is_some() {
+            cluster.after(off + times::START, Timer::Rancherd(rancherd::Step::Restart));
+        }
+    }
+
+    /// What whoever writes the directories has not been told yet.
+    pub(super) fn signals(&mut self) -> Vec<Signal> {
+        std::mem::take(&mut self.signals)
+    }
+
+    /// The API server.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The first server's deploy controller.
+    pub fn deploy(&self) -> &DeployController {
+        &self.servers[0].deploy
+    }
+
+    /// Everything that happened so far.
+    pub fn log(&self) -> &[Happening] {
+        &self.cluster.log
+    }
+
+    /// How much the deploy controller did.
+    pub fn counts(&self) -> Counts {
+        self.cluster.counts
+    }
+
+    pub(super) fn tell(&mut self, server: usize, what: What) {
+        self.cluster.on = server;
+        self.cluster.tell(what);
+        self.cluster.on = 0;
+    }
+
+    /// The cluster as it is, and what happened in it.
+    pub(super) fn into_parts(self) -> (Vec<Happening>, Cluster) {
+        self.cluster.into_log()
+    }
+
+    /// Stands for everything that a watch could tell: as long as it is the same there is no news.
+    pub(super) fn pulse(&self, server: usize) -> (u64, u64, bool) {
+        let cluster = &self.cluster;
+        (
+            cluster.revision(),
+            cluster.counts.failed,
+            cluster.is_up_on(server),
+        )
+    }
+}
