@@ -227,10 +227,10 @@ pub(super) mod tests {
             by: Mark::BY.to_owned(),
             file: file.to_owned(),
             code: Code::WaitsForKind,
-            why: "the kind Widget.example.com is not served by the API yet".to_owned(),
+            why: "the kind Widget.example.com is not served by the API yet".into(),
             since: Timestamp::UNIX_EPOCH,
             on_failure: OnFailure::Lift,
-            digest: "0".repeat(64),
+            digest: "0".repeat(64).into(),
             release: format!("windrow release {file}"),
         }
     }

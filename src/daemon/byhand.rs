@@ -103,12 +103,14 @@ fn hold_one(
         by: Mark::BY.to_owned(),
         file: file.to_owned(),
         code: Code::HeldByHand,
-        why: Code::HeldByHand.say(&[("why", &format!("{} ({})", order.reason, order.by))]),
+        why: Code::HeldByHand
+            .say(&[("why", &format!("{} ({})", order.reason, order.by))])
+            .into(),
         since: order.at,
         // A person asked for it: no fail-safe knows better.
         on_failure: OnFailure::Keep,
         // Whatever the file says now or later is held.
-        digest: String::new(),
+        digest: "".into(),
         release: format!("windrow release {file}"),
     };
     match markers.create(&path, &mark) {

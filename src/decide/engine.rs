@@ -237,7 +237,7 @@ impl Engine {
                 hold: true,
                 by: "unknown (read from the marker)".to_owned(),
                 at: mark.since,
-                reason: mark.why.clone(),
+                reason: mark.why.to_string(),
             });
             self.verdicts.outdate();
             Arc::make_mut(&mut self.ledger).files.insert(
@@ -418,7 +418,7 @@ impl Engine {
                 since: now,
                 state: State::Held {
                     code: Code::HeldByHand,
-                    why,
+                    why: why.into(),
                 },
                 told: Told::default(),
                 manual: None,
@@ -534,7 +534,7 @@ impl Engine {
         match action {
             Action::Hold { path, mark } => {
                 let name = hidden_name(path);
-                self.verdicts.doubt(self.planned.lookup.named(name));
+                self.verdicts.carried_out(self.planned.lookup.named(name));
                 self.observation.markers.insert(
                     name.to_owned(),
                     Marker {
@@ -545,7 +545,7 @@ impl Engine {
             }
             Action::Lift { path } => {
                 let name = hidden_name(path);
-                self.verdicts.doubt(self.planned.lookup.named(name));
+                self.verdicts.carried_out(self.planned.lookup.named(name));
                 self.observation.markers.remove(name);
             }
             Action::SaveLedger(_) => {}
@@ -676,10 +676,10 @@ pub fn provisional(path: &str, now: Timestamp) -> Mark {
         by: Mark::BY.to_owned(),
         file: path.to_owned(),
         code: Code::Provisional,
-        why: Code::Provisional.say(&[]),
+        why: Code::Provisional.say(&[]).into(),
         since: now,
         on_failure: OnFailure::Lift,
-        digest: String::new(),
+        digest: "".into(),
         release: format!("windrow release {path}"),
     }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use smol_str::SmolStr;
 
 use super::ledger::{Cause, Entry, Ledger, State};
 use super::observation::{Observation, OnFailure};
@@ -42,7 +43,7 @@ pub(super) enum Outcome {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Hold {
     pub(super) code: Code,
-    pub(super) why: String,
+    pub(super) why: SmolStr,
     pub(super) on_failure: OnFailure,
     pub(super) blockers: Vec<Waits>,
     /// When it will be released though nothing changes.
@@ -54,10 +55,10 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    fn of(code: Code, why: String) -> Self {
+    fn of(code: Code, why: impl Into<SmolStr>) -> Self {
         Self {
             code,
-            why,
+            why: why.into(),
             on_failure: OnFailure::Keep,
             blockers: Vec::new(),
             deadline: None,
@@ -282,7 +283,7 @@ impl Context<'_> {
         let (code, why) = self.say(first);
         let hold = Hold {
             code,
-            why,
+            why: why.into(),
             on_failure,
             blockers,
             deadline: if kept { None } else { release_at },

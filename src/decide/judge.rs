@@ -112,8 +112,7 @@ pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lo
         };
         let entry = step.take(outcome);
         let acts = course.mark(context, file, outcome, entry.as_ref());
-        let changes = before != entry.as_ref();
-        if changes {
+        if before != entry.as_ref() {
             course.finishes |= !finished_alike(before, entry.as_ref());
             let files = &mut Arc::make_mut(&mut course.ledger).files;
             match entry {
@@ -126,9 +125,9 @@ pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lo
             }
             verdicts.doubt(lookup.advised_by(id));
         }
-        // Until what has to be done is seen to be done, and what has to be written to be written.
-        if acts || changes {
-            verdicts.doubt(&[id]);
+        // Until what has to be done is seen to be done.
+        if acts {
+            verdicts.carried_out(&[id]);
         }
     }
     for outcome in verdicts.outcomes() {
@@ -379,7 +378,7 @@ impl Step<'_> {
             Cause::Yielded => {
                 let why = match known.map(|entry| &entry.state) {
                     Some(State::Held { why, .. }) => why.clone(),
-                    _ => "it stands in a cycle".to_owned(),
+                    _ => "it stands in a cycle".into(),
                 };
                 self.event(
                     Code::Yielded,

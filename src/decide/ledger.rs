@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::readiness::node::NodeMemory;
 use crate::reasons::Code;
@@ -49,7 +50,7 @@ impl Default for Ledger {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Entry {
     /// Digest of the objects that this is about.
-    pub digest: String,
+    pub digest: SmolStr,
     /// When this content was first seen.
     pub first_seen: Timestamp,
     /// Since when the state below holds.
@@ -74,7 +75,7 @@ pub enum State {
         /// The first blocker's code.
         code: Code,
         /// The first blocker, in a line.
-        why: String,
+        why: SmolStr,
     },
     /// RKE2 may apply it.
     Released {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::manifest::{GroupKind, ObjectRef};
 use crate::plan::Finding;
@@ -71,13 +72,13 @@ pub struct Mark {
     /// Reason code.
     pub code: Code,
     /// Why, in a line. The reason at the time of the hold; `windrow why FILE` tells today's.
-    pub why: String,
+    pub why: SmolStr,
     /// Since when.
     pub since: Timestamp,
     /// What the fail-safe does with it when Windrow cannot run.
     pub on_failure: OnFailure,
     /// Digest of the content that is held.
-    pub digest: String,
+    pub digest: SmolStr,
     /// How to release it by hand.
     pub release: String,
 }

@@ -103,7 +103,7 @@ fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> Stagin
                     file: path,
                     since,
                     code: hold.code,
-                    why: hold.why.clone(),
+                    why: hold.why.to_string(),
                     by: Holder::Windrow,
                     overdue: hold.overdue.is_some_and(|at| at <= context.now),
                     deadline: hold.deadline,

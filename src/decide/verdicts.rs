@@ -21,6 +21,8 @@ pub(super) struct Verdicts {
     of: Vec<Verdict>,
     /// What has to be decided again.
     stale: BTreeSet<FileId>,
+    /// What was decided and is being carried out.
+    under_way: BTreeSet<FileId>,
     /// All of it has to be.
     outdated: bool,
 }
@@ -44,19 +46,27 @@ impl Verdicts {
         self.stale.extend(files);
     }
 
-    /// Decides again what is not known to be as it was; which files these are, in order.
-    pub(super) fn look(&mut self, context: &Context<'_>, lookup: &Lookup) -> Vec<FileId> {
+    /// What was decided of these files is being carried out, or was: what is to become of them stays, and
+    /// whether there is anything left to do is to be seen.
+    pub(super) fn carried_out(&mut self, files: &[FileId]) {
+        self.under_way.extend(files);
+    }
+
+    /// Decides again what is not known to be as it was. The files of which something can follow, in order.
+    pub(super) fn look(&mut self, context: &Context<'_>, lookup: &Lookup) -> BTreeSet<FileId> {
         let files = &context.plan.files;
+        let mut looked_at = std::mem::take(&mut self.under_way);
+        looked_at.retain(|id| *id < files.len());
         let stale = std::mem::take(&mut self.stale);
         let all = std::mem::take(&mut self.outdated) || self.of.len() != files.len();
-        let looked_at: Vec<FileId> = match all {
+        let stale = match all {
             true => {
                 self.of.clear();
                 (0..files.len()).collect()
             }
             false => self.due(stale, lookup, context.now),
         };
-        for &id in &looked_at {
+        for &id in &stale {
             let file = &files[id];
             let (outcome, turns) = context.outcome(file, context.ledger.files.get(&file.path));
             let verdict = Verdict { outcome, turns };
@@ -66,15 +76,21 @@ impl Verdicts {
             }
         }
         for ids in &context.plan.namesakes {
-            if looked_at.binary_search(&ids[0]).is_ok() {
+            if stale.contains(&ids[0]) {
                 self.hold_together(ids, context.plan);
             }
         }
+        looked_at.extend(stale);
         looked_at
     }
 
     /// With those whose time has come, and with whatever shares a marker with one of them.
-    fn due(&self, mut stale: BTreeSet<FileId>, lookup: &Lookup, now: Timestamp) -> Vec<FileId> {
+    fn due(
+        &self,
+        mut stale: BTreeSet<FileId>,
+        lookup: &Lookup,
+        now: Timestamp,
+    ) -> BTreeSet<FileId> {
         let turned = self.of.iter().enumerate();
         let turned = turned.filter(|(_, verdict)| verdict.turns.is_some_and(|at| at <= now));
         stale.extend(turned.map(|(id, _)| id));
@@ -85,7 +101,7 @@ impl Verdicts {
             .copied()
             .collect();
         stale.extend(together);
-        stale.into_iter().collect()
+        stale
     }
 
     /// A marker hides its name in every directory, so files of one name are held and released together.
@@ -102,7 +118,8 @@ impl Verdicts {
                     why: format!(
                         "held together with {}, which has the same name",
                         plan.files[holder].path
-                    ),
+                    )
+                    .into(),
                     blockers: Vec::new(),
                     ..hold.clone()
                 });

@@ -53,10 +53,10 @@ fn mark(file: &str) -> Mark {
         by: Mark::BY.to_owned(),
         file: file.to_owned(),
         code: crate::reasons::Code::WaitsForKind,
-        why: "test".to_owned(),
+        why: "test".into(),
         since: Timestamp::UNIX_EPOCH,
         on_failure: crate::decide::OnFailure::Lift,
-        digest: String::new(),
+        digest: "".into(),
         release: String::new(),
     }
 }

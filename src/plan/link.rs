@@ -197,7 +197,7 @@ impl Linker<'_> {
                 shown: one.shown.clone(),
                 addon: one.addon.clone(),
                 sha256: one.sha256.clone(),
-                digest: one.digest.clone(),
+                digest: one.digest.as_str().into(),
                 owner: one.owner,
                 refused: one.refused.clone(),
                 harmful: one.harmful,

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::manifest::ObjectRef;
 use crate::reasons::{Code, Severity};
@@ -69,7 +70,7 @@ pub struct PlanFile {
     /// Hex SHA-256 of the bytes.
     pub sha256: String,
     /// Digest of the objects.
-    pub digest: String,
+    pub digest: SmolStr,
     /// Where a person finds its lines.
     pub shown: Shown,
     /// Who else owns the file (RKE2's packaged charts, Rancher): never touched.

@@ -13,7 +13,7 @@ pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
         name: path.rsplit('/').next().unwrap_or(path).to_owned(),
         addon: path.split('.').next().unwrap_or(path).to_owned(),
         sha256: String::new(),
-        digest: String::new(),
+        digest: "".into(),
         shown: Shown::itself(path),
         owner: None,
         refused: None,

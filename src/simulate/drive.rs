@@ -483,7 +483,7 @@ impl<'a> Drive<'a> {
                 }
                 let held = What::Held {
                     marker: path.clone(),
-                    why: mark.why.clone(),
+                    why: mark.why.to_string(),
                 };
                 self.node.tell(who, held);
                 disk.write(path.as_str(), mark.to_json(), now);
