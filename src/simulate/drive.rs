@@ -21,9 +21,8 @@ use super::node::{Node, Role, Signal};
 use super::run::{Changes, Joined, Release, Run, Setup};
 use super::tape::Tape;
 use super::watch::Watch;
-use crate::decide::{Action, Engine, Ledger, Mark, Status};
+use crate::decide::{Action, Engine, Ledger, Status};
 use crate::flight::Line;
-use crate::manifest::Content;
 use crate::rules::RuleSet;
 
 /// No bootstrap takes longer; one that does is reported as still under way.
@@ -478,7 +477,7 @@ impl<'a> Drive<'a> {
         let (agent, disk) = (&mut self.agents[who], &mut self.disks[who]);
         match action {
             Action::Hold { path, mark } => {
-                if is_foreign(disk, path) {
+                if disk.is_foreign(path) {
                     return true;
                 }
                 let held = What::Held {
@@ -486,11 +485,11 @@ impl<'a> Drive<'a> {
                     why: mark.why.to_string(),
                 };
                 self.node.tell(who, held);
-                disk.write(path.as_str(), mark.to_json(), now);
+                disk.hold(path, mark, now);
             }
             Action::SaveLedger(ledger) => agent.saved = Arc::clone(ledger),
             Action::Lift { path } => {
-                if is_foreign(disk, path) || !disk.remove(path) {
+                if disk.is_foreign(path) || !disk.remove(path) {
                     return true;
                 }
                 let lifted = What::Lifted {
@@ -516,13 +515,6 @@ impl<'a> Drive<'a> {
         agent.seen = None;
         agent.unsaved = false;
     }
-}
-
-fn is_foreign(disk: &Files, marker: &str) -> bool {
-    disk.get(marker).is_some_and(|file| match &*file.content {
-        Content::Bytes(bytes) => Mark::parse(bytes).is_none(),
-        _ => true,
-    })
 }
 
 fn rules(setup: &Setup, server: usize) -> &Arc<RuleSet> {

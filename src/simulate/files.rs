@@ -17,7 +17,7 @@ pub struct File {
     pub content: Arc<Content>,
     /// When it was last written: all that RKE2 looks at once its first clean pass is over.
     pub mtime: Timestamp,
-    /// What Windrow wrote, where it is a marker of its own.
+    /// What its content says, where it is a marker of Windrow's.
     mark: Option<Arc<Mark>>,
 }
 
@@ -66,6 +66,22 @@ impl Files {
             mark: mark.map(Arc::new),
         };
         self.entries.insert(path, file);
+    }
+
+    /// Puts a marker of Windrow's in place: what is written says what the mark does.
+    pub(super) fn hold(&mut self, path: &str, mark: &Mark, now: Timestamp) {
+        self.changed();
+        let file = File {
+            content: Arc::new(Content::Bytes(mark.to_json().into_bytes())),
+            mtime: now,
+            mark: Some(Arc::new(mark.clone())),
+        };
+        self.entries.insert(path.into(), file);
+    }
+
+    /// Does somebody else's file stand where a marker of Windrow's is to be?
+    pub(super) fn is_foreign(&self, marker: &str) -> bool {
+        self.get(marker).is_some_and(|file| file.mark.is_none())
     }
 
     /// Takes an entry away; false when there was none.
