@@ -71,6 +71,8 @@ impl Hold {
 /// Something that a file waits for, as it is said once for all of its objects.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Waits {
+    need: NeedId,
+    tier: Tier,
     /// The first document that waits for it, and by which of its requirements.
     document: usize,
     requirement: usize,
@@ -218,8 +220,6 @@ impl Context<'_> {
                 })
             });
         let mut blockers: Vec<Waits> = Vec::new();
-        // Which need each blocker is: it is told once.
-        let mut told: Vec<(NeedId, Tier)> = Vec::new();
         let mut first: Option<(Rank, &Requirement)> = None;
         let mut kept = false;
         let mut on_failure = OnFailure::Lift;
@@ -255,17 +255,19 @@ impl Context<'_> {
                 if requirement.harms() {
                     on_failure = OnFailure::Keep;
                 }
-                let key = (requirement.need, requirement.tier);
-                if let Some(known) = told.iter().position(|told| *told == key) {
-                    blockers[known].objects += 1;
+                let (need, tier) = (requirement.need, requirement.tier);
+                let same = |told: &&mut Waits| (told.need, told.tier) == (need, tier);
+                if let Some(told) = blockers.iter_mut().find(same) {
+                    told.objects += 1;
                     continue;
                 }
-                told.push(key);
                 let rank = rank(requirement);
                 if first.as_ref().is_none_or(|(best, ..)| rank < *best) {
                     first = Some((rank, requirement));
                 }
                 blockers.push(Waits {
+                    need,
+                    tier,
                     document: number,
                     requirement: place,
                     objects: 1,

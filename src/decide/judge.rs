@@ -137,7 +137,9 @@ pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lo
             course.next_wake = times.min();
         }
     }
-    course.keep_absent_files(context, lookup);
+    if verdicts.lack_files() {
+        course.keep_absent_files(context, lookup);
+    }
     course.lift_orphans(context, lookup);
     dedup(&mut course.holds);
     dedup(&mut course.lifts);
@@ -186,16 +188,6 @@ impl Course {
         let Context {
             observation, now, ..
         } = *context;
-        let known = context.ledger.files.keys();
-        let files = context
-            .plan
-            .files
-            .iter()
-            .filter(|file| file.owner.is_none());
-        // Most often there is none.
-        if known.eq(files.map(|file| &file.path)) {
-            return;
-        }
         for (path, before) in &context.ledger.files {
             // One that is there has its new entry; one that is there and has none became RKE2's own.
             if lookup.has(context.plan, path) {

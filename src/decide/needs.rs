@@ -87,10 +87,14 @@ impl Needs {
 
     /// Takes down what the verdict will rest on beside the object itself.
     fn relate(&mut self, id: NeedId, need: &Need, seen: &Observation) {
-        let related = match (&need.target, &need.condition, object(need, seen)) {
-            (Target::Object(object), Condition::Ready, Some(ObjectSeen::Present(value))) => {
-                readiness::related(object, value)
-            }
+        let Target::Object(target) = &need.target else {
+            return;
+        };
+        if need.condition != Condition::Ready || !readiness::has_related(target) {
+            return;
+        }
+        let related = match seen.object(target) {
+            ObjectSeen::Present(value) => readiness::related(target, value),
             _ => readiness::Related::default(),
         };
         if related.is_empty() {
@@ -98,13 +102,6 @@ impl Needs {
         } else {
             self.related.insert(id, related);
         }
-    }
-}
-
-fn object<'s>(need: &Need, seen: &'s Observation) -> Option<&'s ObjectSeen> {
-    match &need.target {
-        Target::Object(object) => Some(seen.object(object)),
-        Target::Kind(_) => None,
     }
 }
 

@@ -25,6 +25,9 @@ pub(super) struct Verdicts {
     under_way: BTreeSet<FileId>,
     /// All of it has to be.
     outdated: bool,
+    /// Every entry of the ledger is of a file that is there. What is decided of files that are there does
+    /// not change that.
+    complete: bool,
 }
 
 /// What is to become of one file.
@@ -61,6 +64,8 @@ impl Verdicts {
         let all = std::mem::take(&mut self.outdated) || self.of.len() != files.len();
         let stale = match all {
             true => {
+                let known = context.ledger.files.keys();
+                self.complete = known.into_iter().all(|path| lookup.has(context.plan, path));
                 self.of.clear();
                 (0..files.len()).collect()
             }
@@ -125,6 +130,11 @@ impl Verdicts {
                 });
             }
         }
+    }
+
+    /// May the ledger know of files that are not there?
+    pub(super) fn lack_files(&self) -> bool {
+        !self.complete
     }
 
     /// What is to become of a file that was looked at.

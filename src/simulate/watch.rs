@@ -72,7 +72,7 @@ impl Watch {
         events: &mut Vec<ClusterEvent>,
     ) {
         let asked = self.asked.replace(Arc::clone(interests));
-        let same = asked.is_some_and(|asked| Arc::ptr_eq(&asked, interests));
+        let same = (asked.as_ref()).is_some_and(|asked| Arc::ptr_eq(asked, interests));
         let now = Seen {
             objects: cluster.changes(),
             kinds: cluster.served_at(),
@@ -83,28 +83,49 @@ impl Watch {
         if !same || before.kinds != now.kinds {
             self.kinds(cluster, interests, events);
         }
+        let mut news: Vec<(&ObjectRef, Detail)> = Vec::new();
         if !same {
-            self.objects
-                .retain(|id, _| interests.objects.contains_key(id));
-            for (id, detail) in &interests.objects {
-                self.object(cluster, id, *detail, events);
-            }
-        } else if before.objects != now.objects {
-            let changed = cluster.changed_since(before.objects).iter();
-            let mut changed: Vec<(&ObjectRef, Detail)> = changed
-                .filter_map(|id| Some((id, *interests.objects.get(id)?)))
-                .collect();
-            changed.sort_unstable();
-            changed.dedup();
-            for (id, detail) in changed {
-                self.object(cluster, id, detail, events);
-            }
+            self.asked_anew(asked.as_deref(), interests, &mut news);
+        }
+        let changed = cluster.changed_since(before.objects).iter();
+        news.extend(changed.filter_map(|id| Some((id, *interests.objects.get(id)?))));
+        news.sort_unstable();
+        news.dedup();
+        for (id, detail) in news {
+            self.object(cluster, id, detail, events);
         }
         if self.addons.is_none() || before.addons != now.addons {
             self.addons(cluster, events);
         }
         if before.failures != now.failures {
             self.failures(cluster, events);
+        }
+    }
+
+    /// What is asked now and was not before, or not in this detail; what is asked no more is forgotten.
+    fn asked_anew<'i>(
+        &mut self,
+        before: Option<&Interests>,
+        now: &'i Interests,
+        anew: &mut Vec<(&'i ObjectRef, Detail)>,
+    ) {
+        let mut known = before.into_iter().flat_map(|asked| &asked.objects);
+        let mut next = known.next();
+        for (id, detail) in &now.objects {
+            while let Some((gone, _)) = next.filter(|(known, _)| *known < id) {
+                self.objects.remove(gone);
+                next = known.next();
+            }
+            let same = next.filter(|(known, _)| *known == id);
+            if same.is_some() {
+                next = known.next();
+            }
+            if same.is_none_or(|(_, known)| known != detail) {
+                anew.push((id, *detail));
+            }
+        }
+        for (gone, _) in next.into_iter().chain(known) {
+            self.objects.remove(gone);
         }
     }
 
