@@ -4,29 +4,30 @@
 //! sandbox, the simulation tests and the rehearsal all drive this same type; only what feeds it and
 //! what carries its actions out differ. Pure: no I/O, no clock.
 
+mod deciding;
+mod markers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::files::Context;
-use super::judge::{self, Course};
-use super::ledger::{Cause, Entry, Manual, State, Told};
+use super::interests;
+use super::ledger::{Entry, Manual, State, Told};
 use super::library::{Library, Planned};
 use super::needs::Needs;
-use super::observation::{Mark, OnFailure};
 use super::verdicts::Verdicts;
-use super::{
-    Action, ClusterEvent, Decision, Detail, Event, Interests, Ledger, Marker, Observation,
-    ProbeInterest, Steps, marker_path,
-};
+use super::{ClusterEvent, Event, Interests, Ledger, Marker, Observation, ProbeInterest};
 use crate::manifest::{self, Content};
-use crate::plan::{self, Examined, Finding, Plan, PlanFile, Shown, base_name};
+use crate::plan::{self, Examined, Finding, Plan, Shown, base_name};
 use crate::readiness::{self, NeedState, ObjectSeen, Observed};
-use crate::reasons::{Code, Severity};
+use crate::reasons::Code;
 use crate::rke2;
-use crate::rules::{Condition, Platform, RuleSet, Target};
+use crate::rules::{Platform, RuleSet};
 use crate::settings::Settings;
+
+use self::markers::hidden_name;
+pub use self::markers::provisional;
 
 /// One look at the manifests directory.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -207,70 +208,6 @@ impl Engine {
         self.observation.forget_all_but(&interests);
     }
 
-    fn take_markers(&mut self, markers: BTreeMap<String, Marker>) {
-        let before = std::mem::replace(&mut self.observation.markers, markers);
-        let now = &self.observation.markers;
-        let gone = before.keys().filter(|name| !now.contains_key(*name));
-        let new = now.iter();
-        let new = new.filter(|(name, marker)| before.get(*name) != Some(marker));
-        for name in gone.chain(new.map(|(name, _)| name)) {
-            self.verdicts.doubt(self.planned.lookup.named(name));
-        }
-    }
-
-    /// A marker of ours that the ledger knows nothing of: the ledger was lost, or written by an
-    /// older state of the disk. What the marker says is taken over.
-    fn adopt_markers(&mut self) {
-        for marker in self.observation.markers.values() {
-            let Some(mark) = &marker.mark else { continue };
-            if mark.code == Code::Provisional || self.ledger.files.contains_key(&mark.file) {
-                continue;
-            }
-            let state = match mark.code {
-                Code::HeldAppliedOnce => State::Applied { cause: Cause::Met },
-                code => State::Held {
-                    code,
-                    why: mark.why.clone(),
-                },
-            };
-            let manual = (mark.code == Code::HeldByHand).then(|| Manual {
-                hold: true,
-                by: "unknown (read from the marker)".to_owned(),
-                at: mark.since,
-                reason: mark.why.to_string(),
-            });
-            self.verdicts.outdate();
-            Arc::make_mut(&mut self.ledger).files.insert(
-                mark.file.clone(),
-                Entry {
-                    digest: mark.digest.clone(),
-                    first_seen: mark.since,
-                    since: mark.since,
-                    state,
-                    told: Told::default(),
-                    manual,
-                },
-            );
-        }
-    }
-
-    /// A manifest file is new or being written: the marker that keeps RKE2 from reading it half-way,
-    /// until a scan has read it whole. `None` when there is a marker already, or it is not ours to
-    /// hold.
-    pub fn appeared(&self, path: &str, now: Timestamp) -> Option<Action> {
-        let name = base_name(path);
-        if !self.settings.staging.enabled
-            || rke2::owner(path).is_some()
-            || self.observation.markers.contains_key(name)
-        {
-            return None;
-        }
-        Some(Action::Hold {
-            path: marker_path(path),
-            mark: provisional(path, now),
-        })
-    }
-
     /// Takes a change in the cluster in.
     pub fn observed(&mut self, event: ClusterEvent, now: Timestamp) {
         let event = match event {
@@ -427,131 +364,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Decides, and takes the ledger of the decision over.
-    pub fn decide(&mut self, now: Timestamp) -> Decision {
-        let (steps, status) = self.course(now, |course, context, verdicts| {
-            course.told(context, verdicts)
-        });
-        Decision {
-            steps: self.taken_over(steps),
-            status,
-        }
-    }
-
-    /// The same where nobody reads the status: writing it takes longer than deciding. A node that is
-    /// probed remembers what it said, so there it is written all the same.
-    pub fn steps(&mut self, now: Timestamp) -> Steps {
-        if self.observation.node.is_some() {
-            return self.decide(now).steps;
-        }
-        let (steps, ()) = self.course(now, |course, context, _| (course.steps(context), ()));
-        self.taken_over(steps)
-    }
-
-    fn course<T>(
-        &mut self,
-        now: Timestamp,
-        tell: impl FnOnce(Course, &Context<'_>, &Verdicts) -> (Steps, T),
-    ) -> (Steps, T) {
-        let Planned { plan, lookup } = &self.planned;
-        for need in self.needs.judge(plan, &self.rules, &self.observation) {
-            self.verdicts.doubt(lookup.needing(need));
-        }
-        let context = Context {
-            staging: &self.settings.staging,
-            plan,
-            observation: &self.observation,
-            ledger: &self.ledger,
-            needs: self.needs.states(),
-            now,
-        };
-        let course = judge::course(&context, &mut self.verdicts, lookup);
-        if course.finishes {
-            self.interests = None;
-        }
-        let (steps, told) = tell(course, &context, &self.verdicts);
-        if steps.ledger.node.installed != self.ledger.node.installed {
-            self.interests = None;
-        }
-        debug_assert!(
-            self.would_decide(&steps, now),
-            "what is known of files and needs is what would be decided anew"
-        );
-        (steps, told)
-    }
-
-    /// Would everything, decided anew, be decided like this?
-    fn would_decide(&self, steps: &Steps, now: Timestamp) -> bool {
-        let Self {
-            settings,
-            rules,
-            planned,
-            observation,
-            ledger,
-            ..
-        } = self;
-        *steps == super::decide(settings, rules, &planned.plan, observation, ledger, now).steps
-    }
-
-    fn taken_over(&mut self, mut steps: Steps) -> Steps {
-        self.ledger = Arc::clone(&steps.ledger);
-        if std::mem::take(&mut self.unsaved) {
-            save(&mut steps);
-        }
-        if !std::mem::replace(&mut self.all_told, true) {
-            steps.events.extend(self.new_findings());
-        }
-        steps
-    }
-
-    /// What is wrong with the directory and was not told yet. What was mended is forgotten, so that
-    /// it is told again should it come back.
-    fn new_findings(&mut self) -> Vec<Event> {
-        let mut events = Vec::new();
-        let mut current = BTreeSet::new();
-        for finding in &self.planned.plan.findings {
-            if finding.severity < Severity::Warning {
-                continue;
-            }
-            let at: Vec<String> = finding.at.iter().map(ToString::to_string).collect();
-            let message = format!("{}: {}", at.join(", "), finding.message);
-            let key = (finding.code, message);
-            if !self.told.contains(&key) {
-                events.push(Event {
-                    code: finding.code,
-                    file: finding.at.first().map(|at| at.file.clone()),
-                    message: key.1.clone(),
-                });
-            }
-            current.insert(key);
-        }
-        self.told = current;
-        events
-    }
-
-    /// An action was carried out: what it changed is known without another look at the directory.
-    pub fn done(&mut self, action: &Action) {
-        match action {
-            Action::Hold { path, mark } => {
-                let name = hidden_name(path);
-                self.verdicts.carried_out(self.planned.lookup.named(name));
-                self.observation.markers.insert(
-                    name.to_owned(),
-                    Marker {
-                        path: path.clone(),
-                        mark: Some(mark.clone()),
-                    },
-                );
-            }
-            Action::Lift { path } => {
-                let name = hidden_name(path);
-                self.verdicts.carried_out(self.planned.lookup.named(name));
-                self.observation.markers.remove(name);
-            }
-            Action::SaveLedger(_) => {}
-        }
-    }
-
     /// What has to be watched in the cluster now: what unfinished files need, and what a rule or a
     /// person asked for where a file was released because it was there (it may regress).
     pub fn interests(&mut self) -> Arc<Interests> {
@@ -572,70 +384,15 @@ impl Engine {
     }
 
     fn interested_in(&self) -> Interests {
-        let mut interests = Interests {
-            probes: self.settings.probes.enabled.then(|| ProbeInterest {
-                platform: self.platform,
-                installed: self.ledger.node.installed,
-                data_dir: self.settings.data_dir.clone(),
-                custom: Arc::clone(&self.settings.probes.custom),
-            }),
-            ..Interests::default()
-        };
-        // Many objects share a need.
-        let mut wanted = vec![false; self.planned.plan.needs.len()];
-        for file in self
-            .planned
-            .plan
-            .files
-            .iter()
-            .filter(|file| file.owner.is_none())
-        {
-            let finished = self.finished(file);
-            for requirement in file.requirements().filter(|one| one.takes_part()) {
-                wanted[requirement.need] |= !(finished && requirement.inferred);
-            }
-        }
-        let needs = self.planned.plan.needs.iter().zip(wanted);
-        for (need, _) in needs.filter(|(_, wanted)| *wanted) {
-            match &need.target {
-                Target::Kind(kind) => {
-                    interests.kinds.insert(kind.clone());
-                }
-                Target::Object(object) => {
-                    let detail = match need.condition {
-                        Condition::Exists | Condition::Served => Detail::Metadata,
-                        Condition::Ready | Condition::Expression(_) => Detail::Full,
-                    };
-                    self.interested(&mut interests, object, detail);
-                }
-            }
-        }
+        let probes = self.settings.probes.enabled.then(|| ProbeInterest {
+            platform: self.platform,
+            installed: self.ledger.node.installed,
+            data_dir: self.settings.data_dir.clone(),
+            custom: Arc::clone(&self.settings.probes.custom),
+        });
+        let mut interests = interests::of(&self.planned, &self.ledger, &self.observation);
+        interests.probes = probes;
         interests
-    }
-
-    fn interested(&self, interests: &mut Interests, object: &manifest::ObjectRef, detail: Detail) {
-        let known = interests
-            .objects
-            .entry(object.clone())
-            .or_insert(Detail::Metadata);
-        *known = (*known).max(detail);
-        if detail == Detail::Full
-            && let ObjectSeen::Present(value) = self.observation.object(object)
-        {
-            let related = readiness::related(object, value);
-            for kind in related.kinds {
-                interests.kinds.insert(kind);
-            }
-            for object in related.objects {
-                interests.objects.insert(object, Detail::Full);
-            }
-        }
-    }
-
-    fn finished(&self, file: &PlanFile) -> bool {
-        self.ledger.files.get(&file.path).is_some_and(|entry| {
-            entry.digest == file.digest && matches!(entry.state, State::Applied { .. })
-        })
     }
 
     /// The plan in force.
@@ -667,43 +424,4 @@ impl Engine {
     pub fn rules(&self) -> &RuleSet {
         &self.rules
     }
-}
-
-/// The marker that keeps a file from RKE2 for the moment it takes to read it; `windrow stage` puts
-/// it in place before the file.
-pub fn provisional(path: &str, now: Timestamp) -> Mark {
-    Mark {
-        by: Mark::BY.to_owned(),
-        file: path.to_owned(),
-        code: Code::Provisional,
-        why: Code::Provisional.say(&[]).into(),
-        since: now,
-        on_failure: OnFailure::Lift,
-        digest: "".into(),
-        release: format!("windrow release {path}"),
-    }
-}
-
-/// Has the ledger written by a decision that changed nothing in it: before anything is lifted.
-fn save(steps: &mut Steps) {
-    if steps.actions.iter().any(saves) {
-        return;
-    }
-    let lifts = steps
-        .actions
-        .iter()
-        .position(|action| matches!(action, Action::Lift { .. }))
-        .unwrap_or(steps.actions.len());
-    let ledger = Arc::clone(&steps.ledger);
-    steps.actions.insert(lifts, Action::SaveLedger(ledger));
-}
-
-fn saves(action: &Action) -> bool {
-    matches!(action, Action::SaveLedger(_))
-}
-
-/// The base name that a marker hides.
-fn hidden_name(marker: &str) -> &str {
-    let name = base_name(marker);
-    name.strip_suffix(manifest::MARKER_SUFFIX).unwrap_or(name)
 }

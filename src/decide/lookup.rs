@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 
 use crate::manifest::{GroupKind, ObjectRef};
-use crate::plan::{FileId, NeedId, Plan, SatisfiedBy, base_name};
+use crate::plan::{FileId, NeedId, Plan, PlanFile, SatisfiedBy, base_name};
 use crate::rules::{Target, Tier};
 
 /// What rests on what in one plan.
@@ -13,11 +13,22 @@ pub(super) struct Lookup {
     needs_by_kind: HashMap<GroupKind, Vec<NeedId>>,
     files_by_name: HashMap<String, Vec<FileId>>,
     files_by_addon: HashMap<String, Vec<FileId>>,
+    /// In order of their targets.
+    in_order: Vec<NeedId>,
     files_by_need: Vec<Vec<FileId>>,
+    wants: Vec<Wants>,
     /// By the file whose progress they go by.
     advised: Vec<Vec<FileId>>,
     /// By file: those of the same base name, itself among them; empty where it has the name alone.
     namesakes: Vec<Vec<FileId>>,
+}
+
+/// The needs of one file that take part, each once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wants {
+    pub(super) all: Vec<NeedId>,
+    /// Of these, what a rule or a person asked for: it may regress once the file is applied.
+    pub(super) regress: Vec<NeedId>,
 }
 
 impl Lookup {
@@ -26,8 +37,15 @@ impl Lookup {
             files_by_need: vec![Vec::new(); plan.needs.len()],
             advised: vec![Vec::new(); plan.files.len()],
             namesakes: vec![Vec::new(); plan.files.len()],
+            in_order: (0..plan.needs.len()).collect(),
             ..Self::default()
         };
+        lookup
+            .in_order
+            .sort_by_key(|need| match &plan.needs[*need].target {
+                Target::Kind(_) => None,
+                Target::Object(object) => Some(object),
+            });
         for (id, need) in plan.needs.iter().enumerate() {
             let kind = match &need.target {
                 Target::Kind(kind) => kind.clone(),
@@ -53,6 +71,7 @@ impl Lookup {
                 }
             }
         }
+        lookup.wants = plan.files.iter().map(Wants::of).collect();
         for ids in &plan.namesakes {
             for id in ids {
                 lookup.namesakes[*id].clone_from(ids);
@@ -69,6 +88,16 @@ impl Lookup {
     /// Needs of a kind, and of objects of that kind.
     pub(super) fn needs_of_kind(&self, kind: &GroupKind) -> &[NeedId] {
         self.needs_by_kind.get(kind).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every need, in order of what is needed.
+    pub(super) fn needs_in_order(&self) -> impl Iterator<Item = NeedId> {
+        self.in_order.iter().copied()
+    }
+
+    /// What a file waits for.
+    pub(super) fn wants_of(&self, file: FileId) -> &Wants {
+        &self.wants[file]
     }
 
     /// Files of this base name, which one marker hides.
@@ -100,6 +129,26 @@ impl Lookup {
     /// Files that are held and released together with one.
     pub(super) fn namesakes_of(&self, file: FileId) -> &[FileId] {
         self.namesakes.get(file).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Wants {
+    fn of(file: &PlanFile) -> Self {
+        let mut wants = Self::default();
+        // A file that is not ours waits for nothing.
+        for requirement in file.requirements().filter(|_| file.owner.is_none()) {
+            if requirement.takes_part() {
+                wants.all.push(requirement.need);
+                if !requirement.inferred {
+                    wants.regress.push(requirement.need);
+                }
+            }
+        }
+        for needs in [&mut wants.all, &mut wants.regress] {
+            needs.sort_unstable();
+            needs.dedup();
+        }
+        wants
     }
 }
 

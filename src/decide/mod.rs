@@ -2,6 +2,7 @@
 
 mod engine;
 mod files;
+mod interests;
 mod judge;
 mod ledger;
 mod library;

@@ -1,0 +1,125 @@
+//! Markers as the core knows them: found by a look at the directory, and changed by its own actions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::super::ledger::{Cause, Entry, Manual, State, Told};
+use super::super::observation::{Mark, OnFailure};
+use super::super::{Action, Marker, marker_path};
+use super::Engine;
+use crate::manifest;
+use crate::plan::base_name;
+use crate::reasons::Code;
+use crate::rke2;
+
+impl Engine {
+    pub(super) fn take_markers(&mut self, markers: BTreeMap<String, Marker>) {
+        let before = std::mem::replace(&mut self.observation.markers, markers);
+        let now = &self.observation.markers;
+        let gone = before.keys().filter(|name| !now.contains_key(*name));
+        let new = now.iter();
+        let new = new.filter(|(name, marker)| before.get(*name) != Some(marker));
+        for name in gone.chain(new.map(|(name, _)| name)) {
+            self.verdicts.doubt(self.planned.lookup.named(name));
+        }
+    }
+
+    /// A marker of ours that the ledger knows nothing of: the ledger was lost, or written by an
+    /// older state of the disk. What the marker says is taken over.
+    pub(super) fn adopt_markers(&mut self) {
+        for marker in self.observation.markers.values() {
+            let Some(mark) = &marker.mark else { continue };
+            if mark.code == Code::Provisional || self.ledger.files.contains_key(&mark.file) {
+                continue;
+            }
+            let state = match mark.code {
+                Code::HeldAppliedOnce => State::Applied { cause: Cause::Met },
+                code => State::Held {
+                    code,
+                    why: mark.why.clone(),
+                },
+            };
+            let manual = (mark.code == Code::HeldByHand).then(|| Manual {
+                hold: true,
+                by: "unknown (read from the marker)".to_owned(),
+                at: mark.since,
+                reason: mark.why.to_string(),
+            });
+            self.verdicts.outdate();
+            Arc::make_mut(&mut self.ledger).files.insert(
+                mark.file.clone(),
+                Entry {
+                    digest: mark.digest.clone(),
+                    first_seen: mark.since,
+                    since: mark.since,
+                    state,
+                    told: Told::default(),
+                    manual,
+                },
+            );
+        }
+    }
+
+    /// A manifest file is new or being written: the marker that keeps RKE2 from reading it half-way,
+    /// until a scan has read it whole. `None` when there is a marker already, or it is not ours to
+    /// hold.
+    pub fn appeared(&self, path: &str, now: Timestamp) -> Option<Action> {
+        let name = base_name(path);
+        if !self.settings.staging.enabled
+            || rke2::owner(path).is_some()
+            || self.observation.markers.contains_key(name)
+        {
+            return None;
+        }
+        Some(Action::Hold {
+            path: marker_path(path),
+            mark: provisional(path, now),
+        })
+    }
+
+    /// An action was carried out: what it changed is known without another look at the directory.
+    pub fn done(&mut self, action: &Action) {
+        match action {
+            Action::Hold { path, mark } => {
+                let name = hidden_name(path);
+                self.verdicts.carried_out(self.planned.lookup.named(name));
+                self.observation.markers.insert(
+                    name.to_owned(),
+                    Marker {
+                        path: path.clone(),
+                        mark: Some(mark.clone()),
+                    },
+                );
+            }
+            Action::Lift { path } => {
+                let name = hidden_name(path);
+                self.verdicts.carried_out(self.planned.lookup.named(name));
+                self.observation.markers.remove(name);
+            }
+            Action::SaveLedger(_) => {}
+        }
+    }
+}
+
+/// The marker that keeps a file from RKE2 for the moment it takes to read it; `windrow stage` puts
+/// it in place before the file.
+pub fn provisional(path: &str, now: Timestamp) -> Mark {
+    Mark {
+        by: Mark::BY.to_owned(),
+        file: path.to_owned(),
+        code: Code::Provisional,
+        why: Code::Provisional.say(&[]).into(),
+        since: now,
+        on_failure: OnFailure::Lift,
+        digest: "".into(),
+        release: format!("windrow release {path}"),
+    }
+}
+
+/// The base name that a marker hides.
+pub(super) fn hidden_name(marker: &str) -> &str {
+    let name = base_name(marker);
+    name.strip_suffix(manifest::MARKER_SUFFIX).unwrap_or(name)
+}

@@ -1,0 +1,66 @@
+//! What has to be watched in the cluster: what unfinished files need, what a rule or a person asked for
+//! though its file is finished (it may regress), and what a verdict on any of these rests on.
+
+use std::collections::BTreeMap;
+
+use super::ledger::{Ledger, State};
+use super::library::Planned;
+use super::observation::{Detail, Interests, Observation};
+use crate::manifest::ObjectRef;
+use crate::plan::PlanFile;
+use crate::readiness::{self, ObjectSeen, Observed};
+use crate::rules::{Condition, Target};
+
+/// Of the cluster; the node's probes are for whoever knows the settings.
+pub(super) fn of(planned: &Planned, ledger: &Ledger, seen: &Observation) -> Interests {
+    let Planned { plan, lookup } = planned;
+    // Many objects share a need.
+    let mut wanted = vec![false; plan.needs.len()];
+    for (id, file) in plan.files.iter().enumerate() {
+        let wants = lookup.wants_of(id);
+        let needs = match finished(file, ledger) {
+            true => &wants.regress,
+            false => &wants.all,
+        };
+        for need in needs {
+            wanted[*need] = true;
+        }
+    }
+    let mut interests = Interests::default();
+    let mut objects: Vec<(ObjectRef, Detail)> = Vec::new();
+    for id in lookup.needs_in_order().filter(|id| wanted[*id]) {
+        let need = &plan.needs[id];
+        let object = match &need.target {
+            Target::Kind(kind) => {
+                interests.kinds.insert(kind.clone());
+                continue;
+            }
+            Target::Object(object) => object,
+        };
+        let detail = match need.condition {
+            Condition::Exists | Condition::Served => Detail::Metadata,
+            Condition::Ready | Condition::Expression(_) => Detail::Full,
+        };
+        objects.push((object.clone(), detail));
+        if detail == Detail::Full
+            && readiness::has_related(object)
+            && let ObjectSeen::Present(value) = seen.object(object)
+        {
+            let related = readiness::related(object, value);
+            interests.kinds.extend(related.kinds);
+            let related = related.objects.into_iter();
+            objects.extend(related.map(|object| (object, Detail::Full)));
+        }
+    }
+    // Of what is wanted twice the most counts, which is the last.
+    objects.sort_unstable();
+    interests.objects = BTreeMap::from_iter(objects);
+    interests
+}
+
+/// Is this content of the file applied?
+fn finished(file: &PlanFile, ledger: &Ledger) -> bool {
+    ledger.files.get(&file.path).is_some_and(|entry| {
+        entry.digest == file.digest && matches!(entry.state, State::Applied { .. })
+    })
+}
