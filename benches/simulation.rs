@@ -50,6 +50,15 @@ fn benchmark(criterion: &mut Criterion) {
     });
     group.finish();
 
+    let mut group = criterion.benchmark_group("simulated bootstrap of RKE2 with ten files");
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("with Windrow", |bencher| {
+        let (setup, known) = read(ordinary());
+        let mut seeds = 0..;
+        bencher.iter(|| black_box(known.with_windrow(&setup, next(&mut seeds))));
+    });
+    group.finish();
+
     let mut group =
         criterion.benchmark_group("simulated bootstrap of 2,000 documents, five servers");
     group.sample_size(10);
@@ -90,6 +99,71 @@ fn single() -> Setup {
     files.write("a.yaml", object, START);
     setup(files, Vec::new())
 }
+
+/// What an image of an ordinary server carries: a namespace, a kind, a class, a chart and an application, in
+/// an order in which hardly any of it can be applied at first.
+fn ordinary() -> Setup {
+    let mut files = Files::new();
+    for (path, text) in ORDINARY {
+        files.write(*path, *text, START);
+    }
+    setup(files, Vec::new())
+}
+
+const ORDINARY: &[(&str, &str)] = &[
+    (
+        "00-web.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {replicas: 2, \
+         selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: \
+         [{name: web, image: web}]}}}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: \
+         shop}\nspec: {ports: [{port: 80}], selector: {app: web}}\n",
+    ),
+    (
+        "10-settings.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\ndata: {colour: blue}\n",
+    ),
+    (
+        "20-widget.yaml",
+        "apiVersion: example.dev/v1\nkind: Widget\nmetadata: {name: one, namespace: shop}\nspec: {size: 1}\n",
+    ),
+    (
+        "30-chart.yaml",
+        "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: store, namespace: kube-system}\n\
+         spec: {chart: store, repo: 'https://charts.example.dev'}\n",
+    ),
+    (
+        "40-after-the-chart.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: store\n  namespace: shop\n  annotations: \
+         {windrow.dev/depends-on: helm.cattle.io/namespaces/kube-system/HelmChart/store}\n",
+    ),
+    (
+        "50-claim.yaml",
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: shop}\nspec: \
+         {storageClassName: local, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",
+    ),
+    (
+        "60-database.yaml",
+        "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: shop}\nspec: {serviceName: \
+         db, selector: {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}, spec: {containers: \
+         [{name: db, image: db}], volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}}}\n",
+    ),
+    (
+        "70-class.yaml",
+        "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: local}\nprovisioner: \
+         example.dev/local\n",
+    ),
+    (
+        "80-kind.yaml",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: \
+         widgets.example.dev}\nspec: {group: example.dev, scope: Namespaced, names: {kind: Widget, plural: \
+         widgets}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: \
+         object, x-kubernetes-preserve-unknown-fields: true}}}]}\n",
+    ),
+    (
+        "90-namespace.yaml",
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n",
+    ),
+];
 
 /// Forty files of fifty documents on each of five servers; each file but the first needs the namespace
 /// of the one before it.
