@@ -26,7 +26,6 @@ use crate::rke2;
 use crate::rules::{Platform, RuleSet};
 use crate::settings::Settings;
 
-use self::markers::hidden_name;
 pub use self::markers::provisional;
 
 /// One look at the manifests directory.
@@ -137,14 +136,15 @@ impl Engine {
 
     /// Takes a look at the directory in: reads what changed and plans anew if anything did.
     pub fn scanned(&mut self, directory: Directory) {
-        let markers = directory.markers.into_iter();
-        self.take_markers(
-            markers
-                .map(|marker| (hidden_name(&marker.path).to_owned(), marker))
-                .collect(),
-        );
+        self.take_markers(directory.markers);
         self.adopt_markers();
-        self.interests = None;
+        let known = self.examined.keys();
+        let unchanged = |file: &FileChange| file.content.is_none();
+        if directory.files.iter().all(unchanged)
+            && known.eq(directory.files.iter().map(|file| &file.path))
+        {
+            return;
+        }
         let mut kept = BTreeMap::new();
         let mut changed = false;
         for FileChange { path, content } in directory.files {
@@ -343,7 +343,7 @@ impl Engine {
         let why = manual.reason.clone();
         let entry = Arc::make_mut(&mut self.ledger)
             .files
-            .entry(path.to_owned())
+            .entry(path.into())
             .and_modify(|entry| {
                 if !manual.hold && entry.digest != digest {
                     entry.digest.clone_from(&digest);

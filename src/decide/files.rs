@@ -360,7 +360,7 @@ impl Context<'_> {
                 Some(
                     self.ledger
                         .files
-                        .get(&file.path)
+                        .get(file.path.as_str())
                         .filter(|entry| entry.digest == file.digest),
                 )
             }

@@ -60,7 +60,7 @@ pub(super) fn of(planned: &Planned, ledger: &Ledger, seen: &Observation) -> Inte
 
 /// Is this content of the file applied?
 fn finished(file: &PlanFile, ledger: &Ledger) -> bool {
-    ledger.files.get(&file.path).is_some_and(|entry| {
+    ledger.files.get(file.path.as_str()).is_some_and(|entry| {
         entry.digest == file.digest && matches!(entry.state, State::Applied { .. })
     })
 }

@@ -103,7 +103,7 @@ pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lo
     for id in verdicts.look(context, lookup) {
         let file = &plan.files[id];
         let outcome = verdicts.of(id);
-        let before = context.ledger.files.get(&file.path);
+        let before = context.ledger.files.get(file.path.as_str());
         let step = Step {
             file,
             before,
@@ -117,10 +117,10 @@ pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lo
             let files = &mut Arc::make_mut(&mut course.ledger).files;
             match entry {
                 Some(entry) => {
-                    files.insert(file.path.clone(), entry);
+                    files.insert(file.path.as_str().into(), entry);
                 }
                 None => {
-                    files.remove(&file.path);
+                    files.remove(file.path.as_str());
                 }
             }
             verdicts.doubt(lookup.advised_by(id));
@@ -198,7 +198,7 @@ impl Course {
             if held && entry.told.vanished.is_none() {
                 self.events.push(Event {
                     code: Code::Vanished,
-                    file: Some(path.clone()),
+                    file: Some(path.to_string()),
                     message: Code::Vanished.say(&[("file", path)]),
                 });
             }
@@ -232,7 +232,7 @@ impl Course {
             // `windrow stage` puts the marker first and the file second.
             let staged = mark.code == Code::Provisional
                 && context.now.duration_since(mark.since) < COMING_BACK;
-            let entry = self.ledger.files.get(&mark.file);
+            let entry = self.ledger.files.get(mark.file.as_str());
             let coming =
                 staged || entry.is_some_and(|entry| matches!(entry.state, State::Held { .. }));
             if !coming {

@@ -23,7 +23,7 @@ pub struct Ledger {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// By path below the manifests directory.
-    pub files: BTreeMap<String, Entry>,
+    pub files: BTreeMap<SmolStr, Entry>,
     /// What has to be known of the node.
     #[serde(default, skip_serializing_if = "NodeMemory::is_empty")]
     pub node: NodeMemory,

@@ -57,7 +57,7 @@ pub struct Marker {
     /// Its path below the manifests directory.
     pub path: String,
     /// What Windrow wrote into it; `None` when somebody else made it.
-    pub mark: Option<Mark>,
+    pub mark: Option<Arc<Mark>>,
 }
 
 /// The content of a marker that Windrow made: who, why, since when, how to release. RKE2 looks only

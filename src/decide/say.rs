@@ -82,7 +82,7 @@ fn findings(context: &Context<'_>) -> Vec<Finding> {
 fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> StagingStatus {
     let mut staging = StagingStatus::default();
     for (file, outcome) in context.plan.files.iter().zip(verdicts.outcomes()) {
-        let entry = after.files.get(&file.path);
+        let entry = after.files.get(file.path.as_str());
         let since = entry.map_or(context.now, |entry| entry.since);
         let path = file.path.clone();
         match outcome {

@@ -78,7 +78,7 @@ impl Node {
                 .iter()
                 .map(|(path, mark)| Marker {
                     path: path.clone(),
-                    mark: mark.clone(),
+                    mark: mark.clone().map(Arc::new),
                 })
                 .collect(),
         };

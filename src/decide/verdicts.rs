@@ -73,7 +73,8 @@ impl Verdicts {
         };
         for &id in &stale {
             let file = &files[id];
-            let (outcome, turns) = context.outcome(file, context.ledger.files.get(&file.path));
+            let (outcome, turns) =
+                context.outcome(file, context.ledger.files.get(file.path.as_str()));
             let verdict = Verdict { outcome, turns };
             match self.of.get_mut(id) {
                 Some(known) => *known = verdict,

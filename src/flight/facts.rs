@@ -96,7 +96,7 @@ pub(super) fn of(observation: &Observation) -> BTreeMap<String, Value> {
             format!("marker {name}"),
             &Fact::Marker {
                 path: marker.path.clone(),
-                mark: marker.mark.clone(),
+                mark: marker.mark.as_deref().cloned(),
             },
         );
     }
@@ -222,7 +222,13 @@ pub(super) fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, St
             }
             Fact::Marker { path, mark } => {
                 let hides = name.strip_prefix("marker ").unwrap_or(name).to_owned();
-                observation.markers.insert(hides, Marker { path, mark });
+                observation.markers.insert(
+                    hides,
+                    Marker {
+                        path,
+                        mark: mark.map(Arc::new),
+                    },
+                );
             }
             Fact::Kind { kind, seen } => {
                 let seen = match seen {

@@ -368,7 +368,7 @@ pub fn states(ledger: &Ledger) -> BTreeMap<String, FileState> {
                 State::Released { .. } => FileState::Released,
                 State::Applied { .. } => FileState::Applied,
             };
-            (path.clone(), state)
+            (path.to_string(), state)
         })
         .collect()
 }

@@ -332,7 +332,7 @@ impl Other {
             return;
         };
         for file in &plan.files {
-            let held = match ledger.files.get(&file.path) {
+            let held = match ledger.files.get(file.path.as_str()) {
                 Some(entry) => matches!(entry.state, State::Held { .. }),
                 // New to these rules: whether RKE2 was quicker is decided by the marker.
                 None => true,
@@ -440,7 +440,7 @@ fn hides(marker: &str) -> String {
 fn marker(path: &str, mark: &Mark) -> Marker {
     Marker {
         path: path.to_owned(),
-        mark: Some(mark.clone()),
+        mark: Some(Arc::new(mark.clone())),
     }
 }
 

@@ -179,7 +179,7 @@ impl Found {
                 .into_iter()
                 .map(|marker| Marker {
                     path: marker.path,
-                    mark: marker.mark,
+                    mark: marker.mark.map(Arc::new),
                 })
                 .collect(),
         }

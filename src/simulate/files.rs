@@ -178,7 +178,7 @@ impl Files {
             .filter(|(path, _)| path.ends_with(MARKER_SUFFIX))
             .map(|(path, file)| Marker {
                 path: path.to_owned(),
-                mark: file.mark.as_deref().cloned(),
+                mark: file.mark.clone(),
             })
             .collect();
         Directory { files, markers }

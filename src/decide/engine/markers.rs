@@ -1,6 +1,5 @@
 //! Markers as the core knows them: found by a look at the directory, and changed by its own actions.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -15,7 +14,16 @@ use crate::reasons::Code;
 use crate::rke2;
 
 impl Engine {
-    pub(super) fn take_markers(&mut self, markers: BTreeMap<String, Marker>) {
+    pub(super) fn take_markers(&mut self, markers: Vec<Marker>) {
+        let known = &self.observation.markers;
+        let same = |marker: &Marker| known.get(hidden_name(&marker.path)) == Some(marker);
+        if markers.len() == known.len() && markers.iter().all(same) {
+            return;
+        }
+        let markers = markers
+            .into_iter()
+            .map(|marker| (hidden_name(&marker.path).to_owned(), marker))
+            .collect();
         let before = std::mem::replace(&mut self.observation.markers, markers);
         let now = &self.observation.markers;
         let gone = before.keys().filter(|name| !now.contains_key(*name));
@@ -31,7 +39,8 @@ impl Engine {
     pub(super) fn adopt_markers(&mut self) {
         for marker in self.observation.markers.values() {
             let Some(mark) = &marker.mark else { continue };
-            if mark.code == Code::Provisional || self.ledger.files.contains_key(&mark.file) {
+            if mark.code == Code::Provisional || self.ledger.files.contains_key(mark.file.as_str())
+            {
                 continue;
             }
             let state = match mark.code {
@@ -48,8 +57,9 @@ impl Engine {
                 reason: mark.why.to_string(),
             });
             self.verdicts.outdate();
+            self.interests = None;
             Arc::make_mut(&mut self.ledger).files.insert(
-                mark.file.clone(),
+                mark.file.as_str().into(),
                 Entry {
                     digest: mark.digest.clone(),
                     first_seen: mark.since,
@@ -89,7 +99,7 @@ impl Engine {
                     name.to_owned(),
                     Marker {
                         path: path.clone(),
-                        mark: Some(mark.clone()),
+                        mark: Some(Arc::new(mark.clone())),
                     },
                 );
             }

@@ -29,7 +29,7 @@ impl Drive<'_> {
             let file = engine.plan().files.iter().find(|file| file.path == *path);
             releases.push(Release {
                 at: now,
-                file: path.clone(),
+                file: path.to_string(),
                 cause,
                 unmet: file.map(|file| self.unmet(who, file)).unwrap_or_default(),
             });
