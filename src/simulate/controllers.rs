@@ -2,6 +2,7 @@
 //! it is done with it, and in between waits for what the object names.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -58,17 +59,18 @@ impl Controllers {
 
     /// A controller gets to an object.
     pub(super) fn act(&mut self, id: ObjectRef, stage: Stage, cluster: &mut Cluster) {
-        if !cluster.has(&id) {
+        let Some(object) = cluster.stored(&id) else {
             return;
-        }
-        if !can(cluster, &id, stage) {
+        };
+        if !is_able(cluster, &id, object, stage) {
             self.waiting.insert(id, stage);
             return;
         }
         match stage {
             Stage::Seen => {
+                let all_said = is_all_said(&id, object);
                 seen(cluster, &id);
-                if is_all_said(cluster, &id) {
+                if all_said {
                     return;
                 }
                 match can(cluster, &id, Stage::Done) {
@@ -84,11 +86,9 @@ impl Controllers {
 }
 
 /// Is there nothing to be done, until the object itself changes? A Service that asks for no address.
-fn is_all_said(cluster: &Cluster, id: &ObjectRef) -> bool {
+fn is_all_said(id: &ObjectRef, object: &Stored) -> bool {
     (id.group.as_str(), id.kind.as_str()) == ("", "Service")
-        && cluster
-            .stored(id)
-            .is_some_and(|service| service.spec()["type"] != "LoadBalancer")
+        && object.spec()["type"] != "LoadBalancer"
 }
 
 /// How soon a controller sees an object of this kind; `None` when none has to do with it.
@@ -130,9 +130,11 @@ fn last_word(id: &ObjectRef) -> Range {
 
 /// Is everything there that the controller needs for this?
 fn can(cluster: &Cluster, id: &ObjectRef, stage: Stage) -> bool {
-    let Some(object) = cluster.stored(id) else {
-        return false;
-    };
+    let object = cluster.stored(id);
+    object.is_some_and(|object| is_able(cluster, id, object, stage))
+}
+
+fn is_able(cluster: &Cluster, id: &ObjectRef, object: &Stored, stage: Stage) -> bool {
     match (id.group.as_str(), id.kind.as_str(), stage) {
         ("kubevirt.io", "VirtualMachine", Stage::Seen) => kubevirt_deployed(cluster),
         ("kubevirt.io", "VirtualMachine", Stage::Done) => {
@@ -168,87 +170,90 @@ fn can(cluster: &Cluster, id: &ObjectRef, stage: Stage) -> bool {
 
 /// The first word.
 fn seen(cluster: &mut Cluster, id: &ObjectRef) {
-    let generation = cluster.generation(id);
-    match (id.group.as_str(), id.kind.as_str()) {
+    let Some(object) = cluster.stored(id) else {
+        return;
+    };
+    let generation = object.generation;
+    let status = match (id.group.as_str(), id.kind.as_str()) {
         ("kubevirt.io", "VirtualMachine") => {
-            let starts = cluster.stored(id).is_some_and(|vm| starts(vm.spec()));
-            become_state(cluster, id, if starts { STARTING } else { STOPPED });
+            let state = if starts(object.spec()) {
+                STARTING
+            } else {
+                STOPPED
+            };
+            return become_state(cluster, id, state);
         }
-        ("", "PersistentVolumeClaim" | "Pod") => {
-            cluster.set_status(id, once::json!({"phase": "Pending"}));
-        }
-        ("apps", "DaemonSet") => cluster.set_status(
-            id,
-            json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
-                "currentNumberScheduled": 1, "updatedNumberScheduled": 1}),
-        ),
+        ("harvesterhci.io", "Addon") => return operators::addon_seen(cluster, id),
+        ("management.cattle.io", "Feature") => return operators::feature_seen(cluster, id),
+        ("", "PersistentVolumeClaim" | "Pod") => once::json!({"phase": "Pending"}),
+        ("apps", "DaemonSet") => json!({"observedGeneration": generation,
+            "desiredNumberScheduled": 1, "currentNumberScheduled": 1, "updatedNumberScheduled": 1})
+        .into(),
         ("apps", _) => {
-            let replicas = replicas(cluster, id);
-            cluster.set_status(
-                id,
-                json!({"observedGeneration": generation, "replicas": replicas,
-                    "updatedReplicas": replicas, "unavailableReplicas": replicas,
-                    "conditions": [{"type": "Progressing", "status": "True",
-                        "reason": "ReplicaSetUpdated"}]}),
-            );
+            let replicas = replicas(object);
+            json!({"observedGeneration": generation, "replicas": replicas,
+                "updatedReplicas": replicas, "unavailableReplicas": replicas,
+                "conditions": [{"type": "Progressing", "status": "True",
+                    "reason": "ReplicaSetUpdated"}]})
+            .into()
         }
-        ("batch", "Job") => cluster.set_status(id, once::json!({"active": 1})),
-        ("harvesterhci.io", "Addon") => operators::addon_seen(cluster, id),
-        ("management.cattle.io", "Feature") => operators::feature_seen(cluster, id),
-        _ => {}
-    }
+        ("batch", "Job") => once::json!({"active": 1}),
+        _ => return,
+    };
+    cluster.set_status(id, status);
 }
 
 /// The last word.
 fn done(cluster: &mut Cluster, id: &ObjectRef) {
-    let generation = cluster.generation(id);
-    match (id.group.as_str(), id.kind.as_str()) {
-        ("kubevirt.io", "VirtualMachine") => become_state(cluster, id, RUNNING),
-        ("", "PersistentVolumeClaim") => {
-            cluster.set_status(id, once::json!({"phase": "Bound"}));
+    let Some(object) = cluster.stored(id) else {
+        return;
+    };
+    let generation = object.generation;
+    let status = match (id.group.as_str(), id.kind.as_str()) {
+        ("kubevirt.io", "VirtualMachine") => return become_state(cluster, id, RUNNING),
+        ("management.cattle.io", "Feature") => return operators::switch_driver_off(cluster),
+        ("helm.cattle.io", "HelmChart") => return helm_job(cluster, id),
+        ("harvesterhci.io", "VirtualMachineImage") => return image_imported(cluster, id),
+        ("harvesterhci.io", "Addon") => return operators::addon_done(cluster, id),
+        ("", "PersistentVolumeClaim") => once::json!({"phase": "Bound"}),
+        ("", "Service") => once::json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
+        ("", "Pod") => {
+            once::json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
         }
-        ("", "Service") => cluster.set_status(
-            id,
-            once::json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
-        ),
-        ("", "Pod") => cluster.set_status(
-            id,
-            once::json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
-        ),
-        ("apps", "DaemonSet") => cluster.set_status(
-            id,
-            json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
-                "currentNumberScheduled": 1, "updatedNumberScheduled": 1,
-                "numberReady": 1, "numberAvailable": 1}),
-        ),
+        ("apps", "DaemonSet") => json!({"observedGeneration": generation,
+            "desiredNumberScheduled": 1, "currentNumberScheduled": 1, "updatedNumberScheduled": 1,
+            "numberReady": 1, "numberAvailable": 1})
+        .into(),
         ("apps", _) => {
-            let replicas = replicas(cluster, id);
-            cluster.set_status(
-                id,
-                json!({"observedGeneration": generation, "replicas": replicas,
-                "updatedReplicas": replicas, "readyReplicas": replicas,
-                "availableReplicas": replicas, "currentReplicas": replicas,
-                "conditions": [
-                    {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
-                    {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
-                ]}),
-            );
+            let replicas = replicas(object);
+            json!({"observedGeneration": generation, "replicas": replicas,
+            "updatedReplicas": replicas, "readyReplicas": replicas,
+            "availableReplicas": replicas, "currentReplicas": replicas,
+            "conditions": [
+                {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+                {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+            ]})
+            .into()
         }
-        ("batch", "Job") => cluster.set_status(
-            id,
-            json!({"succeeded": 1, "completionTime": cluster.now().to_string(),
-                "conditions": [{"type": "Complete", "status": "True"}]}),
-        ),
-        ("management.cattle.io", "Feature") => operators::switch_driver_off(cluster),
-        ("helm.cattle.io", "HelmChart") => helm_job(cluster, id),
-        ("harvesterhci.io", "VirtualMachineImage") => image_imported(cluster, id),
-        ("harvesterhci.io", "Addon") => operators::addon_done(cluster, id),
-        _ => cluster.set_status(
-            id,
-            json!({"observedGeneration": generation,
-                "conditions": [{"type": "Ready", "status": "True", "reason": "Simulated"},
-                    {"type": "Available", "status": "True", "reason": "Simulated"}]}),
-        ),
+        ("batch", "Job") => json!({"succeeded": 1, "completionTime": cluster.now().to_string(),
+            "conditions": [{"type": "Complete", "status": "True"}]})
+        .into(),
+        _ => ready(generation),
+    };
+    cluster.set_status(id, status);
+}
+
+/// What any other controller says in the end.
+fn ready(generation: u64) -> Arc<Value> {
+    let json = |generation: u64| {
+        json!({"observedGeneration": generation,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "Simulated"},
+                {"type": "Available", "status": "True", "reason": "Simulated"}]})
+    };
+    static FIRST: OnceLock<Arc<Value>> = OnceLock::new();
+    match generation {
+        1 => Arc::clone(FIRST.get_or_init(|| json(1).into())),
+        later => json(later).into(),
     }
 }
 
@@ -274,11 +279,8 @@ fn become_state(cluster: &mut Cluster, id: &ObjectRef, state: &'static str) {
     });
 }
 
-fn replicas(cluster: &Cluster, id: &ObjectRef) -> u64 {
-    cluster
-        .stored(id)
-        .and_then(|workload| workload.spec()["replicas"].as_u64())
-        .unwrap_or(1)
+fn replicas(workload: &Stored) -> u64 {
+    workload.spec()["replicas"].as_u64().unwrap_or(1)
 }
 
 /// helm-controller (k3s): one Job in the chart's namespace, named after it.
@@ -320,7 +322,7 @@ fn image_imported(cluster: &mut Cluster, id: &ObjectRef) {
 
 fn kubevirt_deployed(cluster: &Cluster) -> bool {
     cluster
-        .of_kind("kubevirt.io", "KubeVirt")
+        .of_kind(&once::kind("kubevirt.io", "KubeVirt"))
         .any(|(_, kubevirt)| kubevirt.status()["phase"] == "Deployed")
 }
 
@@ -371,10 +373,12 @@ fn is_used(cluster: &Cluster, claim: &ObjectRef) -> bool {
         ("kubevirt.io", "VirtualMachine"),
     ];
     USERS.iter().any(|(group, kind)| {
-        cluster.of_kind(group, kind).any(|(id, object)| {
-            id.namespace == claim.namespace
-                && claims(pod_spec(id, object)).any(|name| name == claim.name)
-        })
+        cluster
+            .of_kind(&once::kind(group, kind))
+            .any(|(id, object)| {
+                id.namespace == claim.namespace
+                    && claims(pod_spec(id, object)).any(|name| name == claim.name)
+            })
     })
 }
 
@@ -387,10 +391,12 @@ fn gives_addresses(cluster: &Cluster) -> bool {
     ];
     cluster.addresses
         || GIVERS.iter().any(|(group, kind)| {
-            cluster.of_kind(group, kind).any(|(id, object)| {
-                let chart = object.spec()["chart"].as_str().unwrap_or_default();
-                kinds::gives_addresses(&id.name) || kinds::gives_addresses(chart)
-            })
+            cluster
+                .of_kind(&once::kind(group, kind))
+                .any(|(id, object)| {
+                    let chart = object.spec()["chart"].as_str().unwrap_or_default();
+                    kinds::gives_addresses(&id.name) || kinds::gives_addresses(chart)
+                })
         })
 }
 

@@ -343,7 +343,7 @@ const BELOW: &str = "/server/manifests/";
 
 /// RKE2's own name of a file, for its messages.
 fn full(path: &str) -> String {
-    format!("{}{BELOW}{path}", Layout::RKE2_DATA_DIR)
+    [Layout::RKE2_DATA_DIR, BELOW, path].concat()
 }
 
 fn is_full(name: &str, path: &str) -> bool {

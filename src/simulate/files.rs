@@ -1,7 +1,7 @@
 //! A manifests directory in memory: what RKE2's deploy controller reads and Windrow puts its
 //! markers into.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
@@ -19,6 +19,10 @@ pub struct File {
     pub mtime: Timestamp,
     /// What its content says, where it is a marker of Windrow's.
     mark: Option<Arc<Mark>>,
+    /// Would RKE2 apply a file of its name?
+    is_manifest: bool,
+    /// Is it a marker, or does it lie in a directory that is called like one?
+    hides: bool,
 }
 
 /// The directory. Paths are below it, with `/`; directories exist by what lies in them.
@@ -54,29 +58,30 @@ impl Files {
 
     /// Puts an entry of any sort in place.
     pub fn put(&mut self, path: impl Into<SmolStr>, content: Content, now: Timestamp) {
-        self.changed();
         let path = path.into();
         let mark = match &content {
             Content::Bytes(bytes) if path.ends_with(MARKER_SUFFIX) => Mark::parse(bytes),
             _ => None,
         };
-        let file = File {
-            content: Arc::new(content),
-            mtime: now,
-            mark: mark.map(Arc::new),
-        };
-        self.entries.insert(path, file);
+        self.enter(path, content, mark, now);
     }
 
     /// Puts a marker of Windrow's in place: what is written says what the mark does.
     pub(super) fn hold(&mut self, path: &str, mark: &Mark, now: Timestamp) {
+        let content = Content::Bytes(mark.to_json().into_bytes());
+        self.enter(path.into(), content, Some(mark.clone()), now);
+    }
+
+    fn enter(&mut self, path: SmolStr, content: Content, mark: Option<Mark>, now: Timestamp) {
         self.changed();
         let file = File {
-            content: Arc::new(Content::Bytes(mark.to_json().into_bytes())),
+            content: Arc::new(content),
             mtime: now,
-            mark: Some(Arc::new(mark.clone())),
+            mark: mark.map(Arc::new),
+            is_manifest: manifest::is_manifest_name(base_name(&path)),
+            hides: path.contains(MARKER_SUFFIX),
         };
-        self.entries.insert(path.into(), file);
+        self.entries.insert(path, file);
     }
 
     /// Does somebody else's file stand where a marker of Windrow's is to be?
@@ -112,7 +117,7 @@ impl Files {
 
     /// Every manifest, in RKE2's order.
     pub fn manifests(&self) -> impl Iterator<Item = (&str, &File)> {
-        self.iter().filter(|(path, _)| is_manifest(path))
+        self.iter().filter(|(_, file)| file.is_manifest)
     }
 
     /// Rises with every change.
@@ -123,9 +128,9 @@ impl Files {
     /// Base names that a marker of anybody hides from RKE2, in every directory. A directory named
     /// `x.yaml.skip` hides `x.yaml` as well.
     pub fn hidden(&self) -> impl Iterator<Item = &str> {
-        self.entries
-            .keys()
-            .flat_map(|path| path.split('/'))
+        let markers = self.entries.iter().filter(|(_, file)| file.hides);
+        markers
+            .flat_map(|(path, _)| path.split('/'))
             .filter_map(|part| part.strip_suffix(MARKER_SUFFIX))
     }
 
@@ -137,19 +142,20 @@ impl Files {
     }
 
     fn walked(&self) -> Walk {
-        let hidden: BTreeSet<&str> = self.hidden().collect();
+        let mut hidden: Vec<&str> = self.hidden().collect();
+        hidden.sort_unstable();
         let mut walk = Walk::default();
         for (path, file) in &self.entries {
             let dangles = matches!(*file.content, Content::DanglingSymlink { .. });
             if dangles && walk.dangling.is_none() {
                 walk.dangling = Some(path.clone());
             }
-            if !is_manifest(path) {
+            if !file.is_manifest {
                 continue;
             }
-            match hidden.contains(base_name(path)) {
-                true => walk.held += 1,
-                false => walk.shown.push((path.clone(), file.mtime)),
+            match hidden.binary_search(&base_name(path)) {
+                Ok(_) => walk.held += 1,
+                Err(_) => walk.shown.push((path.clone(), file.mtime)),
             }
         }
         walk
@@ -187,12 +193,10 @@ impl Files {
 
 /// The part after the last `/`.
 pub(super) fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Would RKE2 apply a file of this name?
-fn is_manifest(path: &str) -> bool {
-    manifest::is_manifest_name(base_name(path))
+    match memchr::memrchr(b'/', path.as_bytes()) {
+        Some(slash) => &path[slash + 1..],
+        None => path,
+    }
 }
 
 #[cfg(test)]

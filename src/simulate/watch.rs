@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::cluster::Cluster;
 use crate::decide::{ClusterEvent, Detail, Interests};
@@ -185,9 +184,7 @@ impl Watch {
         let seen = match (stored, detail) {
             (None, _) => ObjectSeen::Absent,
             (Some(stored), Detail::Full) => ObjectSeen::Present(Arc::clone(stored.whole(id))),
-            (Some(stored), Detail::Metadata) => {
-                ObjectSeen::Present(Arc::new(metadata(stored.whole(id))))
-            }
+            (Some(stored), Detail::Metadata) => ObjectSeen::Present(Arc::new(stored.metadata(id))),
         };
         events.push(ClusterEvent::Object(id.clone(), seen));
     }
@@ -227,14 +224,4 @@ impl Watch {
             }
         }
     }
-}
-
-fn metadata(object: &Value) -> Value {
-    let field = |name: &str| (name.to_owned(), object[name].clone());
-    Value::Object(
-        ["apiVersion", "kind", "metadata"]
-            .map(field)
-            .into_iter()
-            .collect(),
-    )
 }

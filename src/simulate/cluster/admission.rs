@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::super::once;
 use super::Cluster;
 use super::objects::Stored;
 use crate::manifest::{self, ObjectRef};
@@ -51,7 +52,7 @@ impl Cluster {
             return Ok(());
         }
         let running = self
-            .of_kind("kubevirt.io", "VirtualMachine")
+            .of_kind(&once::kind("kubevirt.io", "VirtualMachine"))
             .any(|(_, vm)| vm.status()["printableStatus"] != "Stopped");
         match running {
             false => Ok(()),

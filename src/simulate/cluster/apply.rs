@@ -19,7 +19,7 @@ impl Cluster {
         declared: &Declared,
         owner: &str,
     ) -> Result<(), String> {
-        let known = self.objects.get(id);
+        let known = self.stored(id);
         // A name that is chosen here is never among those that are there: each time a new object is
         // made, and the former one pruned.
         let generated = declared.generated;
@@ -44,7 +44,7 @@ impl Cluster {
         self.admit(id, &declared.json)?;
         self.ask(&declared.id)?;
         validate(id, &declared.json, generated)?;
-        let known = self.objects.remove(id);
+        let known = self.take(id);
         self.counts.writes += u64::from(generated && known.is_some());
         if let Some(former) = known.as_ref().and_then(|known| known.owner.as_ref()) {
             self.disown(former);
@@ -70,7 +70,7 @@ impl Cluster {
             }),
             whole: OnceLock::new(),
         };
-        self.objects.insert(id.clone(), stored);
+        self.store(id.clone(), stored);
         self.journal.push(id.clone());
         self.changed.push(id.clone());
         if id.kind == "CustomResourceDefinition" && id.group == "apiextensions.k8s.io" {

@@ -5,6 +5,7 @@ mod admission;
 mod apply;
 mod objects;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,9 @@ use super::times::{self, Range};
 use crate::decide::{Addon, ApplyFailure};
 use crate::manifest::{GroupKind, ObjectRef};
 pub(super) use objects::Stored;
+
+/// So much happens in a small bootstrap: a list of it need not grow.
+const USUAL: usize = 128;
 
 /// The API server, and the clock that everything on the simulated node shares.
 #[derive(Debug, Clone)]
@@ -52,8 +56,8 @@ pub struct Cluster {
     /// How often an application failed, as events tell it.
     failures_told: u64,
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
-    served: BTreeMap<GroupKind, bool>,
-    objects: BTreeMap<ObjectRef, Stored>,
+    served: foldhash::HashMap<GroupKind, bool>,
+    objects: foldhash::HashMap<GroupKind, BTreeMap<ObjectRef, Stored>>,
     /// How many objects each Addon has.
     owned: BTreeMap<SmolStr, usize>,
     /// What each Addon last applied whole, as long as nobody took any of it away.
@@ -101,7 +105,7 @@ impl Cluster {
             now,
             agenda: Agenda::default(),
             chance,
-            log: Vec::new(),
+            log: Vec::with_capacity(USUAL),
             counts: Counts::default(),
             changed: Vec::new(),
             addons: BTreeMap::new(),
@@ -110,12 +114,12 @@ impl Cluster {
             taken: BTreeMap::new(),
             up: Vec::new(),
             revision: 0,
-            journal: Vec::new(),
+            journal: Vec::with_capacity(USUAL),
             served_at: 0,
             addons_at: 0,
             failures_told: 0,
-            served: BTreeMap::new(),
-            objects: BTreeMap::new(),
+            served: foldhash::HashMap::default(),
+            objects: foldhash::HashMap::default(),
             owned: BTreeMap::new(),
             intact: BTreeMap::new(),
             addresses: false,
@@ -237,10 +241,13 @@ impl Cluster {
 
     /// Discovery lists a kind from now on; true when it did not before.
     pub(super) fn serve(&mut self, kind: GroupKind, namespaced: bool) -> bool {
-        if self.serves(&kind).is_some() {
+        if kinds::built_in(&kind.group, &kind.kind).is_some() {
             return false;
         }
-        self.served.insert(kind, namespaced);
+        let Entry::Vacant(place) = self.served.entry(kind) else {
+            return false;
+        };
+        place.insert(namespaced);
         self.served_at = self.touch();
         true
     }

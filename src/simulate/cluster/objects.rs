@@ -1,6 +1,5 @@
 //! The objects: what is stored of each, and who may change what of it.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
@@ -52,6 +51,19 @@ impl Stored {
         self.status.clone().or_else(first)
     }
 
+    /// What a watch of metadata alone shows.
+    pub(in crate::simulate) fn metadata(&self, id: &ObjectRef) -> Value {
+        let field = |name: &str| (name.to_owned(), self.body[name].clone());
+        let mut json = Value::Object(
+            ["apiVersion", "kind", "metadata"]
+                .map(field)
+                .into_iter()
+                .collect(),
+        );
+        self.stamp(id, &mut json);
+        json
+    }
+
     /// All of it, as the API server shows it. `id` is its own name.
     pub(in crate::simulate) fn whole(&self, id: &ObjectRef) -> &Arc<Value> {
         let whole = self.whole.get_or_init(|| Arc::new(self.together(id)));
@@ -61,6 +73,15 @@ impl Stored {
 
     fn together(&self, id: &ObjectRef) -> Value {
         let mut json = Value::clone(&self.body);
+        self.stamp(id, &mut json);
+        if let Some(status) = &self.status {
+            json["status"] = Value::clone(status);
+        }
+        json
+    }
+
+    /// What the API server writes into an object's metadata.
+    fn stamp(&self, id: &ObjectRef, json: &mut Value) {
         if !json["metadata"].is_object() {
             json["metadata"] = json!({});
         }
@@ -71,62 +92,66 @@ impl Stored {
         }
         metadata["resourceVersion"] = self.revision.to_string().into();
         metadata["generation"] = self.generation.into();
-        if let Some(status) = &self.status {
-            json["status"] = Value::clone(status);
-        }
-        json
     }
 }
 
 impl Cluster {
     /// One object, as it is now.
     pub fn get(&self, object: &ObjectRef) -> Option<&Arc<Value>> {
-        let (id, stored) = self.objects.get_key_value(object)?;
-        Some(stored.whole(id))
+        Some(self.stored(object)?.whole(object))
     }
 
     /// The Addon that an object belongs to: the one that applied it last.
     pub fn owner(&self, object: &ObjectRef) -> Option<&str> {
-        self.objects.get(object)?.owner.as_deref()
+        self.stored(object)?.owner.as_deref()
     }
 
-    /// Every object.
+    /// Every object, in order.
     pub fn objects(&self) -> impl Iterator<Item = (&ObjectRef, &Arc<Value>)> {
-        self.objects
-            .iter()
+        let mut kinds: Vec<_> = self.objects.iter().collect();
+        kinds.sort_unstable_by_key(|(kind, _)| *kind);
+        kinds
+            .into_iter()
+            .flat_map(|(_, objects)| objects)
             .map(|(id, stored)| (id, stored.whole(id)))
     }
 
-    /// Every object of a group and kind.
-    pub fn list<'a>(
-        &'a self,
-        group: &'a str,
-        kind: &'a str,
-    ) -> impl Iterator<Item = (&'a ObjectRef, &'a Arc<Value>)> {
-        self.of_kind(group, kind)
+    /// Every object of a group and kind, in order.
+    pub fn list(&self, group: &str, kind: &str) -> impl Iterator<Item = (&ObjectRef, &Arc<Value>)> {
+        self.of_kind(&GroupKind::new(group, kind))
             .map(|(id, stored)| (id, stored.whole(id)))
     }
 
-    /// The same, as they are stored: objects are in order of group and kind.
-    pub(in crate::simulate) fn of_kind<'a>(
-        &'a self,
-        group: &'a str,
-        kind: &'a str,
-    ) -> impl Iterator<Item = (&'a ObjectRef, &'a Stored)> {
-        let first = ObjectRef::cluster(group, kind, "");
-        self.objects
-            .range(first..)
-            .take_while(move |(id, _)| id.kind == kind && id.group == group)
+    /// The same, as they are stored.
+    pub(in crate::simulate) fn of_kind(
+        &self,
+        kind: &GroupKind,
+    ) -> impl Iterator<Item = (&ObjectRef, &Stored)> + use<'_> {
+        self.objects.get(kind).into_iter().flatten()
     }
 
     /// One object, as it is stored.
     pub(in crate::simulate) fn stored(&self, object: &ObjectRef) -> Option<&Stored> {
-        self.objects.get(object)
+        self.objects.get(&object.group_kind())?.get(object)
+    }
+
+    pub(super) fn stored_mut(&mut self, object: &ObjectRef) -> Option<&mut Stored> {
+        self.objects.get_mut(&object.group_kind())?.get_mut(object)
+    }
+
+    /// Stores an object in place of the one of its name.
+    pub(super) fn store(&mut self, id: ObjectRef, stored: Stored) {
+        let same = self.objects.entry(id.group_kind()).or_default();
+        same.insert(id, stored);
+    }
+
+    pub(super) fn take(&mut self, id: &ObjectRef) -> Option<Stored> {
+        self.objects.get_mut(&id.group_kind())?.remove(id)
     }
 
     /// Is it there?
     pub(in crate::simulate) fn has(&self, object: &ObjectRef) -> bool {
-        self.objects.contains_key(object)
+        self.stored(object).is_some()
     }
 
     pub(in crate::simulate) fn add_namespace(&mut self, name: &'static str) {
@@ -149,18 +174,18 @@ impl Cluster {
     pub(in crate::simulate) fn bring(&mut self, id: ObjectRef, json: impl Into<Arc<Value>>) {
         let revision = self.touch();
         self.journal.push(id.clone());
-        let known = self.objects.get_mut(&id);
+        let known = self.stored(&id);
         let stored = Stored {
             body: json.into(),
             status: None,
             // Its manifest and its Addon are still those.
-            declared: known.as_ref().and_then(|known| known.declared.clone()),
-            owner: known.and_then(|known| known.owner.take()),
+            declared: known.and_then(|known| known.declared.clone()),
+            owner: known.and_then(|known| known.owner.clone()),
             revision,
             generation: 1,
             whole: OnceLock::new(),
         };
-        self.objects.insert(id, stored);
+        self.store(id, stored);
     }
 
     /// A controller sets an object's status.
@@ -169,23 +194,19 @@ impl Cluster {
         id: &ObjectRef,
         status: impl Into<Arc<Value>>,
     ) {
-        let Some(stored) = self.objects.get_mut(id) else {
+        let revision = self.revision + 1;
+        let Some(stored) = self.stored_mut(id) else {
             return;
         };
         let status = status.into();
         if *stored.status() == *status {
             return;
         }
-        self.revision += 1;
-        stored.revision = self.revision;
+        stored.revision = revision;
         stored.status = Some(status);
         stored.whole.take();
+        self.revision = revision;
         self.journal.push(id.clone());
-    }
-
-    /// The number of the object's last change of substance.
-    pub(in crate::simulate) fn generation(&self, id: &ObjectRef) -> u64 {
-        self.stored(id).map_or(1, |stored| stored.generation)
     }
 
     /// Objects that an Addon applied and that are not among `keep`, which is in order, in the given kinds.
@@ -197,7 +218,7 @@ impl Cluster {
     ) -> Vec<ObjectRef> {
         kinds
             .into_iter()
-            .flat_map(|kind| self.of_kind(&kind.group, &kind.kind))
+            .flat_map(|kind| self.of_kind(kind))
             .filter(|(id, stored)| {
                 stored.owner.as_deref() == Some(owner)
                     && keep.binary_search(id).is_err()
@@ -209,7 +230,7 @@ impl Cluster {
 
     /// Deletes an object, and what goes with it.
     pub(in crate::simulate) fn delete(&mut self, id: &ObjectRef) {
-        let Some(stored) = self.objects.remove(id) else {
+        let Some(stored) = self.take(id) else {
             return;
         };
         let revision = self.touch();
@@ -234,10 +255,11 @@ impl Cluster {
 
     /// They go with something else.
     fn delete_all(&mut self, goes: impl Fn(&ObjectRef) -> bool) {
-        let (gone, left): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.objects)
-            .into_iter()
-            .partition(|(id, _)| goes(id));
-        self.objects = left;
+        let mut gone: Vec<(ObjectRef, Stored)> = Vec::new();
+        for objects in self.objects.values_mut() {
+            gone.extend(objects.extract_if(.., |id, _| goes(id)));
+        }
+        gone.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for (id, stored) in gone {
             if let Some(owner) = &stored.owner {
                 self.disown(owner);

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::super::agenda::Timer;
 use super::super::deploy::addon_name;
 use super::super::files::Files;
-use super::super::{controllers, operators, rancherd};
+use super::super::{controllers, once, operators, rancherd};
 use super::{Disks, Node, Role, Server};
+use crate::manifest::GroupKind;
 
 /// Servers that took an Addon from one another so many times will go on doing so.
 const QUARREL: u32 = 6;
@@ -47,6 +48,8 @@ pub struct Outcome {
     /// `printableStatus` of every virtual machine.
     pub machines: BTreeMap<String, String>,
 }
+
+static MACHINES: GroupKind = once::kind("kubevirt.io", "VirtualMachine");
 
 impl Node {
     /// Can nothing change any more as long as nobody touches the files? All that is left are things
@@ -110,7 +113,7 @@ impl Node {
         }
         let machines: BTreeMap<String, String> = self
             .cluster
-            .of_kind("kubevirt.io", "VirtualMachine")
+            .of_kind(&MACHINES)
             .map(|(id, vm)| {
                 let state = vm.status()["printableStatus"].as_str().unwrap_or("");
                 (id.to_string(), state.to_owned())
@@ -118,7 +121,7 @@ impl Node {
             .collect();
         missing.extend(
             self.cluster
-                .of_kind("kubevirt.io", "VirtualMachine")
+                .of_kind(&MACHINES)
                 .filter(|(_, vm)| {
                     controllers::starts(vm.spec()) && vm.status()["printableStatus"] != "Running"
                 })
@@ -216,7 +219,7 @@ impl Node {
     fn proof(&self) -> Vec<String> {
         let machines: Vec<String> = self
             .cluster
-            .of_kind("kubevirt.io", "VirtualMachine")
+            .of_kind(&MACHINES)
             .filter(|(_, vm)| vm.status()["printableStatus"] != "Stopped")
             .map(|(id, vm)| {
                 let state = vm.status()["printableStatus"].as_str().unwrap_or("");
