@@ -190,12 +190,14 @@ fn seen(cluster: &mut Cluster, id: &ObjectRef) {
             "desiredNumberScheduled": 1, "currentNumberScheduled": 1, "updatedNumberScheduled": 1})
         .into(),
         ("apps", _) => {
+            static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
             let replicas = replicas(object);
-            json!({"observedGeneration": generation, "replicas": replicas,
-                "updatedReplicas": replicas, "unavailableReplicas": replicas,
-                "conditions": [{"type": "Progressing", "status": "True",
-                    "reason": "ReplicaSetUpdated"}]})
-            .into()
+            once::usually((generation, replicas) == (1, 1), &USUAL, || {
+                json!({"observedGeneration": generation, "replicas": replicas,
+                    "updatedReplicas": replicas, "unavailableReplicas": replicas,
+                    "conditions": [{"type": "Progressing", "status": "True",
+                        "reason": "ReplicaSetUpdated"}]})
+            })
         }
         ("batch", "Job") => once::json!({"active": 1}),
         _ => return,
@@ -225,36 +227,33 @@ fn done(cluster: &mut Cluster, id: &ObjectRef) {
             "numberReady": 1, "numberAvailable": 1})
         .into(),
         ("apps", _) => {
+            static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
             let replicas = replicas(object);
-            json!({"observedGeneration": generation, "replicas": replicas,
-            "updatedReplicas": replicas, "readyReplicas": replicas,
-            "availableReplicas": replicas, "currentReplicas": replicas,
-            "conditions": [
-                {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
-                {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
-            ]})
-            .into()
+            once::usually((generation, replicas) == (1, 1), &USUAL, || {
+                json!({"observedGeneration": generation, "replicas": replicas,
+                "updatedReplicas": replicas, "readyReplicas": replicas,
+                "availableReplicas": replicas, "currentReplicas": replicas,
+                "conditions": [
+                    {"type": "Available", "status": "True",
+                        "reason": "MinimumReplicasAvailable"},
+                    {"type": "Progressing", "status": "True",
+                        "reason": "NewReplicaSetAvailable"},
+                ]})
+            })
         }
         ("batch", "Job") => json!({"succeeded": 1, "completionTime": cluster.now().to_string(),
             "conditions": [{"type": "Complete", "status": "True"}]})
         .into(),
-        _ => ready(generation),
+        _ => {
+            static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
+            once::usually(generation == 1, &USUAL, || {
+                json!({"observedGeneration": generation,
+                    "conditions": [{"type": "Ready", "status": "True", "reason": "Simulated"},
+                        {"type": "Available", "status": "True", "reason": "Simulated"}]})
+            })
+        }
     };
     cluster.set_status(id, status);
-}
-
-/// What any other controller says in the end.
-fn ready(generation: u64) -> Arc<Value> {
-    let json = |generation: u64| {
-        json!({"observedGeneration": generation,
-            "conditions": [{"type": "Ready", "status": "True", "reason": "Simulated"},
-                {"type": "Available", "status": "True", "reason": "Simulated"}]})
-    };
-    static FIRST: OnceLock<Arc<Value>> = OnceLock::new();
-    match generation {
-        1 => Arc::clone(FIRST.get_or_init(|| json(1).into())),
-        later => json(later).into(),
-    }
 }
 
 /// What virt-controller says of a machine.

@@ -20,9 +20,10 @@ use smol_str::SmolStr;
 
 use super::agenda::Timer;
 use super::cluster::{AddonRecord, Cluster};
+use super::declared::Declared;
 use super::files::{Files, Walk, base_name};
 use super::log::What;
-use super::reading::{Declared, Reading, Readings};
+use super::reading::{Reading, Readings};
 use super::times;
 use crate::decide::{Addon, ApplyFailure};
 use crate::layout::Layout;

@@ -215,6 +215,30 @@ mod tests {
     }
 
     #[test]
+    fn a_walk_is_the_same_one_until_something_changes() {
+        let shown = |files: &Files| {
+            let walk = files.walk();
+            let shown = walk.shown.iter().map(|(path, _)| path.to_string());
+            (shown.collect::<Vec<_>>(), walk.held)
+        };
+        let mut files = Files::new();
+        files.write("a.yaml", "", Timestamp::UNIX_EPOCH);
+        files.write("b.yaml", "", Timestamp::UNIX_EPOCH);
+        assert_eq!(shown(&files), (vec!["a.yaml".into(), "b.yaml".into()], 0));
+        let before = Arc::clone(files.walk());
+        assert!(!files.remove("c.yaml") && Arc::ptr_eq(&before, files.walk()));
+        files.write("sub/a.yaml.skip", "", Timestamp::UNIX_EPOCH);
+        assert_eq!(shown(&files), (vec!["b.yaml".into()], 1));
+        let copy = files.clone();
+        assert!(files.remove("sub/a.yaml.skip"));
+        assert_eq!(shown(&files).1, 0);
+        assert_eq!(shown(&copy).1, 1);
+        let later = Timestamp::UNIX_EPOCH + std::time::Duration::from_secs(1);
+        files.write("b.yaml", "", later);
+        assert_eq!(files.walk().shown[1].1, later);
+    }
+
+    #[test]
     fn a_second_look_carries_only_what_changed() {
         let mut files = Files::new();
         files.write("a.yaml", "a: 1", Timestamp::UNIX_EPOCH);

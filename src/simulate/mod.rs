@@ -10,6 +10,7 @@ mod chance;
 mod charts;
 mod cluster;
 mod controllers;
+mod declared;
 mod deploy;
 mod drive;
 mod example;

@@ -3,63 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use crate::manifest::{
-    self, Content, GroupKind, Limits, ManifestFile, Node, ObjectRef, Value as Yaml,
-};
+use super::declared::Declared;
+use crate::manifest::{self, Content, GroupKind, Limits, ManifestFile, Node, Value as Yaml};
 use crate::reasons::{Code, Severity};
-
-/// One object as its manifest declares it.
-#[derive(Debug, Clone)]
-pub(super) struct Declared {
-    /// Namespace as written.
-    pub(super) id: ObjectRef,
-    /// Its name in the cluster where its kind is namespaced, and where it is not.
-    namespaced: ObjectRef,
-    unnamespaced: ObjectRef,
-    pub(super) api_version: String,
-    pub(super) json: Arc<Value>,
-    /// The same as the API server keeps it: a Service has got an address.
-    pub(super) kept: Arc<Value>,
-    /// Its name is chosen by the API server, and anew each time.
-    pub(super) generated: bool,
-    /// The API server turns `stringData` into `data`: the controller misses it and writes it again, to no
-    /// effect.
-    pub(super) is_missed: bool,
-}
-
-impl Declared {
-    fn new(id: &ObjectRef, version: &str, json: Value) -> Self {
-        let json = Arc::new(json);
-        let in_namespace = |namespace| ObjectRef {
-            namespace,
-            ..id.clone()
-        };
-        let namespace = id.namespace.clone().unwrap_or("default".into());
-        Self {
-            namespaced: in_namespace(Some(namespace)),
-            unnamespaced: in_namespace(None),
-            api_version: match id.group.as_str() {
-                "" => version.to_owned(),
-                group => format!("{group}/{version}"),
-            },
-            generated: is_blank(&json["metadata"]["name"]),
-            is_missed: id.kind == "Secret" && json["stringData"].is_object(),
-            kept: with_address(id, &json).unwrap_or_else(|| Arc::clone(&json)),
-            json,
-            id: id.clone(),
-        }
-    }
-
-    /// Its name in the cluster.
-    pub(super) fn named(&self, namespaced: bool) -> &ObjectRef {
-        match namespaced {
-            true => &self.namespaced,
-            false => &self.unnamespaced,
-        }
-    }
-}
 
 /// One file, read.
 #[derive(Debug, Clone)]
@@ -139,23 +85,6 @@ fn read(path: &str, content: &Content) -> Reading {
         _ => {}
     }
     reading
-}
-
-/// The same Service with a `clusterIP`, if it has none.
-fn with_address(id: &ObjectRef, json: &Value) -> Option<Arc<Value>> {
-    let spec = &json["spec"];
-    let lacks = (spec.is_object() || spec.is_null()) && is_blank(&spec["clusterIP"]);
-    if id.kind != "Service" || !id.group.is_empty() || !lacks {
-        return None;
-    }
-    let mut json = json.clone();
-    json["spec"]["clusterIP"] = "10.43.0.100".into();
-    Some(Arc::new(json))
-}
-
-/// Is it not there, or as good as not there?
-fn is_blank(value: &Value) -> bool {
-    value.as_str().is_none_or(str::is_empty)
 }
 
 /// Kinds in order of first appearance, in each the objects by namespace and name; the last of two

@@ -1,11 +1,11 @@
-//! What the API server refuses, and the webhooks that it asks.
+//! The webhooks that the API server asks.
 
 use serde_json::Value;
 
 use super::super::once;
 use super::Cluster;
 use super::objects::Stored;
-use crate::manifest::{self, ObjectRef};
+use crate::manifest::ObjectRef;
 
 impl Cluster {
     /// The object's name in the cluster: with a namespace when its kind is namespaced.
@@ -62,27 +62,5 @@ impl Cluster {
                     .to_owned(),
             ),
         }
-    }
-}
-
-/// What the API server itself refuses, of that which is easily overlooked.
-pub(super) fn validate(id: &ObjectRef, json: &Value, generated: bool) -> Result<(), String> {
-    let kind = id.group_kind();
-    let words = manifest::object_name_refusal(&kind, &id.name).filter(|_| !generated);
-    if let Some(words) = words {
-        let name = &id.name;
-        return Err(format!(
-            "{kind} \"{name}\" is invalid: metadata.name: Invalid value: \"{name}\": {words}"
-        ));
-    }
-    let spec = &json["spec"];
-    let no_ports = spec["ports"].as_array().is_none_or(Vec::is_empty);
-    let needs_ports = spec["type"] != "ExternalName" && spec["clusterIP"] != "None";
-    match id.group.is_empty() && id.kind == "Service" && no_ports && needs_ports {
-        true => Err(format!(
-            "Service \"{}\" is invalid: spec.ports: Required value",
-            id.name
-        )),
-        false => Ok(()),
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use super::super::agenda::Timer;
-use super::super::reading::{Declared, Reading};
+use super::super::declared::Declared;
+use super::super::reading::Reading;
 use super::super::{once, times};
-use super::admission::validate;
 use super::objects::Stored;
 use super::{Cluster, Intact};
 use crate::manifest::ObjectRef;
@@ -43,11 +43,29 @@ impl Cluster {
         }
         self.admit(id, &declared.json)?;
         self.ask(&declared.id)?;
-        validate(id, &declared.json, generated)?;
-        let known = self.take(id);
+        if let Some(refusal) = &declared.refusal {
+            return Err(refusal.clone());
+        }
+        self.counts.writes += 1;
+        let revision = self.touch();
+        let slot = self.objects.slot(id);
+        let known = slot.take();
         self.counts.writes += u64::from(generated && known.is_some());
-        if let Some(former) = known.as_ref().and_then(|known| known.owner.as_ref()) {
-            self.disown(former);
+        *slot = Some(Stored {
+            body: Arc::clone(&declared.kept),
+            // What a controller said stays.
+            status: known.as_ref().and_then(Stored::said),
+            declared: Some(Arc::clone(&declared.json)),
+            owner: Some(owner.into()),
+            revision,
+            generation: known.as_ref().map_or(1, |known| {
+                let same_spec = known.body.get("spec") == declared.json.get("spec");
+                known.generation + u64::from(!same_spec)
+            }),
+            whole: OnceLock::new(),
+        });
+        if let Some(former) = known.and_then(|known| known.owner) {
+            self.disown(&former);
         }
         match self.owned.get_mut(owner) {
             Some(count) => *count += 1,
@@ -55,22 +73,6 @@ impl Cluster {
                 self.owned.insert(owner.into(), 1);
             }
         }
-        let revision = self.touch();
-        self.counts.writes += 1;
-        let stored = Stored {
-            body: Arc::clone(&declared.kept),
-            // What a controller said stays.
-            status: known.as_ref().and_then(Stored::said),
-            declared: Some(Arc::clone(&declared.json)),
-            owner: Some(owner.into()),
-            revision,
-            generation: known.map_or(1, |known| {
-                let same_spec = known.body.get("spec") == declared.json.get("spec");
-                known.generation + u64::from(!same_spec)
-            }),
-            whole: OnceLock::new(),
-        };
-        self.store(id.clone(), stored);
         self.journal.push(id.clone());
         self.changed.push(id.clone());
         if id.kind == "CustomResourceDefinition" && id.group == "apiextensions.k8s.io" {

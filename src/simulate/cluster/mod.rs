@@ -4,6 +4,7 @@
 mod admission;
 mod apply;
 mod objects;
+mod store;
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,9 +26,10 @@ use super::times::{self, Range};
 use crate::decide::{Addon, ApplyFailure};
 use crate::manifest::{GroupKind, ObjectRef};
 pub(super) use objects::Stored;
+use store::Store;
 
 /// So much happens in a small bootstrap: a list of it need not grow.
-const USUAL: usize = 128;
+const USUAL: usize = 256;
 
 /// The API server, and the clock that everything on the simulated node shares.
 #[derive(Debug, Clone)]
@@ -57,7 +59,7 @@ pub struct Cluster {
     failures_told: u64,
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
     served: foldhash::HashMap<GroupKind, bool>,
-    objects: foldhash::HashMap<GroupKind, BTreeMap<ObjectRef, Stored>>,
+    objects: Store,
     /// How many objects each Addon has.
     owned: BTreeMap<SmolStr, usize>,
     /// What each Addon last applied whole, as long as nobody took any of it away.
@@ -114,12 +116,12 @@ impl Cluster {
             taken: BTreeMap::new(),
             up: Vec::new(),
             revision: 0,
-            journal: Vec::with_capacity(USUAL),
+            journal: Vec::with_capacity(USUAL / 2),
             served_at: 0,
             addons_at: 0,
             failures_told: 0,
             served: foldhash::HashMap::default(),
-            objects: foldhash::HashMap::default(),
+            objects: Store::with_capacity(USUAL / 2),
             owned: BTreeMap::new(),
             intact: BTreeMap::new(),
             addresses: false,

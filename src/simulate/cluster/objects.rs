@@ -108,45 +108,35 @@ impl Cluster {
 
     /// Every object, in order.
     pub fn objects(&self) -> impl Iterator<Item = (&ObjectRef, &Arc<Value>)> {
-        let mut kinds: Vec<_> = self.objects.iter().collect();
-        kinds.sort_unstable_by_key(|(kind, _)| *kind);
-        kinds
-            .into_iter()
-            .flat_map(|(_, objects)| objects)
-            .map(|(id, stored)| (id, stored.whole(id)))
+        let all = in_order(self.objects.iter());
+        all.map(|(id, stored)| (id, stored.whole(id)))
     }
 
     /// Every object of a group and kind, in order.
     pub fn list(&self, group: &str, kind: &str) -> impl Iterator<Item = (&ObjectRef, &Arc<Value>)> {
-        self.of_kind(&GroupKind::new(group, kind))
-            .map(|(id, stored)| (id, stored.whole(id)))
+        let all = self.listed(&GroupKind::new(group, kind));
+        all.map(|(id, stored)| (id, stored.whole(id)))
     }
 
     /// The same, as they are stored.
+    pub(in crate::simulate) fn listed(
+        &self,
+        kind: &GroupKind,
+    ) -> impl Iterator<Item = (&ObjectRef, &Stored)> + use<'_> {
+        in_order(self.objects.of_kind(kind))
+    }
+
+    /// The same, for whom their order is nothing.
     pub(in crate::simulate) fn of_kind(
         &self,
         kind: &GroupKind,
     ) -> impl Iterator<Item = (&ObjectRef, &Stored)> + use<'_> {
-        self.objects.get(kind).into_iter().flatten()
+        self.objects.of_kind(kind)
     }
 
     /// One object, as it is stored.
     pub(in crate::simulate) fn stored(&self, object: &ObjectRef) -> Option<&Stored> {
-        self.objects.get(&object.group_kind())?.get(object)
-    }
-
-    pub(super) fn stored_mut(&mut self, object: &ObjectRef) -> Option<&mut Stored> {
-        self.objects.get_mut(&object.group_kind())?.get_mut(object)
-    }
-
-    /// Stores an object in place of the one of its name.
-    pub(super) fn store(&mut self, id: ObjectRef, stored: Stored) {
-        let same = self.objects.entry(id.group_kind()).or_default();
-        same.insert(id, stored);
-    }
-
-    pub(super) fn take(&mut self, id: &ObjectRef) -> Option<Stored> {
-        self.objects.get_mut(&id.group_kind())?.remove(id)
+        self.objects.get(object)
     }
 
     /// Is it there?
@@ -173,19 +163,20 @@ impl Cluster {
     /// The same, of something that no controller of this simulation looks at.
     pub(in crate::simulate) fn bring(&mut self, id: ObjectRef, json: impl Into<Arc<Value>>) {
         let revision = self.touch();
-        self.journal.push(id.clone());
-        let known = self.stored(&id);
-        let stored = Stored {
+        let slot = self.objects.slot(&id);
+        // Its manifest and its Addon stay those.
+        let known = slot.take().map(|known| (known.declared, known.owner));
+        let (declared, owner) = known.unwrap_or_default();
+        *slot = Some(Stored {
             body: json.into(),
             status: None,
-            // Its manifest and its Addon are still those.
-            declared: known.and_then(|known| known.declared.clone()),
-            owner: known.and_then(|known| known.owner.clone()),
+            declared,
+            owner,
             revision,
             generation: 1,
             whole: OnceLock::new(),
-        };
-        self.store(id, stored);
+        });
+        self.journal.push(id);
     }
 
     /// A controller sets an object's status.
@@ -195,7 +186,7 @@ impl Cluster {
         status: impl Into<Arc<Value>>,
     ) {
         let revision = self.revision + 1;
-        let Some(stored) = self.stored_mut(id) else {
+        let Some(stored) = self.objects.get_mut(id) else {
             return;
         };
         let status = status.into();
@@ -218,11 +209,13 @@ impl Cluster {
     ) -> Vec<ObjectRef> {
         kinds
             .into_iter()
-            .flat_map(|kind| self.of_kind(kind))
-            .filter(|(id, stored)| {
-                stored.owner.as_deref() == Some(owner)
-                    && keep.binary_search(id).is_err()
-                    && stored.body["metadata"]["labels"]["objectset.rio.cattle.io/prune"] != "false"
+            .flat_map(|kind| {
+                in_order(self.of_kind(kind).filter(|(id, stored)| {
+                    stored.owner.as_deref() == Some(owner)
+                        && keep.binary_search(id).is_err()
+                        && stored.body["metadata"]["labels"]["objectset.rio.cattle.io/prune"]
+                            != "false"
+                }))
             })
             .map(|(id, _)| id.clone())
             .collect()
@@ -230,7 +223,7 @@ impl Cluster {
 
     /// Deletes an object, and what goes with it.
     pub(in crate::simulate) fn delete(&mut self, id: &ObjectRef) {
-        let Some(stored) = self.take(id) else {
+        let Some(stored) = self.objects.remove(id) else {
             return;
         };
         let revision = self.touch();
@@ -255,16 +248,94 @@ impl Cluster {
 
     /// They go with something else.
     fn delete_all(&mut self, goes: impl Fn(&ObjectRef) -> bool) {
-        let mut gone: Vec<(ObjectRef, Stored)> = Vec::new();
-        for objects in self.objects.values_mut() {
-            gone.extend(objects.extract_if(.., |id, _| goes(id)));
-        }
-        gone.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        for (id, stored) in gone {
-            if let Some(owner) = &stored.owner {
-                self.disown(owner);
+        let gone: Vec<ObjectRef> = in_order(self.objects.iter().filter(|(id, _)| goes(id)))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in gone {
+            let stored = self.objects.remove(&id);
+            if let Some(owner) = stored.and_then(|stored| stored.owner) {
+                self.disown(&owner);
             }
             self.journal.push(id);
         }
+    }
+}
+
+fn in_order<'c>(
+    objects: impl Iterator<Item = (&'c ObjectRef, &'c Stored)>,
+) -> impl Iterator<Item = (&'c ObjectRef, &'c Stored)> {
+    let mut objects: Vec<_> = objects.collect();
+    objects.sort_unstable_by_key(|(id, _)| *id);
+    objects.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::super::super::Chance;
+    use super::*;
+
+    fn cluster() -> Cluster {
+        Cluster::new(Timestamp::UNIX_EPOCH, Chance::new(1))
+    }
+
+    fn job(name: &'static str) -> ObjectRef {
+        once::object("batch", "Job", Some("default"), name)
+    }
+
+    #[test]
+    fn an_object_is_shown_with_its_name_and_as_it_is_after_its_last_change() {
+        let mut cluster = cluster();
+        let id = job("a");
+        cluster.put(id.clone(), json!({"kind": "Job", "status": {"active": 1}}));
+        let shown = Arc::clone(cluster.get(&id).unwrap());
+        assert_eq!(shown["metadata"]["name"], "a");
+        assert_eq!(shown["metadata"]["namespace"], "default");
+        assert_eq!(shown["status"]["active"], 1);
+        cluster.set_status(&id, json!({"active": 1}));
+        assert!(Arc::ptr_eq(&shown, cluster.get(&id).unwrap()));
+        cluster.set_status(&id, json!({"succeeded": 1}));
+        let now = cluster.get(&id).unwrap();
+        assert_eq!(now["status"], json!({"succeeded": 1}));
+        assert_ne!(
+            now["metadata"]["resourceVersion"],
+            shown["metadata"]["resourceVersion"]
+        );
+        let stored = cluster.stored(&id).unwrap();
+        let metadata = stored.metadata(&id);
+        assert_eq!(metadata["metadata"], now["metadata"]);
+        assert_eq!(metadata.get("status"), None);
+        cluster.put(id.clone(), json!({"kind": "Job"}));
+        assert_eq!(cluster.get(&id).unwrap().get("status"), None);
+    }
+
+    #[test]
+    fn objects_are_in_order_and_a_deleted_one_is_gone_until_it_comes_again() {
+        let mut cluster = cluster();
+        for name in ["c", "a", "b"] {
+            cluster.put(job(name), json!({}));
+        }
+        let names = |cluster: &Cluster| -> Vec<String> {
+            let jobs = cluster.list("batch", "Job");
+            jobs.map(|(id, _)| id.name.to_string()).collect()
+        };
+        assert_eq!(names(&cluster), ["a", "b", "c"]);
+        cluster.delete(&job("a"));
+        assert!(!cluster.has(&job("a")) && cluster.get(&job("a")).is_none());
+        assert_eq!(names(&cluster), ["b", "c"]);
+        cluster.put(job("a"), json!({}));
+        assert_eq!(names(&cluster), ["a", "b", "c"]);
+        let all: Vec<&ObjectRef> = cluster.objects().map(|(id, _)| id).collect();
+        assert!(all.is_sorted() && all.len() == 7, "{all:?}");
+    }
+
+    #[test]
+    fn what_lies_in_a_namespace_goes_with_it() {
+        let mut cluster = cluster();
+        cluster.put(job("a"), json!({}));
+        cluster.delete(&once::object("", "Namespace", None, "default"));
+        assert!(!cluster.has(&job("a")));
+        assert!(cluster.has(&once::object("", "Namespace", None, "kube-system")));
     }
 }

@@ -113,7 +113,7 @@ impl Node {
         }
         let machines: BTreeMap<String, String> = self
             .cluster
-            .of_kind(&MACHINES)
+            .listed(&MACHINES)
             .map(|(id, vm)| {
                 let state = vm.status()["printableStatus"].as_str().unwrap_or("");
                 (id.to_string(), state.to_owned())
@@ -121,7 +121,7 @@ impl Node {
             .collect();
         missing.extend(
             self.cluster
-                .of_kind(&MACHINES)
+                .listed(&MACHINES)
                 .filter(|(_, vm)| {
                     controllers::starts(vm.spec()) && vm.status()["printableStatus"] != "Running"
                 })
@@ -219,7 +219,7 @@ impl Node {
     fn proof(&self) -> Vec<String> {
         let machines: Vec<String> = self
             .cluster
-            .of_kind(&MACHINES)
+            .listed(&MACHINES)
             .filter(|(_, vm)| vm.status()["printableStatus"] != "Stopped")
             .map(|(id, vm)| {
                 let state = vm.status()["printableStatus"].as_str().unwrap_or("");
