@@ -1,5 +1,6 @@
 //! What the core must do with small directories, and what it must never do with any.
 
+mod anew;
 mod deadlines;
 mod markers;
 mod needs;
