@@ -332,6 +332,7 @@ impl Daemon {
     }
 
     fn scan(&mut self) {
+        self.engine.reconsider();
         self.find_platform();
         let staging = &self.engine.settings().staging;
         let (limits, rescan) = (staging.limits.clone(), staging.rescan);

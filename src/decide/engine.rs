@@ -376,6 +376,12 @@ impl Engine {
         }
     }
 
+    /// Has everything decided anew at the next decision. Nothing changes by it unless a change was missed:
+    /// whoever runs for months does this now and then, so that no file waits for a restart because of it.
+    pub fn reconsider(&mut self) {
+        self.outdate();
+    }
+
     /// What is known by now of needs and of what has to be watched holds no longer.
     fn outdate(&mut self) {
         self.needs.outdate();

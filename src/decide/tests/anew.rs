@@ -77,6 +77,19 @@ fn what_was_not_carried_out_is_asked_for_again_and_again() {
 }
 
 #[test]
+fn considered_anew_everything_is_as_it_was() {
+    let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
+    node.api();
+    node.tick();
+    let before = node.tick();
+    node.engine.reconsider();
+    let after = node.tick();
+    assert_eq!(after.steps, before.steps);
+    assert_eq!(after.status, before.status);
+    assert_eq!(node.held(), ["a.yaml"]);
+}
+
+#[test]
 fn steps_are_those_of_the_decision_with_its_status() {
     let mut one = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
     let mut other = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
