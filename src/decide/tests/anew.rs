@@ -77,6 +77,18 @@ fn what_was_not_carried_out_is_asked_for_again_and_again() {
 }
 
 #[test]
+fn when_the_clock_is_set_back_the_next_deadline_comes_no_later() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    let wake = node.tick().steps.next_wake.unwrap();
+    let back = SignedDuration::from_hours(-1);
+    node.engine.clock_jumped(back);
+    node.now += back;
+    assert_eq!(node.tick().steps.next_wake, Some(wake + back));
+}
+
+#[test]
 fn considered_anew_everything_is_as_it_was() {
     let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
     node.api();
