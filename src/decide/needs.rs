@@ -80,6 +80,12 @@ impl Needs {
         changed
     }
 
+    /// Is every state what would be judged anew?
+    pub(super) fn are_so(&self, plan: &Plan, rules: &RuleSet, seen: &Observation) -> bool {
+        let anew = plan.needs.iter().map(|need| judge(need, rules, seen));
+        self.states.iter().cloned().eq(anew)
+    }
+
     /// The states, by [`NeedId`].
     pub(super) fn states(&self) -> &[NeedState] {
         &self.states

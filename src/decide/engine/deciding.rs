@@ -44,6 +44,10 @@ impl Engine {
         for need in self.needs.judge(plan, &self.rules, &self.observation) {
             self.verdicts.doubt(lookup.needing(need));
         }
+        debug_assert!(
+            self.needs.are_so(plan, &self.rules, &self.observation),
+            "what is known of a need is what would be judged anew"
+        );
         let context = Context {
             staging: &self.settings.staging,
             plan,
