@@ -1,7 +1,6 @@
 //! How long one decision takes with many held documents: when one thing changed, and when everything has
 //! to be decided anew. The aim is 1 ms for 2,000.
 
-use std::collections::HashMap;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -40,7 +39,7 @@ fn engine(documents: usize, now: Timestamp) -> Engine {
         markers: Vec::new(),
     });
     engine.observed(ClusterEvent::ApiReachable, now);
-    engine.observed(ClusterEvent::Addons(HashMap::new()), now);
+    engine.observed(ClusterEvent::Addons(Default::default()), now);
     for action in engine.decide(now).steps.actions {
         engine.done(&action);
     }

@@ -370,7 +370,7 @@ fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
         .iter()
         .filter(|(path, _)| path.ends_with(".skip"))
     {
-        if run.files.get(path).map(|kept| &kept.content) != Some(&file.content) {
+        if run.files.get(path).map(|kept| kept.content()) != Some(file.content()) {
             return Err(format!("touched {path}, which is somebody else's"));
         }
     }
@@ -379,7 +379,7 @@ fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
         let Some(held) = path.strip_suffix(".skip") else {
             continue;
         };
-        let Content::Bytes(bytes) = &*file.content else {
+        let Content::Bytes(bytes) = &**file.content() else {
             continue;
         };
         if Mark::parse(bytes).is_some() && !is_kept(held) {

@@ -201,7 +201,7 @@ mod tests {
         let mut hands = Hands::new(manifests.clone(), state.join("ledger.json"));
         let hold = Action::Hold {
             path: "a.yaml.skip".to_owned(),
-            mark: mark("a.yaml"),
+            mark: mark("a.yaml").into(),
         };
         let lift = Action::Lift {
             path: "a.yaml.skip".to_owned(),

@@ -171,7 +171,7 @@ impl Sandbox {
             let same = self
                 .files
                 .get(&path)
-                .is_some_and(|file| *file.content == content);
+                .is_some_and(|file| **file.content() == content);
             if !same {
                 if path.ends_with(MARKER_SUFFIX)
                     && let Content::Bytes(bytes) = &content
@@ -344,7 +344,7 @@ fn since(start: Timestamp, at: Timestamp) -> String {
 pub fn lay_out(files: &Files, manifests: &Path) -> io::Result<()> {
     std::fs::create_dir_all(manifests)?;
     for (path, file) in files.iter() {
-        if let Content::Bytes(bytes) = &*file.content {
+        if let Content::Bytes(bytes) = &**file.content() {
             let place = manifests.join(path);
             if let Some(directory) = place.parent() {
                 std::fs::create_dir_all(directory)?;

@@ -138,11 +138,7 @@ impl Engine {
     pub fn scanned(&mut self, directory: Directory) {
         self.take_markers(directory.markers);
         self.adopt_markers();
-        let known = self.examined.keys();
-        let unchanged = |file: &FileChange| file.content.is_none();
-        if directory.files.iter().all(unchanged)
-            && known.eq(directory.files.iter().map(|file| &file.path))
-        {
+        if self.knows_files(&directory.files) {
             return;
         }
         let mut kept = BTreeMap::new();
@@ -287,6 +283,7 @@ impl Engine {
         }
         self.verdicts.outdate();
         for entry in Arc::make_mut(&mut self.ledger).files.values_mut() {
+            let entry = Arc::make_mut(entry);
             entry.first_seen = moved(entry.first_seen);
             entry.since = moved(entry.since);
         }
@@ -346,21 +343,23 @@ impl Engine {
             .entry(path.into())
             .and_modify(|entry| {
                 if !manual.hold && entry.digest != digest {
-                    entry.digest.clone_from(&digest);
+                    Arc::make_mut(entry).digest.clone_from(&digest);
                 }
             })
-            .or_insert_with(|| Entry {
-                digest: digest.clone(),
-                first_seen: now,
-                since: now,
-                state: State::Held {
-                    code: Code::HeldByHand,
-                    why: why.into(),
-                },
-                told: Told::default(),
-                manual: None,
+            .or_insert_with(|| {
+                Arc::new(Entry {
+                    digest: digest.clone(),
+                    first_seen: now,
+                    since: now,
+                    state: State::Held {
+                        code: Code::HeldByHand,
+                        why: why.into(),
+                    },
+                    told: Told::default(),
+                    manual: None,
+                })
             });
-        entry.manual = Some(manual);
+        Arc::make_mut(entry).manual = Some(manual);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ledger::{Ledger, State};
+use super::ledger::{Entry, Ledger, State};
 use super::library::Planned;
 use super::observation::{Detail, Interests, Observation};
 use crate::manifest::ObjectRef;
@@ -16,9 +16,17 @@ pub(super) fn of(planned: &Planned, ledger: &Ledger, seen: &Observation) -> Inte
     let Planned { plan, lookup } = planned;
     // Many objects share a need.
     let mut wanted = vec![false; plan.needs.len()];
+    debug_assert!(plan.files.is_sorted_by(|a, b| a.path < b.path));
+    let mut entries = ledger.files.iter().peekable();
     for (id, file) in plan.files.iter().enumerate() {
+        let path = file.path.as_str();
+        while entries
+            .next_if(|(other, _)| other.as_str() < path)
+            .is_some()
+        {}
+        let entry = entries.next_if(|(other, _)| other.as_str() == path);
         let wants = lookup.wants_of(id);
-        let needs = match finished(file, ledger) {
+        let needs = match entry.is_some_and(|(_, entry)| finished(file, entry)) {
             true => &wants.regress,
             false => &wants.all,
         };
@@ -59,8 +67,6 @@ pub(super) fn of(planned: &Planned, ledger: &Ledger, seen: &Observation) -> Inte
 }
 
 /// Is this content of the file applied?
-fn finished(file: &PlanFile, ledger: &Ledger) -> bool {
-    ledger.files.get(file.path.as_str()).is_some_and(|entry| {
-        entry.digest == file.digest && matches!(entry.state, State::Applied { .. })
-    })
+fn finished(file: &PlanFile, entry: &Entry) -> bool {
+    entry.digest == file.digest && matches!(entry.state, State::Applied { .. })
 }

@@ -100,10 +100,10 @@ pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lo
         next_wake: None,
         finishes: false,
     };
-    for id in verdicts.look(context, lookup) {
+    for id in verdicts.look(context, lookup).iter() {
         let file = &plan.files[id];
         let outcome = verdicts.of(id);
-        let before = context.ledger.files.get(file.path.as_str());
+        let before = verdicts.entry_of(id).map(Arc::as_ref);
         let step = Step {
             file,
             before,
@@ -114,15 +114,17 @@ pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lo
         let acts = course.mark(context, file, outcome, entry.as_ref());
         if before != entry.as_ref() {
             course.finishes |= !finished_alike(before, entry.as_ref());
+            let entry = entry.map(Arc::new);
             let files = &mut Arc::make_mut(&mut course.ledger).files;
-            match entry {
+            match &entry {
                 Some(entry) => {
-                    files.insert(file.path.as_str().into(), entry);
+                    files.insert(file.path.as_str().into(), Arc::clone(entry));
                 }
                 None => {
                     files.remove(file.path.as_str());
                 }
             }
+            verdicts.enter(id, entry);
             verdicts.doubt(lookup.advised_by(id));
         }
         // Until what has to be done is seen to be done.
@@ -165,7 +167,7 @@ impl Course {
                 };
                 self.holds.push(Action::Hold {
                     path,
-                    mark: mark(file, hold, since),
+                    mark: Arc::new(mark(file, hold, since)),
                 });
                 true
             }
@@ -193,7 +195,7 @@ impl Course {
             if lookup.has(context.plan, path) {
                 continue;
             }
-            let mut entry = before.clone();
+            let mut entry = Entry::clone(before);
             let held = matches!(entry.state, State::Held { .. });
             if held && entry.told.vanished.is_none() {
                 self.events.push(Event {
@@ -213,9 +215,9 @@ impl Course {
             let stays = !held || by_hand || (harmful && now.duration_since(since) < COMING_BACK);
             if !stays {
                 Arc::make_mut(&mut self.ledger).files.remove(path);
-            } else if entry != *before {
+            } else if entry != **before {
                 let files = &mut Arc::make_mut(&mut self.ledger).files;
-                files.insert(path.clone(), entry);
+                files.insert(path.clone(), Arc::new(entry));
             }
         }
     }

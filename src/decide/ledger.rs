@@ -4,6 +4,7 @@
 //! The ledger is a value here; `act` writes it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -22,8 +23,8 @@ pub struct Ledger {
     /// Which cluster this was decided for: SHA-256 of RKE2's server CA, once there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// By path below the manifests directory.
-    pub files: BTreeMap<SmolStr, Entry>,
+    /// By path below the manifests directory. A ledger that differs in a few files shares the rest.
+    pub files: BTreeMap<SmolStr, Arc<Entry>>,
     /// What has to be known of the node.
     #[serde(default, skip_serializing_if = "NodeMemory::is_empty")]
     pub node: NodeMemory,

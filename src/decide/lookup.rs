@@ -21,6 +21,8 @@ pub(super) struct Lookup {
     advised: Vec<Vec<FileId>>,
     /// By file: those of the same base name, itself among them; empty where it has the name alone.
     namesakes: Vec<Vec<FileId>>,
+    /// Any files have one name.
+    has_namesakes: bool,
 }
 
 /// The needs of one file that take part, each once.
@@ -72,6 +74,7 @@ impl Lookup {
             }
         }
         lookup.wants = plan.files.iter().map(Wants::of).collect();
+        lookup.has_namesakes = !plan.namesakes.is_empty();
         for ids in &plan.namesakes {
             for id in ids {
                 lookup.namesakes[*id].clone_from(ids);
@@ -107,8 +110,8 @@ impl Lookup {
 
     /// Is there a file at this path?
     pub(super) fn has(&self, plan: &Plan, path: &str) -> bool {
-        let named = self.named(base_name(path)).iter();
-        named.into_iter().any(|file| plan.files[*file].path == path)
+        let mut named = self.named(base_name(path)).iter();
+        named.any(|file| plan.files[*file].path == path)
     }
 
     /// Files of this Addon.
@@ -124,6 +127,11 @@ impl Lookup {
     /// Files that wait for another as long as that one is on its way.
     pub(super) fn advised_by(&self, file: FileId) -> &[FileId] {
         self.advised.get(file).map_or(&[], Vec::as_slice)
+    }
+
+    /// Are there files that are held and released together?
+    pub(super) fn has_namesakes(&self) -> bool {
+        self.has_namesakes
     }
 
     /// Files that are held and released together with one.

@@ -2,6 +2,7 @@
 
 mod engine;
 mod files;
+mod ids;
 mod interests;
 mod judge;
 mod ledger;
@@ -45,7 +46,7 @@ pub enum Action {
         /// The marker's path.
         path: String,
         /// Its content.
-        mark: Mark,
+        mark: Arc<Mark>,
     },
     /// Write the ledger.
     SaveLedger(Arc<Ledger>),

@@ -3,8 +3,9 @@
 //! A directory of thousands of documents hears of one object at a time: judging every need at every
 //! event would make a bootstrap cost the square of its size.
 
-use std::collections::{BTreeSet, HashMap};
+use foldhash::HashMap;
 
+use super::ids::Ids;
 use super::lookup::Lookup;
 use super::observation::{ClusterEvent, Observation};
 use crate::plan::{Need, NeedId, Plan};
@@ -18,7 +19,7 @@ pub(super) struct Needs {
     /// Those whose verdict rests on something beside their object, and on what.
     related: HashMap<NeedId, readiness::Related>,
     /// What has to be judged again.
-    stale: BTreeSet<NeedId>,
+    stale: Ids,
     /// All of it has to be.
     outdated: bool,
 }
@@ -36,13 +37,13 @@ impl Needs {
                 self.stale.extend(lookup.needs_of_kind(kind));
                 let rests = self.related.iter();
                 let rests = rests.filter(|(_, related)| related.kinds.contains(kind));
-                self.stale.extend(rests.map(|(need, _)| *need));
+                self.stale.extend(rests.map(|(need, _)| need));
             }
             ClusterEvent::Object(object, _) => {
                 self.stale.extend(lookup.needs_of(object));
                 let rests = self.related.iter();
                 let rests = rests.filter(|(_, related)| related.objects.contains(object));
-                self.stale.extend(rests.map(|(need, _)| *need));
+                self.stale.extend(rests.map(|(need, _)| need));
             }
             _ => {}
         }
@@ -66,7 +67,7 @@ impl Needs {
             return (0..plan.needs.len()).collect();
         }
         let mut changed = Vec::new();
-        for id in stale {
+        for id in stale.iter() {
             let Some(need) = plan.needs.get(id) else {
                 continue;
             };

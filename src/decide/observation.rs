@@ -3,9 +3,10 @@
 //! Adapters fill it, [`super::decide`] reads it. Nothing in it is a guess: what was not asked is
 //! `NotAsked`, what was refused is `Unknown` with the reason.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,9 +29,9 @@ pub struct Observation {
     /// Does kube-apiserver answer?
     pub api: Api,
     /// Kinds that something waits for.
-    pub kinds: foldhash::HashMap<GroupKind, KindSeen>,
+    pub kinds: HashMap<GroupKind, KindSeen>,
     /// Objects that something waits for.
-    pub objects: foldhash::HashMap<ObjectRef, ObjectSeen>,
+    pub objects: HashMap<ObjectRef, ObjectSeen>,
     /// RKE2's Addons by name; `None` until they were listed once.
     pub addons: Option<HashMap<String, Addon>>,
     /// The newest failure event of each Addon.
@@ -192,7 +193,7 @@ pub struct ProbeInterest {
 }
 
 /// How much of an object is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Detail {
     /// Does it exist?
     Metadata,

@@ -7,7 +7,7 @@ mod needs;
 mod node;
 mod properties;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use jiff::{SignedDuration, Timestamp};
@@ -94,7 +94,7 @@ impl Node {
                     !matches!(there, Some(None)),
                     "a foreign marker would be replaced"
                 );
-                self.markers.insert(path.clone(), Some(mark.clone()));
+                self.markers.insert(path.clone(), Some(Mark::clone(mark)));
             }
             Action::SaveLedger(ledger) => self.ledger_on_disk = Ledger::clone(ledger),
             Action::Lift { path } => {
@@ -126,7 +126,7 @@ impl Node {
 
     fn api(&mut self) {
         self.observe(ClusterEvent::ApiReachable);
-        self.observe(ClusterEvent::Addons(HashMap::new()));
+        self.observe(ClusterEvent::Addons(foldhash::HashMap::default()));
     }
 
     fn exists(&mut self, object: ObjectRef) {

@@ -5,11 +5,13 @@
 //! Each of them is told here when it changes. That nothing is missed is compared in every build with
 //! debug assertions: [`super::Engine::decide`] decides everything anew beside it.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::files::{Context, Hold, Outcome};
+use super::ids::Ids;
+use super::ledger::Entry;
 use super::lookup::Lookup;
 use crate::plan::{FileId, Plan};
 use crate::reasons::Code;
@@ -20,9 +22,9 @@ pub(super) struct Verdicts {
     /// By [`FileId`].
     of: Vec<Verdict>,
     /// What has to be decided again.
-    stale: BTreeSet<FileId>,
+    stale: Ids,
     /// What was decided and is being carried out.
-    under_way: BTreeSet<FileId>,
+    under_way: Ids,
     /// All of it has to be.
     outdated: bool,
     /// Every entry of the ledger is of a file that is there. What is decided of files that are there does
@@ -36,6 +38,8 @@ pub(super) struct Verdict {
     pub(super) outcome: Outcome,
     /// When time alone may make it another.
     turns: Option<Timestamp>,
+    /// What the ledger says of it.
+    entry: Option<Arc<Entry>>,
 }
 
 impl Verdicts {
@@ -56,57 +60,62 @@ impl Verdicts {
     }
 
     /// Decides again what is not known to be as it was. The files of which something can follow, in order.
-    pub(super) fn look(&mut self, context: &Context<'_>, lookup: &Lookup) -> BTreeSet<FileId> {
+    pub(super) fn look(&mut self, context: &Context<'_>, lookup: &Lookup) -> Ids {
         let files = &context.plan.files;
         let mut looked_at = std::mem::take(&mut self.under_way);
-        looked_at.retain(|id| *id < files.len());
         let stale = std::mem::take(&mut self.stale);
         let all = std::mem::take(&mut self.outdated) || self.of.len() != files.len();
         let stale = match all {
             true => {
-                let known = context.ledger.files.keys();
-                self.complete = known.into_iter().all(|path| lookup.has(context.plan, path));
+                let mut known = context.ledger.files.keys();
+                self.complete = known.all(|path| lookup.has(context.plan, path));
                 self.of.clear();
-                (0..files.len()).collect()
+                looked_at = Ids::default();
+                Ids::below(files.len())
             }
             false => self.due(stale, lookup, context.now),
         };
-        for &id in &stale {
+        for id in stale.iter() {
             let file = &files[id];
-            let (outcome, turns) =
-                context.outcome(file, context.ledger.files.get(file.path.as_str()));
-            let verdict = Verdict { outcome, turns };
-            match self.of.get_mut(id) {
+            let in_ledger = || context.ledger.files.get(file.path.as_str());
+            let known = self.of.get_mut(id);
+            let entry = match &known {
+                Some(known) => known.entry.clone(),
+                None => in_ledger().cloned(),
+            };
+            debug_assert_eq!(entry.as_ref(), in_ledger(), "of {}", file.path);
+            let (outcome, turns) = context.outcome(file, entry.as_deref());
+            let verdict = Verdict {
+                outcome,
+                turns,
+                entry,
+            };
+            match known {
                 Some(known) => *known = verdict,
                 None => self.of.push(verdict),
             }
         }
         for ids in &context.plan.namesakes {
-            if stale.contains(&ids[0]) {
+            if stale.contains(ids[0]) {
                 self.hold_together(ids, context.plan);
             }
         }
-        looked_at.extend(stale);
+        looked_at.join(&stale);
         looked_at
     }
 
     /// With those whose time has come, and with whatever shares a marker with one of them.
-    fn due(
-        &self,
-        mut stale: BTreeSet<FileId>,
-        lookup: &Lookup,
-        now: Timestamp,
-    ) -> BTreeSet<FileId> {
-        let turned = self.of.iter().enumerate();
-        let turned = turned.filter(|(_, verdict)| verdict.turns.is_some_and(|at| at <= now));
-        stale.extend(turned.map(|(id, _)| id));
-        stale.retain(|id| *id < self.of.len());
-        let together: Vec<FileId> = stale
-            .iter()
-            .flat_map(|id| lookup.namesakes_of(*id))
-            .copied()
-            .collect();
-        stale.extend(together);
+    fn due(&self, mut stale: Ids, lookup: &Lookup, now: Timestamp) -> Ids {
+        for (id, verdict) in self.of.iter().enumerate() {
+            if verdict.turns.is_some_and(|at| at <= now) {
+                stale.insert(id);
+            }
+        }
+        if lookup.has_namesakes() {
+            for id in stale.clone().iter() {
+                stale.extend(lookup.namesakes_of(id));
+            }
+        }
         stale
     }
 
@@ -141,6 +150,16 @@ impl Verdicts {
     /// What is to become of a file that was looked at.
     pub(super) fn of(&self, file: FileId) -> &Outcome {
         &self.of[file].outcome
+    }
+
+    /// What the ledger says of a file that was looked at.
+    pub(super) fn entry_of(&self, file: FileId) -> Option<&Arc<Entry>> {
+        self.of[file].entry.as_ref()
+    }
+
+    /// The ledger says something else of a file now.
+    pub(super) fn enter(&mut self, file: FileId, entry: Option<Arc<Entry>>) {
+        self.of[file].entry = entry;
     }
 
     /// Every file's, by [`FileId`].

@@ -3,7 +3,7 @@
 //! The name is for people and for telling facts apart; what is needed to restore a fact stands in
 //! its value.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -252,7 +252,7 @@ pub(super) fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, St
                 observation.objects.insert(object, seen);
             }
             Fact::AddonsListed => {
-                observation.addons.get_or_insert_with(HashMap::new);
+                observation.addons.get_or_insert_default();
             }
             Fact::Addon {
                 name,

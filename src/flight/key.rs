@@ -84,7 +84,7 @@ mod tests {
         let plain: Vec<String> = setup
             .files
             .manifests()
-            .filter_map(|(_, file)| match &*file.content {
+            .filter_map(|(_, file)| match &**file.content() {
                 crate::manifest::Content::Bytes(bytes) => Some(sha256_hex(bytes)),
                 _ => None,
             })

@@ -222,7 +222,7 @@ impl<'s> Replay<'s> {
                 // What a person said counts whatever the rules; the rest is what others decided.
                 for (path, entry) in &ledger.files {
                     if let Some(known) = self.ledger.files.get_mut(path) {
-                        known.manual.clone_from(&entry.manual);
+                        Arc::make_mut(known).manual.clone_from(&entry.manual);
                     }
                 }
             }

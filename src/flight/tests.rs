@@ -144,10 +144,10 @@ fn a_file_without_its_secrets_is_examined_as_the_file_itself() {
     let platform = Some(setup.platform());
     let mut seen = 0;
     for (path, file) in setup.files.manifests() {
-        let Content::Bytes(_) = &*file.content else {
+        let Content::Bytes(_) = &**file.content() else {
             continue;
         };
-        let read = read_manifest(path, &file.content, &Limits::default());
+        let read = read_manifest(path, file.content(), &Limits::default());
         let back = RecordedFile::of(&read, usize::MAX);
         let line = serde_json::to_string(&back).unwrap();
         let back: RecordedFile = serde_json::from_str(&line).unwrap();

@@ -23,7 +23,7 @@ pub(super) fn recognised(run: &Run) -> Vec<Finding> {
         }
         for kind in kinds {
             let all = run.cluster.list(kind.group, kind.kind);
-            let all = all.map(|(_, object)| (**object).clone()).collect();
+            let all = all.map(|(_, object)| object).collect();
             objects.insert(kind.group_kind(), Listed::Objects(all));
         }
     }

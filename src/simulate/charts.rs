@@ -21,12 +21,12 @@ pub(super) fn rewritten(files: &Files) -> Vec<(String, Content)> {
     files
         .manifests()
         .filter_map(|(path, file)| {
-            let Content::Bytes(bytes) = &*file.content else {
+            let Content::Bytes(bytes) = &**file.content() else {
                 return None;
             };
             // Reading every file of a large directory for this would cost more than all the rest.
             memchr::memmem::find(bytes, b"HelmChart")?;
-            let after = rewrite(path, &file.content)?;
+            let after = rewrite(path, file.content())?;
             (after != *bytes).then(|| (path.to_owned(), Content::Bytes(after)))
         })
         .collect()

@@ -21,7 +21,7 @@ use smol_str::SmolStr;
 use super::agenda::Timer;
 use super::cluster::{AddonRecord, Cluster};
 use super::declared::Declared;
-use super::files::{Files, Walk, base_name};
+use super::files::{File, Files, Walk, base_name};
 use super::log::What;
 use super::reading::{Reading, Readings};
 use super::times;
@@ -195,7 +195,7 @@ impl DeployController {
             return Ok(Done::PassedOver);
         }
         let failure = |reason, message: String| Failure { reason, message };
-        let content = match files.get(path).map(|file| &file.content) {
+        let content = match files.get(path).map(File::content) {
             None => {
                 let message = format!("open {}: no such file or directory", full(path));
                 return Err(failure("ReadManifestFailed", message));

@@ -21,8 +21,9 @@ use super::node::{Node, Role, Signal};
 use super::run::{Changes, Joined, Release, Run, Setup};
 use super::tape::Tape;
 use super::watch::Watch;
-use crate::decide::{Action, Engine, Ledger, Status};
+use crate::decide::{Action, Engine, Interests, Ledger, Status};
 use crate::flight::Line;
+use crate::manifest::Content;
 use crate::rules::RuleSet;
 
 /// No bootstrap takes longer; one that does is reported as still under way.
@@ -138,7 +139,7 @@ fn write_anew(setup: &Setup, signal: Signal, node: &mut Node, disks: &mut [Files
     match signal {
         Signal::Restarts(server) => {
             for (path, file) in original(setup, server).iter() {
-                disks[server].put(path, (*file.content).clone(), now);
+                disks[server].put(path, Content::clone(file.content()), now);
             }
         }
         Signal::Starts(server) => {
@@ -181,16 +182,16 @@ struct Drive<'a> {
 struct Agent {
     engine: Engine,
     watch: Watch,
-    /// The directory as the engine knows it.
-    seen: Option<Files>,
+    /// The directory's generation that the engine knows.
+    seen: Option<u64>,
     /// The ledger on disk.
     saved: Arc<Ledger>,
     /// The engine's ledger is newer than the one on disk: saving it failed.
     unsaved: bool,
     /// How much the wall clock is ahead of the true time.
     skew: SignedDuration,
-    /// What the cluster and the engine were when the watch last told all it could.
-    heard: Option<((u64, u64, bool), u64)>,
+    /// What the cluster was and what was asked when the watch last told all it could.
+    heard: Option<((u64, u64, bool), Arc<Interests>)>,
     /// When a watch that was cut or refused lists again.
     relist: Option<Timestamp>,
     /// When to decide again though nothing happens, in true time.
@@ -236,7 +237,10 @@ impl Agent {
 
     /// The time as Windrow's wall clock has it.
     fn wall(&self, now: Timestamp) -> Timestamp {
-        now.saturating_add(self.skew).unwrap_or(now)
+        match self.skew.is_zero() {
+            true => now,
+            false => now.saturating_add(self.skew).unwrap_or(now),
+        }
     }
 
     /// What was not heard now is told anew a little later.
@@ -268,8 +272,9 @@ impl<'a> Drive<'a> {
     }
 
     fn fly(mut self) -> (Run, Vec<Line>) {
-        let start = self.setup.scenario.start;
-        let mut now = start;
+        let mut now = self.setup.scenario.start;
+        let end = now + LIMIT;
+        let calm = now + self.faults.until;
         self.turns(now);
         loop {
             let agents = self.agents.iter();
@@ -281,14 +286,14 @@ impl<'a> Drive<'a> {
                 self.changes.next_at(),
                 agents.min(),
             ]);
-            let Some(next) = next.filter(|next| *next < start + LIMIT) else {
+            let Some(next) = next.filter(|next| *next < end) else {
                 break;
             };
             now = now.max(next);
             self.node.advance(now, &self.disks[..]);
             self.signals(now);
             self.changes.make(now, &mut self.disks, &mut self.node);
-            if now < start + self.faults.until {
+            if now < calm {
                 for who in 0..self.agents.len() {
                     self.disaster(who, now);
                 }
@@ -300,8 +305,7 @@ impl<'a> Drive<'a> {
             }
             self.turns(now);
             let quiet = self.agents.iter().all(Agent::is_quiet) && self.changes.next_at().is_none();
-            let faultless = now >= start + self.faults.until;
-            if quiet && faultless && self.node.is_settled(&self.disks[..]) {
+            if quiet && now >= calm && self.node.is_settled(&self.disks[..]) {
                 break;
             }
         }
@@ -362,28 +366,26 @@ impl<'a> Drive<'a> {
 
     fn scan(&mut self, who: usize, now: Timestamp) -> bool {
         let (agent, disk) = (&mut self.agents[who], &self.disks[who]);
-        let known = agent.seen.as_ref().map(Files::generation);
-        if known == Some(disk.generation()) {
+        if agent.seen == Some(disk.generation()) {
             return false;
         }
         let at = agent.wall(now);
         if let Some(tape) = &mut agent.tape {
-            tape.scanned(disk, agent.seen.as_ref(), self.setup, at);
+            tape.scanned(disk, self.setup, at);
         }
-        agent.engine.scanned(disk.look(agent.seen.as_ref()));
-        agent.seen = Some(disk.clone());
+        agent.engine.scanned(disk.look(agent.seen));
+        agent.seen = Some(disk.generation());
         true
     }
 
     fn listen(&mut self, who: usize, now: Timestamp) -> bool {
         let agent = &mut self.agents[who];
-        // What is watched can only have changed with a decision or a scan, which is followed by one.
-        let heard = Some((self.node.pulse(who), agent.decisions));
-        if agent.heard == heard {
+        let (pulse, interests) = (self.node.pulse(who), agent.engine.interests());
+        let heard = agent.heard.as_ref();
+        if heard.is_some_and(|(at, asked)| *at == pulse && Arc::ptr_eq(asked, &interests)) {
             return false;
         }
-        agent.heard = heard;
-        let interests = agent.engine.interests();
+        agent.heard = Some((pulse, Arc::clone(&interests)));
         let cluster = self.node.cluster();
         let mut events = match cluster.is_up_on(who) && self.dice.throw(self.faults.refused) {
             true => {
@@ -475,6 +477,7 @@ impl<'a> Drive<'a> {
             return false;
         }
         let (agent, disk) = (&mut self.agents[who], &mut self.disks[who]);
+        let before = disk.generation();
         match action {
             Action::Hold { path, mark } => {
                 if disk.is_foreign(path) {
@@ -499,6 +502,14 @@ impl<'a> Drive<'a> {
             }
         }
         agent.engine.done(action);
+        // What it did itself needs no look at the directory.
+        if agent.seen == Some(before) {
+            agent.seen = Some(disk.generation());
+            debug_assert!(
+                agent.engine.knows(&disk.look(agent.seen)),
+                "a look at the directory would find something else than the action left there"
+            );
+        }
         true
     }
 

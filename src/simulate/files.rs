@@ -11,18 +11,37 @@ use crate::decide::{Directory, FileChange, Mark, Marker};
 use crate::manifest::{self, Content, MARKER_SUFFIX};
 
 /// One entry of the directory.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct File {
-    /// What it is, and its bytes. Shared, so that a copy of the directory costs little.
-    pub content: Arc<Content>,
+    /// Shared, so that a copy of the directory costs little. A marker of Windrow's is written out when
+    /// somebody reads it.
+    content: OnceLock<Arc<Content>>,
     /// When it was last written: all that RKE2 looks at once its first clean pass is over.
     pub mtime: Timestamp,
+    /// The directory's generation with which it was put in place.
+    since: u64,
     /// What its content says, where it is a marker of Windrow's.
     mark: Option<Arc<Mark>>,
     /// Would RKE2 apply a file of its name?
     is_manifest: bool,
     /// Is it a marker, or does it lie in a directory that is called like one?
     hides: bool,
+}
+
+impl File {
+    /// What it is, and its bytes.
+    pub fn content(&self) -> &Arc<Content> {
+        self.content.get_or_init(|| {
+            let mark = self.mark.as_ref().map(|mark| mark.to_json());
+            Arc::new(Content::Bytes(mark.unwrap_or_default().into_bytes()))
+        })
+    }
+
+    /// Is it a symbolic link that leads nowhere?
+    fn dangles(&self) -> bool {
+        let content = self.content.get();
+        content.is_some_and(|content| matches!(**content, Content::DanglingSymlink { .. }))
+    }
 }
 
 /// The directory. Paths are below it, with `/`; directories exist by what lies in them.
@@ -63,21 +82,27 @@ impl Files {
             Content::Bytes(bytes) if path.ends_with(MARKER_SUFFIX) => Mark::parse(bytes),
             _ => None,
         };
-        self.enter(path, content, mark, now);
+        self.enter(path, Arc::new(content).into(), mark.map(Arc::new), now);
     }
 
     /// Puts a marker of Windrow's in place: what is written says what the mark does.
-    pub(super) fn hold(&mut self, path: &str, mark: &Mark, now: Timestamp) {
-        let content = Content::Bytes(mark.to_json().into_bytes());
-        self.enter(path.into(), content, Some(mark.clone()), now);
+    pub(super) fn hold(&mut self, path: &str, mark: &Arc<Mark>, now: Timestamp) {
+        self.enter(path.into(), OnceLock::new(), Some(Arc::clone(mark)), now);
     }
 
-    fn enter(&mut self, path: SmolStr, content: Content, mark: Option<Mark>, now: Timestamp) {
+    fn enter(
+        &mut self,
+        path: SmolStr,
+        content: OnceLock<Arc<Content>>,
+        mark: Option<Arc<Mark>>,
+        now: Timestamp,
+    ) {
         self.changed();
         let file = File {
-            content: Arc::new(content),
+            content,
             mtime: now,
-            mark: mark.map(Arc::new),
+            since: self.generation,
+            mark,
             is_manifest: manifest::is_manifest_name(base_name(&path)),
             hides: path.contains(MARKER_SUFFIX),
         };
@@ -146,8 +171,7 @@ impl Files {
         hidden.sort_unstable();
         let mut walk = Walk::default();
         for (path, file) in &self.entries {
-            let dangles = matches!(*file.content, Content::DanglingSymlink { .. });
-            if dangles && walk.dangling.is_none() {
+            if file.dangles() && walk.dangling.is_none() {
                 walk.dangling = Some(path.clone());
             }
             if !file.is_manifest {
@@ -167,16 +191,14 @@ impl Files {
         self.hidden().any(|hidden| hidden == name)
     }
 
-    /// What a look at the directory finds, given what the last look found.
-    pub fn look(&self, before: Option<&Files>) -> Directory {
+    /// What a look at the directory finds, given the generation that the last look saw.
+    pub fn look(&self, before: Option<u64>) -> Directory {
+        let is_new = |file: &File| before.is_none_or(|before| file.since > before);
         let files = self
             .manifests()
             .map(|(path, file)| FileChange {
                 path: path.to_owned(),
-                content: match before.and_then(|files| files.get(path)) {
-                    Some(known) if Arc::ptr_eq(&known.content, &file.content) => None,
-                    _ => Some(Arc::clone(&file.content)),
-                },
+                content: is_new(file).then(|| Arc::clone(file.content())),
             })
             .collect();
         let markers = self
@@ -243,9 +265,9 @@ mod tests {
         let mut files = Files::new();
         files.write("a.yaml", "a: 1", Timestamp::UNIX_EPOCH);
         files.write("b.yaml", "b: 1", Timestamp::UNIX_EPOCH);
-        let before = files.clone();
+        let before = files.generation();
         files.write("b.yaml", "b: 2", Timestamp::UNIX_EPOCH);
-        let look = files.look(Some(&before));
+        let look = files.look(Some(before));
         let changed: Vec<_> = look
             .files
             .iter()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cluster::Shown;
 use super::drive;
 use super::files::Files;
 use super::reading::Readings;
@@ -17,6 +18,7 @@ pub struct Known {
     pub(super) readings: Readings,
     /// By server.
     pub(super) libraries: Vec<Arc<Library>>,
+    pub(super) shown: Arc<Shown>,
 }
 
 impl Known {
@@ -43,17 +45,17 @@ impl Known {
     fn take(&mut self, setup: &Setup, files: &Files, settings: &Settings, rules: &RuleSet) {
         for (path, file) in files.manifests() {
             match setup.files.get(path) {
-                Some(first) if first.content == file.content => {
+                Some(first) if first.content() == file.content() => {
                     self.readings
-                        .read_alike(path, &file.content, &first.content);
+                        .read_alike(path, file.content(), first.content());
                 }
                 _ => {
-                    self.readings.read(path, &file.content);
+                    self.readings.read(path, file.content());
                 }
             }
         }
         self.libraries.push(Arc::new(Library::of(
-            files.manifests().map(|(path, file)| (path, &file.content)),
+            files.manifests().map(|(path, file)| (path, file.content())),
             &settings.staging.limits,
             rules,
             Some(setup.platform()),

@@ -18,6 +18,8 @@ pub(super) struct Tape {
     recorder: Recorder,
     tap: Tap,
     packs: Vec<Pack>,
+    /// The directory as the process last saw it.
+    seen: Option<Files>,
 }
 
 impl Tape {
@@ -34,6 +36,7 @@ impl Tape {
                     text: text.clone(),
                 })
                 .collect(),
+            seen: None,
         }
     }
 
@@ -41,6 +44,7 @@ impl Tape {
     pub(super) fn begin(&mut self, setup: &Setup, at: Timestamp) {
         self.recorder.begin_anew();
         self.tap.begin_anew();
+        self.seen = None;
         let settings = settings::record(&setup.settings);
         self.lines.push(Line::Flight(Head {
             version: flight::VERSION,
@@ -58,17 +62,12 @@ impl Tape {
         }));
     }
 
-    /// A look at the directory; `before` is what was known of it.
-    pub(super) fn scanned(
-        &mut self,
-        files: &Files,
-        before: Option<&Files>,
-        setup: &Setup,
-        at: Timestamp,
-    ) {
-        let look = files.look(before);
+    /// A look at the directory.
+    pub(super) fn scanned(&mut self, files: &Files, setup: &Setup, at: Timestamp) {
+        let before = self.seen.replace(files.clone());
+        let look = files.look(before.as_ref().map(Files::generation));
         let gone: Vec<String> = before
-            .into_iter()
+            .iter()
             .flat_map(Files::manifests)
             .filter(|(path, _)| look.files.iter().all(|file| file.path != *path))
             .map(|(path, _)| path.to_owned())

@@ -1,8 +1,9 @@
 //! What Windrow's adapters would tell of the simulated cluster: watches, reduced to differences.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use jiff::Timestamp;
 
 use super::cluster::Cluster;
@@ -19,8 +20,8 @@ pub struct Watch {
     /// What was asked at the last call, and how far in the cluster's history that was.
     asked: Option<Arc<Interests>>,
     seen: Seen,
-    kinds: foldhash::HashMap<GroupKind, bool>,
-    objects: foldhash::HashMap<ObjectRef, (Option<u64>, Detail)>,
+    kinds: HashMap<GroupKind, bool>,
+    objects: HashMap<ObjectRef, (Option<u64>, Detail)>,
     addons: Option<BTreeMap<String, u64>>,
     failures: BTreeMap<String, Timestamp>,
 }
@@ -181,11 +182,8 @@ impl Watch {
             return;
         }
         self.objects.insert(id.clone(), now);
-        let seen = match (stored, detail) {
-            (None, _) => ObjectSeen::Absent,
-            (Some(stored), Detail::Full) => ObjectSeen::Present(Arc::clone(stored.whole(id))),
-            (Some(stored), Detail::Metadata) => ObjectSeen::Present(Arc::new(stored.metadata(id))),
-        };
+        let seen = cluster.shown(id, detail);
+        let seen = seen.map_or(ObjectSeen::Absent, ObjectSeen::Present);
         events.push(ClusterEvent::Object(id.clone(), seen));
     }
 

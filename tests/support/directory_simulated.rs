@@ -185,7 +185,7 @@ impl<'a> Simulated<'a> {
         kinds(self.directory)
             .iter()
             .flat_map(|kind| cluster.list(&kind.group, &kind.kind).collect::<Vec<_>>())
-            .filter_map(|(id, json)| of(id, json))
+            .filter_map(|(id, json)| of(id, &json))
             .collect()
     }
 

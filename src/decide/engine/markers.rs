@@ -7,17 +7,32 @@ use jiff::Timestamp;
 use super::super::ledger::{Cause, Entry, Manual, State, Told};
 use super::super::observation::{Mark, OnFailure};
 use super::super::{Action, Marker, marker_path};
-use super::Engine;
+use super::{Directory, Engine, FileChange};
 use crate::manifest;
 use crate::plan::base_name;
 use crate::reasons::Code;
 use crate::rke2;
 
 impl Engine {
-    pub(super) fn take_markers(&mut self, markers: Vec<Marker>) {
+    /// Would this look at the directory tell nothing new?
+    pub(crate) fn knows(&self, directory: &Directory) -> bool {
+        self.knows_files(&directory.files) && self.knows_markers(&directory.markers)
+    }
+
+    pub(super) fn knows_files(&self, files: &[FileChange]) -> bool {
+        let known = self.examined.keys();
+        files.iter().all(|file| file.content.is_none())
+            && known.eq(files.iter().map(|file| &file.path))
+    }
+
+    fn knows_markers(&self, markers: &[Marker]) -> bool {
         let known = &self.observation.markers;
         let same = |marker: &Marker| known.get(hidden_name(&marker.path)) == Some(marker);
-        if markers.len() == known.len() && markers.iter().all(same) {
+        markers.len() == known.len() && markers.iter().all(same)
+    }
+
+    pub(super) fn take_markers(&mut self, markers: Vec<Marker>) {
+        if self.knows_markers(&markers) {
             return;
         }
         let markers = markers
@@ -60,14 +75,14 @@ impl Engine {
             self.interests = None;
             Arc::make_mut(&mut self.ledger).files.insert(
                 mark.file.as_str().into(),
-                Entry {
+                Arc::new(Entry {
                     digest: mark.digest.clone(),
                     first_seen: mark.since,
                     since: mark.since,
                     state,
                     told: Told::default(),
                     manual,
-                },
+                }),
             );
         }
     }
@@ -85,7 +100,7 @@ impl Engine {
         }
         Some(Action::Hold {
             path: marker_path(path),
-            mark: provisional(path, now),
+            mark: Arc::new(provisional(path, now)),
         })
     }
 
@@ -99,7 +114,7 @@ impl Engine {
                     name.to_owned(),
                     Marker {
                         path: path.clone(),
-                        mark: Some(Arc::new(mark.clone())),
+                        mark: Some(Arc::clone(mark)),
                     },
                 );
             }

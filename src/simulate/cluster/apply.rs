@@ -62,7 +62,7 @@ impl Cluster {
                 let same_spec = known.body.get("spec") == declared.json.get("spec");
                 known.generation + u64::from(!same_spec)
             }),
-            whole: OnceLock::new(),
+            seen: OnceLock::new(),
         });
         if let Some(former) = known.and_then(|known| known.owner) {
             self.disown(&former);

@@ -4,6 +4,7 @@
 mod admission;
 mod apply;
 mod objects;
+mod shown;
 mod store;
 
 use std::collections::hash_map::Entry;
@@ -26,6 +27,7 @@ use super::times::{self, Range};
 use crate::decide::{Addon, ApplyFailure};
 use crate::manifest::{GroupKind, ObjectRef};
 pub(super) use objects::Stored;
+pub(super) use shown::Shown;
 use store::Store;
 
 /// So much happens in a small bootstrap: a list of it need not grow.
@@ -60,6 +62,8 @@ pub struct Cluster {
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
     served: foldhash::HashMap<GroupKind, bool>,
     objects: Store,
+    /// What was put together of objects, in this bootstrap or another one of the same files.
+    pub(super) shown: Arc<Shown>,
     /// How many objects each Addon has.
     owned: BTreeMap<SmolStr, usize>,
     /// What each Addon last applied whole, as long as nobody took any of it away.
@@ -122,6 +126,7 @@ impl Cluster {
             failures_told: 0,
             served: foldhash::HashMap::default(),
             objects: Store::with_capacity(USUAL / 2),
+            shown: Arc::default(),
             owned: BTreeMap::new(),
             intact: BTreeMap::new(),
             addresses: false,

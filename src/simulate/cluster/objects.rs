@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 
 use super::super::once;
 use super::{Cluster, defined_kind};
+use crate::decide::Detail;
 use crate::manifest::{GroupKind, ObjectRef};
 
 /// One object, in the parts that change apart from one another. Only who looks at all of it has it put
@@ -25,8 +26,8 @@ pub(in crate::simulate) struct Stored {
     pub(in crate::simulate) revision: u64,
     /// `metadata.generation`: the number of the last change of substance.
     pub(in crate::simulate) generation: u64,
-    /// All of it together, once somebody looked. Whatever changes a part forgets it.
-    pub(super) whole: OnceLock<Arc<Value>>,
+    /// What a watch of all of it shows, once somebody looked. Whatever changes a part forgets it.
+    pub(super) seen: OnceLock<Arc<Value>>,
 }
 
 impl Stored {
@@ -51,32 +52,28 @@ impl Stored {
         self.status.clone().or_else(first)
     }
 
-    /// What a watch of metadata alone shows.
-    pub(in crate::simulate) fn metadata(&self, id: &ObjectRef) -> Value {
-        let field = |name: &str| (name.to_owned(), self.body[name].clone());
-        let mut json = Value::Object(
-            ["apiVersion", "kind", "metadata"]
-                .map(field)
-                .into_iter()
-                .collect(),
-        );
+    /// What a watch shows of it. `id` is its own name. The `resourceVersion`, which is another one in every
+    /// bootstrap and is nothing to anybody who watches, is left out.
+    pub(super) fn shown(&self, id: &ObjectRef, detail: Detail) -> Value {
+        let mut json = match detail {
+            Detail::Full => Value::clone(&self.body),
+            Detail::Metadata => {
+                let field = |name: &str| (name.to_owned(), self.body[name].clone());
+                let fields = ["apiVersion", "kind", "metadata"].map(field);
+                Value::Object(fields.into_iter().collect())
+            }
+        };
         self.stamp(id, &mut json);
+        if let (Some(status), Detail::Full) = (&self.status, detail) {
+            json["status"] = Value::clone(status);
+        }
         json
     }
 
-    /// All of it, as the API server shows it. `id` is its own name.
-    pub(in crate::simulate) fn whole(&self, id: &ObjectRef) -> &Arc<Value> {
-        let whole = self.whole.get_or_init(|| Arc::new(self.together(id)));
-        debug_assert_eq!(**whole, self.together(id), "a part of {id} changed");
-        whole
-    }
-
-    fn together(&self, id: &ObjectRef) -> Value {
-        let mut json = Value::clone(&self.body);
-        self.stamp(id, &mut json);
-        if let Some(status) = &self.status {
-            json["status"] = Value::clone(status);
-        }
+    /// All of it, as the API server has it.
+    fn whole(&self, id: &ObjectRef) -> Value {
+        let mut json = self.shown(id, Detail::Full);
+        json["metadata"]["resourceVersion"] = self.revision.to_string().into();
         json
     }
 
@@ -90,15 +87,28 @@ impl Stored {
         if let Some(namespace) = &id.namespace {
             metadata["namespace"] = namespace.as_str().into();
         }
-        metadata["resourceVersion"] = self.revision.to_string().into();
         metadata["generation"] = self.generation.into();
     }
 }
 
 impl Cluster {
     /// One object, as it is now.
-    pub fn get(&self, object: &ObjectRef) -> Option<&Arc<Value>> {
+    pub fn get(&self, object: &ObjectRef) -> Option<Value> {
         Some(self.stored(object)?.whole(object))
+    }
+
+    /// What a watch shows of an object.
+    pub(in crate::simulate) fn shown(&self, id: &ObjectRef, detail: Detail) -> Option<Arc<Value>> {
+        let stored = self.stored(id)?;
+        let show = || self.shown.of(id, stored, detail);
+        Some(match detail {
+            Detail::Metadata => show(),
+            Detail::Full => {
+                let seen = stored.seen.get_or_init(show);
+                debug_assert_eq!(**seen, stored.shown(id, detail), "a part of {id} changed");
+                Arc::clone(seen)
+            }
+        })
     }
 
     /// The Addon that an object belongs to: the one that applied it last.
@@ -107,13 +117,13 @@ impl Cluster {
     }
 
     /// Every object, in order.
-    pub fn objects(&self) -> impl Iterator<Item = (&ObjectRef, &Arc<Value>)> {
+    pub fn objects(&self) -> impl Iterator<Item = (&ObjectRef, Value)> {
         let all = in_order(self.objects.iter());
         all.map(|(id, stored)| (id, stored.whole(id)))
     }
 
     /// Every object of a group and kind, in order.
-    pub fn list(&self, group: &str, kind: &str) -> impl Iterator<Item = (&ObjectRef, &Arc<Value>)> {
+    pub fn list(&self, group: &str, kind: &str) -> impl Iterator<Item = (&ObjectRef, Value)> {
         let all = self.listed(&GroupKind::new(group, kind));
         all.map(|(id, stored)| (id, stored.whole(id)))
     }
@@ -174,7 +184,7 @@ impl Cluster {
             owner,
             revision,
             generation: 1,
-            whole: OnceLock::new(),
+            seen: OnceLock::new(),
         });
         self.journal.push(id);
     }
@@ -195,7 +205,7 @@ impl Cluster {
         }
         stored.revision = revision;
         stored.status = Some(status);
-        stored.whole.take();
+        stored.seen.take();
         self.revision = revision;
         self.journal.push(id.clone());
     }
@@ -289,25 +299,49 @@ mod tests {
         let mut cluster = cluster();
         let id = job("a");
         cluster.put(id.clone(), json!({"kind": "Job", "status": {"active": 1}}));
-        let shown = Arc::clone(cluster.get(&id).unwrap());
+        let full = |cluster: &Cluster| cluster.shown(&id, Detail::Full).unwrap();
+        let (first, shown) = (cluster.get(&id).unwrap(), full(&cluster));
         assert_eq!(shown["metadata"]["name"], "a");
         assert_eq!(shown["metadata"]["namespace"], "default");
         assert_eq!(shown["status"]["active"], 1);
         cluster.set_status(&id, json!({"active": 1}));
-        assert!(Arc::ptr_eq(&shown, cluster.get(&id).unwrap()));
+        assert!(Arc::ptr_eq(&shown, &full(&cluster)));
+        assert_eq!(first, cluster.get(&id).unwrap());
         cluster.set_status(&id, json!({"succeeded": 1}));
         let now = cluster.get(&id).unwrap();
         assert_eq!(now["status"], json!({"succeeded": 1}));
+        assert_eq!(full(&cluster)["status"], now["status"]);
         assert_ne!(
             now["metadata"]["resourceVersion"],
-            shown["metadata"]["resourceVersion"]
+            first["metadata"]["resourceVersion"]
         );
-        let stored = cluster.stored(&id).unwrap();
-        let metadata = stored.metadata(&id);
-        assert_eq!(metadata["metadata"], now["metadata"]);
+        let metadata = cluster.shown(&id, Detail::Metadata).unwrap();
+        assert_eq!(metadata["metadata"], full(&cluster)["metadata"]);
         assert_eq!(metadata.get("status"), None);
         cluster.put(id.clone(), json!({"kind": "Job"}));
         assert_eq!(cluster.get(&id).unwrap().get("status"), None);
+    }
+
+    #[test]
+    fn what_two_clusters_store_of_the_same_parts_is_put_together_once() {
+        let (mut one, mut other) = (cluster(), cluster());
+        other.shown = Arc::clone(&one.shown);
+        let body = Arc::new(json!({"kind": "Job"}));
+        let done = Arc::new(json!({"succeeded": 1}));
+        let id = job("a");
+        for cluster in [&mut one, &mut other] {
+            cluster.put(id.clone(), Arc::clone(&body));
+        }
+        let show = |cluster: &Cluster, id: &ObjectRef| cluster.shown(id, Detail::Full).unwrap();
+        let first = show(&one, &id);
+        assert!(Arc::ptr_eq(&first, &show(&other, &id)));
+        one.set_status(&id, Arc::clone(&done));
+        assert_eq!(show(&one, &id)["status"], *done);
+        assert!(Arc::ptr_eq(&first, &show(&other, &id)));
+        other.set_status(&id, done);
+        assert!(Arc::ptr_eq(&show(&one, &id), &show(&other, &id)));
+        other.put(job("b"), body);
+        assert_eq!(show(&other, &job("b"))["metadata"]["name"], "b");
     }
 
     #[test]

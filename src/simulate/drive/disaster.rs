@@ -39,7 +39,7 @@ impl Drive<'_> {
             let disk = &mut self.disks[who];
             for (path, file) in original(self.setup, who).iter() {
                 if disk.get(path).is_some() {
-                    disk.put(path, (*file.content).clone(), now);
+                    disk.put(path, Content::clone(file.content()), now);
                 }
             }
         }
@@ -57,7 +57,7 @@ impl Drive<'_> {
         let Some(original) = files.get(path) else {
             return;
         };
-        let content = (*original.content).clone();
+        let content = Content::clone(original.content());
         match (self.dice.chance().below(3), content) {
             (0, content) => {
                 self.tell_fault(who, &format!("{path} is written anew"));

@@ -6,15 +6,18 @@ use jiff::Timestamp;
 
 use super::super::run::Release;
 use super::{Drive, rules};
-use crate::decide::{Ledger, Observation, State};
+use crate::decide::{Detail, Ledger, Observation, State};
 use crate::plan::{Need, NeedId, PlanFile};
 use crate::readiness::{self, NeedState, ObjectSeen, Observed};
 use crate::rules::{Condition, Target, Tier};
 
 impl Drive<'_> {
     /// Was everything that a newly released file requires so, in truth?
-    pub(super) fn check(&mut self, who: usize, before: &Ledger, now: Timestamp) {
+    pub(super) fn check(&mut self, who: usize, before: &Arc<Ledger>, now: Timestamp) {
         let engine = &self.agents[who].engine;
+        if Arc::ptr_eq(before, engine.ledger()) {
+            return;
+        }
         let mut releases = Vec::new();
         for (path, entry) in &engine.ledger().files {
             let State::Released { cause } = entry.state else {
@@ -64,16 +67,16 @@ impl Drive<'_> {
             Target::Kind(kind) => return cluster.serves(kind).is_some(),
             Target::Object(object) => object,
         };
-        let stored = cluster.get(object);
+        let stored = cluster.shown(object, Detail::Full);
         let seen = engine.observation().object(object);
-        if let (Some(stored), ObjectSeen::Present(seen)) = (stored, seen)
+        if let (Some(stored), ObjectSeen::Present(seen)) = (&stored, seen)
             && Arc::ptr_eq(stored, seen)
         {
             // What was judged is the truth.
             return engine.needs().get(need) == Some(&NeedState::Met);
         }
         let truth = match stored {
-            Some(stored) => ObjectSeen::Present(Arc::clone(stored)),
+            Some(stored) => ObjectSeen::Present(stored),
             None => ObjectSeen::Absent,
         };
         let mut observed = Observation::default();

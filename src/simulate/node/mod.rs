@@ -125,6 +125,7 @@ impl Node {
     #[must_use]
     pub(super) fn knowing(mut self, known: &Known) -> Self {
         self.readings = known.readings.clone();
+        self.cluster.shown = Arc::clone(&known.shown);
         self
     }
 

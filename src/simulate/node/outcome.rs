@@ -92,7 +92,7 @@ impl Node {
         let Some(file) = files.get(path) else {
             return false;
         };
-        let reading = self.readings.read(path, &file.content);
+        let reading = self.readings.read(path, file.content());
         self.cluster
             .addons
             .get(addon_name(path))

@@ -1,0 +1,74 @@
+//! Objects as a watch shows them, put together once for all bootstraps of one rehearsal: most of them are the
+//! same in each.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::Value;
+
+use super::objects::Stored;
+use crate::decide::Detail;
+use crate::manifest::ObjectRef;
+
+/// What was put together. Bootstraps that are played at the same time share it.
+#[derive(Debug, Default)]
+pub(in crate::simulate) struct Shown {
+    known: RwLock<foldhash::HashMap<Key, Parts>>,
+}
+
+/// Of one name there are many objects, of the same parts and generation one.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key {
+    id: ObjectRef,
+    /// Where the parts are. They stay there as long as they stand beside the whole.
+    body: usize,
+    status: usize,
+    generation: u64,
+    detail: Detail,
+}
+
+#[derive(Debug)]
+struct Parts {
+    _body: Arc<Value>,
+    _status: Option<Arc<Value>>,
+    whole: Arc<Value>,
+}
+
+/// No more than this is kept.
+const MOST: usize = 1 << 14;
+
+impl Shown {
+    /// An object as a watch shows it.
+    pub(super) fn of(&self, id: &ObjectRef, stored: &Stored, detail: Detail) -> Arc<Value> {
+        // What somebody else has in hand as well is likely to come again.
+        let is_shared = |part: &Arc<Value>| Arc::strong_count(part) > 1;
+        if !is_shared(&stored.body) || !stored.status.as_ref().is_none_or(is_shared) {
+            return Arc::new(stored.shown(id, detail));
+        }
+        let place = |part: &Arc<Value>| Arc::as_ptr(part).addr();
+        let key = Key {
+            id: id.clone(),
+            body: place(&stored.body),
+            status: stored.status.as_ref().map_or(0, place),
+            generation: stored.generation,
+            detail,
+        };
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parts) = known.get(&key) {
+            debug_assert_eq!(*parts.whole, stored.shown(id, detail), "of {id}");
+            return Arc::clone(&parts.whole);
+        }
+        let is_full = known.len() >= MOST;
+        drop(known);
+        let whole = Arc::new(stored.shown(id, detail));
+        if !is_full {
+            let parts = Parts {
+                _body: Arc::clone(&stored.body),
+                _status: stored.status.clone(),
+                whole: Arc::clone(&whole),
+            };
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            known.insert(key, parts);
+        }
+        whole
+    }
+}
