@@ -202,6 +202,8 @@ impl Engine {
         self.outdate();
         let interests = self.interests();
         self.observation.forget_all_but(&interests);
+        self.observation.objects.reserve(interests.objects.len());
+        self.observation.kinds.reserve(interests.kinds.len());
     }
 
     /// Takes a change in the cluster in.

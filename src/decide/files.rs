@@ -227,6 +227,8 @@ impl Context<'_> {
         let mut overdue: Option<Timestamp> = None;
         let mut turns: Option<Timestamp> = None;
         let mut yielded = false;
+        // Most of them wait equally long.
+        let mut last: Option<((Timestamp, Duration), Option<Timestamp>)> = None;
         for (number, document) in file.documents.iter().enumerate() {
             let requires = document.requires.iter().enumerate();
             for (place, requirement) in requires.filter(|(_, one)| one.takes_part()) {
@@ -234,7 +236,12 @@ impl Context<'_> {
                     continue;
                 }
                 let patience = self.patience(requirement, hopeless, began);
-                let at = self.deadline(patience.from, patience.after);
+                let wait = (patience.from, patience.after);
+                let at = match last {
+                    Some((same, at)) if same == wait => at,
+                    _ => self.deadline(wait.0, wait.1),
+                };
+                last = Some((wait, at));
                 let past = at.is_some_and(|at| at <= self.now);
                 if !past {
                     turns = earliest(turns, at);
@@ -398,24 +405,24 @@ impl Context<'_> {
 
     fn say(&self, requirement: &Requirement) -> (Code, String) {
         let need = &self.plan.needs[requirement.need];
-        let wanted = || match (&need.condition, requirement.inferred) {
-            (_, false) => requirement.reason.clone(),
-            (Condition::Served, _) => format!("needs {} to be served", need.target),
-            (_, _) => format!("needs {}", need.target),
+        let wanted = |why: &str| match (&need.condition, requirement.inferred) {
+            (_, false) => [&requirement.reason, ": ", why].concat(),
+            (Condition::Served, _) => format!("needs {} to be served: {why}", need.target),
+            (_, _) => format!("needs {}: {why}", need.target),
         };
         match &self.needs[requirement.need] {
             NeedState::Met => (Code::WaitsForObject, String::new()),
             NeedState::Unknown { message } => {
                 let api = &self.observation.api;
-                let why = match &api.unreachable {
+                let line = match &api.unreachable {
                     _ if api.first_reachable.is_none() => {
-                        "kube-apiserver does not answer yet".to_owned()
+                        wanted("kube-apiserver does not answer yet")
                     }
                     // Whatever else is not known: as long as it cannot be asked, that is why.
-                    Some(why) => format!("kube-apiserver cannot be asked: {why}"),
-                    None => message.clone(),
+                    Some(why) => wanted(&format!("kube-apiserver cannot be asked: {why}")),
+                    None => wanted(message),
                 };
-                (Code::WaitsForCluster, format!("{}: {why}", wanted()))
+                (Code::WaitsForCluster, line)
             }
             NeedState::NotYet { code, message } => {
                 let line = match (requirement.inferred, message.as_str()) {
@@ -426,9 +433,7 @@ impl Context<'_> {
                 };
                 (*code, line)
             }
-            NeedState::Failed { message } => {
-                (Code::WaitsForReady, format!("{}: {message}", wanted()))
-            }
+            NeedState::Failed { message } => (Code::WaitsForReady, wanted(message)),
         }
     }
 }

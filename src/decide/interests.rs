@@ -13,7 +13,7 @@ use crate::rules::{Condition, Target};
 
 /// Of the cluster; the node's probes are for whoever knows the settings.
 pub(super) fn of(planned: &Planned, ledger: &Ledger, seen: &Observation) -> Interests {
-    let Planned { plan, lookup } = planned;
+    let Planned { plan, lookup, .. } = planned;
     // Many objects share a need.
     let mut wanted = vec![false; plan.needs.len()];
     debug_assert!(plan.files.is_sorted_by(|a, b| a.path < b.path));

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::judged::Judged;
 use super::lookup::Lookup;
 use crate::manifest::{self, Content, Limits};
 use crate::plan::{self, Examined, Plan, Shown};
@@ -14,6 +15,8 @@ use crate::rules::{Platform, RuleSet};
 pub(super) struct Planned {
     pub(super) plan: Arc<Plan>,
     pub(super) lookup: Arc<Lookup>,
+    /// What was found of its needs before; where it is planned once for many engines.
+    pub(super) judged: Option<Arc<Judged>>,
 }
 
 impl Planned {
@@ -29,6 +32,7 @@ impl From<Plan> for Planned {
         Self {
             lookup: Arc::new(Lookup::of(&plan)),
             plan: Arc::new(plan),
+            judged: None,
         }
     }
 }
@@ -62,7 +66,10 @@ impl Library {
             .collect();
         let all: Vec<Arc<Examined>> = examined.values().cloned().collect();
         Self {
-            planned: Planned::from(plan::link(&all, rules, platform)),
+            planned: Planned {
+                judged: Some(Arc::default()),
+                ..Planned::from(plan::link(&all, rules, platform))
+            },
             examined,
             contents,
         }

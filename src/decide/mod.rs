@@ -5,6 +5,7 @@ mod files;
 mod ids;
 mod interests;
 mod judge;
+mod judged;
 mod ledger;
 mod library;
 mod lookup;

@@ -6,6 +6,7 @@
 use foldhash::HashMap;
 
 use super::ids::Ids;
+use super::library::Planned;
 use super::lookup::Lookup;
 use super::observation::{ClusterEvent, Observation};
 use crate::plan::{Need, NeedId, Plan};
@@ -52,17 +53,22 @@ impl Needs {
     /// Judges again what has to be; the needs of which the state is another than before.
     pub(super) fn judge(
         &mut self,
-        plan: &Plan,
+        planned: &Planned,
         rules: &RuleSet,
         seen: &Observation,
     ) -> Vec<NeedId> {
+        let Planned { plan, judged, .. } = planned;
+        let judge = |id, need| match judged {
+            Some(judged) => judged.judge(id, need, rules, seen),
+            None => judge(need, rules, seen),
+        };
         let stale = std::mem::take(&mut self.stale);
         if std::mem::take(&mut self.outdated) || self.states.len() != plan.needs.len() {
             self.related.clear();
             self.states.clear();
             for (id, need) in plan.needs.iter().enumerate() {
                 self.relate(id, need, seen);
-                self.states.push(judge(need, rules, seen));
+                self.states.push(judge(id, need));
             }
             return (0..plan.needs.len()).collect();
         }
@@ -72,7 +78,7 @@ impl Needs {
                 continue;
             };
             self.relate(id, need, seen);
-            let state = judge(need, rules, seen);
+            let state = judge(id, need);
             if self.states[id] != state {
                 self.states[id] = state;
                 changed.push(id);

@@ -1,6 +1,7 @@
 //! What a document declares: objects, and the names by which objects are meant.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,9 +11,7 @@ use super::Node;
 
 /// An API group and a kind in it. The version is left out on purpose: a requirement is on the
 /// kind, whichever version serves it.
-#[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct GroupKind {
     /// API group; empty for the core group.
     pub group: SmolStr,
@@ -30,6 +29,13 @@ impl GroupKind {
     }
 }
 
+/// Kinds are told apart by their own names: hardly two groups have one of the same.
+impl Hash for GroupKind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.kind.as_bytes());
+    }
+}
+
 impl fmt::Display for GroupKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.group.as_str() {
@@ -43,9 +49,7 @@ impl fmt::Display for GroupKind {
 ///
 /// `namespace` is `None` for cluster-scoped objects. A namespaced object whose manifest names no
 /// namespace goes to `default` (k3s `pkg/deploy`, wrangler `pkg/apply`), so it is written that way.
-#[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectRef {
     /// API group; empty for the core group.
     #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
@@ -57,6 +61,15 @@ pub struct ObjectRef {
     pub namespace: Option<SmolStr>,
     /// Name.
     pub name: SmolStr,
+}
+
+/// The group is left out, as with [`GroupKind`].
+impl Hash for ObjectRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.kind.as_bytes());
+        state.write(self.namespace.as_deref().unwrap_or_default().as_bytes());
+        state.write(self.name.as_bytes());
+    }
 }
 
 impl ObjectRef {

@@ -19,7 +19,8 @@ use crate::manifest::ObjectRef;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Controllers {
     waiting: BTreeMap<ObjectRef, Stage>,
-    looked_at: u64,
+    /// How many changes of objects there were when those that wait were last looked at.
+    looked_at: usize,
 }
 
 impl Controllers {
@@ -31,10 +32,10 @@ impl Controllers {
                 cluster.act_on(id, Stage::Seen, range);
             }
         }
-        if self.looked_at == cluster.revision() || self.waiting.is_empty() {
+        if self.looked_at == cluster.changes() || self.waiting.is_empty() {
             return;
         }
-        self.looked_at = cluster.revision();
+        self.looked_at = cluster.changes();
         let able: Vec<_> = self
             .waiting
             .iter()

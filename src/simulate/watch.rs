@@ -109,6 +109,7 @@ impl Watch {
         now: &'i Interests,
         anew: &mut Vec<(&'i ObjectRef, Detail)>,
     ) {
+        self.objects.reserve(now.objects.len());
         let mut known = before.into_iter().flat_map(|asked| &asked.objects);
         let mut next = known.next();
         for (id, detail) in &now.objects {

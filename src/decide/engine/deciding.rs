@@ -40,8 +40,8 @@ impl Engine {
         now: Timestamp,
         tell: impl FnOnce(Course, &Context<'_>, &Verdicts) -> (Steps, T),
     ) -> (Steps, T) {
-        let Planned { plan, lookup } = &self.planned;
-        for need in self.needs.judge(plan, &self.rules, &self.observation) {
+        let Planned { plan, lookup, .. } = &self.planned;
+        for need in (self.needs).judge(&self.planned, &self.rules, &self.observation) {
             self.verdicts.doubt(lookup.needing(need));
         }
         debug_assert!(

@@ -33,6 +33,9 @@ use store::Store;
 /// So much happens in a small bootstrap: a list of it need not grow.
 const USUAL: usize = 256;
 
+/// So many kinds a platform brings.
+const KINDS: usize = 48;
+
 /// The API server, and the clock that everything on the simulated node shares.
 #[derive(Debug, Clone)]
 pub struct Cluster {
@@ -124,7 +127,7 @@ impl Cluster {
             served_at: 0,
             addons_at: 0,
             failures_told: 0,
-            served: foldhash::HashMap::default(),
+            served: foldhash::HashMap::with_capacity_and_hasher(KINDS, Default::default()),
             objects: Store::with_capacity(USUAL / 2),
             shown: Arc::default(),
             owned: BTreeMap::new(),

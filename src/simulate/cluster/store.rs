@@ -1,6 +1,6 @@
 //! Where the objects are: found by their names, and by their kinds.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -73,25 +73,16 @@ impl Store {
 
     fn place(&self, id: &ObjectRef) -> Option<usize> {
         let is_it = |place: &usize| self.all[*place].0 == *id;
-        self.names.find(hash(&self.state, id), is_it).copied()
+        self.names.find(self.state.hash_one(id), is_it).copied()
     }
 
     fn add(&mut self, id: &ObjectRef) -> usize {
         let place = self.all.len();
         self.all.push((id.clone(), None));
         let (all, state) = (&self.all, &self.state);
-        let rehash = |place: &usize| hash(state, &all[*place].0);
-        self.names.insert_unique(hash(state, id), place, rehash);
+        let rehash = |place: &usize| state.hash_one(&all[*place].0);
+        self.names.insert_unique(state.hash_one(id), place, rehash);
         self.kinds.entry(id.group_kind()).or_default().push(place);
         place
     }
-}
-
-/// Groups are left out: hardly two kinds of one name have objects of one name.
-fn hash(state: &RandomState, id: &ObjectRef) -> u64 {
-    let mut hasher = state.build_hasher();
-    hasher.write(id.kind.as_bytes());
-    hasher.write(id.namespace.as_deref().unwrap_or_default().as_bytes());
-    hasher.write(id.name.as_bytes());
-    hasher.finish()
 }

@@ -67,7 +67,11 @@ impl Drive<'_> {
             Target::Kind(kind) => return cluster.serves(kind).is_some(),
             Target::Object(object) => object,
         };
-        let stored = cluster.shown(object, Detail::Full);
+        let detail = match condition {
+            Condition::Exists | Condition::Served => Detail::Metadata,
+            Condition::Ready | Condition::Expression(_) => Detail::Full,
+        };
+        let stored = cluster.shown(object, detail);
         let seen = engine.observation().object(object);
         if let (Some(stored), ObjectSeen::Present(seen)) = (&stored, seen)
             && Arc::ptr_eq(stored, seen)
