@@ -35,7 +35,7 @@ pub(super) fn of(planned: &Planned, ledger: &Ledger, seen: &Observation) -> Inte
         }
     }
     let mut interests = Interests::default();
-    let mut objects: Vec<(ObjectRef, Detail)> = Vec::new();
+    let mut objects: Vec<(ObjectRef, Detail)> = Vec::with_capacity(plan.needs.len());
     for id in lookup.needs_in_order().filter(|id| wanted[*id]) {
         let need = &plan.needs[id];
         let object = match &need.target {
@@ -61,7 +61,9 @@ pub(super) fn of(planned: &Planned, ledger: &Ledger, seen: &Observation) -> Inte
         }
     }
     // Of what is wanted twice the most counts, which is the last.
-    objects.sort_unstable();
+    if !objects.is_sorted() {
+        objects.sort_unstable();
+    }
     interests.objects = BTreeMap::from_iter(objects);
     interests
 }

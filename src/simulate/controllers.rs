@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
+use smol_str::format_smolstr;
 
 use super::agenda::Stage;
 use super::cluster::{Cluster, Stored};
@@ -285,12 +286,14 @@ fn replicas(workload: &Stored) -> u64 {
 
 /// helm-controller (k3s): one Job in the chart's namespace, named after it.
 fn helm_job(cluster: &mut Cluster, id: &ObjectRef) {
-    let job = format!("helm-install-{}", id.name);
+    let job = format_smolstr!("helm-install-{}", id.name);
     let namespace = id.namespace.clone().unwrap_or_default();
-    cluster.set_status(
-        id,
-        json!({"jobName": job, "conditions": [{"type": "JobCreated", "status": "True"}]}),
+    let status = cluster.shown.named(
+        "the status of a HelmChart with this Job",
+        &job,
+        || json!({"jobName": job, "conditions": [{"type": "JobCreated", "status": "True"}]}),
     );
+    cluster.set_status(id, status);
     let job = ObjectRef::namespaced("batch", "Job", namespace, job);
     let now = cluster.now().to_string();
     let json = json!({"apiVersion": "batch/v1", "kind": "Job",
@@ -301,17 +304,19 @@ fn helm_job(cluster: &mut Cluster, id: &ObjectRef) {
 
 /// The import is over, and the image's storage class appears (Longhorn's backing images).
 fn image_imported(cluster: &mut Cluster, id: &ObjectRef) {
-    cluster.set_status(
-        id,
-        json!({"progress": 100, "storageClassName": format!("longhorn-{}", id.name),
+    let class = format_smolstr!("longhorn-{}", id.name);
+    let status = cluster
+        .shown
+        .named("the status of an image of this class", &class, || {
+            json!({"progress": 100, "storageClassName": class,
             "conditions": [{"type": "Initialized", "status": "True"},
-                {"type": "Imported", "status": "True"}]}),
-    );
+                {"type": "Imported", "status": "True"}]})
+        });
+    cluster.set_status(id, status);
     cluster.tell(What::Became {
         object: id.clone(),
         state: "Imported".into(),
     });
-    let class = format!("longhorn-{}", id.name);
     let class = named("storage.k8s.io", "StorageClass", None, class);
     cluster.put(
         class,

@@ -1,9 +1,10 @@
-//! Objects as a watch shows them, put together once for all bootstraps of one rehearsal: most of them are the
-//! same in each.
+//! Objects as a watch shows them, and what they are made of, put together once for all bootstraps of one
+//! rehearsal: most of it is the same in each.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::objects::Stored;
 use crate::decide::Detail;
@@ -13,6 +14,7 @@ use crate::manifest::ObjectRef;
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Shown {
     known: RwLock<foldhash::HashMap<Key, Parts>>,
+    named: RwLock<foldhash::HashMap<(&'static str, SmolStr), Arc<Value>>>,
 }
 
 /// Of one name there are many objects, of the same parts and generation one.
@@ -37,6 +39,29 @@ struct Parts {
 const MOST: usize = 1 << 14;
 
 impl Shown {
+    /// JSON that rests on a name alone, and on what it is for.
+    pub(in crate::simulate) fn named(
+        &self,
+        purpose: &'static str,
+        name: &SmolStr,
+        make: impl Fn() -> Value,
+    ) -> Arc<Value> {
+        let key = (purpose, name.clone());
+        let known = self.named.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(json) = known.get(&key) {
+            debug_assert_eq!(**json, make(), "{purpose} of {name}");
+            return Arc::clone(json);
+        }
+        let is_full = known.len() >= MOST;
+        drop(known);
+        let json = Arc::new(make());
+        if !is_full {
+            let mut known = self.named.write().unwrap_or_else(PoisonError::into_inner);
+            known.insert(key, Arc::clone(&json));
+        }
+        json
+    }
+
     /// An object as a watch shows it.
     pub(super) fn of(&self, id: &ObjectRef, stored: &Stored, detail: Detail) -> Arc<Value> {
         // What somebody else has in hand as well is likely to come again.
