@@ -5,6 +5,7 @@ use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use nix::fcntl::OFlag;
@@ -109,6 +110,61 @@ pub fn read_text(path: &Path) -> io::Result<String> {
         return Err(io::Error::other("it is larger than 4 MiB"));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
+}
+
+/// By which a file that was replaced is told from the one before.
+type Stamp = (u64, i64, i64, u64);
+
+fn stamp(path: &Path) -> io::Result<Stamp> {
+    let metadata = fs::metadata(path)?;
+    Ok((
+        metadata.ino(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.len(),
+    ))
+}
+
+/// Something read from files, and again when they change.
+pub(crate) struct Kept<T>(Mutex<Option<(Vec<Stamp>, Arc<T>)>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<T> Kept<T> {
+    /// What `read` makes of the files, which is asked when one of them is another than the last time.
+    pub(crate) fn get(
+        &self,
+        paths: &[&Path],
+        read: impl FnOnce() -> Result<T, String>,
+    ) -> Result<Arc<T>, String> {
+        let stamps: Result<Vec<Stamp>, String> = paths
+            .iter()
+            .map(|path| stamp(path).map_err(|error| format!("{}: {error}", path.display())))
+            .collect();
+        // What a panic elsewhere left behind is read anew.
+        let Ok(mut kept) = self.0.lock() else {
+            return read().map(Arc::new);
+        };
+        let stamps = stamps?;
+        if let Some((known, value)) = &*kept
+            && *known == stamps
+        {
+            return Ok(value.clone());
+        }
+        let value = Arc::new(read()?);
+        *kept = Some((stamps, value.clone()));
+        Ok(value)
+    }
+
+    /// What was there before, if anything was.
+    pub(crate) fn last(&self) -> Option<Arc<T>> {
+        let kept = self.0.lock().ok()?;
+        kept.as_ref().map(|(_, value)| value.clone())
+    }
 }
 
 /// Makes a directory that only its owner may enter, and those above it, if it is not there.

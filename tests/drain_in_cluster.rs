@@ -9,23 +9,12 @@ use std::path::Path;
 use std::process::Command;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Client;
 use kube::api::{Api, DeleteParams, EvictParams, ListParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
 use support::objects::{DEPLOYMENT, NODE, counted, guarded, node, patch, pinned, play_kubelets};
 use windrow::harvester::schedule::{self, Answer, Places};
-
-/// A client that takes a refused eviction (429) for the answer that it is, and does not try again by
-/// itself.
-async fn client(cluster: &Cluster) -> Client {
-    let file = Kubeconfig::read_from(cluster.kubeconfig(Who::Admin)).unwrap();
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-    let mut config = config.unwrap();
-    config.default_retry = false;
-    Client::try_from(config).unwrap()
-}
 
 async fn cordon(client: &Client, name: &str) {
     let cordoned = json!({"spec": {"unschedulable": true}});
@@ -100,7 +89,7 @@ async fn a_drain_ends_as_it_was_said_before_it_began() {
     let Some(cluster) = Cluster::start(spec).await else {
         return;
     };
-    let client = client(&cluster).await;
+    let client = cluster.client_that_asks_once(Who::Admin).await;
     let server = json!({"node-role.kubernetes.io/control-plane": "true"});
     node(&client, "n1", server.clone(), json!([])).await;
     // Both of virt-api find a place on the only server; the free deployment may go anywhere.
@@ -256,7 +245,7 @@ async fn the_scheduler_puts_each_pod_where_it_was_said_to_fit_and_leaves_what_fi
     let Some(cluster) = Cluster::start(spec).await else {
         return;
     };
-    let client = client(&cluster).await;
+    let client = cluster.client_that_asks_once(Who::Admin).await;
     let none = json!([]);
     let taint = json!([{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]);
     node(

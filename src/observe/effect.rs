@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
 
 use crate::files::read_text;
 use crate::gates::{Component, Observed, Refusal, last_refusal, metrics, pod_arguments};
+use crate::kubeconfig;
 use crate::layout::Layout;
 
+/// To connect takes no longer.
+const CONNECT: Duration = Duration::from_secs(5);
 /// An answer takes no longer.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Of each log the end is read; a refusal comes within the first lines of a start.
@@ -39,23 +41,11 @@ fn port(component: Component) -> Option<u16> {
 /// # Errors
 ///
 /// In a line, when there is none that can be used.
-pub async fn client(kubeconfig: &Path, component: Component) -> Result<Client, String> {
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", kubeconfig.display());
-    let found = Kubeconfig::read_from(kubeconfig).map_err(|error| told(&error))?;
-    let mut config = Config::from_custom_kubeconfig(found, &KubeConfigOptions::default())
-        .await
-        .map_err(|error| told(&error))?;
-    config.default_retry = false;
-    config.connect_timeout = Some(Duration::from_secs(5));
-    if let Some(port) = port(component) {
-        config.cluster_url = format!("https://127.0.0.1:{port}")
-            .parse()
-            .map_err(|error| told(&error))?;
-        // These certificates name the node and come from elsewhere than kube-apiserver's; a client
-        // certificate gives nothing away.
-        config.accept_invalid_certs = true;
+pub async fn client(path: &Path, component: Component) -> Result<Client, String> {
+    match port(component) {
+        None => kubeconfig::client(path, CONNECT).await,
+        Some(port) => kubeconfig::on_loopback(path, port, CONNECT).await,
     }
-    Client::try_from(config).map_err(|error| told(&error))
 }
 
 /// Does kube-apiserver say that it is ready?

@@ -12,7 +12,7 @@
 //! Rather too much is taken out than too little. Public keys, certificates, names of Secrets and
 //! digests stay.
 
-mod base64;
+pub(crate) mod base64;
 mod keys;
 mod known;
 #[cfg(test)]

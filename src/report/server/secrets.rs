@@ -1,67 +1,18 @@
 //! What the server has of files: its certificate with its key, and the token. Each is read again when
 //! its file is another: RKE2 renews its certificates, and people change tokens.
 
-use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::files::read_text;
+use crate::files::{Kept, read_text};
 
 /// No token is shorter.
 const SHORTEST: usize = 16;
-
-/// By which a file that was replaced is told from the one before.
-type Stamp = (u64, i64, i64, u64);
-
-fn stamp(path: &Path) -> io::Result<Stamp> {
-    let metadata = std::fs::metadata(path)?;
-    Ok((
-        metadata.ino(),
-        metadata.mtime(),
-        metadata.mtime_nsec(),
-        metadata.len(),
-    ))
-}
-
-/// Something read from files, and again when they change.
-struct Kept<T>(Mutex<Option<(Vec<Stamp>, Arc<T>)>>);
-
-impl<T> Kept<T> {
-    fn get(
-        &self,
-        paths: &[&Path],
-        read: impl FnOnce() -> Result<T, String>,
-    ) -> Result<Arc<T>, String> {
-        let stamps: Result<Vec<Stamp>, String> = paths
-            .iter()
-            .map(|path| stamp(path).map_err(|error| format!("{}: {error}", path.display())))
-            .collect();
-        // What a panic elsewhere left behind is read anew.
-        let Ok(mut kept) = self.0.lock() else {
-            return read().map(Arc::new);
-        };
-        let stamps = stamps?;
-        if let Some((known, value)) = &*kept
-            && *known == stamps
-        {
-            return Ok(value.clone());
-        }
-        let value = Arc::new(read()?);
-        *kept = Some((stamps, value.clone()));
-        Ok(value)
-    }
-
-    /// What was there before, if anything was.
-    fn last(&self) -> Option<Arc<T>> {
-        let kept = self.0.lock().ok()?;
-        kept.as_ref().map(|(_, value)| value.clone())
-    }
-}
 
 /// The certificate.
 pub(super) struct Certificate {
@@ -74,7 +25,7 @@ impl Certificate {
     pub(super) fn new(places: Vec<(PathBuf, PathBuf)>) -> Self {
         Self {
             places,
-            kept: Kept(Mutex::new(None)),
+            kept: Kept::default(),
         }
     }
 
@@ -132,7 +83,7 @@ impl Token {
     pub(super) fn new(path: PathBuf) -> Self {
         Self {
             path,
-            kept: Kept(Mutex::new(None)),
+            kept: Kept::default(),
         }
     }
 

@@ -21,12 +21,15 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kube::Client;
 use kube::api::GetParams;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::client::Body;
+use kube::client::retry::RetryPolicy;
 use kube::core::Request;
-use kube::{Client, Config};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
+use tower::Layer;
+use tower::retry::RetryLayer;
 
 pub(crate) use assets::Minor;
 pub(crate) use audit::{Write, everything, refused};
@@ -278,12 +281,22 @@ impl Cluster {
         audit::writes(self.dir.path())
     }
 
-    /// A client with an identity. It belongs to the runtime of the test that asks.
+    /// A client with an identity, which asks again where a server that has only just started puts it off. It belongs to the runtime of
+    /// the test that asks.
     pub(crate) async fn client(&self, who: Who) -> Client {
-        let file = Kubeconfig::read_from(self.kubeconfig(who)).expect("the kubeconfig was written");
-        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-        Client::try_from(config.expect("the kubeconfig is whole"))
-            .expect("a client needs no connection")
+        let once = self.client_that_asks_once(who).await;
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let once = once.clone();
+            async move { once.send(request).await.map_err(tower::BoxError::from) }
+        });
+        let again = RetryLayer::new(RetryPolicy::server_retry());
+        Client::new(again.layer(service), "default")
+    }
+
+    /// The same, for which a refusal (429, 503) is an answer.
+    pub(crate) async fn client_that_asks_once(&self, who: Who) -> Client {
+        let client = windrow::kubeconfig::client(&self.kubeconfig(who), DEADLINE).await;
+        client.expect("the kubeconfig is whole")
     }
 
     /// Runs RKE2's deploy controller on a folder, as one server would; `None`, after one line, when it is not here.

@@ -1,18 +1,33 @@
 //! A client of kube-apiserver from a kubeconfig file, for those who ask it on their own account.
+//!
+//! File and connection are ours: the readers that `kube` has run whatever program a kubeconfig names, and
+//! bring a second reader of YAML for it.
+
+mod authorization;
+mod connection;
+mod file;
+#[cfg(test)]
+mod file_tests;
+mod reader;
+#[cfg(test)]
+mod refusal_tests;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::header::RETRY_AFTER;
-use http::{HeaderMap, Response, StatusCode};
-use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use http::{HeaderMap, StatusCode, Uri};
+use kube::Client;
+use rustls::crypto::{CryptoProvider, ring};
 use tokio::time::Instant;
-use tower::util::MapResponseLayer;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::parse_x509_pem;
+
+use self::authorization::Authorization;
+use self::file::{Kubeconfig, Trust};
 
 /// A client of what the file's current context names. Nothing is tried twice by itself: when to try
 /// again is the caller's to choose.
@@ -30,24 +45,43 @@ pub async fn client(path: &Path, connect: Duration) -> Result<Client, String> {
 ///
 /// As for [`client`].
 pub async fn courteous(path: &Path, connect: Duration) -> Result<(Client, Courtesy), String> {
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    if !path.exists() {
-        return Err(told(&"it is not there yet"));
-    }
-    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| told(&error))?;
-    let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options);
-    let mut config = config.await.map_err(|error| told(&error))?;
-    config.default_retry = false;
-    config.connect_timeout = Some(connect);
-    let builder = ClientBuilder::try_from(config).map_err(|error| told(&error))?;
-    let courtesy = Courtesy::default();
-    let listening = courtesy.clone();
-    let layer = MapResponseLayer::new(move |response: Response<_>| {
-        listening.heard(response.status(), response.headers());
-        response
+    // A client has a task of its own, on the runtime that runs this: hence the `async`.
+    connected(path, connect, |_| {})
+}
+
+/// A client of another component, on a port of this machine, with the client certificate of a kubeconfig.
+/// These components' certificates name the node and come from elsewhere than kube-apiserver's, so they are
+/// not verified. A client certificate gives nothing away to whoever listens there; a token would, and is
+/// not sent.
+///
+/// # Errors
+///
+/// As for [`client`].
+pub async fn on_loopback(path: &Path, port: u16, connect: Duration) -> Result<Client, String> {
+    let uri: Uri = format!("https://127.0.0.1:{port}")
+        .parse()
+        .map_err(|error| format!("port {port}: {error}"))?;
+    let connected = connected(path, connect, |kubeconfig| {
+        kubeconfig.server = uri;
+        kubeconfig.server_name = None;
+        kubeconfig.trust = Trust::Anything;
+        kubeconfig.authorization = Authorization::None;
     });
-    Ok((builder.with_layer(&layer).build(), courtesy))
+    connected.map(|(client, _)| client)
+}
+
+fn connected(
+    path: &Path,
+    connect: Duration,
+    change: impl FnOnce(&mut Kubeconfig),
+) -> Result<(Client, Courtesy), String> {
+    let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
+    let mut kubeconfig = Kubeconfig::read(path, &provider)?;
+    change(&mut kubeconfig);
+    let courtesy = Courtesy::default();
+    let client = connection::client(kubeconfig, provider, connect, courtesy.clone());
+    let client = client.map_err(|why| format!("{}: {why}", path.display()))?;
+    Ok((client, courtesy))
 }
 
 /// Until when kube-apiserver asks to be left alone: the `Retry-After` of its answers 429 and 503, in
@@ -92,48 +126,11 @@ impl Courtesy {
 
 /// The name of the node whose identity the file is (`system:node:NAME`), by its client certificate.
 pub fn node_name(path: &Path) -> Option<String> {
-    let kubeconfig = Kubeconfig::read_from(path).ok()?;
-    kubeconfig.auth_infos.iter().find_map(|named| {
-        let user = named.auth_info.as_ref()?;
-        let pem = match (&user.client_certificate_data, &user.client_certificate) {
-            (Some(data), _) => crate::manifest::base64(data.as_bytes()).ok()?,
-            (None, Some(file)) => std::fs::read(file).ok()?,
-            (None, None) => return None,
-        };
+    file::certificates(path).into_iter().find_map(|pem| {
         let (_, pem): (_, Pem) = parse_x509_pem(&pem).ok()?;
         let certificate = pem.parse_x509().ok()?;
         let name = certificate.subject().iter_common_name().next()?;
         let name = name.as_str().ok()?.strip_prefix("system:node:")?;
         Some(name.to_owned())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn left_after(status: u16, said: &str) -> u64 {
-        let courtesy = Courtesy::default();
-        let mut headers = HeaderMap::new();
-        headers.insert(RETRY_AFTER, said.parse().unwrap());
-        courtesy.heard(StatusCode::from_u16(status).unwrap(), &headers);
-        // Of a second that has begun the whole counts.
-        let left = courtesy.left();
-        left.as_secs() + u64::from(left.subsec_nanos() > 0)
-    }
-
-    #[test]
-    fn retry_after_is_honoured_and_bounded() {
-        assert_eq!(Courtesy::default().left(), Duration::ZERO);
-        assert!((30..=50).contains(&left_after(429, "50")));
-        assert!((30..=60).contains(&left_after(503, "86400")));
-        for (status, said) in [
-            (500, "50"),
-            (200, "50"),
-            (429, "Wed, 21 Oct 2026 07:28:00 GMT"),
-            (429, "-1"),
-        ] {
-            assert_eq!(left_after(status, said), 0, "{status} {said}");
-        }
-    }
 }

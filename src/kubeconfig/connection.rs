@@ -1,0 +1,173 @@
+//! The connection: TCP, TLS and HTTP under a client of kube-apiserver, as `kube` would set them up, but
+//! for what it does with credential plugins.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::AUTHORIZATION;
+use http::{Request, Response};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::Client;
+use kube::client::Body;
+use kube::client::middleware::BaseUriLayer;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_platform_verifier::BuilderVerifierExt;
+use tower::util::{MapRequestLayer, MapResponseLayer};
+use tower::{BoxError, Layer, ServiceExt};
+
+use super::Courtesy;
+use super::file::{Kubeconfig, Trust};
+
+/// A peer that takes nothing of a request for so long is gone. What answers may take is for the caller
+/// to bound: a watch is quiet for minutes.
+const SENDING: Duration = Duration::from_secs(295);
+
+/// A client of what a kubeconfig says. Connecting, with TLS, takes `patience` at most.
+///
+/// # Errors
+///
+/// In a line, what keeps TLS from being set up.
+pub(super) fn client(
+    kubeconfig: Kubeconfig,
+    provider: Arc<CryptoProvider>,
+    patience: Duration,
+    courtesy: Courtesy,
+) -> Result<Client, String> {
+    let tls = tls(&kubeconfig, provider)?;
+    let Kubeconfig {
+        server,
+        server_name,
+        authorization,
+        namespace,
+        ..
+    } = kubeconfig;
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    let mut https = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http();
+    if let Some(name) = server_name {
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    // HTTP/1.1 alone: a watch has its own connection, so that one which hangs holds up no other.
+    let mut connector = TimeoutConnector::new(https.enable_http1().wrap_connector(tcp));
+    connector.set_connect_timeout(Some(patience));
+    connector.set_write_timeout(Some(SENDING));
+    let connector = connector.map_err(move |error| in_words(error, patience));
+    let http = legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
+
+    // Each clone of the service has the one that reads the token.
+    let authorization = Arc::new(authorization);
+    let authorized = MapRequestLayer::new(move |mut request: Request<Body>| {
+        if let Some(value) = authorization.header() {
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
+        request
+    });
+    let heard = MapResponseLayer::new(move |response: Response<_>| {
+        courtesy.heard(response.status(), response.headers());
+        response
+    });
+    let service = heard.layer(BaseUriLayer::new(server).layer(authorized.layer(http)));
+    Ok(Client::new(service, namespace))
+}
+
+/// What connecting failed of; its being late in words that say what was waited for.
+fn in_words(error: BoxError, patience: Duration) -> BoxError {
+    let cause = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref);
+    match cause.is_some_and(|cause| cause.is::<tokio::time::error::Elapsed>()) {
+        true => Box::new(io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("no connection within {} s", patience.as_secs_f32().ceil()),
+        )),
+        false => error,
+    }
+}
+
+fn tls(kubeconfig: &Kubeconfig, provider: Arc<CryptoProvider>) -> Result<ClientConfig, String> {
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let encrypted = kubeconfig.server.scheme_str() == Some("https");
+    let builder = match &kubeconfig.trust {
+        Trust::Roots(roots) => builder.with_root_certificates(roots.clone()),
+        Trust::Anything => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Unverified)),
+        Trust::System if encrypted => builder.with_platform_verifier().map_err(|error| {
+            format!(
+                "there is no `certificate-authority`, and what this machine trusts is not known: {error}"
+            )
+        })?,
+        Trust::System => builder.with_root_certificates(RootCertStore::empty()),
+    };
+    Ok(match &kubeconfig.identity {
+        Some(identity) => builder.with_client_cert_resolver(identity.clone()),
+        None => builder.with_no_client_auth(),
+    })
+}
+
+/// Takes any certificate, as `insecure-skip-tls-verify` asks.
+#[derive(Debug)]
+struct Unverified;
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    // A signature by a key that nobody knows proves nothing.
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    /// All that servers have: a server whose certificate is of another kind would not talk at all.
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![
+            SignatureScheme::ECDSA_NISTP256_SHA256,
+            SignatureScheme::ECDSA_NISTP384_SHA384,
+            SignatureScheme::ECDSA_NISTP521_SHA512,
+            SignatureScheme::ED25519,
+            SignatureScheme::ED448,
+            SignatureScheme::RSA_PSS_SHA256,
+            SignatureScheme::RSA_PSS_SHA384,
+            SignatureScheme::RSA_PSS_SHA512,
+            SignatureScheme::RSA_PKCS1_SHA256,
+            SignatureScheme::RSA_PKCS1_SHA384,
+            SignatureScheme::RSA_PKCS1_SHA512,
+            SignatureScheme::ECDSA_SHA1_Legacy,
+            SignatureScheme::RSA_PKCS1_SHA1,
+        ]
+    }
+}

@@ -1,0 +1,276 @@
+//! The file: what its current context says, as kubectl reads it.
+//!
+//! Fields are those of <https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/>; unknown ones are
+//! passed over. What would have a connection made in another way than is done here (plugins, proxies, another
+//! user's name) is refused. Errors name fields and lines, never values: many of them are secret.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use http::{HeaderValue, Uri};
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+
+use super::authorization::{Authorization, basic, bearer};
+use super::reader::{Reader, parse};
+use crate::manifest::Node;
+
+/// What a kubeconfig's current context says. It has no `Debug`: nobody is to print it.
+pub(super) struct Kubeconfig {
+    /// Where kube-apiserver is; a path counts as the beginning of every request's.
+    pub(super) server: Uri,
+    pub(super) trust: Trust,
+    /// For whom the server's certificate has to be, where that is not the server's address.
+    pub(super) server_name: Option<ServerName<'static>>,
+    /// The client certificate with its key.
+    pub(super) identity: Option<Arc<SingleCertAndKey>>,
+    pub(super) authorization: Authorization,
+    pub(super) namespace: String,
+}
+
+/// Whose certificates are believed.
+pub(super) enum Trust {
+    /// The cluster's authorities.
+    Roots(Arc<RootCertStore>),
+    /// What the machine trusts: no authority is named.
+    System,
+    /// Any certificate is taken.
+    Anything,
+}
+
+impl Kubeconfig {
+    /// Reads a kubeconfig and the files that it names.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with what counts in it, each with file and line, in one line.
+    pub(super) fn read(path: &Path, provider: &CryptoProvider) -> Result<Self, String> {
+        let root = parse(path)?;
+        let mut reader = Reader::new(path);
+        let found = reader.current(&root, provider);
+        // A field that is wrong counts as absent until here.
+        match found {
+            Some(found) if reader.wrong.is_empty() => Ok(found),
+            _ => Err(reader.wrong.join("; ")),
+        }
+    }
+}
+
+/// The first client certificates of the users in a kubeconfig, in PEM; what cannot be read is left out.
+pub(super) fn certificates(path: &Path) -> Vec<Vec<u8>> {
+    let Ok(root) = parse(path) else {
+        return Vec::new();
+    };
+    let mut reader = Reader::new(path);
+    let users = root.get("users").map_or(&[][..], Node::items);
+    let users = users.iter().filter_map(|item| item.get("user"));
+    users
+        .filter_map(|user| reader.pem(user, "client-certificate"))
+        .map(|pem| pem.bytes)
+        .collect()
+}
+
+impl Reader<'_> {
+    fn current(&mut self, root: &Node, provider: &CryptoProvider) -> Option<Kubeconfig> {
+        let (line, name) = self.needed(root, "current-context", "name the context to use")?;
+        let context = self.named(root, ("contexts", "context"), name, line)?;
+        let namespace = self.text(context, "namespace");
+        let namespace = namespace.map_or("default", |(_, name)| name).to_owned();
+        let user = self.text(context, "user");
+        let user = user.and_then(|(line, name)| self.named(root, ("users", "user"), name, line));
+        let (line, name) = self.needed(context, "cluster", "name the context's cluster")?;
+        let cluster = self.named(root, ("clusters", "cluster"), name, line)?;
+        // All of these are looked at, so that all errors are told at once.
+        let server = self.server(cluster);
+        let trust = self.trust(cluster);
+        let server_name = self.server_name(cluster);
+        let identity = user.and_then(|user| self.identity(user, provider));
+        let authorization = user.map_or(Authorization::None, |user| self.authorization(user));
+        Some(Kubeconfig {
+            server: server?,
+            trust,
+            server_name,
+            identity,
+            authorization,
+            namespace,
+        })
+    }
+
+    fn server(&mut self, cluster: &Node) -> Option<Uri> {
+        self.refuse(
+            cluster,
+            "proxy-url",
+            "no proxy is used; name a `server` that can be reached without one",
+        );
+        let (line, text) = self.needed(cluster, "server", "write https://HOST:PORT")?;
+        let uri = text.parse::<Uri>().ok().filter(|uri| {
+            // A name or password in it would be taken for a part of the host.
+            let authority = uri.authority().map_or("@", |authority| authority.as_str());
+            matches!(uri.scheme_str(), Some("https" | "http")) && !authority.contains('@')
+        });
+        if uri.is_none() {
+            self.say(
+                line,
+                "`server` is no address that can be asked: write https://HOST:PORT, without a user's name",
+            );
+        }
+        uri
+    }
+
+    fn trust(&mut self, cluster: &Node) -> Trust {
+        let insecure = self.flag(cluster, "insecure-skip-tls-verify");
+        let Some(pem) = self.pem(cluster, "certificate-authority") else {
+            return match insecure {
+                true => Trust::Anything,
+                false => Trust::System,
+            };
+        };
+        if insecure {
+            self.say(
+                pem.line,
+                format!(
+                    "`{}` and `insecure-skip-tls-verify: true` exclude each other, for kubectl too: remove one",
+                    pem.key
+                ),
+            );
+        }
+        let mut roots = RootCertStore::empty();
+        for certificate in self.chain(&pem) {
+            if let Err(error) = roots.add(certificate) {
+                self.say(
+                    pem.line,
+                    format!(
+                        "`{}` has an authority that cannot be used: {error}",
+                        pem.key
+                    ),
+                );
+            }
+        }
+        Trust::Roots(Arc::new(roots))
+    }
+
+    fn server_name(&mut self, cluster: &Node) -> Option<ServerName<'static>> {
+        let (line, text) = self.text(cluster, "tls-server-name")?;
+        let name = ServerName::try_from(text.to_owned()).ok();
+        if name.is_none() {
+            self.say(
+                line,
+                "`tls-server-name` is neither a host name nor an address: write one that the server's certificate has",
+            );
+        }
+        name
+    }
+
+    fn identity(
+        &mut self,
+        user: &Node,
+        provider: &CryptoProvider,
+    ) -> Option<Arc<SingleCertAndKey>> {
+        let said = self.wrong.len();
+        let certificate = self.pem(user, "client-certificate");
+        let key = self.pem(user, "client-key");
+        if self.wrong.len() > said {
+            return None;
+        }
+        let (certificate, key) = match (certificate, key) {
+            (None, None) => return None,
+            (Some(certificate), Some(key)) => (certificate, key),
+            (Some(only), None) | (None, Some(only)) => {
+                let other = match only.key.starts_with("client-key") {
+                    true => "client-certificate",
+                    false => "client-key",
+                };
+                self.say(
+                    only.line,
+                    format!("`{}` needs `{other}` or `{other}-data` beside it", only.key),
+                );
+                return None;
+            }
+        };
+        let chain = self.chain(&certificate);
+        // The error of a key tells nothing of the key.
+        let Ok(private) = PrivateKeyDer::from_pem_slice(&key.bytes) else {
+            self.say(
+                key.line,
+                format!(
+                    "`{}` has no private key in PEM (`BEGIN … PRIVATE KEY`)",
+                    key.key
+                ),
+            );
+            return None;
+        };
+        if self.wrong.len() > said {
+            return None;
+        }
+        match CertifiedKey::from_der(chain, private, provider) {
+            Ok(identity) => Some(Arc::new(identity.into())),
+            Err(error) => {
+                self.say(
+                    key.line,
+                    format!(
+                        "`{}` and `{}` do not fit: {error}",
+                        certificate.key, key.key
+                    ),
+                );
+                None
+            }
+        }
+    }
+
+    fn authorization(&mut self, user: &Node) -> Authorization {
+        for key in ["exec", "auth-provider"] {
+            let instead = "no credential plugin is run; give this user a client certificate \
+                           (`client-certificate`, `client-key`) or a token (`token`, `tokenFile`)";
+            self.refuse(user, key, instead);
+        }
+        for key in ["as", "as-uid", "as-groups", "as-user-extra"] {
+            let instead =
+                "nobody is impersonated; use a client certificate or a token of whom you mean";
+            self.refuse(user, key, instead);
+        }
+        let name = self.text(user, "username");
+        let password = self.text(user, "password").map_or("", |(_, text)| text);
+        let token = self.text(user, "token");
+        let file = self.text(user, "tokenFile");
+        if let (Some((line, _)), true) = (name, token.is_some() || file.is_some()) {
+            self.say(
+                line,
+                "`username` and a token exclude each other, for kubectl too: remove one",
+            );
+            return Authorization::None;
+        }
+        if let Some((line, name)) = name {
+            return self.header(line, "username", basic(name, password));
+        }
+        let (line, file) = match (token, file) {
+            (None, None) => return Authorization::None,
+            (Some((line, token)), None) => return self.header(line, "token", bearer(token)),
+            (_, Some(file)) => file,
+        };
+        // The file's token counts before the other one, which counts until the file is there.
+        let otherwise = token.and_then(|(_, token)| bearer(token));
+        match Authorization::of_file(self.beside(file), otherwise) {
+            Ok(authorization) => authorization,
+            Err(why) => {
+                self.say(line, format!("`tokenFile`: {why}"));
+                Authorization::None
+            }
+        }
+    }
+
+    fn header(&mut self, line: u32, key: &str, value: Option<HeaderValue>) -> Authorization {
+        value.map_or_else(
+            || {
+                self.say(
+                    line,
+                    format!("`{key}` has a line break or another character that no request can carry: write it anew"),
+                );
+                Authorization::None
+            },
+            Authorization::Always,
+        )
+    }
+}

@@ -1,0 +1,249 @@
+//! Reading fields: text, switches, entries of lists by name, PEM. What is wrong is noted, and counts as absent until
+//! all has been looked at.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use crate::files::read_text;
+use crate::manifest::{Node, Problem, Value, base64, yaml};
+use crate::rules::Location;
+
+/// The whole file, which is a map.
+///
+/// # Errors
+///
+/// In a line, why it is none.
+pub(super) fn parse(path: &Path) -> Result<Node, String> {
+    let shown = path.display().to_string();
+    let text = read_text(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("{shown}: it is not there yet"),
+        _ => format!("{shown}: {error}"),
+    })?;
+    let problem = |problem: &Problem| {
+        let at = Location {
+            file: shown.clone(),
+            line: problem.line,
+        };
+        format!("{at}: {}", without_quotes(&problem.message))
+    };
+    match yaml::one(&text) {
+        Ok(Some(node)) if matches!(node.value, Value::Mapping(_)) => Ok(node),
+        Ok(Some(node)) if !node.is_null() => Err(format!(
+            "{}: a kubeconfig is a map, not {}: copy the whole file again",
+            Location::line(shown, node.line),
+            node.type_name()
+        )),
+        Ok(_) => Err(format!(
+            "{shown}: it is empty: write a kubeconfig there, or restart RKE2 if it is RKE2's own"
+        )),
+        Err(problems) => {
+            let said: Vec<String> = problems.iter().map(problem).collect();
+            Err(said.join("; "))
+        }
+    }
+}
+
+/// What stands between backticks comes from the file, where an alias may be a password that was not
+/// quoted.
+fn without_quotes(message: &str) -> String {
+    let parts = message.split('`').enumerate();
+    let parts: Vec<&str> = parts
+        .map(|(at, part)| if at % 2 == 0 { part } else { "…" })
+        .collect();
+    parts.join("`")
+}
+
+/// The text of a PEM file and where it comes from.
+pub(super) struct Pem {
+    pub(super) line: u32,
+    /// The field that has it or names its file.
+    pub(super) key: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A kubeconfig that is being read.
+pub(super) struct Reader<'p> {
+    path: &'p Path,
+    /// What is wrong, with the place.
+    pub(super) wrong: Vec<String>,
+}
+
+impl<'p> Reader<'p> {
+    pub(super) fn new(path: &'p Path) -> Self {
+        Self {
+            path,
+            wrong: Vec::new(),
+        }
+    }
+
+    pub(super) fn say(&mut self, line: u32, message: impl std::fmt::Display) {
+        let at = Location::line(self.path.display().to_string(), line);
+        self.wrong.push(format!("{at}: {message}"));
+    }
+
+    /// A field's text and line, if it has any.
+    pub(super) fn text<'n>(&mut self, map: &'n Node, key: &str) -> Option<(u32, &'n str)> {
+        let entry = map.entry(key)?;
+        match &entry.value.value {
+            Value::Null => None,
+            Value::String(text) => Some((entry.line, text.as_str())).filter(|_| !text.is_empty()),
+            _ => {
+                let is = entry.value.type_name();
+                self.say(
+                    entry.line,
+                    format!("`{key}` must be text, not {is}: put it in quotation marks"),
+                );
+                None
+            }
+        }
+    }
+
+    /// The same of a field that has to be there; `instead` says what to do about one that is missing.
+    pub(super) fn needed<'n>(
+        &mut self,
+        map: &'n Node,
+        key: &str,
+        instead: &str,
+    ) -> Option<(u32, &'n str)> {
+        let said = self.wrong.len();
+        let found = self.text(map, key);
+        if found.is_none() && self.wrong.len() == said {
+            self.say(map.line, format!("`{key}` is missing: {instead}"));
+        }
+        found
+    }
+
+    pub(super) fn flag(&mut self, map: &Node, key: &str) -> bool {
+        let Some(entry) = map.entry(key).filter(|entry| !entry.value.is_null()) else {
+            return false;
+        };
+        entry.value.as_bool().unwrap_or_else(|| {
+            let is = entry.value.type_name();
+            self.say(
+                entry.line,
+                format!("`{key}` must be true or false without quotation marks, not {is}"),
+            );
+            false
+        })
+    }
+
+    /// What a list has under a name; `line` is where it is asked for.
+    pub(super) fn named<'n>(
+        &mut self,
+        root: &'n Node,
+        (list, kind): (&str, &str),
+        name: &str,
+        line: u32,
+    ) -> Option<&'n Node> {
+        let items = root.get(list).map_or(&[][..], Node::items);
+        let called = |item: &&Node| item.get("name").and_then(Node::as_str) == Some(name);
+        let mut found = items.iter().filter(called);
+        let Some(item) = found.next() else {
+            self.say(
+                line,
+                format!("no {kind} is called {name:?}: add it under `{list}`, or name another"),
+            );
+            return None;
+        };
+        if let Some(other) = found.next() {
+            self.say(
+                other.line,
+                format!(
+                    "a second {kind} is called {name:?}, the first is in line {}: keep one",
+                    item.line
+                ),
+            );
+            return None;
+        }
+        match item.entry(kind) {
+            // A user without anything is one, for kubectl too.
+            None if kind == "user" => None,
+            Some(entry) if kind == "user" && entry.value.is_null() => None,
+            Some(entry) if matches!(entry.value.value, Value::Mapping(_)) => Some(&entry.value),
+            _ => {
+                self.say(
+                    item.line,
+                    format!("the {kind} {name:?} has no map `{kind}`: write its fields there"),
+                );
+                None
+            }
+        }
+    }
+
+    /// Refuses a field that has something in it.
+    pub(super) fn refuse(&mut self, map: &Node, key: &str, instead: &str) {
+        let Some(entry) = map.entry(key) else {
+            return;
+        };
+        let nothing = match &entry.value.value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Sequence(items) => items.is_empty(),
+            Value::Mapping(entries) => entries.is_empty(),
+            Value::Bool(_) | Value::Number(_) => false,
+        };
+        if !nothing {
+            self.say(
+                entry.line,
+                format!("`{key}` is not supported here: {instead}"),
+            );
+        }
+    }
+
+    /// The PEM of a field: in base64 under `KEY-data`, which counts first, or in the file that `KEY` names.
+    pub(super) fn pem(&mut self, map: &Node, key: &str) -> Option<Pem> {
+        let data = format!("{key}-data");
+        if let Some((line, text)) = self.text(map, &data) {
+            // Where it breaks off tells nothing; a character of a key would.
+            let Ok(bytes) = base64(text.as_bytes()) else {
+                self.say(
+                    line,
+                    format!("`{data}` is not base64: write what `base64 -w0 FILE` prints for the PEM file"),
+                );
+                return None;
+            };
+            return Some(Pem {
+                line,
+                key: data,
+                bytes,
+            });
+        }
+        let (line, file) = self.text(map, key)?;
+        let file = self.beside(file);
+        match read_text(&file) {
+            Ok(text) => Some(Pem {
+                line,
+                key: key.to_owned(),
+                bytes: text.into_bytes(),
+            }),
+            Err(error) => {
+                self.say(line, format!("`{key}`: {}: {error}", file.display()));
+                None
+            }
+        }
+    }
+
+    pub(super) fn chain(&mut self, pem: &Pem) -> Vec<CertificateDer<'static>> {
+        // The reader's own error would show the line on which it stopped.
+        let chain = CertificateDer::pem_slice_iter(&pem.bytes).collect::<Result<Vec<_>, _>>();
+        let chain = chain.unwrap_or_default();
+        if chain.is_empty() {
+            self.say(
+                pem.line,
+                format!(
+                    "`{}` has no certificate in PEM (`BEGIN CERTIFICATE`)",
+                    pem.key
+                ),
+            );
+        }
+        chain
+    }
+
+    /// Paths are relative to the kubeconfig.
+    pub(super) fn beside(&self, file: &str) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(file)
+    }
+}
