@@ -34,3 +34,7 @@ pub mod settings;
 pub mod simulate;
 #[cfg(test)]
 mod testing;
+
+/// The allocator of the static program's libc is slow, and slower where threads share it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
