@@ -46,6 +46,14 @@ impl Ids {
         }
     }
 
+    /// None from `end` on any more.
+    pub(super) fn cut(&mut self, end: usize) {
+        self.words.truncate(end.div_ceil(BITS));
+        if let Some(last) = self.words.get_mut(end / BITS) {
+            *last &= (1 << (end % BITS)) - 1;
+        }
+    }
+
     /// Every number, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
         let words = self.words.iter().enumerate();
@@ -80,6 +88,15 @@ mod tests {
         few.insert(1);
         few.join(&ids);
         assert_eq!(few.iter().collect::<Vec<_>>(), [0, 1, 63, 64, 200]);
+    }
+
+    #[test]
+    fn a_cut_leaves_what_is_below_it() {
+        for end in [0, 1, 63, 64, 65, 130, 200] {
+            let mut ids = Ids::below(130);
+            ids.cut(end);
+            assert!(ids.iter().eq(0..end.min(130)), "{end}");
+        }
     }
 
     #[test]

@@ -63,7 +63,9 @@ impl Verdicts {
     pub(super) fn look(&mut self, context: &Context<'_>, lookup: &Lookup) -> Ids {
         let files = &context.plan.files;
         let mut looked_at = std::mem::take(&mut self.under_way);
-        let stale = std::mem::take(&mut self.stale);
+        let mut stale = std::mem::take(&mut self.stale);
+        looked_at.cut(files.len());
+        stale.cut(files.len());
         let all = std::mem::take(&mut self.outdated) || self.of.len() != files.len();
         let stale = match all {
             true => {
