@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::cluster::Place;
 use super::rancherd;
-use crate::manifest::{GroupKind, ObjectRef};
+use crate::manifest::GroupKind;
 
 /// Something that will happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,9 +26,9 @@ pub(super) enum Timer {
     /// A server is restarted.
     Reboot(usize),
     /// A CustomResourceDefinition becomes Established.
-    Established(ObjectRef),
+    Established(Place),
     /// Discovery lists a kind; true when it is namespaced.
-    Discovered(GroupKind, bool),
+    Discovered(Box<GroupKind>, bool),
     /// A step of the platform's bootstrap.
     Step(usize),
     /// Something that the scenario brings.
@@ -37,7 +38,7 @@ pub(super) enum Timer {
     /// The storage network is configured.
     StorageNetwork,
     /// A controller gets to an object.
-    Act(ObjectRef, Stage),
+    Act(Place, Stage),
 }
 
 /// A controller speaks twice about an object: when it has seen it, and when it is done.

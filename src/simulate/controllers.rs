@@ -1,14 +1,13 @@
 //! The controllers that make objects work: each speaks about an object when it has seen it and when
 //! it is done with it, and in between waits for what the object names.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use smol_str::format_smolstr;
 
 use super::agenda::Stage;
-use super::cluster::{Cluster, Stored};
+use super::cluster::{Cluster, Place, Stored};
 use super::kinds;
 use super::log::What;
 use super::once::{self, named};
@@ -19,7 +18,7 @@ use crate::manifest::ObjectRef;
 /// Objects that wait for something that they name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Controllers {
-    waiting: BTreeMap<ObjectRef, Stage>,
+    waiting: Vec<(Place, Stage)>,
     /// How many changes of objects there were when those that wait were last looked at.
     looked_at: usize,
 }
@@ -27,63 +26,67 @@ pub(super) struct Controllers {
 impl Controllers {
     /// Takes new and changed objects up, and those that waited and can go on.
     pub(super) fn look(&mut self, cluster: &mut Cluster) {
-        for id in std::mem::take(&mut cluster.changed) {
-            if let Some(range) = first_look(&id) {
-                self.waiting.remove(&id);
-                cluster.act_on(id, Stage::Seen, range);
+        let mut changed = std::mem::take(&mut cluster.changed);
+        for place in changed.drain(..) {
+            if let Some(range) = first_look(cluster.name_at(place)) {
+                self.waiting.retain(|(waits, _)| *waits != place);
+                cluster.act_on(place, Stage::Seen, range);
             }
         }
+        cluster.changed = changed;
         if self.looked_at == cluster.changes() || self.waiting.is_empty() {
             return;
         }
         self.looked_at = cluster.changes();
-        let able: Vec<_> = self
-            .waiting
-            .iter()
-            .filter(|(id, stage)| can(cluster, id, **stage))
-            .map(|(id, stage)| (id.clone(), *stage))
-            .collect();
-        for (id, stage) in able {
-            self.waiting.remove(&id);
-            self.schedule(id, stage, cluster);
-        }
-    }
-
-    fn schedule(&self, id: ObjectRef, stage: Stage, cluster: &mut Cluster) {
-        let range = match stage {
-            Stage::Seen => first_look(&id),
-            Stage::Done => Some(last_word(&id)),
-        };
-        if let Some(range) = range {
-            cluster.act_on(id, stage, range);
+        let able = |waits: &mut (Place, Stage)| can(cluster, waits.0, waits.1);
+        let mut able: Vec<_> = self.waiting.extract_if(.., able).collect();
+        able.sort_unstable_by_key(|(place, _)| cluster.name_at(*place));
+        for (place, stage) in able {
+            schedule(place, stage, cluster);
         }
     }
 
     /// A controller gets to an object.
-    pub(super) fn act(&mut self, id: ObjectRef, stage: Stage, cluster: &mut Cluster) {
-        let Some(object) = cluster.stored(&id) else {
+    pub(super) fn act(&mut self, place: Place, stage: Stage, cluster: &mut Cluster) {
+        let Some((id, object)) = cluster.at(place) else {
             return;
         };
-        if !is_able(cluster, &id, object, stage) {
-            self.waiting.insert(id, stage);
-            return;
+        if !is_able(cluster, id, object, stage) {
+            return self.wait(place, stage);
         }
+        let id = id.clone();
         match stage {
             Stage::Seen => {
                 let all_said = is_all_said(&id, object);
-                seen(cluster, &id);
+                seen(cluster, place, &id);
                 if all_said {
                     return;
                 }
-                match can(cluster, &id, Stage::Done) {
-                    true => self.schedule(id, Stage::Done, cluster),
-                    false => {
-                        self.waiting.insert(id, Stage::Done);
-                    }
+                match can(cluster, place, Stage::Done) {
+                    true => schedule(place, Stage::Done, cluster),
+                    false => self.wait(place, Stage::Done),
                 }
             }
-            Stage::Done => done(cluster, &id),
+            Stage::Done => done(cluster, place, &id),
         }
+    }
+
+    fn wait(&mut self, place: Place, stage: Stage) {
+        match self.waiting.iter_mut().find(|(waits, _)| *waits == place) {
+            Some(known) => known.1 = stage,
+            None => self.waiting.push((place, stage)),
+        }
+    }
+}
+
+fn schedule(place: Place, stage: Stage, cluster: &mut Cluster) {
+    let id = cluster.name_at(place);
+    let range = match stage {
+        Stage::Seen => first_look(id),
+        Stage::Done => Some(last_word(id)),
+    };
+    if let Some(range) = range {
+        cluster.act_on(place, stage, range);
     }
 }
 
@@ -131,9 +134,9 @@ fn last_word(id: &ObjectRef) -> Range {
 }
 
 /// Is everything there that the controller needs for this?
-fn can(cluster: &Cluster, id: &ObjectRef, stage: Stage) -> bool {
-    let object = cluster.stored(id);
-    object.is_some_and(|object| is_able(cluster, id, object, stage))
+fn can(cluster: &Cluster, place: Place, stage: Stage) -> bool {
+    let object = cluster.at(place);
+    object.is_some_and(|(id, object)| is_able(cluster, id, object, stage))
 }
 
 fn is_able(cluster: &Cluster, id: &ObjectRef, object: &Stored, stage: Stage) -> bool {
@@ -171,8 +174,8 @@ fn is_able(cluster: &Cluster, id: &ObjectRef, object: &Stored, stage: Stage) -> 
 }
 
 /// The first word.
-fn seen(cluster: &mut Cluster, id: &ObjectRef) {
-    let Some(object) = cluster.stored(id) else {
+fn seen(cluster: &mut Cluster, place: Place, id: &ObjectRef) {
+    let Some((_, object)) = cluster.at(place) else {
         return;
     };
     let generation = object.generation;
@@ -188,9 +191,13 @@ fn seen(cluster: &mut Cluster, id: &ObjectRef) {
         ("harvesterhci.io", "Addon") => return operators::addon_seen(cluster, id),
         ("management.cattle.io", "Feature") => return operators::feature_seen(cluster, id),
         ("", "PersistentVolumeClaim" | "Pod") => once::json!({"phase": "Pending"}),
-        ("apps", "DaemonSet") => json!({"observedGeneration": generation,
-            "desiredNumberScheduled": 1, "currentNumberScheduled": 1, "updatedNumberScheduled": 1})
-        .into(),
+        ("apps", "DaemonSet") => {
+            static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
+            once::usually(generation == 1, &USUAL, || {
+                json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
+                    "currentNumberScheduled": 1, "updatedNumberScheduled": 1})
+            })
+        }
         ("apps", _) => {
             static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
             let replicas = replicas(object);
@@ -204,12 +211,12 @@ fn seen(cluster: &mut Cluster, id: &ObjectRef) {
         ("batch", "Job") => once::json!({"active": 1}),
         _ => return,
     };
-    cluster.set_status(id, status);
+    cluster.set_status_at(place, status);
 }
 
 /// The last word.
-fn done(cluster: &mut Cluster, id: &ObjectRef) {
-    let Some(object) = cluster.stored(id) else {
+fn done(cluster: &mut Cluster, place: Place, id: &ObjectRef) {
+    let Some((_, object)) = cluster.at(place) else {
         return;
     };
     let generation = object.generation;
@@ -224,10 +231,14 @@ fn done(cluster: &mut Cluster, id: &ObjectRef) {
         ("", "Pod") => {
             once::json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
         }
-        ("apps", "DaemonSet") => json!({"observedGeneration": generation,
-            "desiredNumberScheduled": 1, "currentNumberScheduled": 1, "updatedNumberScheduled": 1,
-            "numberReady": 1, "numberAvailable": 1})
-        .into(),
+        ("apps", "DaemonSet") => {
+            static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
+            once::usually(generation == 1, &USUAL, || {
+                json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
+                    "currentNumberScheduled": 1, "updatedNumberScheduled": 1, "numberReady": 1,
+                    "numberAvailable": 1})
+            })
+        }
         ("apps", _) => {
             static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
             let replicas = replicas(object);
@@ -255,7 +266,7 @@ fn done(cluster: &mut Cluster, id: &ObjectRef) {
             })
         }
     };
-    cluster.set_status(id, status);
+    cluster.set_status_at(place, status);
 }
 
 /// What virt-controller says of a machine.

@@ -11,7 +11,6 @@
 //! Until one pass was clean every file is applied in every pass (`force`); from then on only a file
 //! whose modification time changed is read, and only one whose checksum differs is applied.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +34,7 @@ pub struct DeployController {
     /// Which server it runs on.
     server: usize,
     force: bool,
-    mtimes: BTreeMap<SmolStr, Timestamp>,
+    mtimes: foldhash::HashMap<SmolStr, Timestamp>,
     /// What the last pass went through, where it was clean: `mtimes` has all of it. Another pass than over
     /// the same walk changes this.
     known: Option<Arc<Walk>>,
@@ -138,7 +137,12 @@ impl DeployController {
         };
         let next = match self.file(path, *mtime, cluster, files, readings) {
             Ok(done) => {
-                self.mtimes.insert(path.clone(), *mtime);
+                match self.mtimes.get_mut(path) {
+                    Some(known) => *known = *mtime,
+                    None => {
+                        self.mtimes.insert(path.clone(), *mtime);
+                    }
+                }
                 match done {
                     Done::PassedOver => Next::AtOnce,
                     Done::Applied(objects) => Next::After(cost(objects)),

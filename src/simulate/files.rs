@@ -26,6 +26,8 @@ pub struct File {
     is_manifest: bool,
     /// Is it a marker, or does it lie in a directory that is called like one?
     hides: bool,
+    /// Where in its path its name begins.
+    base: usize,
 }
 
 impl File {
@@ -98,13 +100,15 @@ impl Files {
         now: Timestamp,
     ) {
         self.changed();
+        let name = base_name(&path);
         let file = File {
             content,
             mtime: now,
             since: self.generation,
             mark,
-            is_manifest: manifest::is_manifest_name(base_name(&path)),
+            is_manifest: manifest::is_manifest_name(name),
             hides: path.contains(MARKER_SUFFIX),
+            base: path.len() - name.len(),
         };
         self.entries.insert(path, file);
     }
@@ -154,9 +158,12 @@ impl Files {
     /// `x.yaml.skip` hides `x.yaml` as well.
     pub fn hidden(&self) -> impl Iterator<Item = &str> {
         let markers = self.entries.iter().filter(|(_, file)| file.hides);
-        markers
-            .flat_map(|(path, _)| path.split('/'))
-            .filter_map(|part| part.strip_suffix(MARKER_SUFFIX))
+        markers.flat_map(|(path, file)| {
+            let (directories, name) = path.split_at(file.base);
+            let directories = directories.split('/').filter(|_| file.base > 0);
+            let parts = directories.chain([name]);
+            parts.filter_map(|part| part.strip_suffix(MARKER_SUFFIX))
+        })
     }
 
     /// What RKE2's walk finds now: the same one as long as nothing changes.
@@ -177,7 +184,7 @@ impl Files {
             if !file.is_manifest {
                 continue;
             }
-            match hidden.binary_search(&base_name(path)) {
+            match hidden.binary_search(&&path[file.base..]) {
                 Ok(_) => walk.held += 1,
                 Err(_) => walk.shown.push((path.clone(), file.mtime)),
             }

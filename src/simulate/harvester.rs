@@ -290,7 +290,7 @@ const HARVESTER: &[Step] = &[
 pub(super) struct Platform {
     harvester: Option<HarvesterVersion>,
     disabled: Vec<String>,
-    storage_network: String,
+    storage_network: SmolStr,
     refusals: u32,
     /// Cluster's revision at the last refusal: as long as it stays, the next try is refused too.
     refused_at: Option<u64>,
@@ -303,7 +303,11 @@ impl Platform {
         Self {
             harvester: scenario.harvester,
             disabled: scenario.disabled.clone(),
-            storage_network: scenario.storage_network.clone().unwrap_or_default(),
+            storage_network: scenario
+                .storage_network
+                .as_deref()
+                .unwrap_or_default()
+                .into(),
             refusals: 0,
             refused_at: None,
             up: scenario.harvester.is_none(),
@@ -412,8 +416,12 @@ impl Platform {
     pub(super) fn set_all(&mut self, cluster: &mut Cluster) {
         let id = setting("storage-network");
         if !cluster.has(&id) {
-            let preset = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
-                "default": "", "value": self.storage_network});
+            let value = &self.storage_network;
+            let preset = cluster.shown.named(
+                "Harvester's storage network of this value",
+                value,
+                || json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "default": "", "value": value}),
+            );
             if let Err(message) = cluster.admit(&id, &preset) {
                 return self.refuse(message, cluster);
             }
@@ -443,7 +451,12 @@ impl Platform {
         if !cluster.has(&SERVER_POD) {
             cluster.bring(SERVER_POD.clone(), server_pod());
         }
-        cluster.set_status(&SERVER_POD, crash_loop(&message));
+        let status = cluster.shown.named(
+            "the status of Harvester's pod that ends with",
+            &SmolStr::from(&message),
+            || crash_loop(&message),
+        );
+        cluster.set_status(&SERVER_POD, status);
         self.refused_at = Some(cluster.revision());
         let doublings = self.refusals.min(5);
         let wait = (times::BACK_OFF * 2_u32.pow(doublings)).min(times::BACK_OFF_MAX);

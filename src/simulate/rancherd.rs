@@ -60,7 +60,7 @@ pub(super) struct Rancherd {
     /// When it tried to apply first, where kinds were missing then.
     tried: Option<Timestamp>,
     /// The preset storage network; empty when there is none.
-    storage_network: String,
+    storage_network: SmolStr,
     refusals: u32,
     /// Cluster's revision at the last refusal: as long as it stays, the next try is refused too.
     refused_at: Option<u64>,
@@ -70,7 +70,7 @@ pub(super) struct Rancherd {
 impl Rancherd {
     pub(super) fn new(storage_network: &str) -> Self {
         Self {
-            storage_network: storage_network.to_owned(),
+            storage_network: storage_network.into(),
             ..Self::default()
         }
     }
@@ -130,8 +130,12 @@ impl Rancherd {
         if self.storage_network.is_empty() || cluster.has(&id) {
             return Ok(());
         }
-        let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
-            "value": self.storage_network});
+        let value = &self.storage_network;
+        let setting = cluster.shown.named(
+            "rancherd's storage network of this value",
+            value,
+            || json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": value}),
+        );
         cluster.admit(&id, &setting)?;
         cluster.put(id, setting);
         Ok(())

@@ -1,5 +1,6 @@
 //! What Windrow's adapters would tell of the simulated cluster: watches, reduced to differences.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ pub struct Watch {
     seen: Seen,
     kinds: HashMap<GroupKind, bool>,
     objects: HashMap<ObjectRef, (Option<u64>, Detail)>,
-    addons: Option<BTreeMap<String, u64>>,
+    /// The Addons were listed.
+    listed: bool,
     failures: BTreeMap<String, Timestamp>,
 }
 
@@ -87,15 +89,20 @@ impl Watch {
         if !same {
             self.asked_anew(asked.as_deref(), interests, &mut news);
         }
-        let changed = cluster.changed_since(before.objects).iter();
-        news.extend(changed.filter_map(|id| Some((id, *interests.objects.get(id)?))));
+        // What is asked as before was told once.
+        let changed = cluster.changed_since(before.objects);
+        news.extend(changed.filter_map(|id| Some((id, self.objects.get(id)?.1))));
         news.sort_unstable();
         news.dedup();
         for (id, detail) in news {
             self.object(cluster, id, detail, events);
         }
-        if self.addons.is_none() || before.addons != now.addons {
-            self.addons(cluster, events);
+        if !std::mem::replace(&mut self.listed, true) {
+            let addons = cluster.addons.iter();
+            let addons = addons.map(|(name, addon)| (name.clone(), addon.seen.clone()));
+            events.push(ClusterEvent::Addons(addons.collect()));
+        } else if before.addons != now.addons {
+            addons_since(before.addons, cluster, events);
         }
         if before.failures != now.failures {
             self.failures(cluster, events);
@@ -113,16 +120,22 @@ impl Watch {
         let mut known = before.into_iter().flat_map(|asked| &asked.objects);
         let mut next = known.next();
         for (id, detail) in &now.objects {
-            while let Some((gone, _)) = next.filter(|(known, _)| *known < id) {
-                self.objects.remove(gone);
+            let same = loop {
+                let Some((other, its)) = next else {
+                    break false;
+                };
+                match other.cmp(id) {
+                    Ordering::Greater => break false,
+                    Ordering::Equal if its == detail => break true,
+                    Ordering::Equal | Ordering::Less => {
+                        self.objects.remove(other);
+                    }
+                }
                 next = known.next();
-            }
-            let same = next.filter(|(known, _)| *known == id);
-            if same.is_some() {
-                next = known.next();
-            }
-            if same.is_none_or(|(_, known)| known != detail) {
-                anew.push((id, *detail));
+            };
+            match same {
+                true => next = known.next(),
+                false => anew.push((id, *detail)),
             }
         }
         for (gone, _) in next.into_iter().chain(known) {
@@ -188,30 +201,6 @@ impl Watch {
         events.push(ClusterEvent::Object(id.clone(), seen));
     }
 
-    fn addons(&mut self, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
-        let Some(known) = &mut self.addons else {
-            let all: HashMap<_, _> = cluster
-                .addons
-                .iter()
-                .map(|(name, addon)| (name.clone(), addon.seen.clone()))
-                .collect();
-            let revisions = cluster.addons.iter();
-            self.addons = Some(
-                revisions
-                    .map(|(name, addon)| (name.clone(), addon.revision))
-                    .collect(),
-            );
-            events.push(ClusterEvent::Addons(all));
-            return;
-        };
-        for (name, addon) in &cluster.addons {
-            if known.get(name) != Some(&addon.revision) {
-                known.insert(name.clone(), addon.revision);
-                events.push(ClusterEvent::Addon(name.clone(), Some(addon.seen.clone())));
-            }
-        }
-    }
-
     fn failures(&mut self, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
         for (addon, failure) in &cluster.failures {
             if self.failures.get(addon) != Some(&failure.at) {
@@ -222,5 +211,13 @@ impl Watch {
                 });
             }
         }
+    }
+}
+
+/// Addons that changed after a revision.
+fn addons_since(revision: u64, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
+    let addons = cluster.addons.iter();
+    for (name, addon) in addons.filter(|(_, addon)| addon.revision > revision) {
+        events.push(ClusterEvent::Addon(name.clone(), Some(addon.seen.clone())));
     }
 }

@@ -19,7 +19,8 @@ impl Cluster {
         declared: &Declared,
         owner: &str,
     ) -> Result<(), String> {
-        let known = self.stored(id);
+        let place = self.place(id);
+        let known = place.and_then(|place| self.objects.at(place));
         // A name that is chosen here is never among those that are there: each time a new object is
         // made, and the former one pruned.
         let generated = declared.generated;
@@ -48,7 +49,8 @@ impl Cluster {
         }
         self.counts.writes += 1;
         let revision = self.touch();
-        let slot = self.objects.slot(id);
+        let place = place.unwrap_or_else(|| self.objects.add(id.clone()));
+        let slot = self.objects.slot(place);
         let known = slot.take();
         self.counts.writes += u64::from(generated && known.is_some());
         *slot = Some(Stored {
@@ -73,10 +75,10 @@ impl Cluster {
                 self.owned.insert(owner.into(), 1);
             }
         }
-        self.journal.push(id.clone());
-        self.changed.push(id.clone());
+        self.journal.push(place);
+        self.changed.push(place);
         if id.kind == "CustomResourceDefinition" && id.group == "apiextensions.k8s.io" {
-            self.within(times::ESTABLISHED, Timer::Established(id.clone()));
+            self.within(times::ESTABLISHED, Timer::Established(place));
         }
         Ok(())
     }

@@ -28,6 +28,7 @@ use crate::decide::{Addon, ApplyFailure};
 use crate::manifest::{GroupKind, ObjectRef};
 pub(super) use objects::Stored;
 pub(super) use shown::Shown;
+pub(super) use store::Place;
 use store::Store;
 
 /// So much happens in a small bootstrap: a list of it need not grow.
@@ -45,7 +46,7 @@ pub struct Cluster {
     pub(super) log: Vec<Happening>,
     pub(super) counts: Counts,
     /// Objects that controllers have not looked at since they changed.
-    pub(super) changed: Vec<ObjectRef>,
+    pub(super) changed: Vec<Place>,
     pub(super) addons: BTreeMap<String, AddonRecord>,
     pub(super) failures: BTreeMap<String, ApplyFailure>,
     /// On which server something happens at this moment.
@@ -56,7 +57,7 @@ pub struct Cluster {
     up: Vec<bool>,
     revision: u64,
     /// Every change of an object, in order: what a watch has not told yet stands behind what it has.
-    journal: Vec<ObjectRef>,
+    journal: Vec<Place>,
     /// The revision at which discovery last changed, and an Addon.
     served_at: u64,
     addons_at: u64,
@@ -68,9 +69,9 @@ pub struct Cluster {
     /// What was put together of objects, in this bootstrap or another one of the same files.
     pub(super) shown: Arc<Shown>,
     /// How many objects each Addon has.
-    owned: BTreeMap<SmolStr, usize>,
+    owned: foldhash::HashMap<SmolStr, usize>,
     /// What each Addon last applied whole, as long as nobody took any of it away.
-    intact: BTreeMap<SmolStr, Intact>,
+    intact: foldhash::HashMap<SmolStr, Intact>,
     /// Does the platform give Services of type LoadBalancer their addresses?
     pub(super) addresses: bool,
     /// Objects whose pods never run, and why.
@@ -130,8 +131,8 @@ impl Cluster {
             served: foldhash::HashMap::with_capacity_and_hasher(KINDS, Default::default()),
             objects: Store::with_capacity(USUAL / 2),
             shown: Arc::default(),
-            owned: BTreeMap::new(),
-            intact: BTreeMap::new(),
+            owned: foldhash::HashMap::default(),
+            intact: foldhash::HashMap::default(),
             addresses: false,
             cannot_run: Arc::default(),
             asked: Arc::default(),
@@ -176,8 +177,9 @@ impl Cluster {
     }
 
     /// Objects that changed, after so many changes.
-    pub(super) fn changed_since(&self, seen: usize) -> &[ObjectRef] {
-        self.journal.get(seen..).unwrap_or_default()
+    pub(super) fn changed_since(&self, seen: usize) -> impl Iterator<Item = &ObjectRef> {
+        let places = self.journal.get(seen..).unwrap_or_default();
+        places.iter().map(|place| self.objects.name(*place))
     }
 
     /// How many changes of objects there were.
@@ -270,24 +272,27 @@ impl Cluster {
     }
 
     /// A CustomResourceDefinition is Established; discovery follows a little later.
-    pub(super) fn established(&mut self, id: &ObjectRef) {
-        let defined = self.stored(id).and_then(|crd| defined_kind(crd.spec()));
+    pub(super) fn established(&mut self, place: Place) {
+        let defined = self.at(place).and_then(|(_, crd)| defined_kind(crd.spec()));
         let Some((kind, namespaced)) = defined else {
             return;
         };
-        self.set_status(
-            id,
+        self.set_status_at(
+            place,
             once::json!({"conditions": [
                 {"type": "NamesAccepted", "status": "True"},
                 {"type": "Established", "status": "True"},
             ]}),
         );
-        self.within(times::DISCOVERED, Timer::Discovered(kind, namespaced));
+        self.within(
+            times::DISCOVERED,
+            Timer::Discovered(Box::new(kind), namespaced),
+        );
     }
 
     /// A controller will get to an object.
-    pub(super) fn act_on(&mut self, id: ObjectRef, stage: Stage, range: Range) {
-        self.within(range, Timer::Act(id, stage));
+    pub(super) fn act_on(&mut self, place: Place, stage: Stage, range: Range) {
+        self.within(range, Timer::Act(place, stage));
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use super::super::once;
-use super::{Cluster, defined_kind};
+use super::{Cluster, Place, defined_kind};
 use crate::decide::Detail;
 use crate::manifest::{GroupKind, ObjectRef};
 
@@ -149,6 +149,21 @@ impl Cluster {
         self.objects.get(object)
     }
 
+    /// Where an object is that is there, or was.
+    pub(in crate::simulate) fn place(&self, object: &ObjectRef) -> Option<Place> {
+        self.objects.place(object)
+    }
+
+    /// What is at a place, and under which name.
+    pub(in crate::simulate) fn at(&self, place: Place) -> Option<(&ObjectRef, &Stored)> {
+        Some((self.objects.name(place), self.objects.at(place)?))
+    }
+
+    /// Whose place it is.
+    pub(in crate::simulate) fn name_at(&self, place: Place) -> &ObjectRef {
+        self.objects.name(place)
+    }
+
     /// Is it there?
     pub(in crate::simulate) fn has(&self, object: &ObjectRef) -> bool {
         self.stored(object).is_some()
@@ -166,14 +181,20 @@ impl Cluster {
 
     /// A controller creates or replaces an object.
     pub(in crate::simulate) fn put(&mut self, id: ObjectRef, json: impl Into<Arc<Value>>) {
-        self.bring(id.clone(), json);
-        self.changed.push(id);
+        let place = self.bring(id, json);
+        self.changed.push(place);
     }
 
     /// The same, of something that no controller of this simulation looks at.
-    pub(in crate::simulate) fn bring(&mut self, id: ObjectRef, json: impl Into<Arc<Value>>) {
+    pub(in crate::simulate) fn bring(
+        &mut self,
+        id: ObjectRef,
+        json: impl Into<Arc<Value>>,
+    ) -> Place {
         let revision = self.touch();
-        let slot = self.objects.slot(&id);
+        let place = self.place(&id);
+        let place = place.unwrap_or_else(|| self.objects.add(id));
+        let slot = self.objects.slot(place);
         // Its manifest and its Addon stay those.
         let known = slot.take().map(|known| (known.declared, known.owner));
         let (declared, owner) = known.unwrap_or_default();
@@ -186,7 +207,8 @@ impl Cluster {
             generation: 1,
             seen: OnceLock::new(),
         });
-        self.journal.push(id);
+        self.journal.push(place);
+        place
     }
 
     /// A controller sets an object's status.
@@ -195,8 +217,19 @@ impl Cluster {
         id: &ObjectRef,
         status: impl Into<Arc<Value>>,
     ) {
+        if let Some(place) = self.place(id) {
+            self.set_status_at(place, status);
+        }
+    }
+
+    /// The same of what is at a place.
+    pub(in crate::simulate) fn set_status_at(
+        &mut self,
+        place: Place,
+        status: impl Into<Arc<Value>>,
+    ) {
         let revision = self.revision + 1;
-        let Some(stored) = self.objects.get_mut(id) else {
+        let Some(stored) = self.objects.at_mut(place) else {
             return;
         };
         let status = status.into();
@@ -207,7 +240,7 @@ impl Cluster {
         stored.status = Some(status);
         stored.seen.take();
         self.revision = revision;
-        self.journal.push(id.clone());
+        self.journal.push(place);
     }
 
     /// Objects that an Addon applied and that are not among `keep`, which is in order, in the given kinds.
@@ -233,14 +266,16 @@ impl Cluster {
 
     /// Deletes an object, and what goes with it.
     pub(in crate::simulate) fn delete(&mut self, id: &ObjectRef) {
-        let Some(stored) = self.objects.remove(id) else {
+        let place = self.place(id);
+        let Some((place, stored)) = place.and_then(|at| Some((at, self.objects.remove(at)?)))
+        else {
             return;
         };
         let revision = self.touch();
         if let Some(owner) = &stored.owner {
             self.disown(owner);
         }
-        self.journal.push(id.clone());
+        self.journal.push(place);
         match (id.group.as_str(), id.kind.as_str()) {
             ("", "Namespace") => {
                 self.delete_all(|other| other.namespace.as_deref() == Some(id.name.as_str()));
@@ -258,15 +293,15 @@ impl Cluster {
 
     /// They go with something else.
     fn delete_all(&mut self, goes: impl Fn(&ObjectRef) -> bool) {
-        let gone: Vec<ObjectRef> = in_order(self.objects.iter().filter(|(id, _)| goes(id)))
-            .map(|(id, _)| id.clone())
+        let gone: Vec<Place> = in_order(self.objects.iter().filter(|(id, _)| goes(id)))
+            .filter_map(|(id, _)| self.place(id))
             .collect();
-        for id in gone {
-            let stored = self.objects.remove(&id);
+        for place in gone {
+            let stored = self.objects.remove(place);
             if let Some(owner) = stored.and_then(|stored| stored.owner) {
                 self.disown(&owner);
             }
-            self.journal.push(id);
+            self.journal.push(place);
         }
     }
 }

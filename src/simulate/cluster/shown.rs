@@ -1,6 +1,7 @@
 //! Objects as a watch shows them, and what they are made of, put together once for all bootstraps of one
 //! rehearsal: most of it is the same in each.
 
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
@@ -18,7 +19,7 @@ pub(in crate::simulate) struct Shown {
 }
 
 /// Of one name there are many objects, of the same parts and generation one.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq)]
 struct Key {
     id: ObjectRef,
     /// Where the parts are. They stay there as long as they stand beside the whole.
@@ -26,6 +27,13 @@ struct Key {
     status: usize,
     generation: u64,
     detail: Detail,
+}
+
+/// Hardly two objects are of the same parts.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.body, self.status, self.generation, self.detail).hash(state);
+    }
 }
 
 #[derive(Debug)]

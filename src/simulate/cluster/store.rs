@@ -8,15 +8,20 @@ use hashbrown::HashTable;
 use super::objects::Stored;
 use crate::manifest::{GroupKind, ObjectRef};
 
+/// Where an object has its place as long as the cluster is there, whether it is deleted meanwhile or not: it stands
+/// for its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::simulate) struct Place(usize);
+
 /// Every object. Its own order is that in which they came, which nobody sees.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Store {
     /// A deleted one leaves its place to the next of its name.
     all: Vec<(ObjectRef, Option<Stored>)>,
     /// Places of names.
-    names: HashTable<usize>,
+    names: HashTable<Place>,
     /// Places of the objects of a kind.
-    kinds: foldhash::HashMap<GroupKind, Vec<usize>>,
+    kinds: foldhash::HashMap<GroupKind, Vec<Place>>,
     state: RandomState,
 }
 
@@ -31,26 +36,30 @@ impl Store {
     }
 
     pub(super) fn get(&self, id: &ObjectRef) -> Option<&Stored> {
-        self.all[self.place(id)?].1.as_ref()
+        self.at(self.place(id)?)
     }
 
-    pub(super) fn get_mut(&mut self, id: &ObjectRef) -> Option<&mut Stored> {
-        let place = self.place(id)?;
-        self.all[place].1.as_mut()
+    /// What is at a place.
+    pub(super) fn at(&self, place: Place) -> Option<&Stored> {
+        self.all[place.0].1.as_ref()
     }
 
-    /// The place of an object, whether it is there or not.
-    pub(super) fn slot(&mut self, id: &ObjectRef) -> &mut Option<Stored> {
-        let place = match self.place(id) {
-            Some(place) => place,
-            None => self.add(id),
-        };
-        &mut self.all[place].1
+    pub(super) fn at_mut(&mut self, place: Place) -> Option<&mut Stored> {
+        self.all[place.0].1.as_mut()
     }
 
-    pub(super) fn remove(&mut self, id: &ObjectRef) -> Option<Stored> {
-        let place = self.place(id)?;
-        self.all[place].1.take()
+    /// Whose place it is.
+    pub(super) fn name(&self, place: Place) -> &ObjectRef {
+        &self.all[place.0].0
+    }
+
+    /// The same, whether anything is there or not.
+    pub(super) fn slot(&mut self, place: Place) -> &mut Option<Stored> {
+        &mut self.all[place.0].1
+    }
+
+    pub(super) fn remove(&mut self, place: Place) -> Option<Stored> {
+        self.all[place.0].1.take()
     }
 
     /// Every object.
@@ -66,23 +75,26 @@ impl Store {
     ) -> impl Iterator<Item = (&ObjectRef, &Stored)> + use<'_> {
         let places = self.kinds.get(kind).into_iter().flatten();
         places.filter_map(|place| {
-            let (id, stored) = &self.all[*place];
+            let (id, stored) = &self.all[place.0];
             Some((id, stored.as_ref()?))
         })
     }
 
-    fn place(&self, id: &ObjectRef) -> Option<usize> {
-        let is_it = |place: &usize| self.all[*place].0 == *id;
+    /// The place of an object that is there, or was.
+    pub(super) fn place(&self, id: &ObjectRef) -> Option<Place> {
+        let is_it = |place: &Place| self.all[place.0].0 == *id;
         self.names.find(self.state.hash_one(id), is_it).copied()
     }
 
-    fn add(&mut self, id: &ObjectRef) -> usize {
-        let place = self.all.len();
-        self.all.push((id.clone(), None));
+    /// A place for one that has none.
+    pub(super) fn add(&mut self, id: ObjectRef) -> Place {
+        let place = Place(self.all.len());
+        let (hash, kind) = (self.state.hash_one(&id), id.group_kind());
+        self.all.push((id, None));
         let (all, state) = (&self.all, &self.state);
-        let rehash = |place: &usize| state.hash_one(&all[*place].0);
-        self.names.insert_unique(state.hash_one(id), place, rehash);
-        self.kinds.entry(id.group_kind()).or_default().push(place);
+        let rehash = |place: &Place| state.hash_one(&all[place.0].0);
+        self.names.insert_unique(hash, place, rehash);
+        self.kinds.entry(kind).or_default().push(place);
         place
     }
 }

@@ -170,8 +170,8 @@ impl Node {
                 self.reboot(server);
                 self.signals.push(Signal::Restarts(server));
             }
-            Timer::Established(id) => cluster.established(&id),
-            Timer::Discovered(kind, namespaced) => cluster.discover(kind, namespaced),
+            Timer::Established(place) => cluster.established(place),
+            Timer::Discovered(kind, namespaced) => cluster.discover(*kind, namespaced),
             Timer::Step(number) => self.platform.step(number, cluster),
             Timer::Rancherd(step) => {
                 self.platform.rancherd(step, cluster);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::agenda::Timer;
 use super::super::deploy::addon_name;
-use super::super::files::Files;
+use super::super::files::{File, Files};
 use super::super::{controllers, once, operators, rancherd};
 use super::{Disks, Node, Role, Server};
 use crate::manifest::GroupKind;
@@ -89,9 +89,12 @@ impl Node {
 
     /// Has RKE2 applied this file as it is now?
     pub fn has_applied(&mut self, path: &str, files: &Files) -> bool {
-        let Some(file) = files.get(path) else {
-            return false;
-        };
+        files
+            .get(path)
+            .is_some_and(|file| self.is_applied(path, file))
+    }
+
+    fn is_applied(&mut self, path: &str, file: &File) -> bool {
         let reading = self.readings.read(path, file.content());
         self.cluster
             .addons
@@ -102,9 +105,10 @@ impl Node {
     /// What came of it so far.
     pub fn outcome<D: Disks + ?Sized>(&mut self, disks: &D) -> Outcome {
         let (applied, unapplied) = self.applied(disks.of(0));
-        let mut missing = Vec::new();
-        for number in 0..self.servers.len() {
-            missing.extend(self.missing_on(number, disks.of(number)));
+        let mut missing = self.missing_on(0, disks.of(0), &unapplied);
+        for number in 1..self.servers.len() {
+            let (_, unapplied) = self.applied(disks.of(number));
+            missing.extend(self.missing_on(number, disks.of(number), &unapplied));
         }
         for addon in self.quarrels() {
             missing.push(format!(
@@ -158,25 +162,27 @@ impl Node {
 
     /// Files that RKE2 has applied as they are in this directory, and those that it has not.
     pub(in crate::simulate) fn applied(&mut self, files: &Files) -> (Vec<String>, Vec<String>) {
-        let paths: Vec<String> = files.manifests().map(|(path, _)| path.to_owned()).collect();
-        paths
-            .into_iter()
-            .partition(|path| self.has_applied(path, files))
+        let (mut applied, mut unapplied) = (Vec::new(), Vec::new());
+        for (path, file) in files.manifests() {
+            match self.is_applied(path, file) {
+                true => applied.push(path.to_owned()),
+                false => unapplied.push(path.to_owned()),
+            }
+        }
+        (applied, unapplied)
     }
 
     /// What is not done of what a node has to do.
-    fn missing_on(&mut self, number: usize, files: &Files) -> Vec<String> {
+    fn missing_on(&self, number: usize, files: &Files, unapplied: &[String]) -> Vec<String> {
         let Server {
             name,
             role,
             started,
             ..
         } = &self.servers[number];
-        let (name, started) = (name.clone(), *started);
         if *role == Some(Role::Agent) {
             // What lies on a server as well is applied from there.
-            let (_, unread) = self.applied(files);
-            return unread
+            return unapplied
                 .iter()
                 .map(|path| {
                     format!(
@@ -186,10 +192,9 @@ impl Node {
                 })
                 .collect();
         }
-        if !started {
+        if !*started {
             return vec![format!("{name} has not become a server")];
         }
-        let (_, unapplied) = self.applied(files);
         unapplied
             .iter()
             .filter(|path| !files.is_hidden(path))
