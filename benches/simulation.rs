@@ -7,7 +7,6 @@ use std::sync::Arc;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
 use windrow::rules::RuleSet;
-use windrow::settings::Settings;
 use windrow::simulate::{
     Faults, Files, Join, Known, Role, Run, Scenario, Setup, Verdict, with_windrow,
 };
@@ -198,7 +197,7 @@ fn fleet() -> Setup {
             role: Role::Server,
             files: files.clone(),
             changes: Vec::new(),
-            settings: Settings::default(),
+            settings: Arc::default(),
             rules: Arc::new(RuleSet::shipped()),
         })
         .collect();
@@ -210,7 +209,7 @@ fn setup(files: Files, joins: Vec<Join>) -> Setup {
         scenario: Scenario::rke2(START),
         files,
         changes: Vec::new(),
-        settings: Settings::default(),
+        settings: Arc::default(),
         rules: Arc::new(RuleSet::shipped()),
         joins,
     }

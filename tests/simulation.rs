@@ -7,13 +7,13 @@
 #[path = "support/scenarios.rs"]
 mod scenarios;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow::decide::{Cause, Mark, State};
 use windrow::manifest::{Content, GroupKind};
 use windrow::rules::RuleSet;
-use windrow::settings::Settings;
 use windrow::simulate::{
     Arrival, Faults, Files, HarvesterVersion, Run, Scenario, Setup, Verdict, What, with_windrow,
     without_windrow,
@@ -34,7 +34,7 @@ fn rke2(files: &[(&str, &str)]) -> Setup {
         scenario: Scenario::rke2(start()),
         files: directory,
         changes: Vec::new(),
-        settings: Settings::default(),
+        settings: Arc::default(),
         rules: RuleSet::shipped().into(),
         joins: Vec::new(),
     }

@@ -295,7 +295,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         },
         files: directory,
         changes,
-        settings: loaded.settings,
+        settings: Arc::new(loaded.settings),
         rules: rules.into(),
         joins: Vec::new(),
     };

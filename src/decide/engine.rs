@@ -50,10 +50,10 @@ pub struct FileChange {
 /// The core. See the module's documentation.
 #[derive(Debug)]
 pub struct Engine {
-    settings: Settings,
+    settings: Arc<Settings>,
     rules: Arc<RuleSet>,
     platform: Option<Platform>,
-    examined: BTreeMap<String, Arc<Examined>>,
+    examined: Arc<BTreeMap<String, Arc<Examined>>>,
     library: Arc<Library>,
     planned: Planned,
     needs: Needs,
@@ -73,17 +73,17 @@ pub struct Engine {
 impl Engine {
     /// A core that knows nothing yet but what an earlier run left in the ledger.
     pub fn new(
-        settings: Settings,
+        settings: impl Into<Arc<Settings>>,
         rules: impl Into<Arc<RuleSet>>,
         platform: Option<Platform>,
         ledger: impl Into<Arc<Ledger>>,
         now: Timestamp,
     ) -> Self {
         Self {
-            settings,
+            settings: settings.into(),
             rules: rules.into(),
             platform,
-            examined: BTreeMap::new(),
+            examined: Arc::default(),
             library: Arc::default(),
             planned: Planned::default().on(platform),
             needs: Needs::default(),
@@ -141,10 +141,18 @@ impl Engine {
         if self.knows_files(&directory.files) {
             return;
         }
+        if self.examined.is_empty()
+            && let Some(examined) = self.library.all(&directory.files)
+        {
+            self.examined = Arc::clone(examined);
+            self.link();
+            return;
+        }
         let mut kept = BTreeMap::new();
         let mut changed = false;
+        let before = Arc::make_mut(&mut self.examined);
         for FileChange { path, content } in directory.files {
-            let known = self.examined.remove(&path);
+            let known = before.remove(&path);
             let examined = match (content, known) {
                 (None, Some(known)) => known,
                 (None, None) => continue,
@@ -183,8 +191,8 @@ impl Engine {
             kept.insert(path, examined);
         }
         // What is left was there before and is gone.
-        changed |= !self.examined.is_empty();
-        self.examined = kept;
+        changed |= !before.is_empty();
+        self.examined = Arc::new(kept);
         if changed {
             self.link();
         }
@@ -284,7 +292,7 @@ impl Engine {
             node.clock_jumped(by);
         }
         self.verdicts.outdate();
-        for entry in Arc::make_mut(&mut self.ledger).files.values_mut() {
+        for (_, entry) in Arc::make_mut(&mut self.ledger).files.iter_mut() {
             let entry = Arc::make_mut(entry);
             entry.first_seen = moved(entry.first_seen);
             entry.since = moved(entry.since);
@@ -295,14 +303,14 @@ impl Engine {
     /// scanned again in full.
     pub fn configured(
         &mut self,
-        settings: Settings,
+        settings: impl Into<Arc<Settings>>,
         rules: impl Into<Arc<RuleSet>>,
         platform: Option<Platform>,
     ) {
-        self.settings = settings;
+        self.settings = settings.into();
         self.rules = rules.into();
         self.platform = platform;
-        self.examined.clear();
+        self.examined = Arc::default();
         self.outdate();
     }
 
@@ -370,10 +378,10 @@ impl Engine {
     pub fn interests(&mut self) -> Arc<Interests> {
         match &self.interests {
             Some(known) => {
-                debug_assert_eq!(**known, self.interested_in());
+                debug_assert_eq!(**known, *self.interested_in());
                 Arc::clone(known)
             }
-            None => Arc::clone(self.interests.insert(Arc::new(self.interested_in()))),
+            None => Arc::clone(self.interests.insert(self.interested_in())),
         }
     }
 
@@ -390,16 +398,26 @@ impl Engine {
         self.interests = None;
     }
 
-    fn interested_in(&self) -> Interests {
+    fn interested_in(&self) -> Arc<Interests> {
         let probes = self.settings.probes.enabled.then(|| ProbeInterest {
             platform: self.platform,
             installed: self.ledger.node.installed,
             data_dir: self.settings.data_dir.clone(),
             custom: Arc::clone(&self.settings.probes.custom),
         });
-        let mut interests = interests::of(&self.planned, &self.ledger, &self.observation);
-        interests.probes = probes;
-        interests
+        let Self {
+            planned,
+            observation,
+            ledger,
+            ..
+        } = self;
+        let entries = || interests::entries(&planned.plan, ledger);
+        let known = || self.verdicts.entries(planned.plan.files.len());
+        debug_assert!(known().is_none_or(|known| known.eq(entries())));
+        match known() {
+            Some(known) => interests::of(planned, known, observation, probes),
+            None => interests::of(planned, entries(), observation, probes),
+        }
     }
 
     /// The plan in force.

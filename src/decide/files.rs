@@ -89,6 +89,8 @@ pub(super) struct Context<'a> {
     /// The state of every need of the plan.
     pub(super) needs: &'a [NeedState],
     pub(super) now: Timestamp,
+    /// Nobody reads what is told of it.
+    pub(super) is_silent: bool,
 }
 
 impl Context<'_> {

@@ -1,5 +1,7 @@
 //! A set of small numbers: files or needs of one plan, in their order.
 
+use std::hash::{Hash, Hasher};
+
 /// The set. A number takes a bit, so that emptying it and filling it anew costs no allocation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ids {
@@ -54,6 +56,12 @@ impl Ids {
         }
     }
 
+    /// All words up to the last one in which there is a number.
+    fn full(&self) -> &[u64] {
+        let last = self.words.iter().rposition(|word| *word != 0);
+        last.map_or(&[], |last| &self.words[..=last])
+    }
+
     /// Every number, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
         let words = self.words.iter().enumerate();
@@ -65,6 +73,21 @@ impl Ids {
                 Some(place * BITS + bit)
             })
         })
+    }
+}
+
+/// However much room each of them has.
+impl PartialEq for Ids {
+    fn eq(&self, other: &Self) -> bool {
+        self.full() == other.full()
+    }
+}
+
+impl Eq for Ids {}
+
+impl Hash for Ids {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.full().hash(state);
     }
 }
 
@@ -88,6 +111,16 @@ mod tests {
         few.insert(1);
         few.join(&ids);
         assert_eq!(few.iter().collect::<Vec<_>>(), [0, 1, 63, 64, 200]);
+    }
+
+    #[test]
+    fn sets_of_the_same_numbers_are_equal_however_they_grew() {
+        let mut one = Ids::below(200);
+        one.cut(3);
+        assert_eq!(one, Ids::below(3));
+        assert_ne!(one, Ids::below(4));
+        one.cut(0);
+        assert_eq!(one, Ids::default());
     }
 
     #[test]

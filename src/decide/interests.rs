@@ -2,41 +2,79 @@
 //! though its file is finished (it may regress), and what a verdict on any of these rests on.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, PoisonError, RwLock};
 
+use serde_json::Value;
+
+use super::ids::Ids;
 use super::ledger::{Entry, Ledger, State};
 use super::library::Planned;
-use super::observation::{Detail, Interests, Observation};
+use super::observation::{Detail, Interests, Observation, ProbeInterest};
 use crate::manifest::ObjectRef;
-use crate::plan::PlanFile;
+use crate::plan::{Need, NeedId, Plan, PlanFile};
 use crate::readiness::{self, ObjectSeen, Observed};
 use crate::rules::{Condition, Target};
 
-/// Of the cluster; the node's probes are for whoever knows the settings.
-pub(super) fn of(planned: &Planned, ledger: &Ledger, seen: &Observation) -> Interests {
-    let Planned { plan, lookup, .. } = planned;
-    // Many objects share a need.
-    let mut wanted = vec![false; plan.needs.len()];
+/// What has to be watched; `entries` is what the ledger says of each file of the plan.
+pub(super) fn of<'e>(
+    planned: &Planned,
+    entries: impl Iterator<Item = Option<&'e Entry>>,
+    seen: &Observation,
+    probes: Option<ProbeInterest>,
+) -> Arc<Interests> {
+    let wanted = wanted(planned, entries);
+    match &planned.asked {
+        Some(asked) => asked.of(planned, wanted, seen, probes),
+        None => Arc::new(interests(planned, &wanted, seen, probes)),
+    }
+}
+
+/// What the ledger says of each file of a plan.
+pub(super) fn entries<'l>(
+    plan: &Plan,
+    ledger: &'l Ledger,
+) -> impl Iterator<Item = Option<&'l Entry>> {
     debug_assert!(plan.files.is_sorted_by(|a, b| a.path < b.path));
     let mut entries = ledger.files.iter().peekable();
-    for (id, file) in plan.files.iter().enumerate() {
+    plan.files.iter().map(move |file| {
         let path = file.path.as_str();
         while entries
             .next_if(|(other, _)| other.as_str() < path)
             .is_some()
         {}
         let entry = entries.next_if(|(other, _)| other.as_str() == path);
+        entry.map(|(_, entry)| &**entry)
+    })
+}
+
+/// The needs that have to be watched. Many files share one.
+fn wanted<'e>(planned: &Planned, entries: impl Iterator<Item = Option<&'e Entry>>) -> Ids {
+    let Planned { plan, lookup, .. } = planned;
+    let mut wanted = Ids::default();
+    for (id, (file, entry)) in plan.files.iter().zip(entries).enumerate() {
         let wants = lookup.wants_of(id);
-        let needs = match entry.is_some_and(|(_, entry)| finished(file, entry)) {
+        wanted.extend(match entry.is_some_and(|entry| finished(file, entry)) {
             true => &wants.regress,
             false => &wants.all,
-        };
-        for need in needs {
-            wanted[*need] = true;
-        }
+        });
     }
-    let mut interests = Interests::default();
+    wanted
+}
+
+fn interests(
+    planned: &Planned,
+    wanted: &Ids,
+    seen: &Observation,
+    probes: Option<ProbeInterest>,
+) -> Interests {
+    let Planned { plan, lookup, .. } = planned;
+    let mut interests = Interests {
+        probes,
+        ..Interests::default()
+    };
     let mut objects: Vec<(ObjectRef, Detail)> = Vec::with_capacity(plan.needs.len());
-    for id in lookup.needs_in_order().filter(|id| wanted[*id]) {
+    for id in lookup.needs_in_order().filter(|id| wanted.contains(*id)) {
         let need = &plan.needs[id];
         let object = match &need.target {
             Target::Kind(kind) => {
@@ -45,15 +83,8 @@ pub(super) fn of(planned: &Planned, ledger: &Ledger, seen: &Observation) -> Inte
             }
             Target::Object(object) => object,
         };
-        let detail = match need.condition {
-            Condition::Exists | Condition::Served => Detail::Metadata,
-            Condition::Ready | Condition::Expression(_) => Detail::Full,
-        };
-        objects.push((object.clone(), detail));
-        if detail == Detail::Full
-            && readiness::has_related(object)
-            && let ObjectSeen::Present(value) = seen.object(object)
-        {
+        objects.push((object.clone(), detail(need)));
+        if let Some(value) = rests_on_more(need, seen) {
             let related = readiness::related(object, value);
             interests.kinds.extend(related.kinds);
             let related = related.objects.into_iter();
@@ -68,7 +99,110 @@ pub(super) fn of(planned: &Planned, ledger: &Ledger, seen: &Observation) -> Inte
     interests
 }
 
+fn detail(need: &Need) -> Detail {
+    match need.condition {
+        Condition::Exists | Condition::Served => Detail::Metadata,
+        Condition::Ready | Condition::Expression(_) => Detail::Full,
+    }
+}
+
+/// May what is needed rest on more than itself, once it is seen?
+pub(super) fn relates(need: &Need) -> bool {
+    let Target::Object(object) = &need.target else {
+        return false;
+    };
+    detail(need) == Detail::Full && readiness::has_related(object)
+}
+
+/// What is needed and rests on more than itself, where it is there.
+fn rests_on_more<'o>(need: &Need, seen: &'o Observation) -> Option<&'o Arc<Value>> {
+    let Target::Object(object) = &need.target else {
+        return None;
+    };
+    match relates(need).then(|| seen.object(object)) {
+        Some(ObjectSeen::Present(value)) => Some(value),
+        _ => None,
+    }
+}
+
 /// Is this content of the file applied?
 fn finished(file: &PlanFile, entry: &Entry) -> bool {
     entry.digest == file.digest && matches!(entry.state, State::Applied { .. })
+}
+
+/// What had to be watched for the files of one plan before: a rehearsal plays the same directory over and over.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    known: RwLock<foldhash::HashMap<Key, Kept>>,
+}
+
+/// All that it rests on.
+#[derive(Debug, PartialEq, Eq)]
+struct Key {
+    wanted: Ids,
+    probes: Option<ProbeInterest>,
+    /// Objects that rest on others, and where they stand.
+    objects: Vec<(NeedId, usize)>,
+}
+
+/// Probes hardly differ.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.wanted.hash(state);
+        self.objects.hash(state);
+    }
+}
+
+#[derive(Debug)]
+struct Kept {
+    interests: Arc<Interests>,
+    /// So that nothing else comes to stand where they do.
+    _objects: Vec<Arc<Value>>,
+}
+
+/// No more than this is kept.
+const MOST: usize = 1 << 12;
+
+impl Asked {
+    fn of(
+        &self,
+        planned: &Planned,
+        wanted: Ids,
+        seen: &Observation,
+        probes: Option<ProbeInterest>,
+    ) -> Arc<Interests> {
+        let Planned { plan, lookup, .. } = planned;
+        let value = |id: NeedId| rests_on_more(&plan.needs[id], seen);
+        let objects = (lookup.relating().iter())
+            .filter(|id| wanted.contains(**id))
+            .filter_map(|id| Some((*id, Arc::as_ptr(value(*id)?).addr())))
+            .collect();
+        let key = Key {
+            wanted,
+            probes,
+            objects,
+        };
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = known.get(&key) {
+            debug_assert_eq!(
+                *kept.interests,
+                interests(planned, &key.wanted, seen, key.probes.clone())
+            );
+            return Arc::clone(&kept.interests);
+        }
+        let is_full = known.len() >= MOST;
+        drop(known);
+        let anew = interests(planned, &key.wanted, seen, key.probes.clone());
+        let anew = Arc::new(anew);
+        if !is_full {
+            let objects = key.objects.iter();
+            let kept = Kept {
+                interests: Arc::clone(&anew),
+                _objects: objects.filter_map(|(id, _)| value(*id).cloned()).collect(),
+            };
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            known.insert(key, kept);
+        }
+        anew
+    }
 }

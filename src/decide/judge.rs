@@ -11,6 +11,7 @@ use super::observation::{Mark, Marker, Observation, OnFailure};
 use super::status::Status;
 use super::verdicts::Verdicts;
 use super::{Action, Decision, Event, Steps, needs, say};
+use crate::manifest;
 use crate::plan::{Plan, PlanFile, base_name};
 use crate::readiness::NeedState;
 use crate::reasons::Code;
@@ -43,6 +44,7 @@ pub fn decide(
         ledger: &ledger,
         needs: &needs,
         now,
+        is_silent: false,
     };
     let mut verdicts = Verdicts::default();
     let course = course(&context, &mut verdicts, &Lookup::of(plan));
@@ -117,9 +119,12 @@ pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lo
             let entry = entry.map(Arc::new);
             let files = &mut Arc::make_mut(&mut course.ledger).files;
             match &entry {
-                Some(entry) => {
-                    files.insert(file.path.as_str().into(), Arc::clone(entry));
-                }
+                Some(entry) => match files.get_mut(file.path.as_str()) {
+                    Some(known) => *known = Arc::clone(entry),
+                    None => {
+                        files.insert(file.path.as_str().into(), Arc::clone(entry));
+                    }
+                },
                 None => {
                     files.remove(file.path.as_str());
                 }
@@ -142,9 +147,13 @@ pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lo
     if verdicts.lack_files() {
         course.keep_absent_files(context, lookup);
     }
-    course.lift_orphans(context, lookup);
-    dedup(&mut course.holds);
-    dedup(&mut course.lifts);
+    if verdicts.has_strays(context, lookup) {
+        course.lift_orphans(context, lookup);
+    }
+    if lookup.has_namesakes() {
+        dedup(&mut course.holds);
+        dedup(&mut course.lifts);
+    }
     course
 }
 
@@ -197,7 +206,7 @@ impl Course {
             }
             let mut entry = Entry::clone(before);
             let held = matches!(entry.state, State::Held { .. });
-            if held && entry.told.vanished.is_none() {
+            if held && entry.told.vanished.is_none() && !context.is_silent {
                 self.events.push(Event {
                     code: Code::Vanished,
                     file: Some(path.to_string()),
@@ -224,13 +233,13 @@ impl Course {
 
     /// Markers of ours whose file is gone, or that hide a file which is not ours to hold.
     fn lift_orphans(&mut self, context: &Context<'_>, lookup: &Lookup) {
-        for (name, marker) in &context.observation.markers {
+        let markers = context.observation.markers.iter();
+        let mut strays: Vec<_> = markers
+            .filter(|(name, _)| !lookup.hides_ours(context.plan, name))
+            .collect();
+        strays.sort_unstable_by_key(|(name, _)| *name);
+        for (_, marker) in strays {
             let Some(mark) = &marker.mark else { continue };
-            let files = lookup.named(name).iter();
-            let mut files = files.map(|file| &context.plan.files[*file]);
-            if files.any(|file| file.owner.is_none()) {
-                continue;
-            }
             // `windrow stage` puts the marker first and the file second.
             let staged = mark.code == Code::Provisional
                 && context.now.duration_since(mark.since) < COMING_BACK;
@@ -313,17 +322,13 @@ impl Step<'_> {
         if !same_stage {
             match &entry.state {
                 State::Held { why, .. } => {
-                    self.event(Code::Held, Code::Held.say(&[("file", path), ("why", why)]));
+                    self.event(Code::Held, &[("file", path), ("why", why)]);
                 }
                 State::Released { cause } => self.tell_release(*cause, known),
                 State::Applied {
                     cause: Cause::Escaped,
-                } => {
-                    self.event(Code::Escaped, Code::Escaped.say(&[("file", path)]));
-                }
-                State::Applied { .. } => {
-                    self.event(Code::Applied, Code::Applied.say(&[("file", path)]));
-                }
+                } => self.event(Code::Escaped, &[("file", path)]),
+                State::Applied { .. } => self.event(Code::Applied, &[("file", path)]),
             }
         }
         let marker_lost = same_stage
@@ -334,7 +339,7 @@ impl Step<'_> {
                 .markers
                 .contains_key(&self.file.name);
         if marker_lost && !entry.told.marker_lost {
-            self.event(Code::MarkerLost, Code::MarkerLost.say(&[("file", path)]));
+            self.event(Code::MarkerLost, &[("file", path)]);
         }
         entry.told.marker_lost = marker_lost;
         match outcome {
@@ -355,51 +360,36 @@ impl Step<'_> {
         let path = &self.file.path;
         let held_since = known
             .and_then(|entry| matches!(entry.state, State::Held { .. }).then_some(entry.since));
-        let age = say::age(held_since.unwrap_or(self.context.now), self.context.now);
-        match cause {
-            Cause::Met => self.event(
-                Code::Released,
-                Code::Released.say(&[
-                    ("file", path),
-                    ("age", &age),
-                    ("why", "everything it waited for is there"),
-                ]),
-            ),
-            Cause::ByHand => self.event(
-                Code::Released,
-                Code::Released.say(&[("file", path), ("age", &age), ("why", "released by hand")]),
-            ),
+        let why = match cause {
+            Cause::Met => "everything it waited for is there",
+            Cause::ByHand => "released by hand",
             Cause::Yielded => {
                 let why = match known.map(|entry| &entry.state) {
-                    Some(State::Held { why, .. }) => why.clone(),
-                    _ => "it stands in a cycle".into(),
+                    Some(State::Held { why, .. }) => why,
+                    _ => "it stands in a cycle",
                 };
-                self.event(
-                    Code::Yielded,
-                    Code::Yielded.say(&[("file", path), ("why", &why)]),
-                );
+                return self.event(Code::Yielded, &[("file", path), ("why", why)]);
             }
-            Cause::Off if held_since.is_some() => self.event(
-                Code::Released,
-                Code::Released.say(&[
-                    ("file", path),
-                    ("age", &age),
-                    ("why", "staging is switched off"),
-                ]),
-            ),
+            Cause::Off if held_since.is_some() => "staging is switched off",
             // Nothing was held: nothing to tell.
-            Cause::Free | Cause::Escaped | Cause::Off => {}
+            Cause::Free | Cause::Escaped | Cause::Off => return,
+        };
+        if self.context.is_silent {
+            return;
         }
+        let age = say::age(held_since.unwrap_or(self.context.now), self.context.now);
+        self.event(
+            Code::Released,
+            &[("file", path), ("age", &age), ("why", why)],
+        );
     }
 
     fn tell_overdue(&mut self, told: &mut Told, hold: &Hold) {
         let overdue = hold.overdue.is_some_and(|at| at <= self.context.now);
         if overdue && !told.overdue {
             told.overdue = true;
-            self.event(
-                Code::Overdue,
-                Code::Overdue.say(&[("file", &self.file.path), ("why", &hold.why)]),
-            );
+            let path = &self.file.path;
+            self.event(Code::Overdue, &[("file", path), ("why", &hold.why)]);
         }
     }
 
@@ -419,10 +409,8 @@ impl Step<'_> {
             Some(requirement) if !told.regressed => {
                 told.regressed = true;
                 let what = self.context.plan.needs[requirement.need].target.to_string();
-                self.event(
-                    Code::Regressed,
-                    Code::Regressed.say(&[("what", &what), ("file", &self.file.path)]),
-                );
+                let path = &self.file.path;
+                self.event(Code::Regressed, &[("what", &what), ("file", path)]);
             }
             None => told.regressed = false,
             Some(_) => {}
@@ -434,19 +422,20 @@ impl Step<'_> {
         let Some(failure) = failure else { return };
         let message = format!("{}: {}", failure.reason, failure.message);
         if told.failure.as_ref() != Some(&message) {
-            self.event(
-                Code::ApplyFailed,
-                Code::ApplyFailed.say(&[("file", &self.file.path), ("why", &message)]),
-            );
+            let path = &self.file.path;
+            self.event(Code::ApplyFailed, &[("file", path), ("why", &message)]);
             told.failure = Some(message);
         }
     }
 
-    fn event(&mut self, code: Code, message: String) {
+    fn event(&mut self, code: Code, words: &[(&str, &str)]) {
+        if self.context.is_silent {
+            return;
+        }
         self.events.push(Event {
             code,
             file: Some(self.file.path.clone()),
-            message,
+            message: code.say(words),
         });
     }
 }
@@ -484,7 +473,7 @@ fn dedup(actions: &mut Vec<Action>) {
 
 /// The marker of a file, beside it.
 pub fn marker_path(file: &str) -> String {
-    format!("{file}.skip")
+    [file, manifest::MARKER_SUFFIX].concat()
 }
 
 fn mark(file: &PlanFile, hold: &Hold, since: Timestamp) -> Mark {
@@ -496,6 +485,6 @@ fn mark(file: &PlanFile, hold: &Hold, since: Timestamp) -> Mark {
         since,
         on_failure: hold.on_failure,
         digest: file.digest.clone(),
-        release: format!("windrow release {}", file.path),
+        release: ["windrow release ", &file.path].concat(),
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use litemap::LiteMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -24,7 +25,8 @@ pub struct Ledger {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// By path below the manifests directory. A ledger that differs in a few files shares the rest.
-    pub files: BTreeMap<SmolStr, Arc<Entry>>,
+    #[schemars(with = "BTreeMap<String, Entry>")]
+    pub files: LiteMap<SmolStr, Arc<Entry>>,
     /// What has to be known of the node.
     #[serde(default, skip_serializing_if = "NodeMemory::is_empty")]
     pub node: NodeMemory,
@@ -40,7 +42,7 @@ impl Default for Ledger {
         Self {
             version: Self::VERSION,
             cluster: None,
-            files: BTreeMap::new(),
+            files: LiteMap::new(),
             node: NodeMemory::default(),
         }
     }

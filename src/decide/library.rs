@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::engine::FileChange;
+use super::interests::Asked;
 use super::judged::Judged;
 use super::lookup::Lookup;
 use crate::manifest::{self, Content, Limits};
@@ -17,6 +19,8 @@ pub(super) struct Planned {
     pub(super) lookup: Arc<Lookup>,
     /// What was found of its needs before; where it is planned once for many engines.
     pub(super) judged: Option<Arc<Judged>>,
+    /// What had to be watched for it before; likewise.
+    pub(super) asked: Option<Arc<Asked>>,
 }
 
 impl Planned {
@@ -33,6 +37,7 @@ impl From<Plan> for Planned {
             lookup: Arc::new(Lookup::of(&plan)),
             plan: Arc::new(plan),
             judged: None,
+            asked: None,
         }
     }
 }
@@ -40,7 +45,7 @@ impl From<Plan> for Planned {
 /// What is known of files before they are seen.
 #[derive(Debug, Default)]
 pub struct Library {
-    examined: BTreeMap<String, Arc<Examined>>,
+    examined: Arc<BTreeMap<String, Arc<Examined>>>,
     contents: BTreeMap<String, Arc<Content>>,
     planned: Planned,
 }
@@ -68,9 +73,10 @@ impl Library {
         Self {
             planned: Planned {
                 judged: Some(Arc::default()),
+                asked: Some(Arc::default()),
                 ..Planned::from(plan::link(&all, rules, platform))
             },
-            examined,
+            examined: Arc::new(examined),
             contents,
         }
     }
@@ -88,8 +94,27 @@ impl Library {
             .flatten()
     }
 
+    /// All files that are known, if these are they and no others, each with the very content that is known.
+    pub(super) fn all(
+        &self,
+        files: &[FileChange],
+    ) -> Option<&Arc<BTreeMap<String, Arc<Examined>>>> {
+        let is_known = |(file, (path, known)): (&FileChange, (&String, &Arc<Content>))| {
+            let content = file.content.as_ref();
+            file.path == *path && content.is_some_and(|content| Arc::ptr_eq(content, known))
+        };
+        let all = files.len() == self.contents.len() && !files.is_empty();
+        (all && files.iter().zip(&self.contents).all(is_known)).then_some(&self.examined)
+    }
+
     /// The plan, if these are all the files that are known and no others.
-    pub(super) fn planned(&self, examined: &BTreeMap<String, Arc<Examined>>) -> Option<&Planned> {
+    pub(super) fn planned(
+        &self,
+        examined: &Arc<BTreeMap<String, Arc<Examined>>>,
+    ) -> Option<&Planned> {
+        if Arc::ptr_eq(examined, &self.examined) && !examined.is_empty() {
+            return Some(&self.planned);
+        }
         let same = examined.len() == self.examined.len()
             && examined
                 .values()

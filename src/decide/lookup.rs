@@ -2,6 +2,7 @@
 
 use foldhash::HashMap;
 
+use super::interests;
 use crate::manifest::{GroupKind, ObjectRef};
 use crate::plan::{FileId, NeedId, Plan, PlanFile, SatisfiedBy, base_name};
 use crate::rules::{Target, Tier};
@@ -15,6 +16,8 @@ pub(super) struct Lookup {
     files_by_addon: HashMap<String, Vec<FileId>>,
     /// In order of their targets.
     in_order: Vec<NeedId>,
+    /// Of which the verdict may rest on more than what is needed itself.
+    relating: Vec<NeedId>,
     files_by_need: Vec<Vec<FileId>>,
     wants: Vec<Wants>,
     /// By the file whose progress they go by.
@@ -40,6 +43,9 @@ impl Lookup {
             advised: vec![Vec::new(); plan.files.len()],
             namesakes: vec![Vec::new(); plan.files.len()],
             in_order: (0..plan.needs.len()).collect(),
+            relating: (0..plan.needs.len())
+                .filter(|need| interests::relates(&plan.needs[*need]))
+                .collect(),
             ..Self::default()
         };
         lookup
@@ -98,6 +104,11 @@ impl Lookup {
         self.in_order.iter().copied()
     }
 
+    /// Needs of which the verdict may rest on more than what is needed itself.
+    pub(super) fn relating(&self) -> &[NeedId] {
+        &self.relating
+    }
+
     /// What a file waits for.
     pub(super) fn wants_of(&self, file: FileId) -> &Wants {
         &self.wants[file]
@@ -106,6 +117,12 @@ impl Lookup {
     /// Files of this base name, which one marker hides.
     pub(super) fn named(&self, name: &str) -> &[FileId] {
         self.files_by_name.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Is a marker of this name one of a file that is ours to hold?
+    pub(super) fn hides_ours(&self, plan: &Plan, name: &str) -> bool {
+        let mut named = self.named(name).iter();
+        named.any(|file| plan.files[*file].owner.is_none())
     }
 
     /// Is there a file at this path?

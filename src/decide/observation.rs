@@ -25,7 +25,7 @@ pub struct Observation {
     /// When this process began to look: deadlines count from then at the earliest.
     pub started: Timestamp,
     /// Markers by the base name that they hide, in whichever directory they lie.
-    pub markers: BTreeMap<String, Marker>,
+    pub markers: HashMap<String, Marker>,
     /// Does kube-apiserver answer?
     pub api: Api,
     /// Kinds that something waits for.

@@ -30,6 +30,8 @@ pub(super) struct Verdicts {
     /// Every entry of the ledger is of a file that is there. What is decided of files that are there does
     /// not change that.
     complete: bool,
+    /// Is every marker one of a file that is there and is ours to hold? None where it has to be looked at.
+    at_home: Option<bool>,
 }
 
 /// What is to become of one file.
@@ -46,6 +48,24 @@ impl Verdicts {
     /// The plan, or more than can be told, has changed.
     pub(super) fn outdate(&mut self) {
         self.outdated = true;
+        self.at_home = None;
+    }
+
+    /// Markers came or went.
+    pub(super) fn markers_changed(&mut self) {
+        self.at_home = None;
+    }
+
+    /// One went: that can have been the last one that was not at home.
+    pub(super) fn markers_left(&mut self) {
+        self.at_home = self.at_home.filter(|at_home| *at_home);
+    }
+
+    /// May there be markers of which the file is gone, or not ours?
+    pub(super) fn has_strays(&mut self, context: &Context<'_>, lookup: &Lookup) -> bool {
+        let ours = |name: &String| lookup.hides_ours(context.plan, name);
+        let look = || context.observation.markers.keys().all(ours);
+        !*self.at_home.get_or_insert_with(look)
     }
 
     /// Something changed on which these files rest.
@@ -162,6 +182,12 @@ impl Verdicts {
     /// The ledger says something else of a file now.
     pub(super) fn enter(&mut self, file: FileId, entry: Option<Arc<Entry>>) {
         self.of[file].entry = entry;
+    }
+
+    /// What the ledger says of every file, by [`FileId`], where that is known of as many as there are.
+    pub(super) fn entries(&self, files: usize) -> Option<impl Iterator<Item = Option<&Entry>>> {
+        let known = !self.outdated && self.of.len() == files;
+        known.then(|| self.of.iter().map(|verdict| verdict.entry.as_deref()))
     }
 
     /// Every file's, by [`FileId`].

@@ -116,15 +116,15 @@ fn present(
         Condition::Exists | Condition::Served => NeedState::Met,
         Condition::Ready => {
             let judgement = judge(found, id, rules, seen);
-            let message = format!("{id}: {}", judgement.message);
+            let message = || format!("{id}: {}", judgement.message);
             match judgement.verdict {
                 Verdict::Ready => NeedState::Met,
                 Verdict::Progressing => NeedState::NotYet {
                     code: Code::WaitsForReady,
-                    message,
+                    message: message(),
                 },
-                Verdict::Failed => NeedState::Failed { message },
-                Verdict::Unknown => NeedState::Unknown { message },
+                Verdict::Failed => NeedState::Failed { message: message() },
+                Verdict::Unknown => NeedState::Unknown { message: message() },
             }
         }
         Condition::Expression(expression) => {

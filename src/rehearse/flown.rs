@@ -84,7 +84,7 @@ pub fn setup(
         },
         files: directory,
         changes,
-        settings,
+        settings: settings.into(),
         rules: rules.into(),
         joins: Vec::new(),
     })

@@ -547,7 +547,7 @@ fn engine(
         Some(join) => &setup.joins[join].settings,
     };
     Engine::new(
-        settings.clone(),
+        Arc::clone(settings),
         Arc::clone(rules(setup, server)),
         Some(setup.platform()),
         ledger,

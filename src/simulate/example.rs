@@ -10,7 +10,6 @@ use super::node::Scenario;
 use super::run::Setup;
 use crate::manifest::{Limits, Node, extract, yaml};
 use crate::rules::RuleSet;
-use crate::settings::Settings;
 
 /// `examples/first-vm/harvester-config.yaml`
 pub const FIRST_VM: &str = include_str!("../../examples/first-vm/harvester-config.yaml");
@@ -43,7 +42,7 @@ impl Setup {
             scenario: Scenario::harvester(version, preset.as_deref(), start),
             files,
             changes: Vec::new(),
-            settings: Settings::default(),
+            settings: Arc::default(),
             rules: Arc::new(RuleSet::shipped()),
             joins: Vec::new(),
         }

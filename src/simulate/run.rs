@@ -25,7 +25,7 @@ pub struct Setup {
     /// What is done to the directory later.
     pub changes: Vec<Change>,
     /// Windrow's settings.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// Windrow's rules.
     pub rules: Arc<RuleSet>,
     /// Further nodes of the same cluster.
@@ -44,7 +44,7 @@ pub struct Join {
     /// What is done to it later.
     pub changes: Vec<Change>,
     /// Windrow's settings there.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// Windrow's rules there.
     pub rules: Arc<RuleSet>,
 }

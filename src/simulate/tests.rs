@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -332,14 +333,14 @@ fn two(first: &[(&str, serde_json::Value)], second: &[(&str, serde_json::Value)]
         scenario: Scenario::rke2(start()),
         files: directory(first),
         changes: Vec::new(),
-        settings: crate::settings::Settings::default(),
+        settings: Arc::default(),
         rules: std::sync::Arc::new(crate::rules::RuleSet::shipped()),
         joins: vec![Join {
             name: "n2".to_owned(),
             role: Role::Server,
             files: directory(second),
             changes: Vec::new(),
-            settings: crate::settings::Settings::default(),
+            settings: Arc::default(),
             rules: std::sync::Arc::new(crate::rules::RuleSet::shipped()),
         }],
     }

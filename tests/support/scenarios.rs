@@ -5,12 +5,12 @@
 //! an annotation always points to files before it.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow::manifest::{Content, GroupKind, ObjectRef};
 use windrow::rules::RuleSet;
-use windrow::settings::Settings;
 use windrow::simulate::{Arrival, Chance, Change, Files, Scenario, Setup};
 
 /// A directory, and the files in it that stay held on purpose.
@@ -127,7 +127,7 @@ fn place(
             scenario,
             files,
             changes,
-            settings: Settings::default(),
+            settings: Arc::default(),
             rules: rules.clone().into(),
             joins: Vec::new(),
         },

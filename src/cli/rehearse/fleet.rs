@@ -2,6 +2,7 @@
 //! together.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::manifest::addon_name;
@@ -10,7 +11,6 @@ use crate::reasons::Code;
 use crate::rehearse::membership::{AgentBecause, Membership};
 use crate::rehearse::upgrade::{Member, drains};
 use crate::rules::{Location, RuleSet};
-use crate::settings::Settings;
 use crate::simulate::{Files, Join, Role, Scenario, Setup};
 
 use super::super::inputs::Input;
@@ -162,7 +162,7 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
             },
             files: Files::new(),
             changes: Vec::new(),
-            settings: Settings::default(),
+            settings: Arc::default(),
             rules: RuleSet::default().into(),
             joins: Vec::new(),
         },

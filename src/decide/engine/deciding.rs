@@ -16,28 +16,32 @@ use crate::reasons::Severity;
 impl Engine {
     /// Decides, and takes the ledger of the decision over.
     pub fn decide(&mut self, now: Timestamp) -> Decision {
-        let (steps, status) = self.course(now, |course, context, verdicts| {
+        let (steps, status) = self.course(now, false, |course, context, verdicts| {
             course.told(context, verdicts)
         });
-        Decision {
-            steps: self.taken_over(steps),
-            status,
+        let mut steps = self.taken_over(steps);
+        if !std::mem::replace(&mut self.all_told, true) {
+            steps.events.extend(self.new_findings());
         }
+        Decision { steps, status }
     }
 
-    /// The same where nobody reads the status: writing it takes longer than deciding. A node that is
-    /// probed remembers what it said, so there it is written all the same.
+    /// The same where nobody reads status and events: writing them takes longer than deciding. There are no
+    /// events in it. A node that is probed remembers what it said, so there it is written all the same.
     pub fn steps(&mut self, now: Timestamp) -> Steps {
         if self.observation.node.is_some() {
-            return self.decide(now).steps;
+            let mut steps = self.decide(now).steps;
+            steps.events.clear();
+            return steps;
         }
-        let (steps, ()) = self.course(now, |course, context, _| (course.steps(context), ()));
+        let (steps, ()) = self.course(now, true, |course, context, _| (course.steps(context), ()));
         self.taken_over(steps)
     }
 
     fn course<T>(
         &mut self,
         now: Timestamp,
+        is_silent: bool,
         tell: impl FnOnce(Course, &Context<'_>, &Verdicts) -> (Steps, T),
     ) -> (Steps, T) {
         let Planned { plan, lookup, .. } = &self.planned;
@@ -55,6 +59,7 @@ impl Engine {
             ledger: &self.ledger,
             needs: self.needs.states(),
             now,
+            is_silent,
         };
         let course = judge::course(&context, &mut self.verdicts, lookup);
         if course.finishes {
@@ -65,14 +70,14 @@ impl Engine {
             self.interests = None;
         }
         debug_assert!(
-            self.would_decide(&steps, now),
+            self.would_decide(&steps, is_silent, now),
             "what is known of files and needs is what would be decided anew"
         );
         (steps, told)
     }
 
     /// Would everything, decided anew, be decided like this?
-    fn would_decide(&self, steps: &Steps, now: Timestamp) -> bool {
+    fn would_decide(&self, steps: &Steps, is_silent: bool, now: Timestamp) -> bool {
         let Self {
             settings,
             rules,
@@ -81,16 +86,18 @@ impl Engine {
             ledger,
             ..
         } = self;
-        *steps == judge::decide(settings, rules, &planned.plan, observation, ledger, now).steps
+        let plan = &planned.plan;
+        let mut anew = judge::decide(settings, rules, plan, observation, ledger, now).steps;
+        if is_silent {
+            anew.events.clear();
+        }
+        *steps == anew
     }
 
     fn taken_over(&mut self, mut steps: Steps) -> Steps {
         self.ledger = Arc::clone(&steps.ledger);
         if std::mem::take(&mut self.unsaved) {
             save(&mut steps);
-        }
-        if !std::mem::replace(&mut self.all_told, true) {
-            steps.events.extend(self.new_findings());
         }
         steps
     }

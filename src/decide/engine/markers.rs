@@ -39,6 +39,7 @@ impl Engine {
             .into_iter()
             .map(|marker| (hidden_name(&marker.path).to_owned(), marker))
             .collect();
+        self.verdicts.markers_changed();
         let before = std::mem::replace(&mut self.observation.markers, markers);
         let now = &self.observation.markers;
         let gone = before.keys().filter(|name| !now.contains_key(*name));
@@ -110,6 +111,9 @@ impl Engine {
             Action::Hold { path, mark } => {
                 let name = hidden_name(path);
                 self.verdicts.carried_out(self.planned.lookup.named(name));
+                if !(self.planned.lookup).hides_ours(&self.planned.plan, name) {
+                    self.verdicts.markers_changed();
+                }
                 self.observation.markers.insert(
                     name.to_owned(),
                     Marker {
@@ -121,6 +125,7 @@ impl Engine {
             Action::Lift { path } => {
                 let name = hidden_name(path);
                 self.verdicts.carried_out(self.planned.lookup.named(name));
+                self.verdicts.markers_left();
                 self.observation.markers.remove(name);
             }
             Action::SaveLedger(_) => {}

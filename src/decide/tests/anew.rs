@@ -102,12 +102,15 @@ fn considered_anew_everything_is_as_it_was() {
 }
 
 #[test]
-fn steps_are_those_of_the_decision_with_its_status() {
+fn steps_are_those_of_the_decision_with_its_status_and_events() {
     let mut one = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
     let mut other = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
+    let mut told = 0;
     for _ in 0..2 {
         let steps = one.engine.steps(one.now);
-        assert_eq!(steps, other.engine.decide(other.now).steps);
+        let mut decided = other.engine.decide(other.now).steps;
+        told += decided.events.drain(..).count();
+        assert_eq!(steps, decided);
         for action in &steps.actions {
             one.act(action);
             other.act(action);
@@ -115,4 +118,5 @@ fn steps_are_those_of_the_decision_with_its_status() {
         one.api();
         other.api();
     }
+    assert!(told > 0);
 }

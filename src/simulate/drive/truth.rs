@@ -19,12 +19,17 @@ impl Drive<'_> {
             return;
         }
         let mut releases = Vec::new();
-        for (path, entry) in &engine.ledger().files {
+        for (number, (path, entry)) in engine.ledger().files.iter().enumerate() {
             let State::Released { cause } = entry.state else {
                 continue;
             };
-            let known = before.files.get(path).is_some_and(|old| {
-                old.digest == entry.digest && !matches!(old.state, State::Held { .. })
+            // Hardly ever does a file come or go.
+            let there = before.files.get_indexed(number);
+            let there = there.filter(|(old, _)| *old == path);
+            let old = there.map(|(_, old)| old);
+            let known = old.or_else(|| before.files.get(path)).is_some_and(|old| {
+                Arc::ptr_eq(old, entry)
+                    || (old.digest == entry.digest && !matches!(old.state, State::Held { .. }))
             });
             if known {
                 continue;
