@@ -369,7 +369,7 @@ impl Engine {
                     manual: None,
                 })
             });
-        Arc::make_mut(entry).manual = Some(manual);
+        Arc::make_mut(entry).manual = Some(Box::new(manual));
         Ok(())
     }
 

@@ -32,11 +32,17 @@ pub(super) enum Outcome {
     /// Somebody else's marker hides it.
     HeldByOther,
     /// Keep it from RKE2.
-    Hold(Hold),
+    Hold(Box<Hold>),
     /// Let RKE2 have it.
     Release(Cause),
     /// RKE2 has applied exactly this.
     Applied(Cause),
+}
+
+impl Outcome {
+    pub(super) fn hold(hold: Hold) -> Self {
+        Self::Hold(Box::new(hold))
+    }
 }
 
 /// A hold and its reasons.
@@ -126,13 +132,13 @@ impl Context<'_> {
         let known = entry.filter(|entry| entry.digest == file.digest);
         let manual = entry.and_then(|entry| entry.manual.as_ref());
         if let Some(manual) = manual.filter(|manual| manual.hold) {
-            return Ok(Outcome::Hold(Hold::of(
+            return Ok(Outcome::hold(Hold::of(
                 Code::HeldByHand,
                 Code::HeldByHand.say(&[("why", &format!("{} ({})", manual.reason, manual.by))]),
             )));
         }
         if file.harmful {
-            return Ok(Outcome::Hold(Hold::of(
+            return Ok(Outcome::hold(Hold::of(
                 Code::SpecialFile,
                 "not a file: RKE2 would hang when it opens it".to_owned(),
             )));
@@ -164,7 +170,7 @@ impl Context<'_> {
             return Ok(self.onward(file, cause, true, false));
         }
         if let Some((reason, at)) = &file.hold {
-            return Ok(Outcome::Hold(Hold::of(
+            return Ok(Outcome::hold(Hold::of(
                 Code::HeldByAnnotation,
                 Code::HeldByAnnotation.say(&[("why", &format!("{reason} ({at})"))]),
             )));
@@ -188,7 +194,7 @@ impl Context<'_> {
         if file.apply_once && !by_hand && self.staging.enabled {
             let mut hold = Hold::of(Code::HeldAppliedOnce, Code::HeldAppliedOnce.say(&[]));
             hold.after_apply = true;
-            return Outcome::Hold(hold);
+            return Outcome::hold(hold);
         }
         Outcome::Applied(cause)
     }
@@ -201,7 +207,7 @@ impl Context<'_> {
         let mut hold = Hold::of(Code::HeldRefused, Code::HeldRefused.say(&[("why", why)]));
         hold.on_failure = OnFailure::Lift;
         hold.deadline = deadline;
-        (Outcome::Hold(hold), deadline)
+        (Outcome::hold(hold), deadline)
     }
 
     fn waiting(
@@ -292,7 +298,7 @@ impl Context<'_> {
             return (Outcome::Release(cause), turns);
         };
         let (code, why) = self.say(first);
-        let hold = Hold {
+        let hold = Box::new(Hold {
             code,
             why: why.into(),
             on_failure,
@@ -300,7 +306,7 @@ impl Context<'_> {
             deadline: if kept { None } else { release_at },
             overdue,
             after_apply: false,
-        };
+        });
         (Outcome::Hold(hold), turns)
     }
 

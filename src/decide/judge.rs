@@ -139,9 +139,11 @@ pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lo
     }
     for outcome in verdicts.outcomes() {
         if let Outcome::Hold(hold) = outcome {
-            let times = [hold.deadline, hold.overdue].into_iter().flatten();
-            let times = times.filter(|at| *at > now).chain(course.next_wake);
-            course.next_wake = times.min();
+            for at in [hold.deadline, hold.overdue].into_iter().flatten() {
+                if at > now && course.next_wake.is_none_or(|wake| at < wake) {
+                    course.next_wake = Some(at);
+                }
+            }
         }
     }
     if verdicts.lack_files() {

@@ -66,7 +66,7 @@ pub struct Entry {
     /// What a person said about this file, if anything. Outlives a change of content when it is a
     /// hold, does not when it is a release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub manual: Option<Manual>,
+    pub manual: Option<Box<Manual>>,
 }
 
 /// Where a file stands.

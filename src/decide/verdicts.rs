@@ -144,13 +144,13 @@ impl Verdicts {
     /// A marker hides its name in every directory, so files of one name are held and released together.
     fn hold_together(&mut self, ids: &[FileId], plan: &Plan) {
         let held = ids.iter().find_map(|&id| match &self.of[id].outcome {
-            Outcome::Hold(hold) => Some((id, hold.clone())),
+            Outcome::Hold(hold) => Some((id, Hold::clone(hold))),
             _ => None,
         });
         let Some((holder, hold)) = held else { return };
         for &id in ids {
             if matches!(self.of[id].outcome, Outcome::Release(_)) {
-                self.of[id].outcome = Outcome::Hold(Hold {
+                self.of[id].outcome = Outcome::hold(Hold {
                     code: Code::SameBaseName,
                     why: format!(
                         "held together with {}, which has the same name",

@@ -221,3 +221,105 @@ fn addons_since(revision: u64, cluster: &Cluster, events: &mut Vec<ClusterEvent>
         events.push(ClusterEvent::Addon(name.clone(), Some(addon.seen.clone())));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Chance;
+    use super::super::cluster::AddonRecord;
+    use super::*;
+    use crate::decide::Addon;
+
+    fn object(name: &str) -> ObjectRef {
+        ObjectRef::namespaced("", "ConfigMap", "default", name)
+    }
+
+    fn asked(objects: &[(&str, Detail)]) -> Arc<Interests> {
+        let objects = objects.iter();
+        Arc::new(Interests {
+            objects: objects
+                .map(|(name, detail)| (object(name), *detail))
+                .collect(),
+            ..Interests::default()
+        })
+    }
+
+    fn told(watch: &mut Watch, cluster: &Cluster, asked: &Arc<Interests>) -> Vec<String> {
+        let events = watch.poll(cluster, asked).into_iter();
+        events
+            .filter_map(|event| match event {
+                ClusterEvent::Object(object, ObjectSeen::Present(json)) => {
+                    let all = if json.get("data").is_some() {
+                        "all of"
+                    } else {
+                        "only"
+                    };
+                    Some(format!("{all} {}", object.name))
+                }
+                ClusterEvent::Object(object, _) => Some(format!("no {}", object.name)),
+                ClusterEvent::Addon(name, _) => Some(format!("Addon {name}")),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_object_is_told_when_it_is_asked_for_and_when_it_changes_each_in_the_detail_that_is_asked()
+    {
+        let mut cluster = Cluster::new(Timestamp::UNIX_EPOCH, Chance::new(1));
+        cluster.set_up(0, true);
+        let mut watch = Watch::on(0);
+        let put = |cluster: &mut Cluster, name| cluster.put(object(name), json!({"data": {}}));
+        put(&mut cluster, "a");
+        let first = asked(&[("a", Detail::Metadata), ("c", Detail::Full)]);
+        assert_eq!(told(&mut watch, &cluster, &first), ["only a", "no c"]);
+        put(&mut cluster, "b");
+        assert_eq!(told(&mut watch, &cluster, &first), [""; 0]);
+        put(&mut cluster, "a");
+        assert_eq!(told(&mut watch, &cluster, &first), ["only a"]);
+        let then = asked(&[("a", Detail::Full), ("b", Detail::Metadata)]);
+        put(&mut cluster, "c");
+        assert_eq!(told(&mut watch, &cluster, &then), ["all of a", "only b"]);
+        put(&mut cluster, "c");
+        assert_eq!(told(&mut watch, &cluster, &then), [""; 0]);
+        assert_eq!(told(&mut watch, &cluster, &first), ["only a", "all of c"]);
+        watch.cut();
+        assert_eq!(told(&mut watch, &cluster, &first), ["only a", "all of c"]);
+    }
+
+    #[test]
+    fn addons_are_listed_once_and_each_is_told_when_it_changes() {
+        let mut cluster = Cluster::new(Timestamp::UNIX_EPOCH, Chance::new(1));
+        cluster.set_up(0, true);
+        let addon = |cluster: &mut Cluster, name: &str| {
+            let revision = cluster.touch_addon();
+            let seen = Addon {
+                checksum: revision.to_string(),
+                source: name.to_owned(),
+            };
+            let record = AddonRecord {
+                seen,
+                kinds: Arc::default(),
+                revision,
+                by: 0,
+            };
+            cluster.addons.insert(name.to_owned(), record);
+        };
+        let (mut watch, nothing) = (Watch::on(0), asked(&[]));
+        addon(&mut cluster, "a");
+        addon(&mut cluster, "b");
+        let listed = watch.poll(&cluster, &nothing);
+        assert!(
+            matches!(&listed[..], [ClusterEvent::ApiReachable, ClusterEvent::Addons(all)] if all.len() == 2),
+            "{listed:?}"
+        );
+        assert_eq!(told(&mut watch, &cluster, &nothing), [""; 0]);
+        addon(&mut cluster, "b");
+        assert_eq!(told(&mut watch, &cluster, &nothing), ["Addon b"]);
+        addon(&mut cluster, "a");
+        addon(&mut cluster, "c");
+        assert_eq!(told(&mut watch, &cluster, &nothing), ["Addon a", "Addon c"]);
+        assert_eq!(told(&mut watch, &cluster, &nothing), [""; 0]);
+    }
+}

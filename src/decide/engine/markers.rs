@@ -66,11 +66,13 @@ impl Engine {
                     why: mark.why.clone(),
                 },
             };
-            let manual = (mark.code == Code::HeldByHand).then(|| Manual {
-                hold: true,
-                by: "unknown (read from the marker)".to_owned(),
-                at: mark.since,
-                reason: mark.why.to_string(),
+            let manual = (mark.code == Code::HeldByHand).then(|| {
+                Box::new(Manual {
+                    hold: true,
+                    by: "unknown (read from the marker)".to_owned(),
+                    at: mark.since,
+                    reason: mark.why.to_string(),
+                })
             });
             self.verdicts.outdate();
             self.interests = None;

@@ -120,3 +120,44 @@ fn steps_are_those_of_the_decision_with_its_status_and_events() {
     }
     assert!(told > 0);
 }
+
+#[test]
+fn what_has_to_be_watched_follows_the_objects_in_an_engine_of_known_files_too() {
+    let text = waits_for("a", "/namespaces/default/PersistentVolumeClaim/data");
+    let content = Arc::new(Content::Bytes(text.into_bytes()));
+    let settings = Settings::default();
+    let library = Library::of(
+        [("a.yaml", &content)].into_iter(),
+        &settings.staging.limits,
+        &rules(),
+        Some(Platform::Rke2),
+    );
+    let mut engine =
+        engine(Ledger::default(), Some(Platform::Rke2), start()).knowing(Arc::new(library));
+    engine.scanned(Directory {
+        files: vec![FileChange {
+            path: "a.yaml".to_owned(),
+            content: Some(Arc::clone(&content)),
+        }],
+        markers: Vec::new(),
+    });
+    let claim = ObjectRef::namespaced("", "PersistentVolumeClaim", "default", "data");
+    let of_class = |name: &str| {
+        ObjectSeen::Present(Arc::new(serde_json::json!({
+            "spec": {"storageClassName": name}, "status": {"phase": "Pending"}})))
+    };
+    // The third is what the first was.
+    let (fast, slow) = (of_class("fast"), of_class("slow"));
+    for (seen, name) in [(&fast, "fast"), (&slow, "slow"), (&fast, "fast")] {
+        engine.observed(ClusterEvent::Object(claim.clone(), seen.clone()), start());
+        let interests = engine.interests();
+        let classes: Vec<&str> = interests
+            .objects
+            .keys()
+            .filter(|object| object.kind == "StorageClass")
+            .map(|class| class.name.as_str())
+            .collect();
+        assert_eq!(classes, [name]);
+        engine.decide(start());
+    }
+}

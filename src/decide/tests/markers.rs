@@ -200,3 +200,26 @@ fn two_files_of_one_name_are_held_and_released_together() {
     node.tick();
     assert!(node.held().is_empty());
 }
+
+#[test]
+fn a_marker_of_ours_that_comes_back_without_its_file_is_lifted() {
+    let mut node = Node::new(&[("a.yaml", &free("a")), ("b.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    let mark = node.markers["b.yaml.skip"].clone();
+    node.observe(ClusterEvent::Kind(
+        GroupKind::new("example.com", "Widget"),
+        KindSeen::Served,
+    ));
+    node.tick();
+    node.applied("b.yaml");
+    node.tick();
+    node.files.remove("b.yaml");
+    node.scan();
+    node.tick();
+    assert!(node.held().is_empty());
+    node.markers.insert("b.yaml.skip".to_owned(), mark);
+    node.scan();
+    node.tick();
+    assert!(node.held().is_empty());
+}
