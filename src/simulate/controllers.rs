@@ -1,7 +1,7 @@
 //! The controllers that make objects work: each speaks about an object when it has seen it and when
 //! it is done with it, and in between waits for what the object names.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use smol_str::format_smolstr;
@@ -192,21 +192,24 @@ fn seen(cluster: &mut Cluster, place: Place, id: &ObjectRef) {
         ("management.cattle.io", "Feature") => return operators::feature_seen(cluster, id),
         ("", "PersistentVolumeClaim" | "Pod") => once::json!({"phase": "Pending"}),
         ("apps", "DaemonSet") => {
-            static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
-            once::usually(generation == 1, &USUAL, || {
+            counted(cluster, "a DaemonSet that is seen", [generation, 1], || {
                 json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
                     "currentNumberScheduled": 1, "updatedNumberScheduled": 1})
             })
         }
         ("apps", _) => {
-            static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
             let replicas = replicas(object);
-            once::usually((generation, replicas) == (1, 1), &USUAL, || {
-                json!({"observedGeneration": generation, "replicas": replicas,
+            counted(
+                cluster,
+                "a workload that is seen",
+                [generation, replicas],
+                || {
+                    json!({"observedGeneration": generation, "replicas": replicas,
                     "updatedReplicas": replicas, "unavailableReplicas": replicas,
                     "conditions": [{"type": "Progressing", "status": "True",
                         "reason": "ReplicaSetUpdated"}]})
-            })
+                },
+            )
         }
         ("batch", "Job") => once::json!({"active": 1}),
         _ => return,
@@ -231,42 +234,51 @@ fn done(cluster: &mut Cluster, place: Place, id: &ObjectRef) {
         ("", "Pod") => {
             once::json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
         }
-        ("apps", "DaemonSet") => {
-            static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
-            once::usually(generation == 1, &USUAL, || {
-                json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
+        ("apps", "DaemonSet") => counted(cluster, "a DaemonSet that runs", [generation, 1], || {
+            json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
                     "currentNumberScheduled": 1, "updatedNumberScheduled": 1, "numberReady": 1,
                     "numberAvailable": 1})
-            })
-        }
+        }),
         ("apps", _) => {
-            static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
             let replicas = replicas(object);
-            once::usually((generation, replicas) == (1, 1), &USUAL, || {
-                json!({"observedGeneration": generation, "replicas": replicas,
-                "updatedReplicas": replicas, "readyReplicas": replicas,
-                "availableReplicas": replicas, "currentReplicas": replicas,
-                "conditions": [
-                    {"type": "Available", "status": "True",
-                        "reason": "MinimumReplicasAvailable"},
-                    {"type": "Progressing", "status": "True",
-                        "reason": "NewReplicaSetAvailable"},
-                ]})
-            })
+            counted(
+                cluster,
+                "a workload that runs",
+                [generation, replicas],
+                || {
+                    json!({"observedGeneration": generation, "replicas": replicas,
+                    "updatedReplicas": replicas, "readyReplicas": replicas,
+                    "availableReplicas": replicas, "currentReplicas": replicas,
+                    "conditions": [
+                        {"type": "Available", "status": "True",
+                            "reason": "MinimumReplicasAvailable"},
+                        {"type": "Progressing", "status": "True",
+                            "reason": "NewReplicaSetAvailable"},
+                    ]})
+                },
+            )
         }
         ("batch", "Job") => json!({"succeeded": 1, "completionTime": cluster.now().to_string(),
             "conditions": [{"type": "Complete", "status": "True"}]})
         .into(),
-        _ => {
-            static USUAL: OnceLock<Arc<Value>> = OnceLock::new();
-            once::usually(generation == 1, &USUAL, || {
-                json!({"observedGeneration": generation,
+        _ => counted(cluster, "something that is ready", [generation, 1], || {
+            json!({"observedGeneration": generation,
                     "conditions": [{"type": "Ready", "status": "True", "reason": "Simulated"},
                         {"type": "Available", "status": "True", "reason": "Simulated"}]})
-            })
-        }
+        }),
     };
     cluster.set_status_at(place, status);
+}
+
+/// A status in which nothing but the object's generation and its pods are counted.
+fn counted(
+    cluster: &Cluster,
+    of: &'static str,
+    [generation, pods]: [u64; 2],
+    make: impl Fn() -> Value,
+) -> Arc<Value> {
+    let counts = format_smolstr!("{generation} {pods}");
+    cluster.shown.named(of, &counts, make)
 }
 
 /// What virt-controller says of a machine.

@@ -1,8 +1,5 @@
 //! What is the same in every bootstrap is made once, and all of them share it: a rehearsal plays thousands.
 
-use std::sync::{Arc, OnceLock};
-
-use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::manifest::{GroupKind, ObjectRef};
@@ -17,20 +14,6 @@ macro_rules! json {
 }
 
 pub(super) use json;
-
-/// JSON with something in it that is nearly always the same: that of the usual case is made once.
-pub(super) fn usually(
-    is_usual: bool,
-    usual: &'static OnceLock<Arc<Value>>,
-    make: impl Fn() -> Value,
-) -> Arc<Value> {
-    if !is_usual {
-        return Arc::new(make());
-    }
-    let usual = usual.get_or_init(|| Arc::new(make()));
-    debug_assert_eq!(**usual, make(), "the usual case is not always the same");
-    Arc::clone(usual)
-}
 
 /// An object's name of literals.
 pub(super) const fn object(
