@@ -82,6 +82,9 @@ impl Watch {
             failures: cluster.failures_told(),
         };
         let before = std::mem::replace(&mut self.seen, now);
+        if !same {
+            self.kinds.retain(|kind, _| interests.kinds.contains(kind));
+        }
         if !same || before.kinds != now.kinds {
             self.kinds(cluster, interests, events);
         }
@@ -168,7 +171,6 @@ impl Watch {
     }
 
     fn kinds(&mut self, cluster: &Cluster, interests: &Interests, events: &mut Vec<ClusterEvent>) {
-        self.kinds.retain(|kind, _| interests.kinds.contains(kind));
         for kind in &interests.kinds {
             let served = cluster.serves(kind).is_some();
             if self.kinds.get(kind) == Some(&served) {
@@ -190,14 +192,19 @@ impl Watch {
         detail: Detail,
         events: &mut Vec<ClusterEvent>,
     ) {
-        let stored = cluster.stored(id);
-        let now = (stored.map(|stored| stored.revision), detail);
-        if self.objects.get(id) == Some(&now) {
-            return;
+        let there = cluster.place(id).and_then(|place| cluster.at(place));
+        let now = (there.map(|(_, stored)| stored.revision), detail);
+        match self.objects.get_mut(id) {
+            Some(known) if *known == now => return,
+            Some(known) => *known = now,
+            None => {
+                self.objects.insert(id.clone(), now);
+            }
         }
-        self.objects.insert(id.clone(), now);
-        let seen = cluster.shown(id, detail);
-        let seen = seen.map_or(ObjectSeen::Absent, ObjectSeen::Present);
+        let seen = match there {
+            Some((id, stored)) => ObjectSeen::Present(cluster.shown_as(id, stored, detail)),
+            None => ObjectSeen::Absent,
+        };
         events.push(ClusterEvent::Object(id.clone(), seen));
     }
 

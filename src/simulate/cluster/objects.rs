@@ -99,16 +99,25 @@ impl Cluster {
 
     /// What a watch shows of an object.
     pub(in crate::simulate) fn shown(&self, id: &ObjectRef, detail: Detail) -> Option<Arc<Value>> {
-        let stored = self.stored(id)?;
+        Some(self.shown_as(id, self.stored(id)?, detail))
+    }
+
+    /// The same of one that was found.
+    pub(in crate::simulate) fn shown_as(
+        &self,
+        id: &ObjectRef,
+        stored: &Stored,
+        detail: Detail,
+    ) -> Arc<Value> {
         let show = || self.shown.of(id, stored, detail);
-        Some(match detail {
+        match detail {
             Detail::Metadata => show(),
             Detail::Full => {
                 let seen = stored.seen.get_or_init(show);
                 debug_assert_eq!(**seen, stored.shown(id, detail), "a part of {id} changed");
                 Arc::clone(seen)
             }
-        })
+        }
     }
 
     /// The Addon that an object belongs to: the one that applied it last.
