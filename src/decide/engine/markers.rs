@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::super::ledger::{Cause, Entry, Manual, State, Told};
 use super::super::observation::{Mark, OnFailure};
-use super::super::{Action, Marker, marker_path};
+use super::super::{Action, Ledger, Marker, marker_path};
 use super::{Directory, Engine, FileChange};
 use crate::manifest;
 use crate::plan::base_name;
@@ -53,10 +53,16 @@ impl Engine {
     /// A marker of ours that the ledger knows nothing of: the ledger was lost, or written by an
     /// older state of the disk. What the marker says is taken over.
     pub(super) fn adopt_markers(&mut self) {
-        for marker in self.observation.markers.values() {
-            let Some(mark) = &marker.mark else { continue };
-            if mark.code == Code::Provisional || self.ledger.files.contains_key(mark.file.as_str())
-            {
+        let is_known = |ledger: &Ledger, mark: &Mark| ledger.files.contains_key(mark.file.as_str());
+        let markers = self.observation.markers.values();
+        let mut new: Vec<(&str, Arc<Mark>)> = markers
+            .filter_map(|marker| Some((marker.path.as_str(), marker.mark.clone()?)))
+            .filter(|(_, mark)| mark.code != Code::Provisional && !is_known(&self.ledger, mark))
+            .collect();
+        new.sort_unstable_by_key(|(path, _)| *path);
+        for (_, mark) in new {
+            // Of a marker and its copies under other names the first counts.
+            if is_known(&self.ledger, &mark) {
                 continue;
             }
             let state = match mark.code {

@@ -223,3 +223,24 @@ fn a_marker_of_ours_that_comes_back_without_its_file_is_lifted() {
     node.tick();
     assert!(node.held().is_empty());
 }
+
+#[test]
+fn of_a_marker_and_its_copies_the_first_is_taken_over_where_the_ledger_is_lost() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.tick();
+    let mark = node.markers["a.yaml.skip"].clone().unwrap();
+    for number in 0..8 {
+        let copy = Mark {
+            why: format!("copy {number}").into(),
+            code: Code::HeldByHand,
+            ..mark.clone()
+        };
+        let path = format!("{}.yaml.skip", (b'b' + number) as char);
+        node.markers.insert(path, Some(copy));
+    }
+    node.markers.remove("a.yaml.skip");
+    node.ledger_on_disk = Ledger::default();
+    node.restart();
+    let entry = node.engine.ledger().files.get("a.yaml");
+    assert_eq!(entry.unwrap().manual.as_ref().unwrap().reason, "copy 0");
+}
