@@ -20,6 +20,7 @@ pub mod harvester;
 pub mod kubeconfig;
 pub mod layout;
 pub mod manifest;
+mod memo;
 pub mod observe;
 pub mod plan;
 pub mod readiness;

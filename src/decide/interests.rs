@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -12,6 +12,7 @@ use super::ledger::{Entry, Ledger, State};
 use super::library::Planned;
 use super::observation::{Detail, Interests, Observation, ProbeInterest};
 use crate::manifest::ObjectRef;
+use crate::memo::Memo;
 use crate::plan::{Need, NeedId, Plan, PlanFile};
 use crate::readiness::{self, ObjectSeen, Observed};
 use crate::rules::{Condition, Target};
@@ -133,7 +134,7 @@ fn finished(file: &PlanFile, entry: &Entry) -> bool {
 /// What had to be watched for the files of one plan before: a rehearsal plays the same directory over and over.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
-    known: RwLock<foldhash::HashMap<Key, Kept>>,
+    known: Memo<Key, Kept>,
 }
 
 /// All that it rests on.
@@ -160,9 +161,6 @@ struct Kept {
     _objects: Vec<Arc<Value>>,
 }
 
-/// No more than this is kept.
-const MOST: usize = 1 << 12;
-
 impl Asked {
     fn of(
         &self,
@@ -182,27 +180,18 @@ impl Asked {
             probes,
             objects,
         };
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = known.get(&key) {
-            debug_assert_eq!(
-                *kept.interests,
-                interests(planned, &key.wanted, seen, key.probes.clone())
-            );
-            return Arc::clone(&kept.interests);
+        let anew = || interests(planned, &key.wanted, seen, key.probes.clone());
+        if let Some(known) = self.known.get(&key, |kept| Arc::clone(&kept.interests)) {
+            debug_assert_eq!(*known, anew());
+            return known;
         }
-        let is_full = known.len() >= MOST;
-        drop(known);
-        let anew = interests(planned, &key.wanted, seen, key.probes.clone());
-        let anew = Arc::new(anew);
-        if !is_full {
-            let objects = key.objects.iter();
-            let kept = Kept {
-                interests: Arc::clone(&anew),
-                _objects: objects.filter_map(|(id, _)| value(*id).cloned()).collect(),
-            };
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            known.insert(key, kept);
-        }
-        anew
+        let interests = Arc::new(anew());
+        let objects = key.objects.iter();
+        let kept = Kept {
+            interests: Arc::clone(&interests),
+            _objects: objects.filter_map(|(id, _)| value(*id).cloned()).collect(),
+        };
+        self.known.keep(key, kept);
+        interests
     }
 }

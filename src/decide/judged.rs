@@ -1,12 +1,13 @@
 //! Verdicts on what is needed that were reached before: a rehearsal plays the same directory over and over, and
 //! sees the same objects.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::needs;
 use super::observation::Observation;
+use crate::memo::Memo;
 use crate::plan::{Need, NeedId};
 use crate::readiness::{self, KindSeen, NeedState, ObjectSeen, Observed};
 use crate::rules::{Condition, RuleSet, Target};
@@ -14,7 +15,7 @@ use crate::rules::{Condition, RuleSet, Target};
 /// The verdicts on the needs of one plan, under one set of rules.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    known: RwLock<foldhash::HashMap<(NeedId, Seen), Verdict>>,
+    known: Memo<(NeedId, Seen), Verdict>,
 }
 
 /// All that a verdict rests on.
@@ -34,9 +35,6 @@ struct Verdict {
     _object: Option<Arc<Value>>,
 }
 
-/// No more than this is kept.
-const MOST: usize = 1 << 14;
-
 impl Judged {
     /// The state of a need, from what is known now.
     pub(super) fn judge(
@@ -49,21 +47,16 @@ impl Judged {
         let Some((seen, object)) = rests_on(need, observation) else {
             return needs::judge(need, rules, observation);
         };
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(verdict) = known.get(&(id, seen)) {
-            return verdict.state.clone();
+        let key = (id, seen);
+        if let Some(state) = self.known.get(&key, |verdict| verdict.state.clone()) {
+            return state;
         }
-        let is_full = known.len() >= MOST;
-        drop(known);
         let state = needs::judge(need, rules, observation);
-        if !is_full {
-            let verdict = Verdict {
-                state: state.clone(),
-                _object: object.cloned(),
-            };
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            known.insert((id, seen), verdict);
-        }
+        let verdict = Verdict {
+            state: state.clone(),
+            _object: object.cloned(),
+        };
+        self.known.keep(key, verdict);
         state
     }
 }
@@ -169,7 +162,7 @@ mod tests {
                 }
             }
         }
-        let known = judged.known.read().unwrap();
-        assert!(known.len() > all.len() && known.len() < 2 * objects.len() * kinds.len());
+        let known = judged.known.len();
+        assert!(known > all.len() && known < 2 * objects.len() * kinds.len());
     }
 }

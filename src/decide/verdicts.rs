@@ -57,7 +57,7 @@ impl Verdicts {
     }
 
     /// One went: that can have been the last one that was not at home.
-    pub(super) fn markers_left(&mut self) {
+    pub(super) fn marker_went(&mut self) {
         self.at_home = self.at_home.filter(|at_home| *at_home);
     }
 

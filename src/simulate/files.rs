@@ -160,8 +160,7 @@ impl Files {
         let markers = self.entries.iter().filter(|(_, file)| file.hides);
         markers.flat_map(|(path, file)| {
             let (directories, name) = path.split_at(file.base);
-            let directories = directories.split('/').filter(|_| file.base > 0);
-            let parts = directories.chain([name]);
+            let parts = directories.split('/').chain([name]);
             parts.filter_map(|part| part.strip_suffix(MARKER_SUFFIX))
         })
     }

@@ -133,7 +133,7 @@ impl Engine {
             Action::Lift { path } => {
                 let name = hidden_name(path);
                 self.verdicts.carried_out(self.planned.lookup.named(name));
-                self.verdicts.markers_left();
+                self.verdicts.marker_went();
                 self.observation.markers.remove(name);
             }
             Action::SaveLedger(_) => {}

@@ -2,7 +2,7 @@
 //! rehearsal: most of it is the same in each.
 
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -10,12 +10,13 @@ use smol_str::SmolStr;
 use super::objects::Stored;
 use crate::decide::Detail;
 use crate::manifest::ObjectRef;
+use crate::memo::Memo;
 
 /// What was put together. Bootstraps that are played at the same time share it.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Shown {
-    known: RwLock<foldhash::HashMap<Key, Parts>>,
-    named: RwLock<foldhash::HashMap<(&'static str, SmolStr), Arc<Value>>>,
+    known: Memo<Key, Parts>,
+    named: Memo<(&'static str, SmolStr), Arc<Value>>,
 }
 
 /// Of one name there are many objects, of the same parts and generation one.
@@ -43,9 +44,6 @@ struct Parts {
     whole: Arc<Value>,
 }
 
-/// No more than this is kept.
-const MOST: usize = 1 << 14;
-
 impl Shown {
     /// JSON that rests on a name alone, and on what it is for.
     pub(in crate::simulate) fn named(
@@ -55,18 +53,12 @@ impl Shown {
         make: impl Fn() -> Value,
     ) -> Arc<Value> {
         let key = (purpose, name.clone());
-        let known = self.named.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(json) = known.get(&key) {
-            debug_assert_eq!(**json, make(), "{purpose} of {name}");
-            return Arc::clone(json);
+        if let Some(json) = self.named.get(&key, Arc::clone) {
+            debug_assert_eq!(*json, make(), "{purpose} of {name}");
+            return json;
         }
-        let is_full = known.len() >= MOST;
-        drop(known);
         let json = Arc::new(make());
-        if !is_full {
-            let mut known = self.named.write().unwrap_or_else(PoisonError::into_inner);
-            known.insert(key, Arc::clone(&json));
-        }
+        self.named.keep(key, Arc::clone(&json));
         json
     }
 
@@ -85,23 +77,17 @@ impl Shown {
             generation: stored.generation,
             detail,
         };
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(parts) = known.get(&key) {
-            debug_assert_eq!(*parts.whole, stored.shown(id, detail), "of {id}");
-            return Arc::clone(&parts.whole);
+        if let Some(whole) = self.known.get(&key, |parts| Arc::clone(&parts.whole)) {
+            debug_assert_eq!(*whole, stored.shown(id, detail), "of {id}");
+            return whole;
         }
-        let is_full = known.len() >= MOST;
-        drop(known);
         let whole = Arc::new(stored.shown(id, detail));
-        if !is_full {
-            let parts = Parts {
-                _body: Arc::clone(&stored.body),
-                _status: stored.status.clone(),
-                whole: Arc::clone(&whole),
-            };
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            known.insert(key, parts);
-        }
+        let parts = Parts {
+            _body: Arc::clone(&stored.body),
+            _status: stored.status.clone(),
+            whole: Arc::clone(&whole),
+        };
+        self.known.keep(key, parts);
         whole
     }
 }
