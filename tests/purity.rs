@@ -20,6 +20,7 @@ const PURE: &[&str] = &[
     "redact",
     "reasons.rs",
     "layout.rs",
+    "memo.rs",
 ];
 
 /// What they must not name, and why.
