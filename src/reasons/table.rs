@@ -565,8 +565,8 @@ reasons! {
             "Unknown is not a `no`: look at what was asked and why there was no answer. A refusal (401, 403) is the credential's, not the node's."
             "088111511eaf4fb7bef8c2c3a5215107";
         ProbePending "probe-pending" Info
-            "{probe} is not known yet: {why}"
-            "Wait: nothing counts before it was seen often enough."
+            "{probe}: {why}"
+            "Wait. A probe has to give the same answer more than once before it counts."
             "aec42514bd0d5b0e99b9c9f1d296d785";
         RoleUnknown "role-unknown" Info
             "it is not known yet whether this node is a server or an agent"

@@ -23,7 +23,7 @@ use crate::reasons::Code;
 const REMEMBERED: usize = 8;
 
 const NOT_ASKED: &str = "not asked yet";
-const NOT_ENOUGH: &str = "asked, but not often enough to count";
+const NOT_ENOUGH: &str = "first checks running";
 
 /// What a probe's answers amount to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
