@@ -245,6 +245,9 @@ fn a_flight_is_rehearsed_with_another_version() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
     assert!(text.contains("Harvester v1.5.0"), "{text}");
-    assert!(text.contains("it never comes up, in every seed"), "{text}");
+    // Its storage network is preset: no version deadlocks, and the machine's disk may be first on each.
+    let race = "it comes up, but the storage network you preset is never configured, in ";
+    assert!(text.contains(race), "{text}");
+    assert!(!text.contains("it never comes up"), "{text}");
     assert_eq!(replay(&[kept, "--with", "v1.x"]).status.code(), Some(64));
 }

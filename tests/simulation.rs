@@ -206,9 +206,10 @@ fn an_object_that_sorts_before_its_definition_costs_a_second_round_of_every_file
 }
 
 #[test]
-fn the_first_machine_deadlocks_harvester_without_windrow_and_comes_last_with_it() {
-    let setup = Setup::first_vm(start());
-    assert_eq!(setup.files.manifests().count(), 5);
+fn the_first_machine_deadlocks_an_old_harvester_without_a_preset_and_windrow_keeps_it_from_that() {
+    let mut setup = Setup::first_vm(start());
+    let version = HarvesterVersion::new(1, 5, 0);
+    setup.scenario = Scenario::harvester(version, None, start());
     for seed in 0..20 {
         let run = without_windrow(&setup, seed);
         let Verdict::Deadlocked { proof } = &run.outcome.verdict else {
@@ -218,6 +219,27 @@ fn the_first_machine_deadlocks_harvester_without_windrow_and_comes_last_with_it(
             proof[0].contains("orchard/registry is not Stopped"),
             "{proof:?}"
         );
+        let run = with_windrow(&setup, &Faults::NONE, seed);
+        assert_eq!(run.outcome.verdict, Verdict::Complete, "seed {seed}");
+    }
+}
+
+#[test]
+fn the_first_machine_may_keep_a_preset_storage_network_waiting_and_comes_last_with_windrow() {
+    let setup = Setup::first_vm(start());
+    assert_eq!(setup.files.manifests().count(), 5);
+    let mut waited = 0;
+    for seed in 0..20 {
+        let run = without_windrow(&setup, seed);
+        match &run.outcome.verdict {
+            Verdict::Complete => {}
+            Verdict::Unconfigured { because } => {
+                waited += 1;
+                let disk = "for all volumes detached: pvc-orchard-registry-system";
+                assert!(because[0].ends_with(disk), "{because:?}");
+            }
+            other => panic!("seed {seed}: {other:?}"),
+        }
 
         let run = with_windrow(&setup, &Faults::NONE, seed);
         assert_eq!(
@@ -246,6 +268,7 @@ fn the_first_machine_deadlocks_harvester_without_windrow_and_comes_last_with_it(
         let applies = |what: &What| matches!(what, What::Applied { .. });
         assert_eq!(run.log.iter().rposition(|one| applies(&one.what)), machine);
     }
+    assert!(waited > 0, "the storage network always came first");
 }
 
 #[test]

@@ -322,6 +322,10 @@ fn verdict(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Complete => "the node comes up, and everything is applied".to_owned(),
         Verdict::Underway => "things were still happening".to_owned(),
+        Verdict::Unconfigured { because } => format!(
+            "it comes up, but the storage network you preset is never configured:\n    {}",
+            because.join("\n    ")
+        ),
         Verdict::Stuck { missing } => format!("it is stuck:\n    {}", missing.join("\n    ")),
         Verdict::Deadlocked { proof } => {
             format!("it never comes up:\n    {}", proof.join("\n    "))

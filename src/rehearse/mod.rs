@@ -127,6 +127,9 @@ pub struct End {
 pub enum Ended {
     /// Everything came up.
     Complete,
+    /// Everything came up, but the storage network that the installer's configuration presets is never
+    /// configured.
+    Unconfigured,
     /// Things were still happening after twelve hours.
     Underway,
     /// Nothing can change any more, and something is missing.

@@ -254,6 +254,8 @@ pub(super) fn ended(run: &Run) -> Ended {
     match &run.outcome.verdict {
         Verdict::Complete if all_kept(run).any(|kept| in_vain(&kept)) => Ended::Stuck,
         Verdict::Complete => Ended::Complete,
+        Verdict::Unconfigured { .. } if all_kept(run).any(|kept| in_vain(&kept)) => Ended::Stuck,
+        Verdict::Unconfigured { .. } => Ended::Unconfigured,
         Verdict::Underway => Ended::Underway,
         Verdict::Stuck { .. } => Ended::Stuck,
         Verdict::Deadlocked { .. } => Ended::Deadlocked,
@@ -271,6 +273,7 @@ fn in_vain(kept: &Kept) -> bool {
 fn because(run: &Run) -> Vec<String> {
     let mut because = match &run.outcome.verdict {
         Verdict::Complete | Verdict::Underway => Vec::new(),
+        Verdict::Unconfigured { because } => because.clone(),
         Verdict::Stuck { missing } => missing.clone(),
         Verdict::Deadlocked { proof } => proof.clone(),
     };
@@ -345,6 +348,7 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
                 true => (Weight::Bad, None),
                 false => (Weight::Step, None),
             },
+            What::NotConfigured { .. } => (Weight::Bad, None),
             What::Hung { file } => (Weight::Bad, Some(file.as_str())),
             What::Denied { .. } => {
                 denied += 1;

@@ -430,12 +430,14 @@ mod tests {
 
     use super::*;
     use crate::rehearse::rehearse;
-    use crate::simulate::Setup;
+    use crate::simulate::{HarvesterVersion, Scenario, Setup};
 
     #[test]
     fn the_page_needs_nothing_else_and_nothing_of_a_manifest_becomes_markup() {
         let start = Timestamp::constant(1_767_225_600, 0);
         let mut setup = Setup::first_vm(start);
+        let version = HarvesterVersion::new(1, 5, 0);
+        setup.scenario = Scenario::harvester(version, None, start);
         setup.files.write(
             "90-odd.yaml",
             "apiVersion: v1\nkind: <script>alert(1)</script>\nmetadata: {name: x}\n",

@@ -100,6 +100,9 @@ fn verdict(out: &mut String, title: &str, side: &Side, seeds: u64, style: Style)
 pub(super) fn says(ended: Ended) -> &'static str {
     match ended {
         Ended::Complete => "the node comes up, and everything is applied",
+        Ended::Unconfigured => {
+            "it comes up, but the storage network you preset is never configured"
+        }
         Ended::Underway => "things were still happening after twelve hours",
         Ended::Stuck => "it stays unfinished",
         Ended::Deadlocked => "it never comes up",

@@ -35,7 +35,7 @@ pub(super) enum Timer {
     Arrival(usize),
     /// Harvester's pod creates its Settings.
     SetAll,
-    /// The storage network is configured.
+    /// Harvester's storage-network controller gets to its Setting.
     StorageNetwork,
     /// A controller gets to an object.
     Act(Place, Stage),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use smol_str::format_smolstr;
+use smol_str::{SmolStr, format_smolstr};
 
 use super::agenda::Stage;
 use super::cluster::{Cluster, Place, Stored};
@@ -111,6 +111,7 @@ fn first_look(id: &ObjectRef) -> Option<Range> {
         }
         // Settings are for Harvester's own controller; the other built-in kinds have no status.
         ("harvesterhci.io", "Setting")
+        | ("longhorn.io", "Volume")
         | ("kubevirt.io", "KubeVirt")
         | ("management.cattle.io", "NodeDriver") => None,
         (group, kind) => kinds::built_in(group, kind)
@@ -390,16 +391,18 @@ fn is_bound(cluster: &Cluster, namespace: &str, claim: &str) -> bool {
         .is_some_and(|claim| claim.status()["phase"] == "Bound")
 }
 
+/// Kinds that mount claims.
+const USERS: [(&str, &str); 6] = [
+    ("", "Pod"),
+    ("apps", "DaemonSet"),
+    ("apps", "Deployment"),
+    ("apps", "StatefulSet"),
+    ("batch", "Job"),
+    ("kubevirt.io", "VirtualMachine"),
+];
+
 /// Does somebody mount this claim?
 fn is_used(cluster: &Cluster, claim: &ObjectRef) -> bool {
-    const USERS: [(&str, &str); 6] = [
-        ("", "Pod"),
-        ("apps", "DaemonSet"),
-        ("apps", "Deployment"),
-        ("apps", "StatefulSet"),
-        ("batch", "Job"),
-        ("kubevirt.io", "VirtualMachine"),
-    ];
     USERS.iter().any(|(group, kind)| {
         cluster
             .of_kind(&once::kind(group, kind))
@@ -408,6 +411,65 @@ fn is_used(cluster: &Cluster, claim: &ObjectRef) -> bool {
                     && claims(pod_spec(id, object)).any(|name| name == claim.name)
             })
     })
+}
+
+/// A volume of Longhorn's that somebody keeps attached.
+#[derive(Debug)]
+pub(super) struct Attached {
+    /// Of the volume.
+    pub(super) name: SmolStr,
+    /// The claim's name.
+    pub(super) claim: SmolStr,
+    /// Who mounts it.
+    pub(super) user: ObjectRef,
+}
+
+/// Longhorn's volumes that are attached: those of whatever has its pods, from the moment in which all that
+/// these mount is there.
+pub(super) fn attached(cluster: &Cluster) -> Vec<Attached> {
+    let mut attached = Vec::new();
+    for (group, kind) in USERS {
+        for (id, object) in cluster.listed(&once::kind(group, kind)) {
+            let has_pods = match kind {
+                "VirtualMachine" => {
+                    let state = &object.status()["printableStatus"];
+                    (*state == STARTING || *state == RUNNING)
+                        && vm_parts(cluster, id, object.spec())
+                }
+                "Job" => !is_complete(object) && claims_are_bound(cluster, id, object),
+                _ => claims_are_bound(cluster, id, object),
+            };
+            if !has_pods {
+                continue;
+            }
+            let namespace = id.namespace.as_deref().unwrap_or("default");
+            for claim in claims(pod_spec(id, object)) {
+                let claim = named("", "PersistentVolumeClaim", Some(namespace), claim);
+                if is_longhorn(cluster, &claim) {
+                    attached.push(Attached {
+                        name: format_smolstr!("pvc-{namespace}-{}", claim.name),
+                        claim: claim.name,
+                        user: id.clone(),
+                    });
+                }
+            }
+        }
+    }
+    attached
+}
+
+/// Is the claim's volume one of Longhorn's, as it is by default?
+fn is_longhorn(cluster: &Cluster, claim: &ObjectRef) -> bool {
+    let Some(claim) = cluster.stored(claim) else {
+        return false;
+    };
+    claim.spec()["storageClassName"]
+        .as_str()
+        .is_none_or(|class| {
+            cluster
+                .stored(&named("storage.k8s.io", "StorageClass", None, class))
+                .is_some_and(|class| class.body()["provisioner"] == "driver.longhorn.io")
+        })
 }
 
 /// Does anybody give Services of type LoadBalancer their addresses? Harvester's nodes have kube-vip.

@@ -1,12 +1,14 @@
 //! The platform's own bootstrap: what comes when, and where Harvester's start can get stuck.
 //!
 //! ```text
-//!   RKE2's charts ── Rancher ── Harvester's CRDs ── KubeVirt, webhook ── pod creates its Settings
-//!                                                                           │ a machine is not Stopped
+//!   RKE2's charts ── Rancher ── Harvester's CRDs ── KubeVirt, webhook ── pod creates the Settings that are missing
+//!                                                                           │ before v1.5.1: storage-network is missing,
+//!                                                                           │ and a machine is not Stopped
 //!                                                                           v
 //!                                                          refused: crash, back-off, once more
 //! ```
-//! What rancherd does of it is in `rancherd.rs`.
+//! What rancherd does of it is in `rancherd.rs`: a preset `storage-network` is not missing any more when the
+//! pod starts. What becomes of its value is in `storage_network.rs`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,6 +26,7 @@ use super::log::What;
 use super::node::Scenario;
 use super::operators;
 use super::rancherd::{self, Rancherd};
+use super::storage_network::{self, StorageNetwork};
 use super::{once, times};
 use crate::gates;
 use crate::manifest::ObjectRef;
@@ -233,16 +236,7 @@ const HARVESTER: &[Step] = &[
                     ("VlanStatus", false),
                 ],
             ),
-            (
-                "",
-                "kubevirt.io",
-                &[
-                    ("KubeVirt", true),
-                    ("VirtualMachine", true),
-                    ("VirtualMachineInstance", true),
-                    ("VirtualMachineInstanceMigration", true),
-                ],
-            ),
+            ("", "kubevirt.io", &[("KubeVirt", true)]),
             (
                 "",
                 "cdi.kubevirt.io",
@@ -261,6 +255,22 @@ const HARVESTER: &[Step] = &[
             ),
         ],
         then: Then::Objects,
+    },
+    // Harvester's charts bring the kind KubeVirt alone; virt-operator makes the others.
+    Step {
+        after: Duration::from_secs(390),
+        says: "virt-operator has made KubeVirt's kinds",
+        namespaces: &[],
+        kinds: &[(
+            "",
+            "kubevirt.io",
+            &[
+                ("VirtualMachine", true),
+                ("VirtualMachineInstance", true),
+                ("VirtualMachineInstanceMigration", true),
+            ],
+        )],
+        then: Then::Nothing,
     },
     Step {
         after: Duration::from_secs(420),
@@ -290,7 +300,7 @@ const HARVESTER: &[Step] = &[
 pub(super) struct Platform {
     harvester: Option<HarvesterVersion>,
     disabled: Vec<String>,
-    storage_network: SmolStr,
+    storage_network: StorageNetwork,
     refusals: u32,
     /// Cluster's revision at the last refusal: as long as it stays, the next try is refused too.
     refused_at: Option<u64>,
@@ -300,18 +310,15 @@ pub(super) struct Platform {
 
 impl Platform {
     pub(super) fn new(scenario: &Scenario) -> Self {
+        let preset = scenario.storage_network.as_deref().unwrap_or_default();
         Self {
             harvester: scenario.harvester,
             disabled: scenario.disabled.clone(),
-            storage_network: scenario
-                .storage_network
-                .as_deref()
-                .unwrap_or_default()
-                .into(),
+            storage_network: StorageNetwork::new(preset, &scenario.name, scenario.harvester),
             refusals: 0,
             refused_at: None,
             up: scenario.harvester.is_none(),
-            rancherd: Rancherd::new(scenario.storage_network.as_deref().unwrap_or_default()),
+            rancherd: Rancherd::new(preset),
         }
     }
 
@@ -372,10 +379,7 @@ impl Platform {
                     {"type": "Degraded", "status": "False"},
                 ]}}),
             ),
-            Then::Webhook => {
-                self.webhook(cluster);
-                self.rancherd.platform_came(cluster);
-            }
+            Then::Webhook => self.webhook(cluster),
             Then::Pod => {
                 deployment(cluster, "harvester");
                 cluster.within(times::SET_ALL, Timer::SetAll);
@@ -412,20 +416,17 @@ impl Platform {
         );
     }
 
-    /// The pod creates the Settings that are missing; one refusal and it crashes.
+    /// The pod creates the Settings that are missing; one refusal and it crashes. One that is there is
+    /// left as it is (`SetAll` in `pkg/controller/global/settings/register.go`): it is updated only where
+    /// the environment names a value, and Harvester's chart names none for the storage network.
     pub(super) fn set_all(&mut self, cluster: &mut Cluster) {
-        let id = setting("storage-network");
-        if !cluster.has(&id) {
-            let value = &self.storage_network;
-            let preset = cluster.shown.named(
-                "Harvester's storage network of this value",
-                value,
-                || json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "default": "", "value": value}),
-            );
-            if let Err(message) = cluster.admit(&id, &preset) {
+        if !cluster.has(&storage_network::SETTING) {
+            let empty = once::json!({
+                "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "default": "", "value": ""});
+            if let Err(message) = cluster.admit(&storage_network::SETTING, &empty) {
                 return self.refuse(message, cluster);
             }
-            cluster.put(id, preset);
+            cluster.put(storage_network::SETTING.clone(), empty);
         }
         for name in ["server-version", "cluster-registration-url", "ui-index"] {
             let json = once::json!({
@@ -440,10 +441,8 @@ impl Platform {
         cluster.tell(What::Platform {
             step: SmolStr::new_static("Harvester created its Settings"),
         });
-        match self.storage_network.is_empty() {
-            true => self.up = true,
-            false => cluster.within(times::STORAGE_NETWORK, Timer::StorageNetwork),
-        }
+        self.up = true;
+        self.storage_network.controllers_run(cluster);
     }
 
     fn refuse(&mut self, message: String, cluster: &mut Cluster) {
@@ -465,16 +464,21 @@ impl Platform {
         cluster.after(wait, Timer::SetAll);
     }
 
-    pub(super) fn configured(&mut self, cluster: &mut Cluster) {
-        cluster.set_status(
-            &setting("storage-network"),
-            once::json!({"conditions": [{"type": "configured", "status": "True",
-                "reason": "Completed"}]}),
-        );
-        self.up = true;
-        cluster.tell(What::Platform {
-            step: SmolStr::new_static("the storage network is configured"),
-        });
+    /// Harvester's storage-network controller gets to its Setting.
+    pub(super) fn storage_network(&mut self, cluster: &mut Cluster) {
+        self.storage_network.step(cluster);
+    }
+
+    /// Will its next look end as the last one, as long as the cluster stays as it is?
+    pub(super) fn storage_network_is_idle(&self, cluster: &Cluster) -> bool {
+        self.storage_network.is_idle(cluster)
+    }
+
+    /// Why the preset storage network is not configured; `None` where it is, or where none is preset.
+    pub(super) fn unconfigured(&self, cluster: &Cluster) -> Option<Vec<String>> {
+        let mut because = self.storage_network.unconfigured(cluster)?;
+        because.extend(self.rancherd.refused());
+        Some(because)
     }
 
     /// Has Harvester come up (always true without it)?
@@ -485,16 +489,12 @@ impl Platform {
     /// rancherd's next step.
     pub(super) fn rancherd(&mut self, step: rancherd::Step, cluster: &mut Cluster) {
         self.rancherd.step(step, cluster);
+        self.storage_network.setting_changed(cluster);
     }
 
     /// Is rancherd refused, and will be as long as the cluster stays as it is?
     pub(super) fn rancherd_is_idle(&self, cluster: &Cluster) -> bool {
         self.rancherd.is_idle(cluster)
-    }
-
-    /// Is rancherd refused, over and over?
-    pub(super) fn rancherd_is_refused(&self) -> bool {
-        self.rancherd.is_refused()
     }
 
     /// Will its pod's next start end as the last one, as long as the cluster stays as it is?
@@ -570,5 +570,58 @@ mod tests {
         assert_eq!(version("v1.5.1-rc2"), Ok(HarvesterVersion::new(1, 5, 1)));
         assert_eq!(version("1.6.0"), Ok(HarvesterVersion::new(1, 6, 0)));
         assert!(version("1.6").is_err() && version("master").is_err());
+    }
+
+    /// The pod before rancherd: the Setting is there and empty, and the webhook answers.
+    fn pod_first(version: HarvesterVersion) -> (Platform, Cluster) {
+        let start = jiff::Timestamp::UNIX_EPOCH;
+        let mut cluster = Cluster::new(start, super::super::chance::Chance::new(1));
+        cluster.serve(once::kind("harvesterhci.io", "Setting"), false);
+        cluster.serve(once::kind("kubevirt.io", "VirtualMachine"), true);
+        cluster.guard = Some(Guard {
+            even_when_empty: version.checks_empty(),
+        });
+        let machine = once::object("kubevirt.io", "VirtualMachine", Some("default"), "vm");
+        let running =
+            json!({"spec": {"runStrategy": "Always"}, "status": {"printableStatus": "Running"}});
+        cluster.put(machine, running);
+        let mut platform = Platform::new(&Scenario::harvester(version, Some("{}"), start));
+        platform.set_all(&mut cluster);
+        (platform, cluster)
+    }
+
+    /// `validateUpdateStorageNetwork` of v1.5.1 checks for machines; rancherd's `retry` goes on every 15 s.
+    #[test]
+    fn a_pod_that_is_first_comes_up_and_only_rancherd_goes_round_until_the_machine_is_stopped() {
+        let (mut platform, mut cluster) = pod_first(HarvesterVersion::new(1, 5, 1));
+        assert!(platform.is_up() && platform.refusals() == 0);
+        for tries in 1..=2 {
+            platform.rancherd(rancherd::Step::Apply, &mut cluster);
+            let because = platform.unconfigured(&cluster).unwrap();
+            let says = format!("storage-network is refused (refused {tries} times)");
+            assert!(
+                because.iter().any(|line| line.contains(&says)),
+                "{because:#?}"
+            );
+        }
+        let again = Timer::Rancherd(rancherd::Step::Apply);
+        assert!(platform.is_up() && cluster.agenda.any(|timer| *timer == again));
+        assert!(!cluster.agenda.any(|timer| *timer == Timer::StorageNetwork));
+
+        let machine = once::object("kubevirt.io", "VirtualMachine", Some("default"), "vm");
+        cluster.set_status(&machine, json!({"printableStatus": "Stopped"}));
+        platform.rancherd(rancherd::Step::Apply, &mut cluster);
+        assert_eq!(
+            cluster.get(&storage_network::SETTING).unwrap()["value"],
+            "{}"
+        );
+        assert!(cluster.agenda.any(|timer| *timer == Timer::StorageNetwork));
+    }
+
+    #[test]
+    fn before_v1_5_1_a_pod_that_is_first_crashes() {
+        let (platform, cluster) = pod_first(HarvesterVersion::new(1, 5, 0));
+        assert!(!platform.is_up() && platform.refusals() == 1);
+        assert!(!cluster.has(&storage_network::SETTING));
     }
 }

@@ -101,6 +101,11 @@ pub enum What {
         /// What it said.
         message: String,
     },
+    /// Harvester's controller does not configure the storage network now.
+    NotConfigured {
+        /// What the Setting's condition says.
+        message: String,
+    },
     /// An object came into a state that matters.
     Became {
         /// The object.
@@ -152,6 +157,9 @@ impl fmt::Display for What {
             What::Platform { step } => f.write_str(step),
             What::Rancherd { step, .. } => write!(f, "rancherd (modelled): {step}"),
             What::Denied { message } => write!(f, "refused: {message}"),
+            What::NotConfigured { message } => {
+                write!(f, "the storage network is not configured: {message}")
+            }
             What::Became { object, state } => write!(f, "{object} is {state}"),
             What::Held { marker, why } => write!(f, "Windrow holds with {marker}: {why}"),
             What::Lifted { marker } => write!(f, "Windrow removes {marker}"),

@@ -26,6 +26,7 @@ mod operators;
 mod rancherd;
 mod reading;
 mod run;
+mod storage_network;
 mod tape;
 mod times;
 mod watch;

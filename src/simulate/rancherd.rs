@@ -1,15 +1,16 @@
 //! rancherd's plan on a Harvester node, modelled after its source (rancher/rancherd `pkg/plan`,
-//! `pkg/rancherd`): what of the bootstrap it does itself, what each step waits for, and the one that
-//! can be refused.
+//! `pkg/rancherd`, `pkg/retry`): what of the bootstrap it does itself, what each step waits for, and the one
+//! that can be refused.
 //!
 //! ```text
 //!   network, time ── RKE2 ── probes ── Rancher, its webhook ── Fleet ── kubectl apply ── Provisioned
 //!                                                               kind missing │ refused
 //!                                                                   └── once more, all of it
 //! ```
-//! Its `kubectl apply` makes a preset `storage-network`, as Harvester's own pod does where nobody did
-//! before. Which comes first, that or Harvester's webhook, is not known; the webhook is taken to, so
-//! that it is asked.
+//! Its `kubectl apply` makes a preset `storage-network`, with its value, at its first try after the kind
+//! Setting is served: at most 15 s later, and long before Harvester's webhook, which nobody waits for. Should
+//! Harvester's pod be first all the same, the Setting is there and empty, and only this update can be refused:
+//! rancherd goes round, and the pod runs.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::agenda::Timer;
 use super::cluster::Cluster;
 use super::log::What;
-use super::{once, times};
+use super::{once, storage_network, times};
 
 const STARTS: &str = "network and time are there: it begins its plan and has RKE2 installed";
 const PROBES: &str = "kube-apiserver, scheduler, controller-manager and kubelet answer its probes: it installs Rancher by Helm";
@@ -96,7 +97,7 @@ impl Rancherd {
     }
 
     fn apply(&mut self, cluster: &mut Cluster) {
-        if !self.can_apply(cluster) {
+        if !can_apply(cluster) {
             tell(cluster, SmolStr::new_static(MISSING), true);
             self.tried = Some(cluster.now);
             return;
@@ -118,32 +119,27 @@ impl Rancherd {
         cluster.after(times::PROVISIONED, Timer::Rancherd(Step::Done));
     }
 
-    /// Is there what its manifests need, and, as far as one of them is to be checked, who checks it?
-    fn can_apply(&self, cluster: &Cluster) -> bool {
-        let kind = once::kind("harvesterhci.io", "Setting");
-        cluster.serves(&kind).is_some()
-            && (self.storage_network.is_empty() || cluster.guard.is_some())
-    }
-
+    /// Creates the Setting with its value, or updates the one that is there.
     fn preset(&self, cluster: &mut Cluster) -> Result<(), String> {
-        let id = once::object("harvesterhci.io", "Setting", None, "storage-network");
-        if self.storage_network.is_empty() || cluster.has(&id) {
+        let value = &self.storage_network;
+        let known = cluster.stored(&storage_network::SETTING);
+        let same = known.is_some_and(|known| known.body()["value"] == value.as_str());
+        if value.is_empty() || same {
             return Ok(());
         }
-        let value = &self.storage_network;
         let setting = cluster.shown.named(
             "rancherd's storage network of this value",
             value,
             || json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": value}),
         );
-        cluster.admit(&id, &setting)?;
-        cluster.put(id, setting);
+        cluster.admit(&storage_network::SETTING, &setting)?;
+        cluster.put(storage_network::SETTING.clone(), setting);
         Ok(())
     }
 
     /// What its manifests need may be there now: its next try is soon.
     pub(super) fn platform_came(&mut self, cluster: &mut Cluster) {
-        let Some(tried) = self.tried.filter(|_| self.can_apply(cluster)) else {
+        let Some(tried) = self.tried.filter(|_| can_apply(cluster)) else {
             return;
         };
         self.tried = None;
@@ -158,10 +154,23 @@ impl Rancherd {
         self.refused_at == Some(cluster.revision())
     }
 
-    /// Is it refused, over and over?
-    pub(super) fn is_refused(&self) -> bool {
-        self.refused_at.is_some()
+    /// What is refused to it over and over, and what that means.
+    pub(super) fn refused(&self) -> Option<String> {
+        let refused = self.refused_at.is_some();
+        refused.then(|| {
+            format!(
+                "rancherd's update of the setting storage-network is refused (refused {} times): it goes \
+                 round, and its unit is never done",
+                self.refusals
+            )
+        })
     }
+}
+
+/// Is the kind served of which all its own manifests are that need waiting for?
+fn can_apply(cluster: &Cluster) -> bool {
+    let kind = once::kind("harvesterhci.io", "Setting");
+    cluster.serves(&kind).is_some()
 }
 
 fn tell(cluster: &mut Cluster, step: SmolStr, failed: bool) {
@@ -236,29 +245,34 @@ mod tests {
                 RANCHER,
                 MISSING,
                 "CustomResourceDefinitions are installed",
-                "Harvester's webhook answers",
                 APPLIED,
                 DONE,
+                "Harvester's webhook answers",
+                "Harvester created its Settings",
+                "the storage network is configured",
             ],
         );
     }
 
+    /// rancherd's `pkg/retry` tries every 15 s, and none of its steps waits for Harvester's webhook.
     #[test]
-    fn a_preset_storage_network_is_refused_while_a_machine_runs_and_told_once() {
-        let (node, verdict) = played(scenario(Some("{}")), true, &[]);
-        let Verdict::Deadlocked { proof } = verdict else {
-            panic!("{verdict:?}");
-        };
-        let of_rancherd = |line: &&String| line.contains("rancherd");
-        assert_eq!(proof.iter().filter(of_rancherd).count(), 1, "{proof:#?}");
-        let told = told(&node, 0);
-        let refused = |step: &&&str| step.contains("its kubectl apply is refused");
-        assert_eq!(told.iter().filter(refused).count(), 1, "{told:#?}");
-        assert!(!told.contains(&DONE));
-        // There is no such Setting among its manifests without a preset.
-        let (node, verdict) = played(scenario(None), true, &[]);
-        assert!(!matches!(verdict, Verdict::Deadlocked { .. }));
-        in_order(&self::told(&node, 0), &[APPLIED, "webhook answers", "pod"]);
+    fn a_preset_reaches_its_setting_within_15_s_of_its_kind_and_is_never_refused() {
+        for machine in [false, true] {
+            let (node, _) = played(scenario(Some("{}")), machine, &[]);
+            let at = |says: &str| {
+                let said = |what: &What| match what {
+                    What::Rancherd { step, .. } | What::Platform { step } => step.contains(says),
+                    _ => false,
+                };
+                let found = node.log().iter().find(|one| said(&one.what));
+                found.map(|one| one.at)
+            };
+            let kind = at("CustomResourceDefinitions are installed").unwrap();
+            let applied = at(APPLIED).unwrap();
+            assert!(kind < applied && applied <= kind + times::APPLY_AGAIN);
+            assert!(applied < at("webhook answers").unwrap());
+            assert_eq!(at("is refused"), None);
+        }
     }
 
     #[test]

@@ -271,29 +271,98 @@ fn machine(strategy: &str) -> serde_json::Value {
         "metadata": {"name": "first"}, "spec": {"runStrategy": strategy}})
 }
 
+/// The same with a disk of Longhorn's, for which nobody has to import an image.
+fn machine_with_a_disk(strategy: &str) -> [serde_json::Value; 2] {
+    let mut machine = machine(strategy);
+    machine["spec"]["template"] = json!({"spec": {"volumes": [
+        {"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]}});
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "disk"}, "spec": {"storageClassName": "harvester-longhorn"}});
+    [machine, claim]
+}
+
 fn with_machine(version: (u32, u32, u32), preset: Option<&str>, strategy: &str) -> Verdict {
     let mut files = Files::new();
-    file(&mut files, "vm.yaml", &[machine(strategy)]);
+    file(&mut files, "vm.yaml", &machine_with_a_disk(strategy));
     let (major, minor, patch) = version;
     let version = HarvesterVersion::new(major, minor, patch);
     let mut node = Node::new(Scenario::harvester(version, preset, start()), 3);
     run(&mut node, &files).verdict
 }
 
+/// Releases before and after harvester#8390, which is in v1.5.1 and v1.6.0.
+const BEFORE: [(u32, u32, u32); 2] = [(1, 4, 3), (1, 5, 0)];
+const AFTER: [(u32, u32, u32); 2] = [(1, 5, 1), (1, 6, 0)];
+
+/// Harvester v1.5.0 `pkg/webhook/resources/setting/validator.go` checks for machines whatever the value is;
+/// v1.5.1 leaves an empty one out (harvester#8407, harvester#8390).
 #[test]
-fn a_machine_that_starts_before_the_storage_network_deadlocks_harvester() {
-    let deadlocked = |verdict| matches!(verdict, Verdict::Deadlocked { .. });
-    assert!(deadlocked(with_machine((1, 5, 0), None, "Always")));
-    assert!(deadlocked(with_machine(
-        (1, 6, 0),
-        Some("{}"),
-        "RerunOnFailure"
-    )));
+fn without_a_preset_a_machine_that_starts_deadlocks_harvester_before_v1_5_1_and_no_later() {
+    for version in BEFORE {
+        let verdict = with_machine(version, None, "Always");
+        let Verdict::Deadlocked { proof } = verdict else {
+            panic!("{version:?}: {verdict:?}");
+        };
+        let empty = |line: &String| line.contains("the empty setting storage-network");
+        assert!(proof.iter().any(empty), "{proof:#?}");
+    }
+    for version in AFTER {
+        assert_eq!(with_machine(version, None, "Always"), Verdict::Complete);
+    }
+}
+
+/// rancherd `pkg/resources`, `pkg/retry` create the Setting with its value; `SetAll`
+/// (`pkg/controller/global/settings/register.go`) leaves one that is there alone; `checkLonghornVolumeDetached`
+/// (`pkg/controller/master/storagenetwork/storage_network.go`) waits for every volume.
+#[test]
+fn a_preset_one_deadlocks_no_version_and_is_not_configured_while_a_disk_is_attached() {
+    for (version, waits) in BEFORE
+        .into_iter()
+        .chain(AFTER)
+        .zip(["Waiting", "Waiting", "Waiting", "waiting"])
+    {
+        let verdict = with_machine(version, Some("{}"), "RerunOnFailure");
+        let Verdict::Unconfigured { because } = verdict else {
+            panic!("{version:?}: {verdict:?}");
+        };
+        let says = format!("{waits} for all volumes detached: pvc-default-disk");
+        assert!(because[0].ends_with(&says), "{version:?}: {because:#?}");
+        assert_eq!(
+            because[1..],
+            ["VirtualMachine default/first keeps pvc-default-disk attached"]
+        );
+    }
 }
 
 #[test]
-fn without_a_preset_the_fixed_versions_come_up_with_the_machine() {
-    assert_eq!(with_machine((1, 5, 1), None, "Always"), Verdict::Complete);
+fn a_preset_one_is_configured_beside_a_machine_without_a_disk_of_longhorns() {
+    for version in BEFORE.into_iter().chain(AFTER) {
+        let mut files = Files::new();
+        file(&mut files, "vm.yaml", &[machine("Always")]);
+        let (major, minor, patch) = version;
+        let version = HarvesterVersion::new(major, minor, patch);
+        let mut node = Node::new(Scenario::harvester(version, Some("{}"), start()), 3);
+        assert_eq!(run(&mut node, &files).verdict, Verdict::Complete);
+    }
+}
+
+/// The example's disk is made of an image that Harvester has to import first.
+#[test]
+fn who_is_first_the_storage_network_or_the_disk_is_a_race_and_harvester_comes_up_either_way() {
+    let setup = Setup::first_vm(start());
+    let mut seen = Vec::new();
+    for seed in 1..=20 {
+        let run = without_windrow(&setup, seed);
+        let up = |what: &What| matches!(what, What::Platform { step } if step == "Harvester created its Settings");
+        assert!(run.log.iter().any(|one| up(&one.what)), "seed {seed}");
+        let denied = |what: &What| matches!(what, What::Denied { .. });
+        assert!(!run.log.iter().any(|one| denied(&one.what)), "seed {seed}");
+        seen.push(matches!(run.outcome.verdict, Verdict::Unconfigured { .. }));
+        if !seen[seen.len() - 1] {
+            assert_eq!(run.outcome.verdict, Verdict::Complete, "seed {seed}");
+        }
+    }
+    assert!(seen.contains(&true) && seen.contains(&false), "{seen:?}");
 }
 
 #[test]

@@ -58,7 +58,13 @@ pub(super) const SET_ALL: Range = (s(5), s(20));
 pub(super) const BACK_OFF: Duration = s(10);
 /// Longest back-off of a crash-looping pod.
 pub(super) const BACK_OFF_MAX: Duration = s(300);
-/// A storage network with a value until its condition `configured` is True. Modelled.
+/// Harvester's controllers run until the one of the storage network gets as far as looking at the volumes. It
+/// is tried at once; while Longhorn's own setting is not there it fails, and is tried again after up to two
+/// minutes (the default of `rancher/lasso`). Modelled.
+pub(super) const STORAGE_NETWORK_LOOK: Range = (s(1), s(120));
+/// From one look at volumes that are attached to the next: `rancher/lasso`, after 30 failures.
+pub(super) const STORAGE_NETWORK_AGAIN: Duration = s(120);
+/// Longhorn has been told of a storage network until its condition `configured` is True. Modelled.
 pub(super) const STORAGE_NETWORK: Range = (s(30), s(120));
 /// From power-on, or a reboot's end, until RKE2 takes its files in hand. Modelled.
 pub(super) const START: Duration = s(5);

@@ -40,7 +40,7 @@ impl Cluster {
 
     /// Harvester's webhook: the storage network is not touched while any machine might run. Any
     /// `printableStatus` but `Stopped`, also none at all, counts as running
-    /// (`pkg/util/virtualmachine`).
+    /// (`pkg/util/virtualmachine`). An empty value is let pass from v1.5.1 on.
     pub(in crate::simulate) fn admit(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
         let storage_network =
             id.group == "harvesterhci.io" && id.kind == "Setting" && id.name == "storage-network";

@@ -194,10 +194,7 @@ impl Node {
                 self.platform.set_all(cluster);
                 self.promote();
             }
-            Timer::StorageNetwork => {
-                self.platform.configured(cluster);
-                self.promote();
-            }
+            Timer::StorageNetwork => self.platform.storage_network(cluster),
             Timer::Act(id, stage) => self.controllers.act(id, stage, cluster),
         }
     }

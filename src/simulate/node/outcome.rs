@@ -23,6 +23,12 @@ pub enum Verdict {
     Underway,
     /// Platform up, every file that is not hidden applied, every machine that should run does.
     Complete,
+    /// Everything came up, but the storage network that the installer's configuration presets is not
+    /// configured, and nothing will change that by itself.
+    Unconfigured {
+        /// Why.
+        because: Vec<String>,
+    },
     /// Nothing can happen any more, and not everything is done.
     Stuck {
         /// What is not done.
@@ -65,7 +71,10 @@ impl Node {
         let tried_again = |timer: &Timer| {
             matches!(
                 timer,
-                Timer::Deploy(_) | Timer::SetAll | Timer::Rancherd(rancherd::Step::Apply)
+                Timer::Deploy(_)
+                    | Timer::SetAll
+                    | Timer::StorageNetwork
+                    | Timer::Rancherd(rancherd::Step::Apply)
             )
         };
         if agenda.any(|timer| !tried_again(timer)) {
@@ -73,7 +82,9 @@ impl Node {
         }
         let starting = agenda.any(|timer| *timer == Timer::SetAll);
         let applying = agenda.any(|timer| matches!(timer, Timer::Rancherd(_)));
+        let configuring = agenda.any(|timer| *timer == Timer::StorageNetwork);
         let in_vain = (!starting || self.platform.is_idle(&self.cluster))
+            && (!configuring || self.platform.storage_network_is_idle(&self.cluster))
             && (!applying || self.platform.rancherd_is_idle(&self.cluster));
         in_vain || !self.quarrels().is_empty()
     }
@@ -142,14 +153,21 @@ impl Node {
             missing.push("Harvester has not come up".to_owned());
         }
         missing.extend(operators::unsettled(&self.cluster));
+        let unconfigured = self.platform.unconfigured(&self.cluster);
         let verdict = match (missing.is_empty(), self.is_settled(disks)) {
-            (true, true) => Verdict::Complete,
             (_, false) => Verdict::Underway,
+            (true, true) => match unconfigured {
+                Some(because) => Verdict::Unconfigured { because },
+                None => Verdict::Complete,
+            },
             (false, true) => match self.platform.is_idle(&self.cluster) {
                 true => Verdict::Deadlocked {
                     proof: self.proof(),
                 },
-                false => Verdict::Stuck { missing },
+                false => {
+                    missing.extend(unconfigured.unwrap_or_default());
+                    Verdict::Stuck { missing }
+                }
             },
         };
         Outcome {
@@ -234,13 +252,10 @@ impl Node {
             .collect();
         let mut proof = machines;
         proof.push(format!(
-            "so Harvester's webhook refuses the setting storage-network (refused {} times)",
+            "so Harvester's webhook refuses the empty setting storage-network that the pod creates (refused {} times)",
             self.platform.refusals()
         ));
         proof.push("so Harvester's pod crashes at its start, over and over".to_owned());
-        if self.platform.rancherd_is_refused() {
-            proof.push("so rancherd's bootstrap manifests are never all applied".to_owned());
-        }
         proof
             .push("so nothing imports images, binds their volumes or stops the machine".to_owned());
         proof.push("nothing else is under way: this can never end by itself".to_owned());
