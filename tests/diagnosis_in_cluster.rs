@@ -200,7 +200,7 @@ async fn one_of_two_servers_cures_what_the_settings_name_and_never_twice_for_the
     let crashing = json!({"phase": "Running", "containerStatuses": [{
         "name": "apiserver", "image": "harvester", "imageID": "", "ready": false, "restartCount": 6,
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-        "lastState": {"terminated": {"exitCode": 1, "message": "Please stop all VMs"}}
+        "lastState": {"terminated": {"exitCode": 1, "message": "Please stop all VMs before configuring the storage-network setting"}}
     }]});
     status(&pods, "harvester-1", crashing).await;
 

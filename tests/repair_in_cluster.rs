@@ -82,7 +82,7 @@ async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_
     let crashing = json!({"phase": "Running", "containerStatuses": [{
         "name": "apiserver", "image": "harvester", "imageID": "", "ready": false, "restartCount": 6,
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-        "lastState": {"terminated": {"exitCode": 1, "message": "denied the request: Please stop all VMs"}}
+        "lastState": {"terminated": {"exitCode": 1, "message": "denied the request: Please stop all VMs before configuring the storage-network setting"}}
     }]});
     status(&pods, "harvester-1", crashing).await;
     let (code, said) = run(&cluster, root.path(), &["diagnose"]);

@@ -1,5 +1,6 @@
-//! A from the other side: machines run, so Harvester cannot make its settings, so it never comes up
-//! (harvester#8407).
+//! A from the other side: machines run, so a Harvester before v1.5.1 cannot make its settings, so it never
+//! comes up (harvester#8407). From v1.5.1 on the Setting that it makes is exempt, as it is empty: there the
+//! same machines keep at most a preset storage network from being configured (`storage.rs`).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -10,6 +11,8 @@ use crate::harvester::objects::{Kind, Objects, Unlisted, items, named, text, tex
 use crate::reasons::Code;
 
 const SETTING: &str = "storage-network";
+/// The first release whose webhook lets the empty Setting pass (harvester#8390).
+const MENDED: [u32; 3] = [1, 5, 1];
 
 pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unlisted> {
     if objects.one(Kind::SETTING, "", SETTING)?.is_some() {
@@ -23,7 +26,7 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unli
     let crashing: Vec<&Value> = objects
         .all(Kind::POD)?
         .iter()
-        .filter(|pod| is_server(pod) && crash(pod).is_some())
+        .filter(|pod| is_server(pod) && crash(pod).is_some() && is_refused(pod))
         .collect();
     if crashing.is_empty() {
         return Ok(Vec::new());
@@ -54,8 +57,9 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unli
     }
     finding.proof = vec![
         format!(
-            "Harvester's server makes its settings when it starts, and its own webhook refuses the Setting \
-             {SETTING} while any machine's status is not Stopped; the server ends at the refusal"
+            "Harvester's server makes its settings when it starts, and before v1.5.1 its own webhook refuses \
+             the Setting {SETTING}, empty as it is, while any machine's status is not Stopped; the server \
+             ends at the refusal"
         ),
         "nothing stops the machines: what would is the server that does not start".to_owned(),
     ];
@@ -70,6 +74,27 @@ fn is_server(pod: &Value) -> bool {
     text(pod, "/metadata/namespace") == "harvester-system"
         && is("app.kubernetes.io/name", "harvester")
         && is("app.kubernetes.io/component", "apiserver")
+}
+
+/// Is it the Setting that this pod ends at? Its own words say so, or its image is of a release that does so.
+/// Of an image that is no release, and of one that is newer, only its words tell.
+fn is_refused(pod: &Value) -> bool {
+    let said = items(pod, "/status/containerStatuses")
+        .iter()
+        .any(|container| text(container, "/lastState/terminated/message").contains(SETTING));
+    said || items(pod, "/spec/containers")
+        .iter()
+        .filter_map(|container| release(text(container, "/image")))
+        .any(|release| release < MENDED)
+}
+
+/// The release that an image's tag names.
+fn release(image: &str) -> Option<[u32; 3]> {
+    let (_, tag) = image.rsplit_once(":v")?;
+    let plain = tag.split(['-', '+', '@']).next()?;
+    let mut parts = plain.split('.').map(|part| part.parse::<u32>().ok());
+    let release = [parts.next()??, parts.next()??, parts.next()??];
+    parts.next().is_none().then_some(release)
 }
 
 /// How a pod crash-loops, in a line.

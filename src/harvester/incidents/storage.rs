@@ -1,4 +1,5 @@
-//! The storage network waits for volumes that somebody keeps attached.
+//! The storage network waits for volumes that somebody keeps attached: Harvester is up, and what the
+//! installer's configuration presets, or what somebody set later, is never configured.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -9,7 +10,8 @@ use crate::reasons::Code;
 
 /// Harvester stops its own users of volumes first; that takes a while.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
-const WAITS: &str = "waiting for all volumes detached";
+/// Harvester before 1.6 begins with a capital letter.
+const WAITS: &str = "aiting for all volumes detached";
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Unlisted> {
     let Some(setting) = objects.one(Kind::SETTING, "", "storage-network")? else {
@@ -23,7 +25,12 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Un
         .iter()
         .find_map(|pointer| text(configured, pointer).parse().ok());
     let late = since.is_some_and(|since| now.duration_since(since) > PATIENCE);
-    if text(configured, "/status") == "True" || !message.starts_with(WAITS) || !late {
+    let waits = ["w", "W"].iter().any(|first| {
+        message
+            .strip_prefix(first)
+            .is_some_and(|rest| rest.starts_with(WAITS))
+    });
+    if text(configured, "/status") == "True" || !waits || !late {
         return Ok(Vec::new());
     }
     let attached: Vec<&Value> = objects
@@ -63,5 +70,13 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Un
             ),
         ));
     }
+    finding.proof = vec![
+        "Harvester configures a storage network only while every Longhorn volume is detached, and detaches \
+         none but those of its own monitoring and VM import"
+            .to_owned(),
+        "Harvester itself is up, and everything else goes on: it is not the incident \
+         machines-block-settings, in which a Harvester before v1.5.1 never comes up"
+            .to_owned(),
+    ];
     Ok(vec![finding])
 }
