@@ -20,7 +20,7 @@ const FREE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: free, name
 /// Its kind is not served: held, and nothing is lost should RKE2 try it all the same.
 const WIDGET: &str =
     "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: widget, namespace: default}\n";
-/// Applying it too early blocks the cluster for good (harvester#8407): held, whatever happens to Windrow.
+/// Applying it too early does harm that does not undo itself (harvester#8407): held, whatever happens to Windrow.
 const VM: &str = "\
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
