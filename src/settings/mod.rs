@@ -15,12 +15,14 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod units;
+mod url;
 mod webhooks;
 
 pub use dropins::{ConfigFile, ConfigFiles, Role, find};
 pub use keys::{record, restore};
 pub use load::{ConfigError, Loaded, Origin, Value, installer_errors, load, merge, rule_sources};
 pub use template::{Field, Template};
+pub(crate) use url::origin;
 pub use webhooks::{Webhook, WebhookEvent};
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -24,6 +24,7 @@ use std::time::Duration;
 use self::fields::{Reading, list};
 use super::load::ConfigError;
 use super::units::{count, expected, show_duration};
+use super::url;
 use crate::manifest::{Entry, Node, Value};
 use crate::readiness::node::{
     CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, Phase, Role, Severity,
@@ -90,7 +91,7 @@ impl Setting {
             return "off".to_owned();
         };
         let what = match &probe.question {
-            CustomQuestion::Http(http) => format!("http {}", without_query(&http.url)),
+            CustomQuestion::Http(http) => format!("http {}", url::origin(&http.url)),
             CustomQuestion::Tcp { host, port } => format!("tcp {host} port {port}"),
             CustomQuestion::Unit { name, .. } => format!("unit {name}"),
             CustomQuestion::File(file) => format!("file {}", file.path),
@@ -105,11 +106,6 @@ impl Setting {
         };
         format!("{what}, every {}, {severity}", show_duration(probe.period))
     }
-}
-
-/// A query may hold a token.
-fn without_query(url: &str) -> &str {
-    url.split('?').next().unwrap_or(url)
 }
 
 /// Reads the section; everything that is wrong with it is named.
@@ -245,7 +241,8 @@ impl Reading<'_> {
             self.take(
                 &format!("{path}.url"),
                 line,
-                is_url(&url).map(|()| url.clone()),
+                url::check(&url, "put an Authorization header into headersFile")
+                    .map(|()| url.clone()),
             )
         });
         let mut status = Vec::new();
@@ -423,26 +420,6 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(fits)
         && !name.starts_with('-')
         && !name.ends_with('-')
-}
-
-fn is_url(url: &str) -> Result<(), String> {
-    let wrong = || {
-        format!(
-            "expected http://HOST/… or https://HOST/…, not `{}`",
-            without_query(url)
-        )
-    };
-    let parsed = reqwest::Url::parse(url).map_err(|_| wrong())?;
-    if !matches!(parsed.scheme(), "http" | "https") || !parsed.has_host() {
-        return Err(wrong());
-    }
-    if !parsed.username().is_empty() || parsed.password().is_some() {
-        return Err(
-            "a password does not belong here: put an Authorization header into headersFile"
-                .to_owned(),
-        );
-    }
-    Ok(())
 }
 
 fn host_and_port(address: &str) -> Option<(String, u16)> {

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::load::ConfigError;
 use super::template::Template;
 use super::units::{expected, nearest};
+use super::url;
 use crate::manifest::{Node, Value, yaml};
 use crate::rules::Location;
 
@@ -106,11 +107,7 @@ impl fmt::Debug for Webhook {
 impl Webhook {
     /// Scheme, host and port: what of the URL may be shown.
     pub fn console(&self) -> String {
-        let head = self.url.head();
-        let (scheme, rest) = head.split_once("://").unwrap_or(("", head));
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        format!("{scheme}://{host}")
+        url::origin(self.url.head())
     }
 
     /// Does a request of this method carry what is told?
@@ -334,18 +331,25 @@ impl Reading {
     }
 
     fn url(&mut self, node: &Node) -> Option<Template> {
-        let url = self.template("url", node)?;
-        let host = ["http://", "https://"]
-            .iter()
-            .find_map(|scheme| url.head().strip_prefix(scheme));
-        match host {
-            Some(host) if !host.is_empty() && !host.starts_with('/') => Some(url),
-            _ => {
-                self.wrong(
-                    node.line,
-                    "url",
-                    "it has to begin with http:// or https:// and the console's name",
-                );
+        let address = self.template("url", node)?;
+        // The host is written out; fields stand behind it. What they stand for has no sign of its own in it.
+        let has_host = address
+            .head()
+            .find("://")
+            .is_some_and(|at| address.head().len() > at + 3);
+        let checked = match has_host {
+            true => url::check(
+                &address.render(|_| "x"),
+                "write basicAuth: {user: …, password: …}",
+            ),
+            false => {
+                Err("it has to begin with http:// or https:// and the name of a host".to_owned())
+            }
+        };
+        match checked {
+            Ok(()) => Some(address),
+            Err(why) => {
+                self.wrong(node.line, "url", why);
                 None
             }
         }
@@ -451,7 +455,7 @@ mod tests {
     fn a_webhook_is_read_with_everything_it_says() {
         let listed = ours(
             "- event: NODE_READY\n  method: put\n  headers: {X-Rack: [r1, r2], X-One: one}\n  \
-             url: https://user:pw@console.example:8443/n/{{.Hostname}}?t=secret\n  \
+             url: https://console.example:8443/n/{{.Hostname}}?t=secret\n  \
              payload: 'ready {{.IPAddrV4}}'\n  insecure: true\n  \
              basicAuth: {user: ann, password: secret}\n- {event: NODE_FAILED, url: 'http://c'}\n",
         );
@@ -537,6 +541,27 @@ mod tests {
                 .hooks
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn an_address_with_a_login_in_it_is_refused_with_its_line_and_not_shown() {
+        for url in [
+            "https://usr:geheim/tail@host",
+            "https://geheim@host/{{.Hostname}}",
+        ] {
+            let listed = ours(&format!("- event: NODE_READY\n  url: '{url}'\n"));
+            assert!(listed.hooks.is_empty());
+            let said = said(&listed);
+            assert_eq!(said.len(), 1, "{said:?}");
+            assert!(
+                said[0].starts_with("windrow.yaml:2: webhooks[0].url: a user or a password"),
+                "{said:?}"
+            );
+            assert!(
+                said[0].contains("basicAuth") && !said[0].contains("geheim"),
+                "{said:?}"
+            );
+        }
     }
 
     #[test]

@@ -51,8 +51,8 @@ pub(super) async fn ask(
 }
 
 async fn over_http(world: &World, question: &HttpQuestion, patience: Duration) -> ProbeOutcome {
-    // A query may hold a token.
-    let shown = question.url.split('?').next().unwrap_or_default();
+    // Path and query may hold a key.
+    let shown = crate::settings::origin(&question.url);
     let asked = || format!("GET {shown}");
     let prepared =
         client(world, question).and_then(|client| Ok((client, headers(world, question)?)));

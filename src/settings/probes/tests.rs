@@ -122,8 +122,8 @@ text: 5
         ":6: unknown key `probes.custom.keys.servity`: did you mean `severity`?",
         ":6: unknown key `probes.custom.keys.tcp.adress`: did you mean `address`?",
         ":7: probes.custom.port.tcp.address: expected HOST:PORT",
-        ":8: probes.custom.url.http.url: expected http://HOST",
-        ":9: probes.custom.user.http.url: a password does not belong here",
+        ":8: probes.custom.url.http.url: it has to begin with http://",
+        ":9: probes.custom.user.http.url: a user or a password does not belong",
         ":10: probes.custom.status.http.status: expected an HTTP status",
         ":11: probes.custom.certs.http.caFile: `insecure: true`",
         ":12: probes.custom.relative.file.path: expected an absolute path",
@@ -176,5 +176,5 @@ fn what_a_nodes_identity_may_not_ask_is_refused_where_it_is_written() {
 fn what_is_shown_of_a_probe_keeps_its_secrets() {
     let settings = section("a: {http: {url: 'https://h/p?token=s3cret'}}\nb: {enabled: false}\n");
     let shown: Vec<String> = settings.unwrap().iter().map(Setting::show).collect();
-    assert_eq!(shown, ["http https://h/p, every 30s, wanted", "off"]);
+    assert_eq!(shown, ["http https://h, every 30s, wanted", "off"]);
 }
