@@ -5,43 +5,160 @@
 pub(super) enum Class {
     /// Nothing.
     Plain,
+    /// It is a secret if nobody would choose it as a name: `someKey`, `loginId`.
+    IfRandom,
     /// It may be a secret, or the name of one.
     Perhaps,
     /// It is a secret.
     Secret,
     /// Everything below it is: users' passwords in forms of their own, scripts for other machines.
     Whole,
+    /// Commands: whoever wrote them may have written a password into them.
+    Commands,
 }
 
 /// How a secret's key ends, without case, dashes, dots and underscores.
 const ENDINGS: &[&str] = &[
+    // Passwords.
     "password",
     "passwords",
     "passwd",
     "passphrase",
+    "passphrases",
+    "passcode",
     "passwordhash",
     "pwd",
+    "pswd",
+    "bindpw",
+    "rootpw",
+    "userpw",
+    "adminpw",
+    "chappw",
+    "bmcpw",
+    "ipmipw",
+    "ldappw",
+    "dbpass",
+    "adminpass",
+    "rootpass",
+    "userpass",
+    "sshpass",
+    "smtppass",
+    "mysqlpass",
+    "pgpass",
+    "bindpass",
+    "keypass",
+    "storepass",
+    // Tokens and the like.
     "token",
     "tokens",
-    "accesskey",
-    "accesskeyid",
-    "secretkey",
-    "apikey",
-    "privatekey",
-    "encryptionkey",
-    "signingkey",
-    "masterkey",
-    "licensekey",
-    "keydata",
-    "clientsecret",
-    "sharedsecret",
+    "bearer",
+    "jwt",
+    "otp",
+    "otpauth",
+    "totp",
     "authorization",
     "cookie",
+    "cookies",
+    "sessionid",
+    "regcode",
+    "registrationcode",
+    "activationcode",
+    "joincode",
+    "invitecode",
+    "mnemonic",
+    "recoverycode",
+    "recoverycodes",
+    "communitystring",
+    "rocommunity",
+    "rwcommunity",
+    // Keys.
+    "accesskey",
+    "accesskeyid",
+    "accountkey",
+    "activationkey",
+    "agekey",
+    "apikey",
+    "appkey",
+    "applicationkey",
+    "authkey",
+    "consumerkey",
+    "cryptkey",
+    "decryptionkey",
+    "deploykey",
+    "deploymentkey",
+    "encryptionkey",
+    "enckey",
+    "hmackey",
+    "ikeypsk",
+    "joinkey",
+    "keydata",
+    "licensekey",
+    "licencekey",
+    "lukskey",
+    "masterkey",
+    "peerkey",
+    "presharedkey",
+    "privatekey",
+    "privkey",
+    "productkey",
+    "recoverykey",
+    "registrationkey",
+    "rootkey",
+    "saskey",
+    "sealkey",
+    "secretaccesskey",
+    "secretkey",
+    "secretkeybase",
+    "serialkey",
+    "servicekey",
+    "sessionkey",
+    "sharedaccesskey",
+    "sharedaccesssignature",
+    "sharedkey",
+    "signingkey",
+    "sshprivatekey",
+    "storagekey",
+    "subscriptionkey",
+    "tlskey",
+    "tunnelkey",
+    "unsealkey",
+    "unsealkeys",
+    "wepkey",
+    "wireguardkey",
+    "writekey",
     "psk",
+    // Secrets of their own kinds.
+    "clientsecret",
+    "sharedsecret",
+    "appsecret",
+    "consumersecret",
+    "chapsecret",
+    "secretbase",
+    "secretphrase",
+    "signature",
+    "connectionstring",
+    "connstr",
+    "connstring",
+    "dsn",
     "dockerconfigjson",
     "dockercfg",
+    "dockerauthconfig",
     "htpasswd",
+    "netrc",
+    "gitcredentials",
+    "npmrc",
+    "pypirc",
+    "mycnf",
+    "s3cfg",
+    "vaultpass",
+    "idrsa",
+    "ided25519",
+    "idecdsa",
+    "iddsa",
 ];
+
+/// Whole last words of a secret's key. As endings they would be found in other words (compass, spin).
+const LAST_WORDS: &[&str] = &["pass", "pw", "pin", "puk", "pat", "sig", "psw", "creds"];
 
 /// The same where it may as well be a name.
 const PERHAPS: &[&str] = &[
@@ -51,6 +168,7 @@ const PERHAPS: &[&str] = &[
     "credentials",
     "auth",
     "kubeconfig",
+    "keys",
 ];
 
 /// Keys below which nothing is shown.
@@ -60,26 +178,205 @@ const WHOLE: &[&str] = &[
     "userdatabase64",
     "networkdata",
     "networkdatabase64",
+    "vendordata",
+    "vendordatabase64",
     "cloudconfig",
+];
+
+/// Lists of commands of cloud-init, yip, rancherd and Harvester.
+const COMMANDS: &[&str] = &[
+    "runcmd",
+    "bootcmd",
+    "preinstructions",
+    "postinstructions",
+    "earlycommands",
+    "latecommands",
+];
+
+/// Words of a key whose value is a secret, whatever qualifies them: `password_prod`, `TOKEN_2`.
+const STRONG: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "token",
+    "secret",
+    "apikey",
+    "psk",
+];
+
+/// Words after a strong one that leave it what it is.
+const QUALIFIERS: &[&str] = &[
+    "a",
+    "admin",
+    "agent",
+    "alt",
+    "b",
+    "b64",
+    "backup",
+    "base64",
+    "clear",
+    "cleartext",
+    "confirm",
+    "confirmation",
+    "current",
+    "data",
+    "db",
+    "default",
+    "dev",
+    "encoded",
+    "encrypted",
+    "env",
+    "fallback",
+    "hash",
+    "hashed",
+    "hashes",
+    "initial",
+    "json",
+    "live",
+    "main",
+    "master",
+    "new",
+    "next",
+    "old",
+    "plain",
+    "plaintext",
+    "prev",
+    "previous",
+    "primary",
+    "prod",
+    "production",
+    "raw",
+    "read",
+    "root",
+    "secondary",
+    "server",
+    "staging",
+    "str",
+    "string",
+    "stringdata",
+    "temp",
+    "test",
+    "text",
+    "tmp",
+    "user",
+    "val",
+    "value",
+    "values",
+    "write",
+    "x",
+];
+
+/// Keys that end in `key` or `keys` and are public, or name something.
+const PUBLIC: &[&str] = &[
+    "authorized",
+    "authorised",
+    "public",
+    "pub",
+    "host",
+    "topology",
+    "label",
+    "annotation",
+    "object",
+    "primary",
+    "foreign",
+    "sort",
+    "partition",
+    "cache",
+    "map",
+    "name",
+    "registry",
+    "file",
 ];
 
 /// What a key says.
 pub(super) fn class(key: &str) -> Class {
-    let plain: String = key
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|one| one.to_ascii_lowercase())
-        .collect();
+    let mut words = words(key);
+    // `PASSWORD_1`, `token2`: which of several it is says nothing.
+    let is_number = |word: &String| {
+        let digits = word.strip_prefix('v').unwrap_or(word);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let whole = words.concat();
+    if WHOLE.contains(&whole.as_str()) {
+        return Class::Whole;
+    }
+    while words.len() > 1 && words.last().is_some_and(is_number) {
+        words.pop();
+    }
+    let Some(last) = words.last() else {
+        return Class::Plain;
+    };
+    let plain = words.concat();
+    let plain = plain.trim_end_matches(|one: char| one.is_ascii_digit());
     let ends = |with: &[&str]| with.iter().any(|ending| plain.ends_with(ending));
-    if WHOLE.contains(&plain.as_str()) {
-        Class::Whole
-    } else if ends(ENDINGS) {
+    if COMMANDS.contains(&plain) || last.ends_with("commands") || last.ends_with("cmds") {
+        Class::Commands
+    } else if ends(ENDINGS)
+        || LAST_WORDS.contains(&last.trim_end_matches(|one: char| one.is_ascii_digit()))
+        || is_qualified(&words)
+    {
         Class::Secret
+    } else if plain.ends_with("keys") && is_public(&words, plain) {
+        Class::Plain
     } else if ends(PERHAPS) {
         Class::Perhaps
+    } else if (last.ends_with("key") || last == "access") && !is_public(&words, plain) {
+        Class::IfRandom
     } else {
         Class::Plain
     }
+}
+
+/// A word that says what it is, and after it only what does not change that.
+fn is_qualified(words: &[String]) -> bool {
+    let rest = words
+        .iter()
+        .rposition(|word| STRONG.contains(&word.as_str()));
+    rest.is_some_and(|at| {
+        words[at + 1..].iter().all(|word| {
+            QUALIFIERS.contains(&word.as_str()) || word.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    })
+}
+
+fn is_public(words: &[String], plain: &str) -> bool {
+    words.iter().any(|word| PUBLIC.contains(&word.as_str()))
+        || ["publickey", "authorizedkeys", "hostkeys", "publickeys"]
+            .iter()
+            .any(|ending| plain.ends_with(ending))
+}
+
+/// The words of a key in lower case: `adminPassword_1` is `admin`, `password`, `1`.
+fn words(key: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = ' ';
+    for (at, one) in key.char_indices() {
+        let next = key[at + one.len_utf8()..].chars().next();
+        let begins = one.is_ascii_uppercase()
+            && (before.is_ascii_lowercase()
+                || before.is_ascii_digit()
+                // `APIToken`: the last capital belongs to the word after it.
+                || (before.is_ascii_uppercase()
+                    && next.is_some_and(|next| next.is_ascii_lowercase())));
+        let parts = !one.is_ascii_alphanumeric();
+        if (begins || parts) && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if let (false, Some(word)) = (parts, words.last_mut()) {
+            word.push(one.to_ascii_lowercase());
+        }
+        before = one;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// The words of a key that say that its value is a URL of which the path may be a secret.
+pub(super) fn is_hook(key: &str) -> bool {
+    let words = words(key);
+    let plain = words.concat();
+    plain.contains("hook") && (plain.ends_with("url") || plain.ends_with("uri"))
 }
 
 #[cfg(test)]
@@ -97,17 +394,53 @@ mod tests {
             ("hashed_passwd", Class::Secret),
             ("client-key-data", Class::Secret),
             (".dockerconfigjson", Class::Secret),
+            ("DB_PASS", Class::Secret),
+            ("harvester.os.pass", Class::Secret),
+            ("bindpw", Class::Secret),
+            ("rootpw", Class::Secret),
+            ("pin", Class::Secret),
+            ("AccountKey", Class::Secret),
+            ("SharedAccessKey", Class::Secret),
+            ("PresharedKey", Class::Secret),
+            ("regcode", Class::Secret),
+            ("SECRET_KEY_BASE", Class::Secret),
+            ("APP_KEY", Class::Secret),
+            ("PASSWORD_1", Class::Secret),
+            ("password2", Class::Secret),
+            ("tokenV2", Class::Secret),
+            ("DB_PASSWORD_PROD", Class::Secret),
+            ("passwordHash", Class::Secret),
+            ("APIToken", Class::Secret),
             ("imagePullSecrets", Class::Perhaps),
             ("auth", Class::Perhaps),
+            ("keys", Class::Perhaps),
+            ("someKey", Class::IfRandom),
             ("userDataBase64", Class::Whole),
+            ("afterInstallChrootCommands", Class::Commands),
+            ("afterinstallchrootcommands", Class::Commands),
+            ("runcmd", Class::Commands),
+            ("bootcmd", Class::Commands),
+            ("commands", Class::Commands),
+            ("postInstructions", Class::Commands),
+            ("command", Class::Plain),
             ("secretName", Class::Plain),
             ("secretRef", Class::Plain),
+            ("secretNamespace", Class::Plain),
+            ("passwordKey", Class::IfRandom),
+            ("passwordFile", Class::Plain),
             ("tokenExpirationSeconds", Class::Plain),
             ("client-certificate-data", Class::Plain),
             ("sshAuthorizedKeys", Class::Plain),
             ("ssh_authorized_keys", Class::Plain),
+            ("sshauthorizedkeys", Class::Plain),
             ("publicKey", Class::Plain),
+            ("topologyKey", Class::Plain),
             ("pod-template-hash", Class::Plain),
+            ("bypass", Class::Plain),
+            ("compass", Class::Plain),
+            ("spin", Class::Plain),
+            ("digest", Class::Plain),
+            ("uid", Class::Plain),
         ] {
             assert_eq!(class(key), expected, "{key}");
         }

@@ -74,9 +74,28 @@ pub(super) fn looks_random(secret: &str) -> bool {
         && kinds.into_iter().filter(|kind| *kind).count() >= 3
 }
 
+/// Under a key that may have a secret: is it more than a name? Longer than a word, and random, or a row of
+/// hexadecimal digits.
+pub(super) fn is_no_name(secret: &str) -> bool {
+    let hexadecimal = secret.len() >= 32 && secret.bytes().all(|byte| byte.is_ascii_hexdigit());
+    hexadecimal || looks_random(secret) || (secret.len() >= 20 && is_mixed(secret))
+}
+
+/// Letters of both cases and digits in one run.
+fn is_mixed(text: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| text.as_bytes().iter().any(test);
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_uppercase)
+}
+
 /// Both nets.
 #[derive(Debug)]
 pub struct Redactor {
+    /// The secrets as they are written, also in JSON and in URLs.
+    plain: Option<AhoCorasick>,
+    /// Those, and what they leave in base64.
     known: Option<AhoCorasick>,
 }
 
@@ -92,57 +111,71 @@ impl Redactor {
                 forms.insert(quoted.clone());
             }
             forms.insert(in_url(secret));
-            forms.extend(base64::traces(secret));
         }
-        let known = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(&forms)
-            .ok()
-            .filter(|_| !forms.is_empty());
-        Self { known }
+        let plain = search(&forms);
+        forms.extend(secrets.iter().flat_map(|secret| base64::traces(secret)));
+        Self {
+            plain,
+            known: search(&forms),
+        }
     }
 
     /// A tree without its secrets.
     #[must_use]
     pub fn value(&self, found: &Value) -> Value {
-        self.strings(value::redact(found, &mut |_, _| {}))
+        // What is known goes first: a shape inside a value would cut it, and leave the rest. Base64 is left
+        // to the second search: what is around a secret in it can only be read whole.
+        let first = strings(found.clone(), self.plain.as_ref());
+        let shaped = value::redact(&first, &mut |_, _| {});
+        strings(shaped, self.known.as_ref())
     }
 
     /// A text without its secrets.
     #[must_use]
     pub fn text(&self, found: &str) -> String {
-        self.known(&text::redact(found, &mut |_, _| {}))
+        let first = without(found, self.plain.as_ref());
+        let shaped = text::redact(&first, &mut |_, _| {});
+        without(&shaped, self.known.as_ref())
     }
+}
 
-    fn known(&self, found: &str) -> String {
-        let Some(known) = &self.known else {
-            return found.to_owned();
-        };
-        let mut out = String::with_capacity(found.len());
-        known.replace_all_with(found, &mut out, |_, _, out| {
-            out.push_str(REDACTED);
-            true
-        });
-        out
-    }
+fn search(forms: &BTreeSet<String>) -> Option<AhoCorasick> {
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .build(forms)
+        .ok()
+        .filter(|_| !forms.is_empty())
+}
 
-    fn strings(&self, value: Value) -> Value {
-        match value {
-            Value::String(found) => Value::String(self.known(&found)),
-            Value::Number(number) => {
-                let shown = number.to_string();
-                match self.known(&shown) == shown {
-                    true => Value::Number(number),
-                    false => Value::String(REDACTED.to_owned()),
-                }
+/// A text without what is known.
+fn without(found: &str, known: Option<&AhoCorasick>) -> String {
+    let Some(known) = known else {
+        return found.to_owned();
+    };
+    let mut out = String::with_capacity(found.len());
+    known.replace_all_with(found, &mut out, |_, _, out| {
+        out.push_str(REDACTED);
+        true
+    });
+    out
+}
+
+fn strings(value: Value, known: Option<&AhoCorasick>) -> Value {
+    match value {
+        Value::String(found) => Value::String(without(&found, known)),
+        Value::Number(number) => {
+            let shown = number.to_string();
+            match without(&shown, known) == shown {
+                true => Value::Number(number),
+                false => Value::String(REDACTED.to_owned()),
             }
-            Value::Array(items) => items.into_iter().map(|item| self.strings(item)).collect(),
-            Value::Object(entries) => entries
-                .into_iter()
-                .map(|(key, value)| (self.known(&key), self.strings(value)))
-                .collect(),
-            Value::Null | Value::Bool(_) => value,
         }
+        Value::Array(items) => items.into_iter().map(|item| strings(item, known)).collect(),
+        Value::Object(entries) => entries
+            .into_iter()
+            .map(|(key, value)| (without(&key, known), strings(value, known)))
+            .collect(),
+        Value::Null | Value::Bool(_) => value,
     }
 }
 

@@ -3,7 +3,8 @@
 //! Two nets. The first knows where secrets stand: under which keys, after which words, in which shapes
 //! (private keys, tokens, password hashes, URLs with a password in them). The second knows the secrets
 //! themselves: what the first net found anywhere is taken out everywhere, also where nothing around it
-//! tells (a password in a line of the journal), and also in base64.
+//! tells (a password in a line of the journal), and also in base64. It is searched for first and last:
+//! first, because a shape inside a longer secret would leave the rest of it standing.
 //!
 //! ```text
 //!   everything that was collected ──> learn ──> Redactor ──> value, text ──> the archive
@@ -15,6 +16,8 @@
 pub(crate) mod base64;
 mod keys;
 mod known;
+mod message;
+mod shapes;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -23,6 +26,7 @@ mod value;
 use serde_json::Value;
 
 pub use known::Redactor;
+pub use message::{message, messages};
 
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -82,7 +86,7 @@ impl Learner {
     }
 
     fn take(&mut self, secret: &str) {
-        if known::can_be_known(secret) {
+        if known::can_be_known(secret) && !secret.contains(REDACTED) {
             self.secrets.insert(secret.to_owned());
         }
     }

@@ -16,7 +16,21 @@ fn value(found: &Value) -> Value {
 fn secrets_are_known_by_the_words_before_them() {
     for (before, after) in [
         ("token: abc", "token: [redacted]"),
-        ("token=abc&other=1", "token=[redacted]&other=1"),
+        // To the next blank, whatever is in it; in a URL's query to the next parameter.
+        ("token=abc&x,y;z)}] b", "token=[redacted] b"),
+        (
+            "http://h/?token=abc&other=1",
+            "http://h/?token=[redacted]&other=1",
+        ),
+        (
+            "harvester.token=\"a b\" c=d",
+            "harvester.token=\"[redacted]\" c=d",
+        ),
+        (
+            "x msg=\"got token=abc, and\" n=1",
+            "x msg=\"got token=[redacted] and\" n=1",
+        ),
+        ("password: a b c\nuser: d", "password: [redacted]\nuser: d"),
         ("--token abc --debug", "--token [redacted] --debug"),
         ("--agent-token=abc", "--agent-token=[redacted]"),
         (
@@ -36,7 +50,7 @@ fn secrets_are_known_by_the_words_before_them() {
         ),
         (
             "Authorization: Bearer abcdefgh",
-            "Authorization: [redacted] [redacted]",
+            "Authorization: [redacted]",
         ),
         ("-H 'X: bearer abcdefgh'", "-H 'X: bearer [redacted]'"),
         (
@@ -77,6 +91,22 @@ fn what_is_public_or_says_nothing_stays() {
         "/var/lib/rancher/rke2/server/manifests/rke2-coredns.yaml",
         &format!("certificate-authority-data: {certificate}"),
         "docker.io/rancher/harvester:v1.8.0@sha256:0123",
+        "uid: 7f3c2c0e-6a2f-4a2e-9c51-1f4d3b0f6f10",
+        "resourceVersion: \"123456789\"",
+        "checksum/config: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "pod: harvester-webhook-7c9d8f6b5d-x2x9k, pod-template-hash=7c9d8f6b5d",
+        "image=docker.io/longhornio/longhorn-manager@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "52:54:00:12:34:56 fd00:1234:5678:9abc::1 fe80::5054:ff:fe12:3456",
+        "https://10.0.0.1:6443/api/v1/nodes/n1?timeout=10s",
+        "key: node-role.kubernetes.io/control-plane",
+        "topologyKey: kubernetes.io/hostname",
+        "secretKeyRef: name=db key=password",
+        "serviceAccountToken: path: token",
+        "passwordSecretRef: grafana-admin",
+        "volume pvc-7f3c2c0e-6a2f-4a2e-9c51-1f4d3b0f6f10 is attached",
+        "time=\"2026-11-22T18:27:48Z\" level=error msg=\"failed to get token: connection refused\"",
+        "rancher/system-agent-installer-rke2:v1.35.6-rke2r1",
+        "sk_buff hf_net npm_install gho_st dapi key-value",
         "level=info msg=\"Starting rke2 v1.35.6+rke2r1 (0123456789abcdef0123456789abcdef01234567)\"",
     ] {
         assert_eq!(text(public), public);

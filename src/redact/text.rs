@@ -6,43 +6,11 @@ use regex::{Captures, Regex};
 
 use super::keys::{Class, class};
 use super::value::Found;
-use super::{REDACTED, base64};
+use super::{REDACTED, base64, message, shapes};
 
 /// A private key's own limit: what begins like one and never ends is none beyond it.
 const LONGEST_KEY: usize = 16 << 10;
 
-/// Secrets that are known by their shape alone. Group 1 stays.
-const SHAPES: &[&str] = &[
-    // A JSON web token (a service account's, an OIDC one).
-    r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
-    // RKE2's tokens: K10<hash of the CA>::<user>:<password>, or without the user.
-    r"\bK10[0-9a-f]{64}(?:::[^\s\x22',;\\]+)?",
-    // Rancher's: <name>:<54 letters and digits>.
-    r"\b[a-z0-9][a-z0-9-]{2,62}:[a-z0-9]{54}\b",
-    // Bootstrap tokens.
-    r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b",
-    // Hashed passwords, as crypt(3) and htpasswd have them.
-    r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|scrypt|argon2(?:id?|d)|pbkdf2[a-z0-9-]*)\$[^\s\x22':,;\\]+",
-    // The best-known keys of others.
-    r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
-    r"\bgh[pousr]_[A-Za-z0-9]{20,}",
-    r"\bgithub_pat_[A-Za-z0-9_]{20,}",
-    r"\bglpat-[A-Za-z0-9_-]{16,}",
-    r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
-    r"\bAGE-SECRET-KEY-1[A-Z0-9]{20,}",
-    // Authorization headers. The scheme stays.
-    r"(?i)(\b(?:bearer|basic)[ \t]+)[A-Za-z0-9._~+/=-]{6,}",
-    // What a URL's query is signed with, under names that are no secret's elsewhere.
-    r"(?i)([?&](?:key|sig|signature|code|auth|access)=)[^\s&#\x22'<>]+",
-];
-
-/// What ends a value without quotation marks.
-const ENDS: &[char] = &[
-    ' ', '\t', '\n', '\r', '"', '\'', ',', ';', '&', ')', '}', ']', '\\', '`',
-];
-
-static SHAPE: LazyLock<Vec<Regex>> =
-    LazyLock::new(|| SHAPES.iter().map(|one| regex(one)).collect());
 static KEY_BEGIN: LazyLock<Regex> =
     LazyLock::new(|| regex(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"));
 static KEY_END: LazyLock<Regex> =
@@ -50,25 +18,21 @@ static KEY_END: LazyLock<Regex> =
 /// Who logs in, and with what, in a URL.
 static USER_INFO: LazyLock<Regex> =
     LazyLock::new(|| regex(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#\x22'<>]+)@"));
-/// A key with a word in it that secrets have, and the sign before its value.
-static ASSIGNMENT: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
-        r"(?i)([A-Z0-9_.-]*(?:pass|pwd|token|secret|key|authorization|cookie|psk|credential|docker|auth|kubeconfig|data|cloudconfig)[A-Z0-9_.-]*)([\\\x22']*[ \t]*(?:=>|:=|[:=])[ \t]*)",
-    )
+/// The same with a `/` in the password, which a URL must not have. What follows the colon is told from a
+/// port by hand.
+static USER_INFO_WITH_SLASH: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#:@\x22'<>\[\]]+:[^\s\x22'<>@]*)@")
 });
-/// A flag with such a word, and its value as the next argument.
-static FLAG: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
-        r"(?i)(--[A-Z0-9-]*(?:pass|token|secret|key|auth|credential)[A-Z0-9-]*)([ \t]+)([^\s-]\S*)",
-    )
-});
+/// A flag, and what stands before its value as the next argument.
+static FLAG: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(--?[A-Za-z0-9][A-Za-z0-9_.-]*)([ \t]+)[^\s-]"));
 static BASE64: LazyLock<Regex> = LazyLock::new(|| regex(r"[A-Za-z0-9+/_-]{24,}={0,2}"));
 
 #[allow(
     clippy::expect_used,
     reason = "the patterns are constants, and a test uses each"
 )]
-fn regex(pattern: &str) -> Regex {
+pub(super) fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is right")
 }
 
@@ -79,36 +43,12 @@ pub(super) fn redact(text: &str, found: Found<'_>) -> String {
 
 fn nested(text: &str, depth: usize, found: Found<'_>) -> String {
     let mut text = private_keys(text, found);
-    text = USER_INFO
-        .replace_all(&text, |captures: &Captures<'_>| {
-            let login = &captures[2];
-            if login == REDACTED {
-                return captures[0].to_owned();
-            }
-            // The password alone is what leaks elsewhere.
-            found(login.split_once(':').map_or(login, |(_, one)| one), true);
-            format!("{}{REDACTED}@", &captures[1])
-        })
-        .into_owned();
-    for shape in SHAPE.iter() {
-        text = shape
-            .replace_all(&text, |captures: &Captures<'_>| {
-                let kept = captures.get(1).map_or("", |kept| kept.as_str());
-                found(&captures[0][kept.len()..], true);
-                format!("{kept}{REDACTED}")
-            })
-            .into_owned();
-    }
+    text = message::redact(&text, found);
+    text = logins(&text, found);
+    // Before the shapes: these would cut a value in the middle, and what is left of it would stay.
     text = assignments(&text, found);
-    text = FLAG
-        .replace_all(&text, |captures: &Captures<'_>| {
-            if class(&captures[1]) == Class::Plain || captures[3].starts_with(REDACTED) {
-                return captures[0].to_owned();
-            }
-            found(captures[3].trim_matches(['"', '\'']), false);
-            format!("{}{}{REDACTED}", &captures[1], &captures[2])
-        })
-        .into_owned();
+    text = flags(&text, found);
+    text = shapes::redact(&text, found);
     if depth > 0 {
         text = BASE64
             .replace_all(&text, |captures: &Captures<'_>| {
@@ -120,6 +60,35 @@ fn nested(text: &str, depth: usize, found: Found<'_>) -> String {
             .into_owned();
     }
     text
+}
+
+/// Who logs in with what, in URLs.
+fn logins(text: &str, found: Found<'_>) -> String {
+    if !text.contains("://") {
+        return text.to_owned();
+    }
+    let text = USER_INFO
+        .replace_all(text, |captures: &Captures<'_>| {
+            let login = &captures[2];
+            if login == REDACTED {
+                return captures[0].to_owned();
+            }
+            // The password alone is what leaks elsewhere.
+            found(login.split_once(':').map_or(login, |(_, one)| one), true);
+            format!("{}{REDACTED}@", &captures[1])
+        })
+        .into_owned();
+    USER_INFO_WITH_SLASH
+        .replace_all(&text, |captures: &Captures<'_>| {
+            let password = captures[2].split_once(':').map_or("", |(_, one)| one);
+            let port = password.split(['/', '?', '#']).next().unwrap_or_default();
+            if port.bytes().all(|byte| byte.is_ascii_digit()) {
+                return captures[0].to_owned();
+            }
+            found(password, true);
+            format!("{}{REDACTED}@", &captures[1])
+        })
+        .into_owned()
 }
 
 fn private_keys(text: &str, found: Found<'_>) -> String {
@@ -151,33 +120,178 @@ fn private_keys(text: &str, found: Found<'_>) -> String {
 /// `key: value`, `key=value`, `"key":"value"`, also inside other quotation marks.
 fn assignments(text: &str, found: Found<'_>) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(captures) = ASSIGNMENT.captures_at(text, at) {
-        let (Some(whole), Some(key)) = (captures.get(0), captures.get(1)) else {
-            break;
+    let (mut done, mut from) = (0, 0);
+    while let Some(sign) = memchr::memchr2(b'=', b':', &text.as_bytes()[from..]) {
+        let sign = from + sign;
+        from = sign + 1;
+        let Some(key) = key_before(text, sign, done) else {
+            continue;
         };
-        out.push_str(&text[at..whole.end()]);
-        at = whole.end();
-        let class = class(key.as_str());
-        // `/server/token: permission denied` says something about a file.
-        let of_a_file = text[..key.start()].ends_with('/') && text[..at].ends_with(": ");
-        if class == Class::Plain || of_a_file {
+        let class = class(&text[key.clone()]);
+        if class == Class::Plain {
             continue;
         }
-        let indent = indent_before(text, key.start());
-        let Some(value) = value(&text[at..], indent) else {
+        let at = after_sign(text, sign);
+        // `/server/token: permission denied` says something about a file.
+        let of_a_file = text[..key.start].ends_with('/') && text[..at].ends_with(": ");
+        let place = Around::of(text, key.clone(), sign);
+        if of_a_file || message::is_field_error(&text[at..]) {
+            continue;
+        }
+        // A line that begins with the key is a file's, and its value may be any words.
+        if !place.whole_line && message::is_prose(&text[at..]) {
+            continue;
+        }
+        let Some(value) = value(&text[at..], &place) else {
             continue;
         };
+        if class == Class::IfRandom && !super::known::is_no_name(value.secret) {
+            continue;
+        }
+        let sure = class == Class::Secret && known_by_a_word(value.secret);
+        found(value.secret, sure);
+        // `(token=abc)`: without the bracket it is the same one.
         found(
-            value.secret,
-            class == Class::Secret && known_by_a_word(value.secret),
+            value
+                .secret
+                .trim_end_matches([')', ']', '}', ',', ';', '.']),
+            sure,
         );
+        out.push_str(&text[done..at]);
         out.push_str(value.before);
         out.push_str(REDACTED);
-        at += value.before.len() + value.length;
+        done = at + value.before.len() + value.length;
+        from = done;
     }
-    out.push_str(&text[at..]);
+    out.push_str(&text[done..]);
     out
+}
+
+/// No key is longer.
+const LONGEST_NAME: usize = 128;
+
+/// The key that ends before a sign, not before `least`.
+fn key_before(text: &str, sign: usize, least: usize) -> Option<std::ops::Range<usize>> {
+    let bytes = text.as_bytes();
+    let back = |mut at: usize, is: fn(u8) -> bool| {
+        while at > least && is(bytes[at - 1]) {
+            at -= 1;
+        }
+        at
+    };
+    let end = back(sign, |byte| matches!(byte, b' ' | b'\t'));
+    let end = back(end, |byte| matches!(byte, b'\\' | b'"' | b'\''));
+    let start = back(end, |byte| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
+    });
+    // `\n` and the like in a quoted text are no part of the key after them.
+    let escaped = start > least && bytes[start - 1] == b'\\' && bytes[start].is_ascii_lowercase();
+    let start = start + usize::from(escaped && end - start > 1);
+    (start < end && end - start <= LONGEST_NAME).then_some(start..end)
+}
+
+/// Behind `=`, `:`, `=>` or `:=` and blanks.
+fn after_sign(text: &str, sign: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = sign + 1;
+    let two = matches!(
+        (bytes[sign], bytes.get(at)),
+        (b':', Some(b'=')) | (b'=', Some(b'>' | b'='))
+    );
+    at += usize::from(two);
+    while matches!(bytes.get(at), Some(b' ' | b'\t')) {
+        at += 1;
+    }
+    at
+}
+
+/// `--token abc`.
+fn flags(text: &str, found: Found<'_>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    while let Some(captures) = FLAG.captures_at(text, done) {
+        let (Some(whole), Some(flag), Some(blank)) =
+            (captures.get(0), captures.get(1), captures.get(2))
+        else {
+            break;
+        };
+        let class = class(flag.as_str());
+        let place = Around::of(text, flag.range(), blank.start());
+        let worth = match class {
+            Class::Plain | Class::Commands => None,
+            _ => value(&text[blank.end()..], &place),
+        };
+        match worth {
+            Some(value) if class != Class::IfRandom || super::known::is_no_name(value.secret) => {
+                found(value.secret, false);
+                out.push_str(&text[done..blank.end()]);
+                out.push_str(value.before);
+                out.push_str(REDACTED);
+                done = blank.end() + value.before.len() + value.length;
+            }
+            _ => {
+                out.push_str(&text[done..whole.end()]);
+                done = whole.end();
+            }
+        }
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+/// What stands around a key and says where its value ends.
+struct Around {
+    /// How far in the key is.
+    indent: usize,
+    /// The quotation mark that is open before it, should it be one.
+    quote: Option<char>,
+    /// It is a parameter of a URL's query.
+    in_query: bool,
+    /// It begins the line and `:` follows: the value is the rest of the line.
+    whole_line: bool,
+}
+
+impl Around {
+    fn of(text: &str, key: std::ops::Range<usize>, sign: usize) -> Self {
+        let is_quoted = text[key.end..sign].contains(['"', '\'']);
+        let key = key.start;
+        let line = text[..key].rfind('\n').map_or(0, |end| end + 1);
+        // A log line may be long; what is open was opened nearby.
+        let mut near = line.max(key.saturating_sub(4096));
+        while !text.is_char_boundary(near) {
+            near += 1;
+        }
+        let before = &text[near..key];
+        let alone = before.trim_matches([' ', '\t', '-', '"', '\'']).is_empty();
+        Self {
+            indent: key - line,
+            // Its own quotation mark is closed behind it.
+            quote: open_quote(match is_quoted {
+                true => before.trim_end_matches(['"', '\'', '\\']),
+                false => before,
+            }),
+            in_query: before.ends_with(['?', '&']),
+            whole_line: near == line && alone && text[sign..].starts_with(':'),
+        }
+    }
+}
+
+/// The quotation mark that is open at the end of a line's beginning.
+fn open_quote(before: &str) -> Option<char> {
+    let mut open = None;
+    let mut last = ' ';
+    for one in before.chars() {
+        match open {
+            Some(mark) if one == mark && last != '\\' => open = None,
+            // An apostrophe inside a word opens nothing.
+            None if matches!(one, '"' | '`') || (one == '\'' && !last.is_alphanumeric()) => {
+                open = Some(one);
+            }
+            _ => {}
+        }
+        last = one;
+    }
+    open
 }
 
 /// In prose (`token: expired`) what follows is a word, which must not be taken out elsewhere.
@@ -195,25 +309,22 @@ struct Assigned<'t> {
     length: usize,
 }
 
-fn value(text: &str, indent: usize) -> Option<Assigned<'_>> {
-    if text.starts_with(REDACTED) {
-        return None;
-    }
+fn value<'t>(text: &'t str, place: &Around) -> Option<Assigned<'t>> {
     let slashes = text.len() - text.trim_start_matches('\\').len();
     let quote = text[slashes..].chars().next()?;
-    if matches!(quote, '"' | '\'') {
+    if matches!(quote, '"' | '\'') && (slashes > 0 || Some(quote) != place.quote) {
         // The same marks end it: `\"abc\"` inside a string of JSON.
         let before = &text[..=slashes];
         let body = &text[before.len()..];
         let length = closing(body, before).unwrap_or_else(|| body.find('\n').unwrap_or(body.len()));
         return worth(before, &body[..length], length);
     }
-    if slashes > 0 || quote == '{' {
+    if quote == '{' && slashes == 0 {
         return None;
     }
-    if quote == '[' {
+    if quote == '[' && !text.starts_with(REDACTED) {
         let length = text.find([']', '\n']).unwrap_or(text.len());
-        let body = &text[1..length];
+        let body = &text[1..length.max(1)];
         let secret = body.trim_matches(|one: char| matches!(one, '"' | '\'' | ' '));
         return worth("[", secret, body.len());
     }
@@ -223,10 +334,27 @@ fn value(text: &str, indent: usize) -> Option<Assigned<'_>> {
             .next()
             .is_some_and(|line| line.trim().len() <= 3)
     {
-        return block(text, indent);
+        return block(text, place.indent);
     }
-    let length = text.find(ENDS).unwrap_or(text.len());
-    worth("", &text[..length], length)
+    let ends = |one: char| match one {
+        '\n' | '\r' => true,
+        ' ' | '\t' => !place.whole_line,
+        '&' | '#' => place.in_query,
+        _ => Some(one) == place.quote,
+    };
+    let length = text.find(ends).unwrap_or(text.len());
+    let bare = text[..length].trim_end();
+    // `Authorization: Bearer abc` in the middle of a line: the scheme is not the secret.
+    let scheme = ["bearer", "basic", "digest", "negotiate", "token"]
+        .iter()
+        .any(|scheme| bare.eq_ignore_ascii_case(scheme));
+    if scheme && text[length..].starts_with([' ', '\t']) {
+        let before = &text[..text.len() - text[length..].trim_start_matches([' ', '\t']).len()];
+        let rest = &text[before.len()..];
+        let length = rest.find(ends).unwrap_or(rest.len());
+        return worth(before, &rest[..length], length);
+    }
+    worth("", bare, bare.len())
 }
 
 /// Where the quotation ends.
@@ -261,22 +389,17 @@ fn block(text: &str, indent: usize) -> Option<Assigned<'_>> {
 fn worth<'t>(before: &'t str, secret: &'t str, length: usize) -> Option<Assigned<'t>> {
     let plain = secret.trim();
     let says_nothing = plain.is_empty()
-        || plain.starts_with(REDACTED)
-        || REDACTED.starts_with(plain)
+        || plain == REDACTED
+        || REDACTED.trim_matches(['[', ']']) == plain
         || matches!(
-            plain,
-            "null" | "~" | "true" | "false" | "none" | "<nil>" | "***"
+            plain.trim_end_matches([',', ';', ')', ']', '}']),
+            "" | "null" | "~" | "true" | "false" | "none" | "<nil>" | "***" | REDACTED
         );
     (!says_nothing).then_some(Assigned {
         before,
         secret: plain,
         length,
     })
-}
-
-fn indent_before(text: &str, at: usize) -> usize {
-    let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
-    at - line
 }
 
 /// Is it base64 of something that is secret?

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::keys::{self, Class};
-use super::{REDACTED, text};
+use super::{REDACTED, known, text};
 use crate::manifest::{Limits, yaml};
 
 /// Told of every secret that was taken out, and whether it is surely one.
@@ -28,10 +28,15 @@ fn walk(value: &Value, class: Class, depth: usize, found: Found<'_>) -> Value {
         Value::Null | Value::Bool(_) => value.clone(),
         Value::Number(number) => match class {
             Class::Secret | Class::Whole => taken(&number.to_string(), class, found),
-            Class::Plain | Class::Perhaps => value.clone(),
+            Class::Plain | Class::Perhaps | Class::IfRandom => value.clone(),
+            Class::Commands => left_out(""),
         },
         Value::String(text) => match class {
             Class::Plain => Value::String(inside(text, depth, found)),
+            Class::IfRandom if !known::is_no_name(text) => {
+                Value::String(inside(text, depth, found))
+            }
+            Class::Commands => command(text, found),
             _ => taken(text, class, found),
         },
         Value::Array(items) => list(items, class, depth, found),
@@ -44,12 +49,31 @@ fn taken(text: &str, class: Class, found: Found<'_>) -> Value {
     if text.trim().is_empty() {
         return Value::String(text.to_owned());
     }
-    found(text, class != Class::Perhaps);
+    found(text, matches!(class, Class::Secret | Class::Whole));
     if class == Class::Whole {
         // What it holds is learned, and none of it is shown.
         inside(text, DEPTH, found);
     }
     Value::String(REDACTED.to_owned())
+}
+
+/// A command is left out, and what in it may be a secret is learned: the journal quotes commands.
+fn command(text: &str, found: Found<'_>) -> Value {
+    inside(text, DEPTH, found);
+    for word in text.split(|one: char| one.is_whitespace() || "'\"`|;&()<>".contains(one)) {
+        found(word, false);
+        for part in word.split([':', '=', ',']) {
+            found(part, false);
+        }
+    }
+    left_out(text)
+}
+
+fn left_out(text: &str) -> Value {
+    match text.trim().is_empty() {
+        true => Value::String(text.to_owned()),
+        false => Value::String(format!("[left out: {} bytes]", text.len())),
+    }
 }
 
 fn map(
@@ -74,9 +98,11 @@ fn map(
         .filter(|(key, value)| !(key.as_str() == "managedFields" && value.is_array()))
         .map(|(key, value)| {
             let own = match (class, keys::class(key)) {
-                (Class::Whole, _) => Class::Whole,
+                (Class::Whole | Class::Commands, _) => class,
                 // `secret: {secretName: x}`, `auth: {username: x}`: the inner keys tell.
-                (_, Class::Perhaps | Class::Secret) if value.is_object() => Class::Plain,
+                (_, Class::Perhaps | Class::Secret | Class::IfRandom) if value.is_object() => {
+                    Class::Plain
+                }
                 (_, own) => own,
             };
             let value = match key.as_str() {
@@ -91,7 +117,14 @@ fn map(
                     }
                     other => walk(other, Class::Whole, depth, found),
                 },
-                "url" if webhook => match value {
+                "metadata" if secret => metadata_of_secret(value, depth, found),
+                // A question of Windrow's own probes over HTTP.
+                "http" if value["url"].is_string() => {
+                    let mut shown = walk(value, own, depth, found);
+                    shown["url"] = origin(value["url"].as_str().unwrap_or_default(), found).into();
+                    shown
+                }
+                key if (key == "url" && webhook) || keys::is_hook(key) => match value {
                     Value::String(url) => Value::String(origin(url, found)),
                     other => walk(other, Class::Whole, depth, found),
                 },
@@ -107,6 +140,37 @@ fn map(
             }
         })
         .collect()
+}
+
+/// Of a Secret's annotations anybody may have made a second place for its data. What RKE2, Helm and
+/// Windrow write there says who owns it.
+fn metadata_of_secret(metadata: &Value, depth: usize, found: Found<'_>) -> Value {
+    const KNOWN: &[&str] = &[
+        "windrow.dev/",
+        "config.kubernetes.io/",
+        "meta.helm.sh/",
+        "helm.sh/",
+        "kubernetes.io/service-account.name",
+        "kubernetes.io/service-account.uid",
+        "objectset.rio.cattle.io/owner",
+        "objectset.rio.cattle.io/id",
+    ];
+    let Value::Object(entries) = metadata else {
+        return walk(metadata, Class::Whole, depth, found);
+    };
+    let mut shown = map(entries, Class::Plain, depth, found);
+    let annotations = entries.get("annotations").and_then(Value::as_object);
+    for (key, value) in annotations.into_iter().flatten() {
+        let known = KNOWN.iter().any(|known| key.starts_with(known));
+        if known || COPIES.contains(&key.as_str()) {
+            continue;
+        }
+        let hidden = walk(value, Class::Whole, depth, found);
+        if let Some(all) = shown.get_mut("annotations").and_then(Value::as_object_mut) {
+            all.insert(key.clone(), hidden);
+        }
+    }
+    Value::Object(shown)
 }
 
 /// A URL with nothing behind its host and port. What was there is learned: it may be in the journal.
