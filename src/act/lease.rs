@@ -222,7 +222,10 @@ fn due(spec: &LeaseSpec, now: Timestamp) -> bool {
 async fn limited<T>(answer: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
     match tokio::time::timeout(ANSWER, answer).await {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(kube::Error::Api(status))) => Err(format!("{} {}", status.code, status.message)),
+        Ok(Err(kube::Error::Api(status))) => {
+            let why = crate::redact::message(&status.message);
+            Err(format!("{} {why}", status.code))
+        }
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs())),
     }

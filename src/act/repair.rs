@@ -26,6 +26,7 @@ use crate::files::{Durability, make_private, read_text, replace};
 use crate::harvester::incidents::{Cure, Finding, Request, Step};
 use crate::harvester::objects::text;
 use crate::reasons::Code;
+use crate::redact;
 
 /// An answer takes no longer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -309,7 +310,7 @@ async fn ask(client: &Client, request: Http<Vec<u8>>) -> Result<(u16, Value), St
 fn refusal(status: u16, said: &Value) -> String {
     match text(said, "/message") {
         "" => format!("HTTP {status}"),
-        message => format!("{status}: {message}"),
+        message => format!("{status}: {}", redact::message(message)),
     }
 }
 

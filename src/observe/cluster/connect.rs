@@ -15,6 +15,7 @@ use super::{ANSWER, Events, interests};
 use crate::backoff::{Backoff, spread};
 use crate::decide::{ClusterEvent, Interests};
 use crate::kubeconfig::{self, Courtesy};
+use crate::redact;
 
 /// How often the kubeconfig is looked at: RKE2 writes it anew at every start and when its
 /// certificates are renewed.
@@ -196,7 +197,8 @@ pub(super) fn is_unauthorized(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 401)
 }
 
-/// An error in a line: the status as kube-apiserver words it, or the chain of causes.
+/// An error in a line: the status as kube-apiserver words it, or the chain of causes. What it quotes of an
+/// object, which may be a secret, is cut here: everything that Windrow says goes on from here.
 pub(in crate::observe) fn explain(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
         let reason = if status.reason.is_empty() {
@@ -204,7 +206,8 @@ pub(in crate::observe) fn explain(error: &kube::Error) -> String {
         } else {
             &status.reason
         };
-        return format!("{} {reason}: {}", status.code, status.message);
+        let message = redact::message(&status.message);
+        return format!("{} {reason}: {message}", status.code);
     }
     let mut said = vec![error.to_string()];
     let mut cause: Option<&dyn Error> = error.source();

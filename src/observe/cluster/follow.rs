@@ -13,6 +13,7 @@ use super::ANSWER;
 use super::connect::{Shared, explain};
 use crate::backoff::Backoff;
 use crate::decide::{ClusterEvent, Detail};
+use crate::redact;
 
 /// kube-apiserver ends a watch after so long; it is then taken up where it stood.
 const WATCH_SECONDS: u32 = 290;
@@ -318,6 +319,7 @@ fn slim<K: serde::Serialize>(object: &K) -> Option<Value> {
             annotations.remove("objectset.rio.cattle.io/applied");
         }
     }
+    redact::messages(&mut value);
     Some(value)
 }
 

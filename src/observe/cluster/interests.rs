@@ -16,6 +16,7 @@ use super::follow::{Change, Followed, name_of};
 use crate::decide::{Addon, ApplyFailure, ClusterEvent, Detail, Interests};
 use crate::manifest::ObjectRef;
 use crate::readiness::ObjectSeen;
+use crate::redact;
 
 /// Where RKE2 keeps its Addons (k3s `pkg/deploy/controller.go`).
 const ADDONS_NAMESPACE: &str = "kube-system";
@@ -234,7 +235,8 @@ fn failure_of(event: &Value) -> Option<(String, ApplyFailure)> {
         .iter()
         .find_map(|key| event[key].as_str())
         .or_else(|| event["metadata"]["creationTimestamp"].as_str())?;
-    let message = event["message"].as_str().unwrap_or_default();
+    // RKE2 hands on what kube-apiserver quotes of an object. It is cut before the text is shortened.
+    let message = redact::message(event["message"].as_str().unwrap_or_default());
     Some((
         event["involvedObject"]["name"].as_str()?.to_owned(),
         ApplyFailure {

@@ -14,6 +14,7 @@ use crate::harvester::objects::{Kind, Listed, Objects, items, text};
 use crate::kubeconfig;
 use crate::manifest::GroupKind;
 use crate::observe::cluster::explain;
+use crate::redact;
 
 /// A connection takes no longer to be made.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -151,7 +152,10 @@ pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, St
         (200, Some(value)) => Ok(Some(value)),
         (200, None) => Err("the answer is no JSON".to_owned()),
         (404, _) => Ok(None),
-        (status, Some(value)) => Err(format!("{status}: {}", text(&value, "/message"))),
+        (status, Some(value)) => {
+            let why = redact::message(text(&value, "/message"));
+            Err(format!("{status}: {why}"))
+        }
         (status, None) => Err(format!("HTTP {status}")),
     }
 }

@@ -11,8 +11,10 @@ pub use saved::{Saved, saved};
 
 use serde_json::Value;
 
+use crate::redact;
+
 /// What a list leaves out of its items: the API says it once for all, and who wrote which field is of no
-/// use here.
+/// use here. Messages lose the values that they quote.
 fn complete(mut item: Value, api_version: &str, kind: &str) -> Value {
     if let Some(object) = item.as_object_mut() {
         let text = |text: &str| Value::String(text.to_owned());
@@ -22,5 +24,6 @@ fn complete(mut item: Value, api_version: &str, kind: &str) -> Value {
             metadata.remove("managedFields");
         }
     }
+    redact::messages(&mut item);
     item
 }

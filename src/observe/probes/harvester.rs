@@ -203,8 +203,7 @@ fn readyz(url: &str, answer: Result<Answer, NoAnswer>) -> ProbeOutcome {
         Some(false) => ProbeOutcome::failed(
             said.as_ref()
                 .and_then(|said| said["msg"].as_str())
-                .unwrap_or("it says no more")
-                .to_owned(),
+                .map_or_else(|| "it says no more".to_owned(), crate::redact::message),
         ),
         None => ProbeOutcome::unknown(format!("GET {url}"), "the answer is not the one expected"),
     }

@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 use super::world::Place;
 use crate::kubeconfig::{self, Courtesy};
 use crate::readiness::node::ProbeOutcome;
+use crate::redact;
 
 /// An answer takes no longer. Shorter than the shortest probe's own limit.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -428,21 +429,26 @@ pub(super) async fn object(
     let unknown = |why: String| ProbeOutcome::unknown(asked(ask, credential, node), why);
     let reply = kubernetes.ask(ask, credential, node).await;
     match reply {
-        Ok(reply) if reply.status == 200 => serde_json::from_slice(&reply.body)
-            .map_err(|_| unknown("the answer is no JSON".to_owned())),
+        Ok(reply) if reply.status == 200 => match serde_json::from_slice(&reply.body) {
+            Ok(mut object) => {
+                redact::messages(&mut object);
+                Ok(object)
+            }
+            Err(_) => Err(unknown("the answer is no JSON".to_owned())),
+        },
         Ok(reply) if reply.status == 404 => Err(ProbeOutcome::failed(absent)),
         Ok(reply) => Err(unknown(words(&reply))),
         Err(none) => Err(unknown(none.say())),
     }
 }
 
-/// A refusal in kube-apiserver's own words.
+/// A refusal in kube-apiserver's own words, without the values that they quote.
 pub(super) fn words(reply: &Reply) -> String {
     let message = serde_json::from_slice::<Value>(&reply.body)
         .ok()
         .and_then(|status| status["message"].as_str().map(str::to_owned));
     match message {
-        Some(message) => format!("{}: {message}", reply.status),
+        Some(message) => format!("{}: {}", reply.status, redact::message(&message)),
         None => format!("HTTP {}", reply.status),
     }
 }

@@ -35,6 +35,7 @@ use crate::backoff::spread;
 use crate::decide::{Event, Status};
 use crate::kubeconfig;
 use crate::reasons::Code;
+use crate::redact;
 
 /// An answer takes no longer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -454,7 +455,7 @@ async fn send(
     match status {
         200..300 => Ok(value),
         403 => {
-            let why = value["message"].as_str().unwrap_or("403");
+            let why = redact::message(value["message"].as_str().unwrap_or("403"));
             Err(Trouble::Refused(format!("{method} {path}: {why}")))
         }
         404 => Err(Trouble::Missing),
