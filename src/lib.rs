@@ -23,6 +23,7 @@ pub mod manifest;
 mod memo;
 pub mod observe;
 pub mod plan;
+mod printable;
 pub mod readiness;
 pub mod reasons;
 pub mod redact;

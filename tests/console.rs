@@ -294,7 +294,7 @@ fn a_terminal_without_a_cursor_to_place_gets_lines() {
     let mut command = node.command(&[]);
     command.env("TERM", "dumb");
     let mut person = Person::sits_down(command, 80, 25);
-    person.sees("Setting up node: a\u{fffd}[2J reason\r\n");
+    person.sees("Setting up node: a\\u{1b}[2J reason\r\n");
     node.says("Ready", "done");
     person.sees("Ready: done\r\n");
     assert!(!person.seen.contains('\x1b'));

@@ -21,6 +21,7 @@ const PURE: &[&str] = &[
     "reasons.rs",
     "layout.rs",
     "memo.rs",
+    "printable.rs",
 ];
 
 /// What they must not name, and why.

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 pub use read::{Archive, ReadError};
 
+use crate::printable::{json, json_pretty, printable_lines};
 use crate::redact::{Learner, REDACTED, Redactor};
 
 /// The index's name in the archive.
@@ -199,7 +200,7 @@ pub fn pack(mut collected: Collected, head: &Head, out: impl Write) -> io::Resul
         packed.push((path, text));
     }
     // The index comes first: a reader need not unpack everything to see what there is.
-    let mut own = serde_json::to_string_pretty(&index)?;
+    let mut own = json_pretty(&index)?;
     own.push('\n');
     append(&mut archive, head, INDEX, &own)?;
     for (path, text) in packed {
@@ -212,15 +213,16 @@ pub fn pack(mut collected: Collected, head: &Head, out: impl Write) -> io::Resul
 fn shown(content: &Content, redactor: &Redactor) -> String {
     let tree = |tree: &Value| -> String {
         // A tree of strings can always be written.
-        serde_json::to_string_pretty(&redactor.value(tree)).unwrap_or_default() + "\n"
+        json_pretty(&redactor.value(tree)).unwrap_or_default() + "\n"
     };
     match content {
-        Content::Text(text) => redactor.text(text),
+        // A colour of a log's is no text.
+        Content::Text(text) => printable_lines(&redactor.text(text)),
         Content::Tree(one) => tree(one),
         Content::Trees(several) => several.iter().map(tree).collect::<Vec<_>>().join("---\n"),
         Content::Lines(several) => several
             .iter()
-            .map(|line| redactor.value(line).to_string() + "\n")
+            .map(|line| json(&redactor.value(line)).unwrap_or_default() + "\n")
             .collect(),
     }
 }

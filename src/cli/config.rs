@@ -59,7 +59,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         Action::Show(show) => {
             match show.output {
                 Output::Text => print!("{}", table(&loaded, show.origin)),
-                Output::Json => println!("{}", serde_json::to_string_pretty(&report(&loaded))?),
+                Output::Json => println!("{}", crate::printable::json_pretty(&report(&loaded))?),
             }
             complain(&loaded.errors);
         }

@@ -19,7 +19,7 @@ use crate::console::terminal::{Signals, Terminal};
 use crate::console::{
     Chosen, Extent, Host, Look, Overlay, Scene, View, decode, paint, render, word,
 };
-use crate::render::printable;
+use crate::printable::printable;
 
 /// No two redraws are closer than this, but for what a key asked for.
 const BETWEEN_REDRAWS: Duration = Duration::from_millis(500);

@@ -56,7 +56,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let found = summed_up(looked, at);
     print(&match args.output {
         Output::Table => diagnosis_table(&found, style()),
-        Output::Json => serde_json::to_string_pretty(&found)? + "\n",
+        Output::Json => crate::printable::json_pretty(&found)? + "\n",
     })?;
     let wrong = |severity| found.findings.iter().any(|one| one.severity >= severity);
     Ok(match wrong(Severity::Error) {

@@ -43,7 +43,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let checked = check(&objects, &node);
     print(&match args.output {
         Output::Table => drain_table(&checked, style()),
-        Output::Json => serde_json::to_string_pretty(&checked)? + "\n",
+        Output::Json => crate::printable::json_pretty(&checked)? + "\n",
     })?;
     Ok(match checked.drain {
         Drain::Finishes => Exit::Ok,

@@ -3,6 +3,9 @@
 //! A verb is a module with an `Args` (clap) and a `run(args, &Context) -> anyhow::Result<Exit>`; it
 //! is listed once in `Verb` and once in `Verb::run`.
 
+#[macro_use]
+mod out;
+
 mod cleanup;
 mod cluster;
 mod config;

@@ -420,7 +420,7 @@ fn print(rehearsal: &Rehearsal, output: Output) -> anyhow::Result<()> {
     use std::io::Write as _;
     let text = match output {
         Output::Text => render::rehearsal(rehearsal, style()),
-        Output::Json => serde_json::to_string_pretty(rehearsal)? + "\n",
+        Output::Json => crate::printable::json_pretty(rehearsal)? + "\n",
         Output::Html => render::page(rehearsal),
     };
     match std::io::stdout().write_all(text.as_bytes()) {

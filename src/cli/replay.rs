@@ -169,7 +169,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             flights: flown,
             damage: flights.damage.clone(),
         };
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        println!("{}", crate::printable::json_pretty(&report)?);
         return Ok(verdict(&report.flights));
     }
     if let Some(place) = &args.save_test {
@@ -219,7 +219,7 @@ fn rehearsed(segments: &[Segment], version: &str, output: Output) -> anyhow::Res
     let rehearsal = Rehearsal::of(vec![node], Vec::new());
     let text = match output {
         Output::Text => render::rehearsal(&rehearsal, style()),
-        Output::Json => serde_json::to_string_pretty(&rehearsal)? + "\n",
+        Output::Json => crate::printable::json_pretty(&rehearsal)? + "\n",
     };
     match std::io::stdout().write_all(text.as_bytes()) {
         // `windrow replay | head` is no error.

@@ -9,9 +9,10 @@ use super::document::{self, Found, age, exit_of, now, word};
 use super::follow::Follow;
 use super::{Context, Exit, style};
 use crate::decide::{HeldFile, Holder, ProbeStatus, Readiness, Status};
+use crate::printable::printable;
 use crate::readiness::node::ProbeState;
 use crate::reasons::Code;
-use crate::render::{Style, fit, printable, wrap};
+use crate::render::{Style, fit, wrap};
 
 /// Show what the node is and why
 #[derive(Debug, clap::Args)]
@@ -32,7 +33,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return watch(&args, context);
     }
     let found = document::current(context);
-    print!("{}", text(&args, &found));
+    print_table!("{}", text(&args, &found));
     Ok(exit_of(found.shown().readiness))
 }
 
@@ -65,7 +66,7 @@ fn text(args: &Args, found: &Found) -> String {
     let status = found.shown();
     if args.json {
         // A document that was read can be written.
-        return serde_json::to_string_pretty(&status).unwrap_or_default() + "\n";
+        return crate::printable::json_pretty(&status).unwrap_or_default() + "\n";
     }
     if args.console {
         return one_line(&status) + "\n";

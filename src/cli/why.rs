@@ -9,8 +9,9 @@ use super::document::{self, age, now};
 use super::{Context, Exit, style};
 use crate::decide::{Holder, Status};
 use crate::plan::Finding;
+use crate::printable::printable;
 use crate::readiness::node::{ProbeState, Severity};
-use crate::render::{Style, printable, wrap};
+use crate::render::{Style, wrap};
 use crate::report::why::{Answer, Explained, ProbeExplained, Step, answer};
 
 /// Show what a held file or object waits for, down to the root, what a probe found, or a known incident
@@ -66,8 +67,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(Exit::Unknown);
     };
     match args.output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&answer)?),
-        Output::Text => print!("{}", people(&answer, at, style())),
+        Output::Json => println!("{}", crate::printable::json_pretty(&answer)?),
+        Output::Text => print_table!("{}", people(&answer, at, style())),
     }
     Ok(exit_of(&answer))
 }

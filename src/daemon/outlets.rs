@@ -176,7 +176,7 @@ impl Hands {
 impl Desk for Hands {
     fn why(&self, status: &Status, what: &str) -> Option<String> {
         let answer = why::answer(status, what, &self.layout().manifests())?;
-        serde_json::to_string(&answer).ok()
+        crate::printable::json(&answer).ok()
     }
 
     fn order(

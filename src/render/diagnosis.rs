@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use super::table::Style;
-use super::text::{printable, wrap};
+use super::text::wrap;
 use crate::harvester::incidents::{Cure, Diagnosis, Finding};
 use crate::plan::page;
+use crate::printable::printable;
 
 /// The findings, the worst first, each with what was seen, why it stays so and what to do.
 pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::graph::{Box, BoxKind, Graph};
 use crate::plan::Plan;
+use crate::printable::{is_hidden, printable};
 use crate::rules::Tier;
 
 /// The plan as a DOT graph: `windrow plan -o dot | dot -Tsvg`.
@@ -73,7 +74,10 @@ fn quoted(text: &str) -> String {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
-            c if c.is_control() => out.push('\u{fffd}'),
+            c if is_hidden(c) => {
+                out.push('\\');
+                out.push_str(&printable(c.encode_utf8(&mut [0; 4])));
+            }
             c => out.push(c),
         }
     }

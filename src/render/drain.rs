@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use super::table::Style;
-use super::text::{printable, wrap};
+use super::text::wrap;
 use crate::harvester::drain::{Drain, DrainCheck, PodDrain, PodFate};
+use crate::printable::printable;
 
 /// The check as a table: what blocks first, with the proof.
 pub fn drain_table(check: &DrainCheck, style: Style) -> String {

@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::table::{Style, findings};
-use super::text::printable;
 use crate::gates::{
     Assessment, Component, DropIn, Observed, Outcome, Resolved, Target, TrialStatus,
 };
 use crate::plan::Finding;
+use crate::printable::printable;
 use crate::rules::Location;
 
 /// What `windrow gates check -o json` and `windrow gates show -o json` print. The names of its fields
@@ -186,7 +186,7 @@ impl GatesReport {
     /// The document as text.
     pub fn to_json(&self) -> String {
         // A struct of strings and enums always serialises.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+        crate::printable::json_pretty(self).unwrap_or_default() + "\n"
     }
 
     /// The same as a table.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::graph::{BoxKind, Graph};
 use crate::plan::Plan;
+use crate::printable::{is_hidden, printable};
 use crate::rules::Tier;
 
 /// The plan as a Mermaid flowchart.
@@ -83,7 +84,7 @@ fn escaped(text: &str) -> String {
             '#' => out.push_str("#35;"),
             '<' => out.push_str("#lt;"),
             '>' => out.push_str("#gt;"),
-            c if c.is_control() => out.push('\u{fffd}'),
+            c if is_hidden(c) => out.push_str(&printable(c.encode_utf8(&mut [0; 4]))),
             c => out.push(c),
         }
     }

@@ -27,8 +27,8 @@ pub use report::{
 };
 pub use svg::svg;
 pub use table::{Style, findings, table};
+pub(crate) use text::lasted;
 pub use text::{fit, wrap};
-pub(crate) use text::{lasted, printable};
 
 #[cfg(test)]
 mod samples;

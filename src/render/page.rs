@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::rehearsal::{RECOGNISED, clock, fared, how_sure, in_seeds, says, span};
 use crate::plan::Finding;
+use crate::printable::{is_hidden, printable};
 use crate::reasons::Severity;
 use crate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
@@ -417,7 +418,9 @@ fn escape(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            ch if ch.is_control() && ch != '\n' => out.push('\u{fffd}'),
+            ch if is_hidden(ch) && ch != '\n' => {
+                out.push_str(&printable(ch.encode_utf8(&mut [0; 4])));
+            }
             ch => out.push(ch),
         }
     }

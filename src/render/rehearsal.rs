@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::table::{Style, findings};
-use super::text::{printable, wrap};
+use super::text::wrap;
+use crate::printable::printable;
 use crate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
 /// Above the known incidents.

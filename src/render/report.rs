@@ -108,7 +108,7 @@ impl PlanReport {
     /// The document as text.
     pub fn to_json(&self) -> String {
         // A struct of strings and enums always serialises.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+        crate::printable::json_pretty(self).unwrap_or_default() + "\n"
     }
 }
 

@@ -4,8 +4,9 @@
 use std::fmt::Write as _;
 
 use super::report::held_at_boot;
-use super::text::{fit, printable, wrap};
+use super::text::{fit, wrap};
 use crate::plan::{Finding, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Shown};
+use crate::printable::printable;
 use crate::reasons::Severity;
 use crate::rules::{Condition, Location, Tier};
 

@@ -43,13 +43,6 @@ pub fn fit(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// What a terminal must not be fed from a file: control characters become visible.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
-}
-
 /// How long something has lasted, for people: `12s`, `4m12s`, `2h05m`, `3d4h`. Never negative: clocks are set back.
 pub(crate) fn lasted(seconds: i64) -> String {
     let seconds = seconds.max(0);
@@ -88,10 +81,5 @@ mod tests {
     fn a_shortened_text_says_so() {
         assert_eq!(fit("abcdef", 6), "abcdef");
         assert_eq!(fit("abcdef", 5), "abcd…");
-    }
-
-    #[test]
-    fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(printable("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
     }
 }

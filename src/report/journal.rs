@@ -26,6 +26,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::transitions::{Stood, Turned};
 use crate::decide::{Event, Phase};
+use crate::printable::printable;
 use crate::reasons::Severity;
 
 /// Variable with a filter by target and level, as tracing has it (`windrow=trace,warn`).
@@ -78,7 +79,8 @@ pub fn start(default: &str) {
 /// Writes one event.
 pub fn tell(event: &Event) {
     let reason = event.code.reason();
-    let (code, id, message) = (reason.id, reason.message_id, event.message.as_str());
+    let message = printable(&event.message);
+    let (code, id) = (reason.id, reason.message_id);
     // tracing's macros take the level and the set of fields at compile time only.
     macro_rules! entry {
         ($level:expr) => {
@@ -87,7 +89,7 @@ pub fn tell(event: &Event) {
                     $level,
                     MESSAGE_ID = id,
                     WINDROW_CODE = code,
-                    WINDROW_FILE = file.as_str(),
+                    WINDROW_FILE = printable(file).as_str(),
                     "{message}"
                 ),
                 None => tracing::event!($level, MESSAGE_ID = id, WINDROW_CODE = code, "{message}"),
@@ -118,7 +120,7 @@ pub fn stood(news: &Stood) {
                 WINDROW_GENERATION = news.generation,
                 WINDROW_ADVICE = news.reason.reason().advice,
                 "{}",
-                news.message
+                printable(&news.message)
             )
         };
     }
@@ -142,7 +144,7 @@ pub fn turned(news: &Turned) {
         WINDROW_STATE = news.state.as_str(),
         WINDROW_ADVICE = reason.reason().advice,
         "{}",
-        news.message
+        printable(&news.message)
     );
 }
 
@@ -213,7 +215,7 @@ struct Message(String);
 impl Visit for Message {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
-            self.0 = format!("{value:?}");
+            self.0 = printable(&format!("{value:?}"));
         }
     }
 }

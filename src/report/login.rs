@@ -20,8 +20,9 @@ use super::journal;
 use crate::decide::{Event, Readiness, Status};
 use crate::files::{Durability, replace};
 use crate::layout::Layout;
+use crate::printable::printable;
 use crate::reasons::Code;
-use crate::render::{fit, printable};
+use crate::render::fit;
 
 /// Longest line: what Harvester's own console has room for.
 const WIDTH: usize = 65;

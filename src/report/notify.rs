@@ -8,6 +8,7 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 
 use crate::decide::Status;
+use crate::printable::is_hidden;
 
 /// Longest STATUS line.
 const LINE: usize = 160;
@@ -77,13 +78,11 @@ fn line(status: &Status) -> String {
     let text = format!("{}{held}: {}", status.readiness, status.reason.message);
     // A line break would start another assignment of the protocol.
     text.chars()
-        .map(|character| {
-            if character.is_control() {
-                ' '
-            } else {
-                character
-            }
-        })
+        .map(
+            |character| {
+                if is_hidden(character) { ' ' } else { character }
+            },
+        )
         .take(LINE)
         .collect()
 }

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::decide::{Status, Writer};
 use crate::files::{Durability, replace};
+use crate::printable::json_pretty;
 
 /// Publishes the status: `generation` rises by one with every change.
 #[derive(Debug)]
@@ -85,12 +86,11 @@ impl Publisher {
             self.current.send_replace(Some(Arc::new(status.clone())));
         }
         self.written = false;
-        let mut content = serde_json::to_vec_pretty(&status)?;
-        content.push(b'\n');
+        let content = json_pretty(&status)? + "\n";
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }
-        replace(&self.path, &content, 0o644, Durability::Volatile)?;
+        replace(&self.path, content.as_bytes(), 0o644, Durability::Volatile)?;
         self.written = true;
         Ok(!same)
     }

@@ -10,6 +10,7 @@ use self::layout::{Layout, Route, Shape};
 use self::metrics::{clip, clip_middle, width};
 use super::graph::{Box, BoxKind, Edge, Graph};
 use crate::plan::Plan;
+use crate::printable::{is_hidden, printable};
 use crate::reasons::Severity;
 use crate::rules::Tier;
 
@@ -514,7 +515,7 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push('\u{fffd}'),
+            c if is_hidden(c) => out.push_str(&printable(c.encode_utf8(&mut [0; 4]))),
             c => out.push(c),
         }
     }

@@ -189,7 +189,7 @@ fn word(readiness: Readiness) -> &'static str {
 }
 
 fn line(text: &str) -> String {
-    crate::render::fit(&text.replace(char::is_control, " "), LONGEST)
+    crate::render::fit(&text.replace(crate::printable::is_hidden, " "), LONGEST)
 }
 
 /// `metav1.Time` has no fractions.

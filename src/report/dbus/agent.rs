@@ -11,6 +11,7 @@ use zbus::{Connection, Variant, fdo};
 use super::authority::Caller;
 use super::{Desk, Verb};
 use crate::decide::Status;
+use crate::printable::{is_hidden, json, printable};
 
 /// The properties, as they are shown at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,8 +44,8 @@ impl Face {
             readiness: word(&status.readiness),
             phase: word(&status.phase),
             reason_code: status.reason.code.as_str().to_owned(),
-            reason_message: status.reason.message.clone(),
-            summary: status.summary.clone(),
+            reason_message: printable(&status.reason.message),
+            summary: printable(&status.summary),
             since: u64::try_from(status.since.as_microsecond()).unwrap_or_default(),
             generation: status.generation,
             total: count(staging.total),
@@ -140,13 +141,11 @@ fn one_line(reason: &str) -> String {
     const LONGEST: usize = 200;
     let line: String = reason
         .chars()
-        .map(|character| {
-            if character.is_control() {
-                ' '
-            } else {
-                character
-            }
-        })
+        .map(
+            |character| {
+                if is_hidden(character) { ' ' } else { character }
+            },
+        )
         .take(LONGEST)
         .collect();
     match line.trim() {
@@ -170,7 +169,7 @@ impl Agent {
     /// The status document, as JSON (docs/status.schema.json).
     async fn status(&self) -> fdo::Result<String> {
         let status = self.current()?;
-        serde_json::to_string(&*status).map_err(|error| fdo::Error::Failed(error.to_string()))
+        json(&*status).map_err(|error| fdo::Error::Failed(error.to_string()))
     }
 
     /// Why a manifest file or an object is as it is, down to the root blocker, as JSON: the same as

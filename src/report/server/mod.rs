@@ -36,6 +36,7 @@ use self::secrets::{Certificate, Token};
 use super::journal;
 use crate::backoff::Backoff;
 use crate::decide::{Event, Status};
+use crate::printable::json;
 use crate::reasons::Code;
 
 /// For the TLS handshake, and for the request's head after it.
@@ -228,14 +229,14 @@ impl Server {
     /// Written once for all who wait for it.
     fn written(&self, status: Arc<Status>) -> serde_json::Result<Bytes> {
         let Ok(mut written) = self.written.lock() else {
-            return serde_json::to_vec(&*status).map(Bytes::from);
+            return json(&*status).map(Bytes::from);
         };
         if let Some((known, bytes)) = &*written
             && Arc::ptr_eq(known, &status)
         {
             return Ok(bytes.clone());
         }
-        let bytes = Bytes::from(serde_json::to_vec(&*status)?);
+        let bytes = Bytes::from(json(&*status)?);
         *written = Some((status, bytes.clone()));
         Ok(bytes)
     }

@@ -144,8 +144,8 @@ async fn keep(path: &Path, queue: &Queue, kept: &mut Memory) {
         if let Some(directory) = place.parent() {
             make_private(directory)?;
         }
-        let content = serde_json::to_vec_pretty(&memory)?;
-        replace(&place, &content, 0o600, Durability::Durable)?;
+        let content = crate::printable::json_pretty(&memory)?;
+        replace(&place, content.as_bytes(), 0o600, Durability::Durable)?;
         Ok(memory)
     });
     match written.await {

@@ -6,6 +6,7 @@ use super::event::blocked;
 use super::queue::Try;
 use crate::decide::Status;
 use crate::manifest::sha256_hex;
+use crate::printable::json;
 use crate::settings::{Field, WebhookEvent};
 
 /// Media type of a CloudEvent in structured mode.
@@ -52,7 +53,7 @@ pub(super) fn message(tried: &Try, status: &Status, node: &Identity) -> Message 
         Some(payload) => (Some(payload.render(value)), None),
         None if hook.has_body() => {
             let event = cloud_event(tried, status, node);
-            (Some(event.to_string()), Some(CLOUD_EVENT))
+            (json(&event).ok(), Some(CLOUD_EVENT))
         }
         None => (None, None),
     };

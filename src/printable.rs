@@ -1,0 +1,178 @@
+//! Text of anybody's, made harmless for who reads it: terminals, browsers, logs. Pure.
+//!
+//! A file's name, a message of the API or a key of a manifest may hold characters that move a cursor, turn
+//! the order of what follows round, or are not seen at all. They are shown as `\u{202e}`, so that one sees
+//! what stands there. In JSON they are written as JSON escapes them, and mean the same.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+/// Does a character control something, reorder what stands beside it, or take no room? C0 and C1, and what
+/// Unicode calls format characters (`Cf`), line separators and fillers.
+pub(crate) fn is_hidden(one: char) -> bool {
+    one.is_control()
+        || matches!(
+            one,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{600}'..='\u{605}'
+                | '\u{61c}'
+                | '\u{6dd}'
+                | '\u{70f}'
+                | '\u{890}'..='\u{891}'
+                | '\u{8e2}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{110bd}'
+                | '\u{110cd}'
+                | '\u{13430}'..='\u{1343f}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// A text in one line: each hidden character becomes visible.
+pub(crate) fn printable(text: &str) -> String {
+    shown(text, |_| false)
+}
+
+/// A text of several lines: line breaks and tabs stay.
+pub(crate) fn printable_lines(text: &str) -> String {
+    shown(text, |one| matches!(one, '\n' | '\t'))
+}
+
+/// What a verb made for a terminal: the colours stay too, and nothing else that begins with ESC.
+pub(crate) fn printable_colours(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        out.push_str(&printable_lines(&rest[..at]));
+        rest = &rest[at..];
+        let colour = rest[1..].strip_prefix('[').and_then(|code| {
+            let length = code
+                .bytes()
+                .take_while(|byte| byte.is_ascii_digit() || *byte == b';')
+                .count();
+            code[length..].starts_with('m').then_some(length + 3)
+        });
+        let length = colour.unwrap_or(1);
+        match colour {
+            Some(_) => out.push_str(&rest[..length]),
+            None => out.push_str("\\u{1b}"),
+        }
+        rest = &rest[length..];
+    }
+    out.push_str(&printable_lines(rest));
+    out
+}
+
+fn shown(text: &str, stays: fn(char) -> bool) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    for one in text.chars() {
+        match one {
+            one if stays(one) || !is_hidden(one) => out.push(one),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            // Writing to a string cannot fail.
+            one => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(one));
+            }
+        }
+    }
+    out
+}
+
+/// A value as JSON in one line, with every hidden character escaped.
+///
+/// # Errors
+///
+/// Those of `serde_json`: a map with keys that are no texts.
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
+    serde_json::to_string(value).map(escaped)
+}
+
+/// The same over several lines, without a line break at the end.
+///
+/// # Errors
+///
+/// As [`json`].
+pub(crate) fn json_pretty<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(value).map(escaped)
+}
+
+/// Hidden characters stand in JSON inside of strings alone, where they may be escaped; line breaks are
+/// JSON's own.
+fn escaped(json: String) -> String {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n');
+    if json.bytes().all(is_plain) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len());
+    for one in json.chars() {
+        if one == '\n' || !is_hidden(one) {
+            out.push(one);
+            continue;
+        }
+        for unit in one.encode_utf16(&mut [0; 2]) {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str =
+        "a\u{1b}[2Jb\u{9b}31m\u{202e}c\u{200b}d\u{2066}\u{7f}\u{e0041}\u{feff}é節";
+
+    #[test]
+    fn what_controls_reorders_or_hides_becomes_visible() {
+        let shown = printable(&format!("{HOSTILE}\n\t"));
+        assert_eq!(
+            shown,
+            "a\\u{1b}[2Jb\\u{9b}31m\\u{202e}c\\u{200b}d\\u{2066}\\u{7f}\\u{e0041}\\u{feff}é節\\n\\t"
+        );
+        assert!(!shown.chars().any(is_hidden));
+        assert_eq!(printable_lines("a\n\tb\u{7}"), "a\n\tb\\u{7}");
+        assert_eq!(printable("plain – text"), "plain – text");
+    }
+
+    #[test]
+    fn colours_stay_and_other_sequences_do_not() {
+        assert_eq!(
+            printable_colours("\u{1b}[1;31mred\u{1b}[0m \u{1b}[2J\u{1b}]0;x\u{7}\u{1b}"),
+            "\u{1b}[1;31mred\u{1b}[0m \\u{1b}[2J\\u{1b}]0;x\\u{7}\\u{1b}"
+        );
+    }
+
+    #[test]
+    fn json_means_the_same_and_hides_nothing() {
+        let value = serde_json::json!({HOSTILE: [HOSTILE, "x\ny"]});
+        for text in [json(&value).unwrap(), json_pretty(&value).unwrap()] {
+            assert!(
+                text.contains("\\u202e") && text.contains("\\u009b"),
+                "{text}"
+            );
+            assert!(!text.replace('\n', "").chars().any(is_hidden), "{text}");
+            let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, value);
+        }
+    }
+}
