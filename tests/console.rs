@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use windrow::observe::process;
 
 /// Far longer than anything takes here: passing it is a failure, not a measurement.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 /// What every whole screen begins with.
 const WHOLE: &str = "\x1b[0m\x1b[H\x1b[2J";
@@ -270,8 +270,10 @@ fn a_document_that_changes_without_end_is_redrawn_twice_a_second_at_most() {
     let begun = Instant::now();
     let mut person = Person::sits_down(node.command(&[]), 80, 25);
     person.sees("first");
+    // So many screens take seconds, however quick the machine is; a slow one takes longer and counts more seconds.
     let mut screens = 0;
-    while begun.elapsed() < Duration::from_secs(3) {
+    while screens < 8 {
+        assert!(begun.elapsed() < DEADLINE, "only {screens} screens");
         node.says("SettingUp", &format!("change {:?}", begun.elapsed()));
         while person.looks(PollTimeout::from(5_u8)) {}
         screens += person.seen.matches(WHOLE).count();
@@ -281,7 +283,7 @@ fn a_document_that_changes_without_end_is_redrawn_twice_a_second_at_most() {
     person.sees("last");
     let most = 2 * (begun.elapsed().as_secs() + 1) + 1;
     assert!(
-        screens > 1 && screens as u64 <= most,
+        screens as u64 <= most,
         "{screens} screens in {:?}",
         begun.elapsed()
     );

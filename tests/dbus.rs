@@ -180,7 +180,7 @@ async fn a_change_of_the_status_is_one_signal_with_all_that_changed() {
     fs::remove_file(node.manifest("a.yaml")).unwrap();
     // Other changes may come before: the one that tells of the file tells all of that moment.
     let changed = loop {
-        let message = tokio::time::timeout(Duration::from_secs(60), signals.next())
+        let message = tokio::time::timeout(Duration::from_secs(600), signals.next())
             .await
             .expect("no signal")
             .unwrap()

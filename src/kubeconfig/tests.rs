@@ -23,7 +23,7 @@ use super::*;
 use crate::testing::server;
 
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// An authority of a cluster.
 struct Authority {

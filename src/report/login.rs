@@ -167,7 +167,7 @@ mod tests {
     /// Waits until a file reads so; without a daemon there is no other event.
     async fn reads(path: &Path, expected: Option<&str>) {
         let found = || fs::read_to_string(path).ok();
-        tokio::time::timeout(Duration::from_secs(120), async {
+        tokio::time::timeout(Duration::from_secs(600), async {
             while found()
                 .as_deref()
                 .map(|text| text.lines().next().unwrap_or_default().to_owned())

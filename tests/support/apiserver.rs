@@ -9,6 +9,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -60,7 +61,7 @@ impl ApiServer {
 
     /// On a port that a former server had.
     pub(crate) fn on(port: u16) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        let listener = bind(port);
         let shared = Arc::new(Shared::default());
         let port = listener.local_addr().unwrap().port();
         let ours = shared.clone();
@@ -139,6 +140,19 @@ users: [{{name: default, user: {{token: {token}}}}}]
         how(&mut state);
         state.version += 1;
         self.shared.changed.notify_all();
+    }
+}
+
+/// A port that a former server had may be another connection's for a while.
+fn bind(port: u16) -> TcpListener {
+    let deadline = Instant::now() + Duration::from_secs(300);
+    loop {
+        match TcpListener::bind(("127.0.0.1", port)) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+            bound => return bound.unwrap(),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::support::cluster::{Cluster, DeployController, Spec, Who, Write, eventually};
 
 /// Far longer than any bootstrap here takes.
-const END: Duration = Duration::from_secs(400);
+const END: Duration = Duration::from_secs(3600);
 
 /// What it cost.
 #[derive(Debug, Default)]

@@ -184,7 +184,7 @@ impl Bus {
             .arg(format!("--dest={destination}"))
             .args([
                 "--print-reply=literal",
-                "--reply-timeout=60000",
+                "--reply-timeout=600000",
                 path,
                 method,
             ])

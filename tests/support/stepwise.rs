@@ -12,7 +12,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 /// Far longer than anything takes here: passing it is a failure, not a measurement.
-const DEADLINE: Duration = Duration::from_secs(300);
+const DEADLINE: Duration = Duration::from_secs(1800);
 
 /// Lets a process that has stopped itself go on and kills it as soon as `now` is true; in a line, why it did not come to
 /// that. To be called in a thread that has no children of its own.

@@ -39,7 +39,7 @@ pub(crate) use pki::Who;
 use process::{Janitor, Process};
 
 /// Far longer than anything takes here: passing it is a failure, not a measurement.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(900);
 /// The wait between two looks at something that does not tell of its changes.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -150,12 +150,12 @@ impl Cluster {
             return None;
         }
         // A port that was free a moment ago may be taken now: another process asks for ports in the same way.
-        for _ in 0..3 {
+        for _ in 0..10 {
             if let Some(cluster) = Self::try_start(&spec).await {
                 return Some(cluster);
             }
         }
-        panic!("no free ports for a cluster in three tries");
+        panic!("no free ports for a cluster in ten tries");
     }
 
     async fn try_start(spec: &Spec) -> Option<Self> {
