@@ -242,15 +242,19 @@ fn runcmd_that_writes_a_manifest_and_starts_rke2_neither_hangs_nor_escapes() {
          - [mkdir, -p, {MANIFESTS}]\n- [mv, /root/late.yaml, {MANIFESTS}/late.yaml]\n\
          - [systemctl, start, rke2-server.service]\n"
     );
+    // A real RKE2 makes its first pass seconds after its start. The stand-in waits as long as this machine needs.
     let machine = node()
         .disabled("rke2-server.service")
+        .file("/etc/rke2-wait", "")
         .user_data(&user_data)
         .boot();
-    machine.wait_unit("rke2-server.service", "active");
-    machine.wait_unit("cloud-final.service", "active");
+    machine.wait_unit("rke2-server.service", "activating");
     machine.wait_until("the late manifest is held", |machine| {
         mark(machine, "late.yaml").is_some()
     });
+    machine.sh("rm /etc/rke2-wait");
+    machine.wait_unit("rke2-server.service", "active");
+    machine.wait_unit("cloud-final.service", "active");
     wait_two_passes(&machine);
     assert!(!applied(&machine, "late.yaml"));
 }
@@ -300,7 +304,7 @@ fn the_watchdog_replaces_a_stopped_daemon_and_the_new_one_goes_on() {
     let machine = node()
         .drop_in(
             "windrow.service",
-            "[Service]\nWatchdogSec=1s\nTimeoutAbortSec=1s\n",
+            "[Service]\nWatchdogSec=10s\nTimeoutAbortSec=1s\n",
         )
         .boot();
     machine.wait_unit("rke2-server.service", "active");
@@ -408,6 +412,67 @@ fn when_windrow_keeps_failing_the_failsafe_lifts_what_may_be_lifted_and_another_
     machine.sh("rm /etc/systemd/system/windrow.service.d/test.conf; systemctl daemon-reload");
     machine.ok(&["systemctl", "reset-failed", "windrow.service"]);
     machine.ok(&["systemctl", "start", "windrow.service"]);
+    assert!(mark(&machine, "vm.yaml").is_some());
+}
+
+/// A manifest's name of so many bytes.
+fn name_of(length: usize) -> String {
+    format!("{}.yaml", "n".repeat(length - 5))
+}
+
+#[test]
+fn the_failsafe_lifts_pairs_long_names_and_markers_of_any_size_and_the_journal_says_so() {
+    if skipped() {
+        return;
+    }
+    let long = name_of(250);
+    let machine = node()
+        .file(&manifest("pair.yaml"), WIDGET)
+        .file(
+            &manifest("sub/pair.yaml"),
+            WIDGET.replace("widget", "other"),
+        )
+        .file(&manifest(&long), WIDGET.replace("widget", "long"))
+        .boot();
+    machine.wait_unit("rke2-server.service", "active");
+    let files = ["widget.yaml", "pair.yaml", &long];
+    for file in files {
+        assert!(mark(&machine, file).is_some(), "{file}");
+    }
+    // As a version without a limit wrote it.
+    let text = machine.read(&marker("widget.yaml")).expect("a marker");
+    let huge = text.replacen(
+        "\"why\": \"",
+        &format!("\"why\": \"{}", "x".repeat(70_000)),
+        1,
+    );
+    assert!(huge.len() > 70_000, "{text}");
+    machine.write(&marker("widget.yaml"), &huge);
+    machine.write(
+        "/etc/systemd/system/windrow.service.d/test.conf",
+        NEVER_STARTS,
+    );
+    machine.ok(&["systemctl", "daemon-reload"]);
+    machine.ok(&["systemctl", "kill", "--signal=KILL", "windrow.service"]);
+    machine.wait_unit("windrow.service", "failed");
+    for file in files {
+        machine.wait_until(format!("RKE2 applies {file}"), |machine| {
+            applied(machine, file)
+        });
+    }
+    machine.sh("rm /etc/systemd/system/windrow.service.d/test.conf; systemctl daemon-reload");
+    machine.ok(&["systemctl", "reset-failed", "windrow.service"]);
+    machine.ok(&["systemctl", "start", "windrow.service"]);
+    machine.wait_journal(&["--unit=windrow.service"], "the fail-safe lifted its hold");
+    let journal = machine.journal(&["--unit=windrow.service"]);
+    let by_hand = journal.iter().find(|entry| {
+        let message = entry["MESSAGE"].as_str().unwrap_or_default();
+        message.contains("released by hand") || message.contains("removed by somebody else")
+    });
+    assert_eq!(by_hand, None);
+    for file in files {
+        assert!(!machine.exists(&marker(file)), "{file}");
+    }
     assert!(mark(&machine, "vm.yaml").is_some());
 }
 

@@ -292,7 +292,7 @@ fn wait_returns_when_the_status_comes_to_say_so() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
         .arg(node.root.path())
-        .args(["wait", "--for", "applied=ns.yaml", "--timeout", "60s"])
+        .args(["wait", "--for", "applied=ns.yaml", "--timeout", "10m"])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -401,6 +401,221 @@ fn the_failsafe_lifts_what_may_be_lifted_whatever_lies_beside_it() {
         assert!(ran.out.contains(kept), "{kept}: {ran:?}");
     }
     assert!(ran.out.contains("1 lifted, 4 kept"), "{ran:?}");
+}
+
+/// A marker as Windrow writes it, with a reason of this length.
+fn long_mark(file: &str, on_failure: &str, length: usize) -> String {
+    let mark = serde_json::json!({
+        "by": "windrow", "file": file, "code": "waits-for-kind", "why": "x".repeat(length),
+        "since": "2026-01-01T00:00:00Z", "onFailure": on_failure, "digest": "", "release": "",
+    });
+    // In the order in which it is written, a field on each line.
+    let fields = [
+        "by",
+        "file",
+        "code",
+        "why",
+        "since",
+        "onFailure",
+        "digest",
+        "release",
+    ];
+    let lines: Vec<String> = fields
+        .iter()
+        .map(|field| format!("  \"{field}\": {}", mark[field]))
+        .collect();
+    format!("{{\n{}\n}}\n", lines.join(",\n"))
+}
+
+#[test]
+fn a_marker_of_any_size_is_windrows_for_every_verb() {
+    for length in [65_536, 70_000, 3 << 20] {
+        let node = Node::new();
+        let lay = |name: &str, on_failure: &str| {
+            node.manifest(name, CONFIG_MAP);
+            let mark = long_mark(name, on_failure, length);
+            node.manifest(&format!("{name}.skip"), &mark);
+        };
+        lay("lift.yaml", "lift");
+        lay("keep.yaml", "keep");
+        lay("hand.yaml", "lift");
+        let ran = node.run(&["release", "--failsafe"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.out.contains("2 lifted, 1 kept"), "{}", ran.err);
+        assert!(!ran.out.contains("did not make"));
+        assert!(node.marker("lift.yaml").is_none() && node.marker("keep.yaml").is_some());
+        lay("hand.yaml", "lift");
+        assert_eq!(node.run(&["release", "hand.yaml"]).code, 0);
+        assert!(node.marker("hand.yaml").is_none());
+        assert_eq!(node.run(&["cleanup"]).code, 0);
+        assert!(node.marker("keep.yaml").is_none());
+    }
+}
+
+#[test]
+fn a_reason_however_long_leaves_a_marker_and_a_request_that_can_be_read_back() {
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    let reason = "because ".repeat(15_000);
+    let ran = node.run(&["hold", "a.yaml", "--reason", &reason]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let mark = node.marker("a.yaml").unwrap();
+    assert!(mark["why"].as_str().unwrap().chars().count() <= 1000);
+    assert!(node.requests()[0]["reason"].as_str().unwrap().len() < 2000);
+    assert_eq!(node.run(&["release", "a.yaml"]).code, 0);
+    assert!(node.marker("a.yaml").is_none());
+}
+
+/// A manifest's name of so many bytes.
+fn name_of(length: usize) -> String {
+    format!("{}.yaml", "a".repeat(length - 5))
+}
+
+#[test]
+fn names_of_every_length_that_has_room_for_a_marker_are_held_released_and_cleaned_up() {
+    for length in [128, 200, 245, 250] {
+        let node = Node::new();
+        let name = name_of(length);
+        node.manifest(&name, CONFIG_MAP);
+        for (verb, there) in [("hold", true), ("release", false), ("hold", true)] {
+            let ran = node.run(&[verb, &name]);
+            assert_eq!(ran.code, 0, "{verb} {length}: {ran:?}");
+            assert_eq!(node.marker(&name).is_some(), there, "{verb} {length}");
+        }
+        let requests = node.requests();
+        assert!(
+            requests
+                .iter()
+                .all(|request| request["file"] == name.as_str())
+        );
+        assert_eq!(requests.len(), 3, "{length}");
+        let lift = long_mark(&name, "lift", 1);
+        node.manifest(&format!("{name}.skip"), &lift);
+        let ran = node.run(&["cleanup"]);
+        assert_eq!(ran.code, 0, "{length}: {ran:?}");
+        assert!(ran.out.contains("1 lifted"), "{ran:?}");
+        assert!(!ran.out.contains("not recorded"), "{ran:?}");
+        assert_eq!(node.requests().len(), 4, "{length}");
+    }
+}
+
+#[test]
+fn a_name_without_room_for_a_marker_is_said_not_to_be_held() {
+    let node = Node::new();
+    let name = name_of(251);
+    node.manifest(&name, CONFIG_MAP);
+    let ran = node.run(&["hold", &name]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(
+        ran.err.contains("256 bytes") && ran.err.contains("shorter name"),
+        "{ran:?}"
+    );
+    assert!(
+        !ran.out.contains("held by") && node.requests().is_empty(),
+        "{ran:?}"
+    );
+    let there = node.path(MANIFESTS).join(&name);
+    fs::remove_file(&there).unwrap();
+    node.write(&name, CONFIG_MAP);
+    let ran = node.run(&["stage", &name]);
+    assert_ne!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("shorter name"), "{ran:?}");
+    assert!(!there.exists(), "it would be applied at once");
+}
+
+#[test]
+fn files_of_one_name_are_held_and_released_together_and_named() {
+    let node = Node::new();
+    fs::create_dir(node.path(MANIFESTS).join("sub")).unwrap();
+    node.manifest("pair.yaml", CONFIG_MAP);
+    node.manifest("sub/pair.yaml", CONFIG_MAP);
+    let ran = node.run(&["hold", "sub/pair.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("sub/pair.yaml held by ada"), "{ran:?}");
+    assert!(ran.out.contains("\npair.yaml held with it"), "{ran:?}");
+    let ran = node.run(&["release", "pair.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("pair.yaml released by ada"), "{ran:?}");
+    assert!(
+        ran.out.contains("\nsub/pair.yaml released with it"),
+        "{ran:?}"
+    );
+    assert!(node.marker("pair.yaml").is_none() && node.marker("sub/pair.yaml").is_none());
+}
+
+#[test]
+fn cleanup_keeps_what_a_person_holds_and_says_how_to_free_it() {
+    let node = Node::new();
+    for name in ["vm.yaml", "own.yaml", "free.yaml"] {
+        node.manifest(name, CONFIG_MAP);
+        node.manifest(&format!("{name}.skip"), &long_mark(name, "keep", 1));
+    }
+    assert_eq!(
+        node.run(&["hold", "vm.yaml", "--reason", "not yet"]).code,
+        0
+    );
+    node.manifest("own.yaml.skip", "\n");
+    let ran = node.run(&["cleanup"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let kept = node.path(MANIFESTS).join("vm.yaml.skip");
+    assert!(
+        kept.exists()
+            && ran
+                .out
+                .contains("kept   vm.yaml.skip: held by hand: not yet")
+    );
+    assert!(
+        ran.out.contains(&format!("rm {}", kept.display())),
+        "{ran:?}"
+    );
+    assert!(
+        ran.out
+            .contains("kept   own.yaml.skip: Windrow did not make it"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.out.contains("lifted free.yaml.skip") && ran.out.contains("echo >"),
+        "{ran:?}"
+    );
+    assert!(ran.out.contains("1 lifted, 2 kept"), "{ran:?}");
+}
+
+#[test]
+fn who_is_not_root_hears_that_it_needs_root_and_not_that_the_marker_is_foreign() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can become nobody");
+        return;
+    }
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    assert_eq!(node.run(&["hold", "a.yaml"]).code, 0);
+    // Where nobody may read the directory, but not the marker.
+    let mut directory = node.path(MANIFESTS);
+    while directory.starts_with(node.root.path()) {
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+        directory.pop();
+    }
+    let program = node.path("windrow");
+    fs::copy(env!("CARGO_BIN_EXE_windrow"), &program).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("--root").arg(node.root.path()).args(arguments);
+        command.uid(65_534).gid(65_534).current_dir("/");
+        Ran::of(command.output().unwrap())
+    };
+    for verb in ["release", "hold"] {
+        let ran = run(&[verb, "a.yaml"]);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.err.contains("needs root"), "{ran:?}");
+        assert!(!ran.err.contains("did not make"), "{ran:?}");
+    }
+    // The fail-safe's script goes on where the program could not look.
+    let ran = run(&["release", "--failsafe"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("cannot be read"), "{ran:?}");
+    assert!(node.marker("a.yaml").is_some());
 }
 
 #[test]

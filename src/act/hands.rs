@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use super::ledger::save_ledger;
 use super::markers::{MarkerOutcome, Markers};
-use crate::decide::{Action, Event, Ledger};
+use crate::decide::{Action, Event, Ledger, MarkerTrouble, hidden_name};
+use crate::manifest::MARKER_SUFFIX;
 use crate::reasons::Code;
 
 /// First pause after a failure; it doubles up to [`LONGEST_PAUSE`].
@@ -39,7 +40,7 @@ pub struct Hands {
     ledger_path: PathBuf,
     /// A ledger that could not be written yet.
     unsaved: Option<Arc<Ledger>>,
-    /// What is failing and was told: what, why, and the marker that it is about.
+    /// What is failing and was told.
     failing: BTreeMap<String, Failure>,
     pause: Duration,
     /// What failed is not tried before then.
@@ -49,8 +50,9 @@ pub struct Hands {
 /// Something that could not be done.
 #[derive(Debug, Clone, PartialEq)]
 struct Failure {
-    why: String,
-    marker: Option<String>,
+    event: Event,
+    /// The base name that the marker hides, and what is wrong with it.
+    marker: Option<(String, MarkerTrouble)>,
 }
 
 impl Hands {
@@ -91,10 +93,7 @@ impl Hands {
                     }
                     Err(why) => {
                         tried = true;
-                        Some(Failure {
-                            why,
-                            marker: marker_of(&action),
-                        })
+                        Some(failure(&what, &action, why))
                     }
                 },
             };
@@ -107,11 +106,7 @@ impl Hands {
         }
         for (what, failure) in &failures {
             if self.failing.get(what) != Some(failure) {
-                carried.events.push(Event {
-                    code: Code::ActionFailed,
-                    file: None,
-                    message: Code::ActionFailed.say(&[("what", what), ("error", &failure.why)]),
-                });
+                carried.events.push(failure.event.clone());
             }
         }
         if failures.is_empty() {
@@ -132,17 +127,17 @@ impl Hands {
         matches!(self.one(action), Ok(false))
     }
 
-    /// Could the marker of this file not be created?
-    pub fn lacks_marker(&self, file: &str) -> bool {
-        let path = crate::decide::marker_path(file);
-        self.failing
-            .values()
-            .any(|failure| failure.marker.as_ref() == Some(&path))
+    /// Markers that could not be made or removed, by the base name that they hide.
+    pub fn marker_troubles(&self) -> BTreeMap<String, MarkerTrouble> {
+        let failures = self.failing.values();
+        failures
+            .filter_map(|failure| failure.marker.clone())
+            .collect()
     }
 
-    /// Is something left that failed?
-    pub fn behind(&self) -> bool {
-        !self.failing.is_empty()
+    /// Is a decision not on the disk yet? Markers that could not be made or removed are tried again from the ledger.
+    pub fn lacks_ledger(&self) -> bool {
+        self.unsaved.is_some()
     }
 
     /// Carries one action out; true when the directory was not as it was thought to be.
@@ -176,10 +171,39 @@ impl Hands {
     }
 }
 
-fn marker_of(action: &Action) -> Option<String> {
-    match action {
-        Action::Hold { path, .. } => Some(path.clone()),
-        Action::Lift { .. } | Action::SaveLedger(_) => None,
+fn failure(what: &str, action: &Action, why: String) -> Failure {
+    let line = format!("could not {what}: {why}");
+    let (code, file, marker) = match action {
+        Action::Hold { path, mark } => {
+            let trouble = MarkerTrouble::NotMade(why);
+            (Code::NotHeld, mark.file.clone(), (path, trouble))
+        }
+        Action::Lift { path } => {
+            let file = path.strip_suffix(MARKER_SUFFIX).unwrap_or(path);
+            let trouble = MarkerTrouble::NotRemoved(why);
+            (Code::MarkerStays, file.to_owned(), (path, trouble))
+        }
+        Action::SaveLedger(_) => {
+            let message = Code::ActionFailed.say(&[("what", what), ("error", &why)]);
+            return Failure {
+                event: Event {
+                    code: Code::ActionFailed,
+                    file: None,
+                    message,
+                },
+                marker: None,
+            };
+        }
+    };
+    let message = format!("{file} {}", code.say(&[("error", &line)]));
+    let (path, trouble) = marker;
+    Failure {
+        event: Event {
+            code,
+            file: Some(file),
+            message,
+        },
+        marker: Some((hidden_name(path).to_owned(), trouble)),
     }
 }
 

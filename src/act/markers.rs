@@ -5,9 +5,10 @@
 //! upgrades) and stays as it is. The check and the removal are two steps; who replaces our marker
 //! with one of his own between them, within microseconds, loses it.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstatat};
@@ -18,8 +19,8 @@ use super::directory::Place;
 use crate::decide::Mark;
 use crate::files::temporary_in;
 
-/// No marker of ours is larger; what is, is not ours.
-const LARGEST: u64 = 64 << 10;
+/// Longest name in any file system that a node runs on, in bytes.
+const NAME_MAX: usize = 255;
 
 /// The markers of one manifests directory.
 #[derive(Debug, Clone)]
@@ -142,6 +143,16 @@ impl Markers {
     }
 
     fn error(&self, what: &'static str, path: &str, source: io::Error) -> MarkerError {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let source = match source.raw_os_error() {
+            Some(code) if code == Errno::ENAMETOOLONG as i32 && name.len() > NAME_MAX => {
+                io::Error::other(format!(
+                    "the marker's name would have {} bytes, and a file system takes {NAME_MAX}: give the file a shorter name",
+                    name.len()
+                ))
+            }
+            _ => source,
+        };
         MarkerError {
             what,
             path: self.directory.join(path),
@@ -168,9 +179,8 @@ fn look(place: &Place) -> io::Result<There> {
         Err(Errno::ELOOP) => return Ok(There::Foreign),
         Err(error) => return Err(error.into()),
     };
-    let mut content = Vec::new();
-    file.take(LARGEST).read_to_end(&mut content)?;
-    Ok(Mark::parse(&content).map_or(There::Foreign, There::Ours))
+    let mark = Mark::read(file, place.name(), Timestamp::UNIX_EPOCH)?;
+    Ok(mark.map_or(There::Foreign, There::Ours))
 }
 
 /// Writes a marker under a temporary name and links it into place, so that its name never stands
@@ -215,8 +225,6 @@ fn write(place: &Place, mark: &Mark, over_ours: bool) -> io::Result<MarkerOutcom
 pub(super) mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
-
-    use jiff::Timestamp;
 
     use super::*;
     use crate::decide::OnFailure;
@@ -280,6 +288,40 @@ pub(super) mod tests {
             assert_eq!(after, before, "{name}");
         }
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
+    }
+
+    #[test]
+    fn a_marker_of_any_size_is_replaced_and_removed_as_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let markers = Markers::new(directory.path());
+        let mut huge = mark("a.yaml");
+        huge.why = "x".repeat(1 << 20).into();
+        for act in ["replace", "remove"] {
+            fs::write(directory.path().join("a.yaml.skip"), huge.to_json()).unwrap();
+            let outcome = match act {
+                "replace" => markers.create("a.yaml.skip", &mark("a.yaml")),
+                _ => markers.remove("a.yaml.skip"),
+            };
+            assert_eq!(outcome.unwrap(), MarkerOutcome::Changed, "{act}");
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_name_that_leaves_no_room_for_the_markers_is_said_to_be_too_long() {
+        let directory = tempfile::tempdir().unwrap();
+        let markers = Markers::new(directory.path());
+        let marker = |length: usize| "a".repeat(length) + ".skip";
+        let longest = marker(250);
+        let made = markers.create(&longest, &mark("a")).unwrap();
+        assert_eq!(made, MarkerOutcome::Changed);
+        assert_eq!(markers.remove(&longest).unwrap(), MarkerOutcome::Changed);
+        let error = markers.create(&marker(251), &mark("a")).unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.contains("256 bytes") && said.contains("shorter"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use super::release::Lift;
 use super::{Context, Exit};
 use crate::act::{Lock, put_drop_in};
+use crate::decide::Manual;
 use crate::kubeconfig;
 use crate::report::cluster::{Subject, take_back};
 use crate::report::login;
 
-/// Take back what Windrow has put on this node: all of its holds, its feature gates, and what it told
-/// of the node. For the removal of Windrow; the packages do it by themselves
+/// Take back what Windrow has put on this node: its holds, its feature gates, and what it told of the
+/// node. What a person holds (`windrow hold`) stays and is named. For the removal of Windrow; the packages do it by themselves
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 
@@ -23,7 +24,7 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
     };
     let lift = Lift {
         all: true,
-        by: "windrow-cleanup",
+        by: Manual::CLEANUP,
         reason: "Windrow was removed",
     };
     let mut exit = lift.everywhere(context);

@@ -39,21 +39,36 @@ pub(super) fn carry_out(
             complain(&errors);
             return Ok(Exit::Usage);
         }
-        Err(Refused::System(error)) => return Err(error),
+        Err(Refused::System(error)) => anyhow::bail!(with_right(&format!("{error:#}"))),
     };
     let mut exit = Exit::Ok;
     for Outcome { file, result } in outcomes {
         match result {
             Ok(Done::Held) => println!("{file} held by {by}: {reason}"),
+            Ok(Done::HeldTogether) => {
+                println!("{file} held with it: they share a name, and one marker hides both");
+            }
+            Ok(Done::ReleasedTogether) => {
+                println!("{file} released with it: they share a name, and one marker hid both");
+            }
             Ok(Done::Released) => println!("{file} released by {by}: {reason}"),
             Ok(Done::WasNotHeld) => {
                 println!("{file} was not held; recorded, so that it will not be");
             }
             Err(why) => {
-                eprintln!("windrow: {file}: {why}");
+                eprintln!("windrow: {file}: {}", with_right(&why));
                 exit = Exit::Failure;
             }
         }
     }
     Ok(exit)
+}
+
+/// What went wrong, and what to do where it is only that the user is not root.
+fn with_right(why: &str) -> String {
+    let refused = why.contains("Permission denied") || why.contains("Operation not permitted");
+    match refused && !nix::unistd::geteuid().is_root() {
+        true => format!("{why}; this needs root: run it with sudo"),
+        false => why.to_owned(),
+    }
 }

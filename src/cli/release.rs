@@ -7,11 +7,9 @@ use super::manual::carry_out;
 use super::{Context, Exit};
 use crate::act::{MarkerOutcome, Markers};
 use crate::daemon::byhand::{self, Order, Which, look};
-use crate::decide::OnFailure;
+use crate::decide::{Manual, OnFailure};
 use crate::observe::requests::RequestAction;
-
-/// Who releases when nobody does.
-const FAILSAFE: &str = "windrow-failsafe";
+use crate::reasons::Code;
 
 /// Release held files by hand: RKE2 applies them at its next pass
 #[derive(Debug, clap::Args)]
@@ -58,7 +56,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 fn failsafe(context: &Context) -> Exit {
     let lift = Lift {
         all: false,
-        by: FAILSAFE,
+        by: Manual::FAILSAFE,
         reason: "Windrow could not run",
     };
     lift.everywhere(context)
@@ -66,7 +64,7 @@ fn failsafe(context: &Context) -> Exit {
 
 /// Which holds are lifted, and what is recorded about it.
 pub(super) struct Lift {
-    /// Also those that the fail-safe has to keep.
+    /// Also those that the fail-safe has to keep, but for those of a person.
     pub(super) all: bool,
     /// Who.
     pub(super) by: &'static str,
@@ -106,6 +104,11 @@ impl Lift {
         let mut fine = true;
         let (mut lifted, mut kept) = (0, 0);
         for marker in &found.markers {
+            if let Some(error) = &marker.unreadable {
+                eprintln!("windrow: {} cannot be read: {error}", marker.path);
+                fine = false;
+                continue;
+            }
             let Some(mark) = &marker.mark else {
                 println!("kept   {}: Windrow did not make it", marker.path);
                 kept += 1;
@@ -117,6 +120,17 @@ impl Lift {
                 kept += 1;
                 continue;
             }
+            if self.all && mark.code == Code::HeldByHand {
+                println!(
+                    "kept   {}: {}; RKE2 does not apply {} until somebody removes the marker: rm {}",
+                    marker.path,
+                    mark.why,
+                    mark.file,
+                    directory.join(&marker.path).display()
+                );
+                kept += 1;
+                continue;
+            }
             match markers.remove(&marker.path) {
                 Ok(
                     MarkerOutcome::Changed | MarkerOutcome::Unchanged | MarkerOutcome::NoDirectory,
@@ -125,9 +139,10 @@ impl Lift {
                     lifted += 1;
                     if harms {
                         println!(
-                            "       RKE2 applies {} at its next pass, which may do harm: {} keeps a \
-                             file from it without Windrow",
-                            mark.file, marker.path
+                            "       {} is now unprotected: RKE2 applies it at its next pass, which may do \
+                             harm. To block it: echo >{}",
+                            mark.file,
+                            directory.join(&marker.path).display()
                         );
                     }
                     // Released stays released, also when the daemon comes back. A spool that cannot be

@@ -461,6 +461,9 @@ impl Show<'_> {
             "\nAt {at}: {}\n  {}",
             status.summary, status.reason.message
         ))?;
+        for file in &status.staging.not_held {
+            self.say(&format!("  not held: {}: {}", file.file, file.error))?;
+        }
         for held in &status.staging.held {
             self.say(&format!("  held: {}: {}", held.file, held.why))?;
         }

@@ -120,13 +120,17 @@ fn people(status: &Status, now: Timestamp, style: Style) -> String {
     if staging.total > 0 {
         let _ = writeln!(
             out,
-            "\n{}  {} staged: {} applied, {} released, {} held, {} failed",
+            "\n{}  {} staged: {} applied, {} released, {} held, {} failed{}",
             style.strong("Manifests"),
             staging.total,
             staging.applied.len(),
             staging.released.len(),
             staging.held.len(),
-            staging.failed.len()
+            staging.failed.len(),
+            match staging.not_held.len() {
+                0 => String::new(),
+                files => format!(", {files} not held"),
+            }
         );
     }
     for file in &staging.failed {
@@ -136,6 +140,15 @@ fn people(status: &Status, now: Timestamp, style: Style) -> String {
             ("failed", &file.file),
             &age(file.since, now),
             &file.message,
+        );
+    }
+    for file in &staging.not_held {
+        row(
+            &mut out,
+            style,
+            ("not held", &file.file),
+            &age(file.since, now),
+            &format!("{}; it should wait: {}", file.error, file.why),
         );
     }
     for file in &staging.held {
@@ -230,7 +243,7 @@ fn outlook(file: &HeldFile, now: Timestamp) -> String {
 fn row(out: &mut String, style: Style, (state, file): (&str, &str), age: &str, why: &str) {
     let label = format!("{state:<9}");
     let label = match state {
-        "failed" | "failing" => style.bad(&label),
+        "failed" | "failing" | "not held" => style.bad(&label),
         "held" | "unknown" => style.waiting(&label),
         _ => style.dim(&label),
     };

@@ -161,7 +161,7 @@ fn one_incident(out: &mut String, finding: &Finding, style: Style) {
 fn one_file(out: &mut String, file: &Explained, depth: usize, at: Timestamp, style: Style) {
     let state = match file.state {
         "held" => style.waiting("held"),
-        "failed" => style.bad("failed"),
+        "failed" | "not held" => style.bad(file.state),
         "applied" => style.good("applied"),
         other => other.to_owned(),
     };

@@ -274,6 +274,7 @@ impl Canvas<'_> {
         let others = staging.held.iter().filter(foreign).count();
         for (count, what) in [
             (staging.failed.len(), "failed"),
+            (staging.not_held.len(), "not held"),
             (staging.held.len() - others, "held"),
             (others, "held by others"),
             (staging.released.len(), "released"),

@@ -49,7 +49,10 @@ impl Pane {
         let wrong = |probe: &ProbeStatus| probe.state != ProbeState::Passing;
         if settled && status.probes.iter().any(wrong) {
             Pane::Steps
-        } else if !staging.failed.is_empty() || staging.held.iter().any(waits) {
+        } else if !staging.failed.is_empty()
+            || !staging.not_held.is_empty()
+            || staging.held.iter().any(waits)
+        {
             Pane::Manifests
         } else if status.findings.iter().any(grave) {
             Pane::Findings
@@ -167,6 +170,14 @@ fn manifests(staging: &StagingStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
     }
     if !staging.failed.is_empty() {
         lines.extend(advice(Code::ApplyFailed, pen));
+    }
+    for file in &staging.not_held {
+        let age = pen.ages.since(file.since);
+        lines.push(pen.both_ends(0, &format!("NOT HELD {}", file.file), look.bad(), &age));
+        lines.extend(pen.paragraph(2, &file.error, Style::new(), MESSAGE_LINES));
+    }
+    if !staging.not_held.is_empty() {
+        lines.extend(advice(Code::NotHeld, pen));
     }
     let mut advised = HashSet::new();
     for group in blockers(&staging.held) {

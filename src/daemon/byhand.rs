@@ -4,6 +4,8 @@
 //! The request goes to the daemon's loop through a spool, so that it is kept when the daemon is down;
 //! the marker is created or removed here as well, so that nobody has to wait for the daemon.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -13,11 +15,16 @@ use crate::act::{MarkerOutcome, Markers};
 use crate::decide::{Mark, OnFailure};
 use crate::files;
 use crate::layout::Layout;
-use crate::manifest::{Limits, MARKER_SUFFIX};
+use crate::manifest::{self, Limits, MARKER_SUFFIX};
 use crate::observe::requests::{Request, RequestAction};
 use crate::observe::scan::{Found, MarkerEntry, ScanResult, Stamps, scan};
+use crate::plan::base_name;
 use crate::reasons::Code;
 use crate::report::why::means;
+use crate::rke2;
+
+/// Most of what a request is about that stands in its file's name, in bytes.
+const ABOUT: usize = 128;
 
 /// Who wants it, why and when; and where.
 #[derive(Debug, Clone, Copy)]
@@ -46,8 +53,12 @@ pub struct Outcome {
 pub enum Done {
     /// Windrow's marker hides it.
     Held,
+    /// Windrow's marker hides it too: it has the name of one that was held.
+    HeldTogether,
     /// Windrow's marker is gone.
     Released,
+    /// Windrow's marker is gone: it hid this one too, which has the name of one that was released.
+    ReleasedTogether,
     /// There was no marker; that it is not to be held is recorded.
     WasNotHeld,
 }
@@ -83,13 +94,43 @@ pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<Outcome>, Refused
     let known: Vec<String> = found.files.iter().map(|file| file.path.clone()).collect();
     let files = paths(typed, &known, &manifests).map_err(Refused::Names)?;
     let markers = Markers::new(&manifests);
-    Ok(files
-        .into_iter()
-        .map(|file| Outcome {
-            result: hold_one(order, &markers, &found, &file),
-            file,
-        })
-        .collect())
+    Ok(together(files, &found, |file| {
+        hold_one(order, &markers, &found, file)
+    }))
+}
+
+/// Does something about each file, and says what follows for those of its name: one marker hides all of them.
+fn together(
+    files: Vec<String>,
+    found: &Found,
+    mut act: impl FnMut(&str) -> Result<Done, String>,
+) -> Vec<Outcome> {
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for file in files {
+        if outcomes.iter().any(|known| known.file == file) {
+            continue;
+        }
+        let result = act(&file);
+        let follows = match result {
+            Ok(Done::Held) => Some(Done::HeldTogether),
+            Ok(Done::Released) => Some(Done::ReleasedTogether),
+            Ok(done) => Some(done),
+            Err(_) => None,
+        };
+        let name = base_name(&file);
+        let namesakes = found.files.iter().map(|one| &one.path);
+        let namesakes = namesakes.filter(|path| base_name(path) == name && **path != file);
+        let namesakes: Vec<String> = namesakes
+            .filter(|path| rke2::owner(path).is_none())
+            .cloned()
+            .collect();
+        outcomes.push(Outcome { file, result });
+        for file in namesakes {
+            let result = follows.map(Ok);
+            outcomes.extend(result.map(|result| Outcome { file, result }));
+        }
+    }
+    outcomes
 }
 
 fn hold_one(
@@ -99,13 +140,15 @@ fn hold_one(
     file: &str,
 ) -> Result<Done, String> {
     let path = marker_of(file, &found.markers);
+    let there = found.markers.iter().find(|marker| marker.path == path);
+    there.map_or(Ok(()), known)?;
     let mark = Mark {
         by: Mark::BY.to_owned(),
         file: file.to_owned(),
         code: Code::HeldByHand,
-        why: Code::HeldByHand
-            .say(&[("why", &format!("{} ({})", order.reason, order.by))])
-            .into(),
+        why: Mark::shortened(
+            &Code::HeldByHand.say(&[("why", &format!("{} ({})", order.reason, order.by))]),
+        ),
         since: order.at,
         // A person asked for it: no fail-safe knows better.
         on_failure: OnFailure::Keep,
@@ -147,13 +190,9 @@ pub fn release(order: &Order<'_>, which: Which<'_>) -> Result<Vec<Outcome>, Refu
         }
     };
     let markers = Markers::new(&manifests);
-    Ok(files
-        .into_iter()
-        .map(|file| Outcome {
-            result: release_one(order, &markers, &found, &file),
-            file,
-        })
-        .collect())
+    Ok(together(files, &found, |file| {
+        release_one(order, &markers, &found, file)
+    }))
 }
 
 fn release_one(
@@ -162,24 +201,43 @@ fn release_one(
     found: &Found,
     file: &str,
 ) -> Result<Done, String> {
-    let path = marker_of(file, &found.markers);
-    let foreign = || {
+    let beside = marker_of(file, &found.markers);
+    let foreign = |path: &str| {
         format!(
             "{path} is a marker that Windrow did not make (Harvester makes such markers during \
              upgrades); it is left alone. If you know that nobody needs it any more, remove it with \
              rm"
         )
     };
-    if is_foreign(found, &path) {
-        return Err(foreign());
+    let name = base_name(file);
+    let hiding = found.markers.iter().filter(|marker| marker.hides == name);
+    let mut ours = BTreeSet::from([beside]);
+    for marker in hiding {
+        known(marker)?;
+        if marker.mark.is_none() {
+            return Err(foreign(&marker.path));
+        }
+        ours.insert(marker.path.clone());
     }
     // The request first: the daemon would put a marker back whose removal nobody explains.
     request(order, RequestAction::Release, file).map_err(|error| format!("{error:#}"))?;
-    match markers.remove(&path) {
-        Ok(MarkerOutcome::Foreign) => Err(foreign()),
-        Ok(MarkerOutcome::Changed) => Ok(Done::Released),
-        Ok(MarkerOutcome::Unchanged | MarkerOutcome::NoDirectory) => Ok(Done::WasNotHeld),
-        Err(error) => Err(error.to_string()),
+    let mut done = Done::WasNotHeld;
+    for path in ours {
+        match markers.remove(&path) {
+            Ok(MarkerOutcome::Foreign) => return Err(foreign(&path)),
+            Ok(MarkerOutcome::Changed) => done = Done::Released,
+            Ok(MarkerOutcome::Unchanged | MarkerOutcome::NoDirectory) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(done)
+}
+
+/// Whose a marker is that cannot be read is not known.
+fn known(marker: &MarkerEntry) -> Result<(), String> {
+    match &marker.unreadable {
+        Some(error) => Err(format!("{} cannot be read: {error}", marker.path)),
+        None => Ok(()),
     }
 }
 
@@ -198,13 +256,6 @@ fn held_by_us(found: &Found) -> Vec<String> {
         .filter_map(|marker| marker.path.strip_suffix(MARKER_SUFFIX))
         .map(str::to_owned)
         .collect()
-}
-
-fn is_foreign(found: &Found, path: &str) -> bool {
-    found
-        .markers
-        .iter()
-        .any(|marker| marker.path == path && marker.mark.is_none())
 }
 
 /// The manifests directory as it is: its files and markers, without their content.
@@ -281,7 +332,7 @@ fn inside(typed: &str, manifests: &Path) -> Option<String> {
 /// The path of the marker that hides a file: beside it, unless its name is hidden from elsewhere.
 pub fn marker_of(file: &str, markers: &[MarkerEntry]) -> String {
     let beside = format!("{file}{MARKER_SUFFIX}");
-    let name = file.rsplit('/').next().unwrap_or(file);
+    let name = base_name(file);
     if markers.iter().any(|marker| marker.path == beside) {
         return beside;
     }
@@ -303,7 +354,7 @@ pub fn request(order: &Order<'_>, action: RequestAction, file: &str) -> anyhow::
         force: false,
         by: order.by.to_owned(),
         at: order.at,
-        reason: order.reason.to_owned(),
+        reason: Mark::shortened(order.reason).to_string(),
     };
     lay(order.layout, &request, &file.replace('/', "%2f")).map(|_| ())
 }
@@ -320,9 +371,10 @@ pub fn lay(layout: &Layout, request: &Request, about: &str) -> anyhow::Result<St
         .map_err(|error| anyhow::anyhow!("{} cannot be created: {error}", spool.display()))?;
     // Requests are taken in the order of their names.
     let stem = format!(
-        "{:020}-{}-{about}",
+        "{:020}-{}-{}",
         request.at.as_nanosecond(),
-        std::process::id()
+        std::process::id(),
+        short(about)
     );
     let name = format!("{stem}.json");
     let text = serde_json::to_string_pretty(request)? + "\n";
@@ -336,6 +388,15 @@ pub fn lay(layout: &Layout, request: &Request, about: &str) -> anyhow::Result<St
         anyhow::anyhow!("{} cannot be written: {error}", spool.join(name).display())
     })?;
     Ok(stem)
+}
+
+/// A part of a file's name that leaves room for the rest of it, and still tells two apart.
+fn short(about: &str) -> Cow<'_, str> {
+    if about.len() <= ABOUT {
+        return about.into();
+    }
+    let begin: String = about.chars().take(ABOUT / 4).collect();
+    format!("{begin}-{}", &manifest::sha256_hex(about.as_bytes())[..32]).into()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One tick: mark, scan, decide, act, tell.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -15,11 +15,14 @@ use super::repairs;
 use super::requests::Requests;
 use super::spool;
 use crate::act::{Hands, read_ledger};
-use crate::decide::{Action, ClusterEvent, Directory, Engine, Event, Interests, WebhookStatus};
+use crate::decide::{
+    Action, ClusterEvent, Decision, Directory, Engine, Event, Interests, MarkerTrouble,
+    WebhookStatus, hidden_name,
+};
 use crate::layout::Layout;
 use crate::observe::files::FileEvent;
 use crate::observe::{platform, process};
-use crate::plan::Finding;
+use crate::plan::{Finding, base_name};
 use crate::reasons::Code;
 use crate::report::journal;
 use crate::report::notify::{Manager, watchdog_interval};
@@ -29,6 +32,9 @@ use crate::settings::{self, Loaded};
 
 /// So long a tick collects what else has happened before it decides.
 pub(super) const BURST: Duration = Duration::from_millis(20);
+
+/// So often a decision is made again in one tick because of what its actions came to.
+const ROUNDS: usize = 3;
 
 /// The cluster, as the daemon sees it: events come in, what is of interest goes out.
 pub struct Link {
@@ -64,6 +70,10 @@ pub struct Daemon {
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
     reloaded: Option<watch::Sender<()>>,
     flight: Flight,
+    /// Base names whose marker stays while a file is being written.
+    postponed: BTreeSet<String>,
+    /// What was decided and could not be done yet, by file: told once it is done.
+    withheld: BTreeMap<String, Event>,
 }
 
 impl Daemon {
@@ -122,6 +132,8 @@ impl Daemon {
             webhooks: watch::channel(Vec::new()).1,
             reloaded: None,
             flight,
+            postponed: BTreeSet::new(),
+            withheld: BTreeMap::new(),
         }
     }
 
@@ -410,29 +422,18 @@ impl Daemon {
         self.engine.found("gates", &gates.findings);
         self.engine
             .found("incidents", &self.incidents.borrow_and_update());
-        self.flight.before(self.engine.ledger());
-        let decision = self.engine.decide(now);
-        self.flight
-            .decided(now, &decision, self.engine.observation());
-        let mut actions = decision.steps.actions;
-        // A marker stays while its file is being written, whatever the content of before allowed.
-        actions.retain(|action| match action {
-            Action::Lift { path } => !self.look.is_being_written(path),
-            Action::Hold { .. } | Action::SaveLedger(_) => true,
-        });
-        let surprised = self.carry_out(actions);
-        for event in &decision.steps.events {
-            // A marker that could not be made was not taken away by anybody.
-            let never_was = event.code == Code::MarkerLost
-                && event
-                    .file
-                    .as_deref()
-                    .is_some_and(|file| self.hands.lacks_marker(file));
-            if !never_was {
-                journal::tell(event);
+        let (mut decision, mut surprised) = self.carry_out_decision(now);
+        // What the status says rests on what could be done: a file without a marker is not held.
+        for _ in 0..ROUNDS {
+            if !self.engine.markers_troubled(self.marker_troubles()) {
+                break;
             }
+            let (again, surprised_again) = self.carry_out_decision(now);
+            decision = again;
+            surprised |= surprised_again;
         }
-        if !self.hands.behind() {
+        self.tell_withheld();
+        if !self.hands.lacks_ledger() {
             self.requests.finish();
         }
         let interests = self.engine.interests();
@@ -460,6 +461,79 @@ impl Daemon {
             .chain(self.transitions.due());
         self.deadline = wake.min().map(|at| self.clock.instant(at));
         surprised
+    }
+
+    /// Decides once, acts, and tells what came true.
+    fn carry_out_decision(&mut self, now: jiff::Timestamp) -> (Decision, bool) {
+        self.flight.before(self.engine.ledger());
+        let decision = self.engine.decide(now);
+        self.flight
+            .decided(now, &decision, self.engine.observation());
+        let mut actions = decision.steps.actions.clone();
+        self.postponed.clear();
+        // A marker stays while its file is being written, whatever the content of before allowed.
+        actions.retain(|action| match action {
+            Action::Lift { path } if self.look.is_being_written(path) => {
+                self.postponed.insert(hidden_name(path).to_owned());
+                false
+            }
+            Action::Lift { .. } | Action::Hold { .. } | Action::SaveLedger(_) => true,
+        });
+        let surprised = self.carry_out(actions);
+        let troubles = self.marker_troubles();
+        for event in &decision.steps.events {
+            let name = event.file.as_deref().map(base_name).unwrap_or_default();
+            match (event.code, troubles.get(name)) {
+                // A marker that could not be made was not taken away by anybody.
+                (Code::MarkerLost, Some(MarkerTrouble::NotMade(_))) => {}
+                // It is told once it is true.
+                (Code::Held, Some(MarkerTrouble::NotMade(_)))
+                | (
+                    Code::Released | Code::Yielded,
+                    Some(MarkerTrouble::NotRemoved(_) | MarkerTrouble::BeingWritten),
+                ) => {
+                    if let Some(file) = &event.file {
+                        self.withheld.insert(file.clone(), event.clone());
+                    }
+                }
+                (code, _) => {
+                    // What was to be told of the file before is not so any more.
+                    if let (true, Some(file)) = (is_about_its_stage(code), &event.file) {
+                        self.withheld.remove(file);
+                    }
+                    journal::tell(event);
+                }
+            }
+        }
+        (decision, surprised)
+    }
+
+    /// Markers that are not as they were decided to be.
+    fn marker_troubles(&self) -> BTreeMap<String, MarkerTrouble> {
+        let mut troubles = self.hands.marker_troubles();
+        for name in &self.postponed {
+            let entry = troubles.entry(name.clone());
+            entry.or_insert(MarkerTrouble::BeingWritten);
+        }
+        troubles
+    }
+
+    /// Tells what came true since: the marker is there, or gone, after all.
+    fn tell_withheld(&mut self) {
+        let troubles = self.marker_troubles();
+        let Self {
+            engine, withheld, ..
+        } = self;
+        withheld.retain(|file, event| {
+            if troubles.contains_key(base_name(file)) {
+                return true;
+            }
+            let hidden = engine.hides(base_name(file));
+            if hidden == (event.code == Code::Held) {
+                journal::tell(event);
+            }
+            false
+        });
     }
 
     fn publish(&mut self, mut status: crate::decide::Status, now: jiff::Timestamp) {
@@ -555,6 +629,19 @@ impl Daemon {
     fn untell(&mut self, about: &str) {
         self.told.remove(about);
     }
+}
+
+/// Does it say where a file stands?
+fn is_about_its_stage(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Held
+            | Code::Released
+            | Code::Yielded
+            | Code::Applied
+            | Code::Escaped
+            | Code::Vanished
+    )
 }
 
 fn event(code: Code, message: String) -> Event {

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
 
 use super::interests;
 use super::ledger::{Entry, Manual, State, Told};
@@ -347,6 +348,23 @@ impl Engine {
             return Err(format!("there is no manifest file {path}"));
         }
         let digest = file.map(|file| file.digest.clone()).unwrap_or_default();
+        // One marker hides every file of this name: they are held and released together.
+        let namesakes: Vec<(String, SmolStr)> = self
+            .planned
+            .plan
+            .files
+            .iter()
+            .filter(|file| file.name == name && file.path != path && file.owner.is_none())
+            .map(|file| (file.path.clone(), file.digest.clone()))
+            .collect();
+        for (path, digest) in namesakes {
+            self.enter_manual(&path, digest, manual.clone(), now);
+        }
+        self.enter_manual(path, digest, manual, now);
+        Ok(())
+    }
+
+    fn enter_manual(&mut self, path: &str, digest: SmolStr, manual: Manual, now: Timestamp) {
         let why = manual.reason.clone();
         let entry = Arc::make_mut(&mut self.ledger)
             .files
@@ -370,7 +388,6 @@ impl Engine {
                 })
             });
         Arc::make_mut(entry).manual = Some(Box::new(manual));
-        Ok(())
     }
 
     /// What has to be watched in the cluster now: what unfinished files need, and what a rule or a

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::files::{Context, Hold, Outcome};
-use super::ledger::{Cause, Entry, Ledger, State, Told};
+use super::ledger::{Cause, Entry, Ledger, Manual, State, Told};
 use super::lookup::Lookup;
 use super::observation::{Mark, Marker, Observation, OnFailure};
 use super::status::Status;
@@ -153,6 +153,12 @@ pub(super) fn course(context: &Context<'_>, verdicts: &mut Verdicts, lookup: &Lo
         course.lift_orphans(context, lookup);
     }
     if lookup.has_namesakes() {
+        // What one file needs no longer may hide another.
+        let held = verdicts.held_names(plan);
+        course.lifts.retain(|action| match action {
+            Action::Lift { path } => !held.contains(hidden_name(path)),
+            Action::Hold { .. } | Action::SaveLedger(_) => true,
+        });
         dedup(&mut course.holds);
         dedup(&mut course.lifts);
     }
@@ -364,7 +370,7 @@ impl Step<'_> {
             .and_then(|entry| matches!(entry.state, State::Held { .. }).then_some(entry.since));
         let why = match cause {
             Cause::Met => "everything it waited for is there",
-            Cause::ByHand => "released by hand",
+            Cause::ByHand => self.who_released(),
             Cause::Yielded => {
                 let why = match known.map(|entry| &entry.state) {
                     Some(State::Held { why, .. }) => why,
@@ -384,6 +390,15 @@ impl Step<'_> {
             Code::Released,
             &[("file", path), ("age", &age), ("why", why)],
         );
+    }
+
+    fn who_released(&self) -> &'static str {
+        let manual = self.before.and_then(|entry| entry.manual.as_ref());
+        match manual.map(|manual| manual.by.as_str()) {
+            Some(Manual::FAILSAFE) => "the fail-safe lifted its hold while Windrow could not run",
+            Some(Manual::CLEANUP) => "its hold was lifted when Windrow was removed",
+            _ => "released by hand",
+        }
     }
 
     fn tell_overdue(&mut self, told: &mut Told, hold: &Hold) {
@@ -473,6 +488,12 @@ fn dedup(actions: &mut Vec<Action>) {
     });
 }
 
+/// The base name that a marker hides.
+pub fn hidden_name(marker: &str) -> &str {
+    let name = base_name(marker);
+    name.strip_suffix(manifest::MARKER_SUFFIX).unwrap_or(name)
+}
+
 /// The marker of a file, beside it.
 pub fn marker_path(file: &str) -> String {
     [file, manifest::MARKER_SUFFIX].concat()
@@ -483,7 +504,7 @@ fn mark(file: &PlanFile, hold: &Hold, since: Timestamp) -> Mark {
         by: Mark::BY.to_owned(),
         file: file.path.clone(),
         code: hold.code,
-        why: hold.why.clone(),
+        why: Mark::shortened(&hold.why),
         since,
         on_failure: hold.on_failure,
         digest: file.digest.clone(),

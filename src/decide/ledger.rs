@@ -124,6 +124,13 @@ pub struct Manual {
     pub reason: String,
 }
 
+impl Manual {
+    /// Who releases what may be released while Windrow cannot run.
+    pub const FAILSAFE: &'static str = "windrow-failsafe";
+    /// Who releases when Windrow is removed.
+    pub const CLEANUP: &'static str = "windrow-cleanup";
+}
+
 /// What was already told about a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

@@ -9,6 +9,7 @@ mod judged;
 mod ledger;
 mod library;
 mod lookup;
+mod mark;
 mod needs;
 mod node;
 mod observation;
@@ -19,17 +20,17 @@ mod tests;
 mod verdicts;
 
 pub use engine::{Directory, Engine, FileChange, provisional};
-pub use judge::{decide, marker_path};
+pub use judge::{decide, hidden_name, marker_path};
 pub use ledger::{Cause, Entry, Ledger, Manual, State, Told};
 pub use library::Library;
 pub use observation::{
-    Addon, Api, ApplyFailure, ClusterEvent, Detail, Interests, Mark, Marker, Observation,
-    OnFailure, ProbeInterest,
+    Addon, Api, ApplyFailure, ClusterEvent, Detail, Interests, Mark, Marker, MarkerTrouble,
+    Observation, OnFailure, ProbeInterest,
 };
 pub use status::{
-    Blocker, DeliveryState, FailedFile, FileStatus, HeldFile, Holder, Pace, Phase, PhaseState,
-    PhaseStatus, ProbeStatus, Readiness, Role, StagingStatus, Status, StatusReason, Transition,
-    TransitionSeen, Versions, Vip, VipMode, WebhookStatus, Writer,
+    Blocker, DeliveryState, FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Pace, Phase,
+    PhaseState, PhaseStatus, ProbeStatus, Readiness, Role, StagingStatus, Status, StatusReason,
+    Transition, TransitionSeen, Versions, Vip, VipMode, WebhookStatus, Writer,
 };
 
 use std::sync::Arc;

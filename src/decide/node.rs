@@ -171,5 +171,6 @@ fn moved(staging: &StagingStatus, started: Timestamp) -> Timestamp {
     let files = staging.released.iter().chain(&staging.applied);
     held.chain(files.map(|file| file.since))
         .chain(staging.failed.iter().map(|file| file.since))
+        .chain(staging.not_held.iter().map(|file| file.since))
         .fold(started, Timestamp::max)
 }

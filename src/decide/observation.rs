@@ -26,6 +26,8 @@ pub struct Observation {
     pub started: Timestamp,
     /// Markers by the base name that they hide, in whichever directory they lie.
     pub markers: HashMap<String, Marker>,
+    /// Markers that are not as they were decided to be, by the base name that they hide.
+    pub marker_troubles: BTreeMap<String, MarkerTrouble>,
     /// Does kube-apiserver answer?
     pub api: Api,
     /// Kinds that something waits for.
@@ -59,6 +61,18 @@ pub struct Marker {
     pub path: String,
     /// What Windrow wrote into it; `None` when somebody else made it.
     pub mark: Option<Arc<Mark>>,
+}
+
+/// Why a marker is not as it was decided to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "is", content = "error")]
+pub enum MarkerTrouble {
+    /// It could not be made: nothing hides the file.
+    NotMade(String),
+    /// It could not be removed: the file stays hidden.
+    NotRemoved(String),
+    /// It stays while its file is being written.
+    BeingWritten,
 }
 
 /// The content of a marker that Windrow made: who, why, since when, how to release. RKE2 looks only

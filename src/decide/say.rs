@@ -5,14 +5,16 @@ use jiff::Timestamp;
 use super::files::{Context, Outcome, on_purpose};
 use super::ledger::Ledger;
 use super::node::{self, Staged};
+use super::observation::MarkerTrouble;
 use super::status::{
-    FailedFile, FileStatus, HeldFile, Holder, Phase, Readiness, Role, StagingStatus, Status,
-    StatusReason, Versions,
+    FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Phase, Readiness, Role, StagingStatus,
+    Status, StatusReason, Versions,
 };
 use super::verdicts::Verdicts;
-use crate::plan::{Finding, PlanFile};
+use crate::plan::{Finding, PlanFile, base_name};
 use crate::readiness::node::NodeMemory;
 use crate::reasons::Code;
+use crate::rules::Location;
 
 /// Longest summary: the console's row.
 const SUMMARY_CHARS: usize = 65;
@@ -29,6 +31,7 @@ pub(super) struct Said {
 pub(super) fn status(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> Said {
     let memory = &context.ledger.node;
     let mut staging = staging(context, verdicts, after);
+    let troubles = marker_findings(context, &staging);
     let (readiness, phase, reason) = judgement(context, &staging);
     staging.settled = reason.code == Code::NotProbed;
     let mut status = Status {
@@ -48,7 +51,7 @@ pub(super) fn status(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger)
         vip: None,
         staging,
         probes: Vec::new(),
-        findings: findings(context),
+        findings: findings(context, troubles),
         gates: None,
         webhooks: Vec::new(),
         versions: Versions {
@@ -68,15 +71,45 @@ pub(super) fn status(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger)
     }
 }
 
-fn findings(context: &Context<'_>) -> Vec<Finding> {
+fn findings(context: &Context<'_>, troubles: Vec<Finding>) -> Vec<Finding> {
     let others = context.observation.found.values().flatten();
-    context
-        .plan
-        .findings
-        .iter()
-        .chain(others)
-        .cloned()
-        .collect()
+    let mut findings = troubles;
+    findings.extend(context.plan.findings.iter().chain(others).cloned());
+    findings
+}
+
+/// Markers that could not be made or removed: a finding for each reason, with all files that it is about.
+fn marker_findings(context: &Context<'_>, staging: &StagingStatus) -> Vec<Finding> {
+    let not_held = staging.not_held.iter();
+    let not_held = not_held.map(|file| (Code::NotHeld, &file.file, file.error.as_str()));
+    let stays = staging.held.iter().filter_map(|held| {
+        match context
+            .observation
+            .marker_troubles
+            .get(base_name(&held.file))
+        {
+            Some(MarkerTrouble::NotRemoved(error)) if held.code == Code::MarkerStays => {
+                Some((Code::MarkerStays, &held.file, error.as_str()))
+            }
+            _ => None,
+        }
+    });
+    let mut findings: Vec<Finding> = Vec::new();
+    for (code, file, error) in not_held.chain(stays) {
+        let at = Location::file(file.as_str());
+        let same = |known: &&mut Finding| known.code == code && known.message.ends_with(error);
+        match findings.iter_mut().find(same) {
+            Some(known) => known.at.push(at),
+            None => findings.push(Finding {
+                code,
+                severity: code.severity(),
+                message: code.say(&[("error", error)]),
+                at: vec![at],
+                incident: None,
+            }),
+        }
+    }
+    findings
 }
 
 fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> StagingStatus {
@@ -85,6 +118,45 @@ fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> Stagin
         let entry = after.files.get(file.path.as_str());
         let since = entry.map_or(context.now, |entry| entry.since);
         let path = file.path.clone();
+        let marked = context.observation.markers.contains_key(&file.name);
+        let trouble = context.observation.marker_troubles.get(&file.name);
+        match (outcome, trouble) {
+            (Outcome::Hold(hold), Some(MarkerTrouble::NotMade(error))) if !marked => {
+                staging.not_held.push(NotHeldFile {
+                    file: path,
+                    since,
+                    code: hold.code,
+                    why: hold.why.to_string(),
+                    error: error.clone(),
+                });
+                staging.total += 1;
+                continue;
+            }
+            (Outcome::Release(_) | Outcome::Applied(_), Some(trouble)) if marked => {
+                let (code, why) = match trouble {
+                    MarkerTrouble::NotRemoved(error) => {
+                        let code = Code::MarkerStays;
+                        (code, code.say(&[("error", error)]))
+                    }
+                    MarkerTrouble::NotMade(_) | MarkerTrouble::BeingWritten => {
+                        (Code::Provisional, Code::Provisional.say(&[]))
+                    }
+                };
+                staging.held.push(HeldFile {
+                    file: path,
+                    since,
+                    code,
+                    why,
+                    by: Holder::Windrow,
+                    overdue: false,
+                    deadline: None,
+                    blockers: Vec::new(),
+                });
+                staging.total += 1;
+                continue;
+            }
+            _ => {}
+        }
         match outcome {
             Outcome::NotOurs => continue,
             Outcome::HeldByOther => staging.held.push(HeldFile {
@@ -159,7 +231,7 @@ fn judgement(context: &Context<'_>, staging: &StagingStatus) -> Staged {
     let api = &context.observation.api;
     let phase = if api.first_reachable.is_none() {
         Phase::WaitingForApi
-    } else if waits + staging.released.len() + staging.failed.len() > 0 {
+    } else if waits + staging.released.len() + staging.failed.len() + staging.not_held.len() > 0 {
         Phase::Staging
     } else {
         Phase::Staged
@@ -212,6 +284,10 @@ fn judgement(context: &Context<'_>, staging: &StagingStatus) -> Staged {
             phase,
             reason(held.code, format!("{}: {}{rest}", held.file, held.why)),
         );
+    }
+    if let Some(file) = staging.not_held.first() {
+        let message = format!("{}: {}", file.file, file.why);
+        return (Readiness::SettingUp, phase, reason(file.code, message));
     }
     if phase == Phase::Staging {
         let message = Code::Staging.say(&[

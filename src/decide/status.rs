@@ -162,6 +162,9 @@ pub struct StagingStatus {
     pub settled: bool,
     /// Kept from RKE2, with the reasons.
     pub held: Vec<HeldFile>,
+    /// Decided to be kept from RKE2, and not kept: the marker could not be made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_held: Vec<NotHeldFile>,
     /// Released and not yet applied.
     pub released: Vec<FileStatus>,
     /// Applied.
@@ -192,6 +195,22 @@ pub struct FailedFile {
     pub reason: String,
     /// RKE2's own message.
     pub message: String,
+}
+
+/// A file that is to be held and is not: RKE2 applies it at its next pass.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NotHeldFile {
+    /// Path below the manifests directory.
+    pub file: String,
+    /// Since when it is to be held.
+    pub since: Timestamp,
+    /// Code of what it should wait for.
+    pub code: Code,
+    /// What it should wait for, in a line.
+    pub why: String,
+    /// Why its marker could not be made.
+    pub error: String,
 }
 
 /// A held file.

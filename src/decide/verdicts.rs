@@ -5,6 +5,7 @@
 //! Each of them is told here when it changes. That nothing is missed is compared in every build with
 //! debug assertions: [`super::Engine::decide`] decides everything anew beside it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,6 +14,7 @@ use super::files::{Context, Hold, Outcome};
 use super::ids::Ids;
 use super::ledger::Entry;
 use super::lookup::Lookup;
+use super::observation::OnFailure;
 use crate::plan::{FileId, Plan};
 use crate::reasons::Code;
 
@@ -143,12 +145,29 @@ impl Verdicts {
 
     /// A marker hides its name in every directory, so files of one name are held and released together.
     fn hold_together(&mut self, ids: &[FileId], plan: &Plan) {
-        let held = ids.iter().find_map(|&id| match &self.of[id].outcome {
-            Outcome::Hold(hold) => Some((id, Hold::clone(hold))),
+        let holds = ids.iter().filter_map(|&id| match &self.of[id].outcome {
+            Outcome::Hold(hold) => Some((id, hold)),
             _ => None,
         });
-        let Some((holder, hold)) = held else { return };
+        let Some((holder, hold)) = holds.clone().next() else {
+            return;
+        };
+        // One marker stands for all of them: where lifting it harms one file, it stays.
+        let keeps = holds
+            .clone()
+            .any(|(_, hold)| hold.on_failure == OnFailure::Keep);
+        let on_failure = match keeps {
+            true => OnFailure::Keep,
+            false => OnFailure::Lift,
+        };
+        let hold = Hold {
+            on_failure,
+            ..Hold::clone(hold)
+        };
         for &id in ids {
+            if let Outcome::Hold(hold) = &mut self.of[id].outcome {
+                hold.on_failure = on_failure;
+            }
             if matches!(self.of[id].outcome, Outcome::Release(_)) {
                 self.of[id].outcome = Outcome::hold(Hold {
                     code: Code::SameBaseName,
@@ -162,6 +181,16 @@ impl Verdicts {
                 });
             }
         }
+    }
+
+    /// Names of several files, at least one of them held.
+    pub(super) fn held_names<'p>(&self, plan: &'p Plan) -> BTreeSet<&'p str> {
+        let held = |id: &FileId| matches!(self.of[*id].outcome, Outcome::Hold(_));
+        let shared = plan.namesakes.iter().filter(|ids| ids.iter().any(held));
+        shared
+            .filter_map(|ids| ids.first())
+            .map(|id| plan.files[*id].name.as_str())
+            .collect()
     }
 
     /// May the ledger know of files that are not there?

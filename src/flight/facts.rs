@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::redact;
-use crate::decide::{Addon, Api, ApplyFailure, Mark, Marker, Observation};
+use crate::decide::{Addon, Api, ApplyFailure, Mark, Marker, MarkerTrouble, Observation};
 use crate::manifest::{GroupKind, ObjectRef};
 use crate::plan::Finding;
 use crate::readiness::node::{NodeSeen, ProbeId, Track};
@@ -33,6 +33,10 @@ enum Fact {
     Marker {
         path: String,
         mark: Option<Mark>,
+    },
+    MarkerTrouble {
+        name: String,
+        trouble: MarkerTrouble,
     },
     Kind {
         kind: GroupKind,
@@ -97,6 +101,15 @@ pub(super) fn of(observation: &Observation) -> BTreeMap<String, Value> {
             &Fact::Marker {
                 path: marker.path.clone(),
                 mark: marker.mark.as_deref().cloned(),
+            },
+        );
+    }
+    for (name, trouble) in &observation.marker_troubles {
+        facts.put(
+            format!("trouble with marker {name}"),
+            &Fact::MarkerTrouble {
+                name: name.clone(),
+                trouble: trouble.clone(),
             },
         );
     }
@@ -229,6 +242,9 @@ pub(super) fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, St
                         mark: mark.map(Arc::new),
                     },
                 );
+            }
+            Fact::MarkerTrouble { name, trouble } => {
+                observation.marker_troubles.insert(name, trouble);
             }
             Fact::Kind { kind, seen } => {
                 let seen = match seen {

@@ -20,9 +20,6 @@ use nix::fcntl::OFlag;
 use crate::decide::{Directory, FileChange, Mark, Marker};
 use crate::manifest::{Content, Limits, MARKER_SUFFIX, is_manifest_name};
 
-/// Most of a marker that is read. Ours are a few hundred bytes.
-const MARKER_BYTES: u64 = 64 << 10;
-
 /// A file that changed this shortly before a look may change again within the same tick of the file
 /// system's clock, so its stamp says nothing yet.
 const SETTLES_NANOS: i128 = 2_000_000_000;
@@ -82,6 +79,8 @@ pub struct MarkerEntry {
     pub hides: String,
     /// Windrow's mark in it; `None` when it is not Windrow's.
     pub mark: Option<Mark>,
+    /// Why it could not be read; whose it is then is not known.
+    pub unreadable: Option<String>,
     /// By what a change is noticed.
     pub stamp: Stamp,
 }
@@ -154,7 +153,9 @@ impl Found {
         let markers = self.markers.iter();
         Stamps {
             files: files.map(|file| (file.path.clone(), file.stamp)).collect(),
+            // What could not be read is read again.
             markers: markers
+                .filter(|marker| marker.unreadable.is_none())
                 .map(|marker| (marker.path.clone(), (marker.stamp, marker.mark.clone())))
                 .collect(),
         }
@@ -310,16 +311,23 @@ impl Scan<'_> {
         };
         let path = printable(below.as_os_str());
         let stamp = Stamp::of(metadata, self.now);
-        let (stamp, mark) = match self.seen.markers.get(&path) {
+        let (stamp, read) = match self.seen.markers.get(&path) {
             Some((earlier, mark)) if earlier.settled && earlier.is_same_file_as(&stamp) => {
-                (*earlier, mark.clone())
+                (*earlier, Ok(mark.clone()))
             }
-            _ => (stamp, read_mark(at, metadata)),
+            _ => (stamp, read_mark(at, &path, metadata, self.now)),
+        };
+        let (mark, unreadable) = match read {
+            Ok(mark) => (mark, None),
+            // Gone meanwhile: the next look tells.
+            Err(error) if is_gone(&error) => return,
+            Err(error) => (None, Some(error.to_string())),
         };
         self.found.markers.push(MarkerEntry {
             path,
             hides: printable(OsStr::from_bytes(hides)),
             mark,
+            unreadable,
             stamp,
         });
     }
@@ -417,14 +425,16 @@ impl Scan<'_> {
 }
 
 /// The mark in a marker, if it is Windrow's.
-fn read_mark(at: &Path, metadata: &Metadata) -> Option<Mark> {
+fn read_mark(
+    at: &Path,
+    path: &str,
+    metadata: &Metadata,
+    now: Timestamp,
+) -> io::Result<Option<Mark>> {
     if !metadata.is_file() {
-        return None;
+        return Ok(None);
     }
-    let mut content = Vec::new();
-    let file = open(at).ok()?;
-    file.take(MARKER_BYTES).read_to_end(&mut content).ok()?;
-    Mark::parse(&content)
+    Mark::read(open(at)?, path, now)
 }
 
 /// Reads a regular file; whatever else has taken its place meanwhile is told, not read. The stamp is

@@ -91,8 +91,8 @@ reasons! {
             "Rename all but one: RKE2 names an Addon after the file name up to its first dot."
             "459e3e35ac5a45a79aeb4b768cde5b4a";
         SameBaseName "same-base-name" Warning
-            "these files have one name; a marker for one hides both"
-            "Rename all but one. Until then they are held and released together."
+            "these files share a name, so they are held and released together"
+            "Rename all but one: RKE2 looks for a marker by the name alone."
             "e8ab1dcc69234e49a936730c8fbeacc3";
         DanglingSymlink "dangling-symlink" Error
             "symbolic link to {target}, which does not exist: RKE2 applies nothing at all while it is there"
@@ -216,6 +216,14 @@ reasons! {
             "{file} held: {why}"
             "`windrow why FILE` shows the whole chain and what would release it."
             "f28e416e6728454484b53fb0dc15abe1";
+        NotHeld "not-held" Warning
+            "not held, and RKE2 may apply it too early: {error}"
+            "Windrow tries again by itself. The manifests directory has to be writable for windrow.service (`ReadWritePaths=`) with space left, and a file's name has room for `.skip` in the 255 bytes that a file system takes."
+            "4f8acddd8e11e79b14e3a36d16335738";
+        MarkerStays "marker-stays" Warning
+            "stays hidden from RKE2, its marker could not be removed: {error}"
+            "Windrow tries again by itself. Make the manifests directory writable for windrow.service (`ReadWritePaths=`), or remove the `.skip` file by hand."
+            "6642f4659e6defe87106bfeff192000c";
         Released "released" Notice
             "{file} released after {age}: {why}"
             "Nothing to do: RKE2 applies it within 15 s of its next pass."

@@ -75,7 +75,14 @@ fn line(status: &Status) -> String {
         1 => ", 1 file held".to_owned(),
         held => format!(", {held} files held"),
     };
-    let text = format!("{}{held}: {}", status.readiness, status.reason.message);
+    let not_held = match status.staging.not_held.len() {
+        0 => String::new(),
+        files => format!(", {files} not held"),
+    };
+    let text = format!(
+        "{}{held}{not_held}: {}",
+        status.readiness, status.reason.message
+    );
     // A line break would start another assignment of the protocol.
     text.chars()
         .map(

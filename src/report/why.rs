@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::decide::{Blocker, HeldFile, Holder, ProbeStatus, Status};
 use crate::plan::Finding;
+use crate::reasons::Code;
 
 /// The answer, as `-o json` prints it.
 #[derive(Debug, Serialize)]
@@ -45,7 +46,7 @@ pub struct ProbeExplained {
 pub struct Explained {
     /// Path below the manifests directory.
     pub file: String,
-    /// `held`, `released`, `applied` or `failed`.
+    /// `held`, `not held`, `released`, `applied` or `failed`.
     pub state: &'static str,
     /// Since when.
     pub since: Timestamp,
@@ -147,7 +148,8 @@ fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<String> {
         .iter()
         .chain(&staging.applied)
         .map(|file| &file.file);
-    held.chain(rest)
+    held.chain(staging.not_held.iter().map(|file| &file.file))
+        .chain(rest)
         .chain(staging.failed.iter().map(|file| &file.file))
         .filter(|file| means(asked, file, manifests))
         .cloned()
@@ -219,6 +221,14 @@ fn explain(status: &Status, file: &str, above: &mut Vec<String>) -> Option<Expla
     if let Some(held) = staging.held.iter().find(|one| one.file == file) {
         return Some(explain_held(status, held, above));
     }
+    if let Some(file) = staging.not_held.iter().find(|one| one.file == file) {
+        let why = format!(
+            "{} It should wait: {}",
+            sentence(&Code::NotHeld.say(&[("error", &file.error)])),
+            file.why
+        );
+        return Some(plain("not held", file.since, why));
+    }
     if let Some(failed) = staging.failed.iter().find(|one| one.file == file) {
         let why = format!(
             "RKE2 cannot apply it: {}: {}",
@@ -236,6 +246,13 @@ fn explain(status: &Status, file: &str, above: &mut Vec<String>) -> Option<Expla
         one.since,
         "RKE2 has applied it".to_owned(),
     ))
+}
+
+/// A line as a sentence of its own.
+fn sentence(line: &str) -> String {
+    let mut letters = line.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
 fn explain_held(status: &Status, held: &HeldFile, above: &mut Vec<String>) -> Explained {

@@ -1,14 +1,15 @@
 //! Markers as the core knows them: found by a look at the directory, and changed by its own actions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::super::judge::hidden_name;
 use super::super::ledger::{Cause, Entry, Manual, State, Told};
-use super::super::observation::{Mark, OnFailure};
+use super::super::observation::{Mark, MarkerTrouble, OnFailure};
 use super::super::{Action, Ledger, Marker, marker_path};
 use super::{Directory, Engine, FileChange};
-use crate::manifest;
 use crate::plan::base_name;
 use crate::reasons::Code;
 use crate::rke2;
@@ -113,6 +114,19 @@ impl Engine {
         })
     }
 
+    /// Which markers are not as they were decided to be. True when that is news: what the status says changes by it.
+    pub fn markers_troubled(&mut self, troubles: BTreeMap<String, MarkerTrouble>) -> bool {
+        let news = self.observation.marker_troubles != troubles;
+        self.observation.marker_troubles = troubles;
+        news
+    }
+
+    /// Does a marker of Windrow's hide a file of this base name?
+    pub fn hides(&self, name: &str) -> bool {
+        let marker = self.observation.markers.get(name);
+        marker.is_some_and(|marker| marker.mark.is_some())
+    }
+
     /// An action was carried out: what it changed is known without another look at the directory.
     pub fn done(&mut self, action: &Action) {
         match action {
@@ -154,10 +168,4 @@ pub fn provisional(path: &str, now: Timestamp) -> Mark {
         digest: "".into(),
         release: format!("windrow release {path}"),
     }
-}
-
-/// The base name that a marker hides.
-pub(super) fn hidden_name(marker: &str) -> &str {
-    let name = base_name(marker);
-    name.strip_suffix(manifest::MARKER_SUFFIX).unwrap_or(name)
 }

@@ -244,3 +244,59 @@ fn of_a_marker_and_its_copies_the_first_is_taken_over_where_the_ledger_is_lost()
     let entry = node.engine.ledger().files.get("a.yaml");
     assert_eq!(entry.unwrap().manual.as_ref().unwrap().reason, "copy 0");
 }
+
+#[test]
+fn files_of_one_name_agree_on_what_the_failsafe_does_and_their_marker_comes_to_rest() {
+    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+    let mut node = Node::on(
+        Some(Platform::Harvester),
+        &[("pair.yaml", WIDGET), ("sub/pair.yaml", vm)],
+    );
+    node.api();
+    node.tick();
+    let marker = |node: &Node| node.markers.values().flatten().next().cloned().unwrap();
+    assert_eq!(marker(&node).on_failure, OnFailure::Keep);
+    assert_eq!(node.tick().steps.actions, []);
+    assert_eq!(node.markers.len(), 1);
+}
+
+#[test]
+fn a_file_that_was_applied_does_not_uncover_one_of_its_name_that_waits() {
+    let mut node = Node::new(&[("pair.yaml", &free("c"))]);
+    node.api();
+    node.tick();
+    node.applied("pair.yaml");
+    node.tick();
+    node.files
+        .insert("sub/pair.yaml".to_owned(), WIDGET.to_owned());
+    node.scan();
+    node.tick();
+    let markers = node.markers.len();
+    for _ in 0..3 {
+        node.scan();
+        assert_eq!(node.tick().steps.actions, []);
+        assert_eq!((node.markers.len(), markers), (1, 1));
+    }
+}
+
+#[test]
+fn a_person_holds_and_releases_all_files_of_a_name() {
+    let mut node = Node::new(&[("pair.yaml", &free("c")), ("sub/pair.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    for hold in [false, true, false] {
+        let manual = Manual {
+            hold,
+            by: "ann".to_owned(),
+            at: node.now,
+            reason: "test".to_owned(),
+        };
+        node.engine.manual("pair.yaml", manual, node.now).unwrap();
+        node.tick();
+        assert_eq!(node.tick().steps.actions, [], "hold: {hold}");
+        assert_eq!(node.markers.len(), usize::from(hold));
+        for entry in node.ledger_on_disk.files.values() {
+            assert_eq!(matches!(entry.state, State::Held { .. }), hold);
+        }
+    }
+}
