@@ -598,7 +598,12 @@ fn who_is_not_root_hears_that_it_needs_root_and_not_that_the_marker_is_foreign()
         directory.pop();
     }
     let program = node.path("windrow");
-    fs::copy(env!("CARGO_BIN_EXE_windrow"), &program).unwrap();
+    // By another process: a file that this one writes cannot be executed while a child of another test has it open.
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_windrow"))
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&program);
         command.arg("--root").arg(node.root.path()).args(arguments);
