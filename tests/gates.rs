@@ -91,9 +91,20 @@ fn a_harvester_configuration_is_checked_with_the_lines_of_the_outer_file() {
     assert!(!text.contains(SECRET), "{text}");
 }
 
+/// Makes a file that was just written executable, as a copy by another process: while a child of another test has it open for
+/// writing it could not be executed.
+fn make_executable(path: &Path) {
+    let script = r#"cat "$0" >"$0.new" && chmod 755 "$0.new" && mv "$0.new" "$0""#;
+    let done = Command::new("sh").args(["-c", script]).arg(path).status();
+    assert!(
+        done.is_ok_and(|status| status.success()),
+        "{}",
+        path.display()
+    );
+}
+
 #[test]
 fn the_nodes_own_configuration_is_checked_for_the_binary_that_is_installed() {
-    use std::os::unix::fs::PermissionsExt as _;
     let root = tempfile::tempdir().unwrap();
     write(
         root.path(),
@@ -101,7 +112,7 @@ fn the_nodes_own_configuration_is_checked_for_the_binary_that_is_installed() {
         "#!/bin/sh\necho 'rke2 version v1.33.3+rke2r1 (abc)'\n",
     );
     let binary = root.path().join("usr/local/bin/rke2");
-    fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
+    make_executable(&binary);
     write(
         root.path(),
         "etc/windrow/windrow.yaml",
@@ -196,7 +207,6 @@ fn a_wrong_request_that_a_configuration_writes_has_the_line_of_the_file_that_was
 }
 
 fn kubelet(root: &Path, version: &str, refuses: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
     write(
         root,
         "var/lib/rancher/rke2/bin/kubelet",
@@ -211,7 +221,7 @@ fn kubelet(root: &Path, version: &str, refuses: &str) {
         ),
     );
     let path = root.join("var/lib/rancher/rke2/bin/kubelet");
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    make_executable(&path);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod assets;
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -46,6 +46,18 @@ fn node(kubelet: &Path) -> tempfile::TempDir {
     fs::create_dir_all(place.parent().expect("a directory")).expect("directories");
     symlink(kubelet, place).expect("a link");
     root
+}
+
+/// Makes a file that was just written executable, as a copy by another process: while a child of another test has it open for
+/// writing it could not be executed.
+fn make_executable(path: &Path) {
+    let script = r#"cat "$0" >"$0.new" && chmod 755 "$0.new" && mv "$0.new" "$0""#;
+    let done = Command::new("sh").args(["-c", script]).arg(path).status();
+    assert!(
+        done.is_ok_and(|status| status.success()),
+        "{}",
+        path.display()
+    );
 }
 
 fn check(root: &Path) -> (Option<i32>, String) {
@@ -211,8 +223,7 @@ fn check_confirms_with_the_kubelet_where_rke2_has_unpacked_it() {
             kubelet.display()
         ),
     );
-    let mode = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(root.join(KUBELET), mode).expect("a mode");
+    make_executable(&root.join(KUBELET));
     configure("APIResponseCompression=false");
     let (exit, text) = check(root);
     assert_eq!(exit, Some(0), "{text}");
