@@ -344,6 +344,10 @@ impl Context<'_> {
         let (after, then) = match (requirement.tier, requirement.inferred) {
             (Tier::Advisory, _) => return self.advice(requirement, began),
             (Tier::Required, true) if hopeless => (staging.overdue_after, OnDeadline::Keep),
+            // RKE2 could apply something of it, and for what it is held is a guess.
+            (Tier::Required, true) if requirement.satisfied_by.is_guess() => {
+                (staging.advisory_deadline, OnDeadline::Release)
+            }
             (Tier::Required, true) => (staging.inferred_deadline, OnDeadline::Release),
             (Tier::Required, false) => {
                 let default = match requirement.on_deadline {

@@ -2,6 +2,7 @@
 
 mod anew;
 mod deadlines;
+mod installers;
 mod markers;
 mod needs;
 mod node;

@@ -61,6 +61,23 @@ fn suggestion(base: &str) -> String {
     format!("{better}.{rest}")
 }
 
+/// The path of a second file beside this one, for objects that must not stand in it; its Addon's name is
+/// not `taken`.
+pub fn objects_path(path: &str, taken: impl Fn(&str) -> bool) -> String {
+    let (directory, base) = match path.rsplit_once('/') {
+        Some((directory, base)) => (format!("{directory}/"), base),
+        None => (String::new(), path),
+    };
+    let extension = base
+        .rsplit_once('.')
+        .map_or("yaml", |(_, extension)| extension);
+    let first = format!("{}-objects", addon_name(base));
+    let numbered = (2..).map(|number| format!("{first}-{number}"));
+    let mut names = std::iter::once(first.clone()).chain(numbered);
+    let name = names.find(|name| !taken(name)).unwrap_or(first);
+    format!("{directory}{name}.{extension}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

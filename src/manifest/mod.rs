@@ -20,7 +20,7 @@ mod split;
 mod tests;
 pub mod yaml;
 
-pub use addon::{MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name};
+pub use addon::{MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name, objects_path};
 pub use digest::sha256_hex;
 pub(crate) use encoding::base64;
 pub(crate) use name::object_name_refusal;

@@ -1,7 +1,7 @@
 //! What waits for each other: cycles of what holds are proved and yield, advice that would close one
 //! yields silently.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::graph::Graph;
 use super::link::{Linker, Place};
@@ -209,6 +209,29 @@ impl Linker<'_> {
                     && matches!(requirement.satisfied_by, SatisfiedBy::File { file, .. } if file == to)
                 {
                     requirement.yields = true;
+                }
+            }
+        }
+    }
+
+    /// A guess holds nothing that may be what is needed itself: a file with an installer, or one that
+    /// an installer waits for. What is held by one comes after the installer's file.
+    pub(super) fn guesses(&mut self, graph: &mut Graph) {
+        let files: BTreeSet<FileId> = self.installers.iter().map(|place| place.0).collect();
+        let waited_for = graph.reachable(files.iter().copied());
+        for (id, file) in self.plan.files.iter_mut().enumerate() {
+            let mut after = BTreeSet::new();
+            for document in &mut file.documents {
+                for requirement in &mut document.requires {
+                    if let SatisfiedBy::Installer { file: other, .. } = requirement.satisfied_by {
+                        requirement.yields = other == id || waited_for[id];
+                        after.extend((!requirement.yields).then_some(other));
+                    }
+                }
+            }
+            for other in after {
+                if !graph.reaches(other, id) {
+                    graph.add(id, other);
                 }
             }
         }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::annotation::{self, DEPENDS_ON, WINDROW_DEPENDS_ON};
+use super::installer::{Installing, created_namespace, installing};
 use super::{Finding, Origin, builtin};
 use crate::manifest::{self, GroupKind, ManifestFile, Object, ObjectRef};
 use crate::reasons::Code;
@@ -73,6 +74,9 @@ pub(super) struct ExaminedObject {
     /// The kind that this object makes the API serve, when it is a CustomResourceDefinition, and
     /// whether that kind is namespaced.
     pub(super) serves: Option<(GroupKind, bool)>,
+    /// The namespace that this object creates, when it is a chart that says so.
+    pub(super) creates: Option<ObjectRef>,
+    pub(super) installing: Installing,
     pub(super) wants: Vec<Want>,
 }
 
@@ -191,6 +195,8 @@ impl Examined {
         self.objects.push(ExaminedObject {
             line: object.line,
             serves: serves(object),
+            creates: created_namespace(object),
+            installing: installing(object, &id),
             object: id,
             wants,
         });

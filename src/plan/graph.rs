@@ -45,6 +45,20 @@ impl Graph {
         false
     }
 
+    /// The nodes that can be reached from any of these by at least one edge.
+    pub(super) fn reachable(&self, from: impl Iterator<Item = usize>) -> Vec<bool> {
+        let mut seen = vec![false; self.edges.len()];
+        let mut stack: Vec<usize> = from.collect();
+        while let Some(node) = stack.pop() {
+            for &next in &self.edges[node] {
+                if !std::mem::replace(&mut seen[next], true) {
+                    stack.push(next);
+                }
+            }
+        }
+        seen
+    }
+
     /// The sets of nodes that all reach each other, of two or more nodes (or one with an edge to
     /// itself). Tarjan's algorithm, without recursion: hostile input can be deep.
     pub(super) fn knots(&self) -> Vec<Vec<usize>> {

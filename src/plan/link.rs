@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::examine::{Examined, Want, base_name};
+use super::examine::{Examined, ExaminedObject, Want, base_name};
+use super::installer;
 use super::{
     FileId, Finding, Need, NeedId, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, builtin,
 };
-use crate::manifest::{GroupKind, ObjectRef};
+use crate::manifest::{self, GroupKind, ObjectRef};
 use crate::readiness;
 use crate::reasons::Code;
 use crate::rules::{Condition, Location, Platform, RuleSet, Target, Tier};
@@ -18,6 +19,7 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
     examined.sort_by(|a, b| a.path.as_bytes().cmp(b.path.as_bytes()));
     let mut linker = Linker {
         index: Index::of(&examined),
+        installers: Vec::new(),
         examined: &examined,
         rules,
         plan: Plan {
@@ -26,6 +28,7 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
         },
         need_ids: HashMap::new(),
     };
+    linker.installers = linker.able_installers();
     linker.files();
     linker.shared_names();
     linker.duplicates();
@@ -33,6 +36,7 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
     let mut graph = linker.required_graph();
     linker.cycles(&mut graph);
     linker.advisory(&mut graph);
+    linker.guesses(&mut graph);
     linker.plan.order = graph.order();
     linker.plan.findings.sort_by(|a, b| {
         (std::cmp::Reverse(a.severity), &a.at, a.code).cmp(&(
@@ -51,6 +55,8 @@ pub(super) type Place = (FileId, usize);
 pub(super) struct Index {
     objects: HashMap<ObjectRef, Vec<Place>>,
     kinds: HashMap<GroupKind, (Place, bool)>,
+    /// Namespaces that charts create.
+    created: HashMap<ObjectRef, Vec<Place>>,
 }
 
 impl Index {
@@ -58,6 +64,7 @@ impl Index {
         let mut index = Self {
             objects: HashMap::new(),
             kinds: HashMap::new(),
+            created: HashMap::new(),
         };
         for (file, one) in examined.iter().enumerate() {
             for (document, object) in one.objects.iter().enumerate() {
@@ -73,6 +80,10 @@ impl Index {
             for (document, object) in one.objects.iter().enumerate() {
                 let id = index.scoped(&object.object);
                 index.objects.entry(id).or_default().push((file, document));
+                if let Some(namespace) = &object.creates {
+                    let creators = index.created.entry(namespace.clone()).or_default();
+                    creators.push((file, document));
+                }
             }
         }
         index
@@ -95,6 +106,21 @@ impl Index {
             None => {}
         }
         object
+    }
+
+    /// Who brings something for this document: what declares it, or else a chart that creates it, of
+    /// the same file if it can be. No object creates the namespace that it needs itself.
+    fn provider_for(&self, place: Place, target: &Target) -> Option<Place> {
+        self.provider(target).or_else(|| {
+            let Target::Object(object) = target else {
+                return None;
+            };
+            let creators = self.created.get(object)?.iter();
+            creators
+                .filter(|creator| **creator != place)
+                .min_by_key(|creator| creator.0 != place.0)
+                .copied()
+        })
     }
 
     pub(super) fn provider(&self, target: &Target) -> Option<Place> {
@@ -122,6 +148,8 @@ impl Index {
 pub(super) struct Linker<'a> {
     examined: &'a [&'a Examined],
     rules: &'a RuleSet,
+    /// Installers that what nothing known brings may come from.
+    pub(super) installers: Vec<Place>,
     pub(super) index: Index,
     pub(super) plan: Plan,
     need_ids: HashMap<Need, NeedId>,
@@ -140,7 +168,7 @@ impl Linker<'_> {
 
     fn files(&mut self) {
         // What nobody brings is told once per thing, with every place that needs it.
-        let mut unprovided: BTreeMap<(Code, String), Vec<Location>> = BTreeMap::new();
+        let mut found: BTreeMap<(Code, String), Vec<Location>> = BTreeMap::new();
         let mut unobservable: BTreeMap<String, Vec<Location>> = BTreeMap::new();
         let mut same_file: BTreeMap<(FileId, String), Location> = BTreeMap::new();
         for (file, one) in self.examined.iter().enumerate() {
@@ -150,12 +178,12 @@ impl Linker<'_> {
                 let requires: Vec<Requirement> = object
                     .wants
                     .iter()
-                    .filter_map(|want| self.requirement(file, want))
+                    .filter_map(|want| self.requirement((file, document), want))
                     .collect();
                 for requirement in &requires {
                     let need = &self.plan.needs[requirement.need];
                     let at = &requirement.origin.at;
-                    match &requirement.satisfied_by {
+                    match requirement.satisfied_by {
                         SatisfiedBy::Nobody => {
                             let (code, key, value) = match &need.target {
                                 Target::Kind(kind) => {
@@ -166,17 +194,37 @@ impl Linker<'_> {
                                 }
                             };
                             let message = code.say(&[(key, &value)]);
-                            unprovided
-                                .entry((code, message))
-                                .or_default()
-                                .push(at.clone());
+                            found.entry((code, message)).or_default().push(at.clone());
+                        }
+                        SatisfiedBy::Installer {
+                            file: installer,
+                            line,
+                        } => {
+                            let what = need.target.to_string();
+                            let (code, message) = match installer == file {
+                                true => self.shares_a_file(file, line, "may bring", &what),
+                                false => {
+                                    let installer = &self.examined[installer].path;
+                                    let words = [("what", &*what), ("file", installer)];
+                                    (Code::MayBeBrought, Code::MayBeBrought.say(&words))
+                                }
+                            };
+                            found.entry((code, message)).or_default().push(at.clone());
                         }
                         SatisfiedBy::SameFile { line }
                             if self.fails_first(file, document, requirement) =>
                         {
+                            let what = need.target.to_string();
+                            let declares =
+                                |one: &ExaminedObject| one.line == line && one.creates.is_some();
+                            if one.objects.iter().any(declares) {
+                                let found_so = self.shares_a_file(file, line, "brings", &what);
+                                found.entry(found_so).or_default().push(at.clone());
+                                continue;
+                            }
                             same_file
-                                .entry((file, need.target.to_string()))
-                                .or_insert_with(|| one.shown.at(Some(*line)));
+                                .entry((file, what))
+                                .or_insert_with(|| one.shown.at(Some(line)));
                         }
                         _ => {}
                     }
@@ -206,7 +254,7 @@ impl Linker<'_> {
                 documents,
             });
         }
-        for ((code, message), at) in unprovided {
+        for ((code, message), at) in found {
             self.find(code, message, at);
         }
         for (message, at) in unobservable {
@@ -221,15 +269,17 @@ impl Linker<'_> {
         }
     }
 
-    fn requirement(&mut self, file: FileId, want: &Want) -> Option<Requirement> {
-        if want.if_declared && self.index.provider(&want.target).is_none() {
+    fn requirement(&mut self, place: Place, want: &Want) -> Option<Requirement> {
+        let target = self.target(want);
+        if want.if_declared && self.index.provider_for(place, &target).is_none() {
             return None;
         }
-        let target = match &want.target {
-            Target::Object(object) => Target::Object(self.index.scoped(object)),
-            kind => kind.clone(),
-        };
-        let satisfied_by = self.satisfied_by(file, want.inferred, &target);
+        let mut satisfied_by = self.satisfied_by(place, want.inferred, &target);
+        if satisfied_by == SatisfiedBy::Nobody
+            && let Some((file, line)) = self.may_bring(place.0, &target)
+        {
+            satisfied_by = SatisfiedBy::Installer { file, line };
+        }
         Some(Requirement {
             need: self.need(target, want.condition.clone()),
             tier: want.tier,
@@ -243,6 +293,66 @@ impl Linker<'_> {
         })
     }
 
+    /// What is wanted, with its namespace as the set's own definitions say.
+    fn target(&self, want: &Want) -> Target {
+        match &want.target {
+            Target::Object(object) => Target::Object(self.index.scoped(object)),
+            kind => kind.clone(),
+        }
+    }
+
+    /// The installers of the directory, if any of them can begin: one that needs nothing which only
+    /// an installer could bring. Where none can, nothing comes from any.
+    fn able_installers(&self) -> Vec<Place> {
+        let installers = installer::installers(self.examined);
+        let begins = |place: &Place| {
+            let wants = &self.examined[place.0].objects[place.1].wants;
+            let known = |want: &Want| {
+                self.satisfied_by(*place, want.inferred, &self.target(want)) != SatisfiedBy::Nobody
+            };
+            wants.iter().all(known)
+        };
+        match installers.iter().any(begins) {
+            true => installers,
+            false => Vec::new(),
+        }
+    }
+
+    /// The file and line of an installer that may bring something which nothing known brings: of this
+    /// file, if it has one. No installer brings what it needs itself.
+    fn may_bring(&self, file: FileId, target: &Target) -> Option<(FileId, u32)> {
+        let needs_it = |place: &Place| {
+            let wants = &self.examined[place.0].objects[place.1].wants;
+            wants
+                .iter()
+                .any(|want| want.inferred && self.target(want) == *target)
+        };
+        let here = self.installers.partition_point(|place| place.0 < file);
+        let of_this_file = self.installers[here..]
+            .iter()
+            .take_while(|place| place.0 == file);
+        let (file, document) = *of_this_file
+            .chain(&self.installers)
+            .find(|place| !needs_it(place))?;
+        Some((file, self.examined[file].objects[document].line))
+    }
+
+    /// What is said of a file that has an installer and what waits for it.
+    fn shares_a_file(&self, file: FileId, line: u32, brings: &str, what: &str) -> (Code, String) {
+        let one = self.examined[file];
+        let installer = one.objects.iter().find(|object| object.line == line);
+        let installer = installer.map_or(String::new(), |object| object.object.to_string());
+        let taken = |addon: &str| self.examined.iter().any(|one| one.addon == addon);
+        let message = Code::InstallerInFile.say(&[
+            ("file", &one.path),
+            ("installer", &installer),
+            ("brings", brings),
+            ("what", what),
+            ("other", &manifest::objects_path(&one.path, taken)),
+        ]);
+        (Code::InstallerInFile, message)
+    }
+
     /// Will RKE2's first pass over the file fail because of a requirement inside it? Kinds and
     /// custom objects always: discovery is asked before anything is applied. A namespace only when
     /// its kind first appears behind the object's: kinds are applied in order of first appearance.
@@ -253,7 +363,11 @@ impl Linker<'_> {
         let one = self.examined[file];
         match &self.plan.needs[requirement.need].target {
             Target::Kind(_) => true,
-            Target::Object(_) => {
+            Target::Object(target) => {
+                if !self.index.objects.contains_key(target) {
+                    // A chart creates it, once its Job runs.
+                    return true;
+                }
                 let first = |kind: &GroupKind| {
                     one.objects
                         .iter()
@@ -265,10 +379,10 @@ impl Linker<'_> {
         }
     }
 
-    fn satisfied_by(&self, file: FileId, inferred: bool, target: &Target) -> SatisfiedBy {
-        if let Some((provider, position)) = self.index.provider(target) {
+    fn satisfied_by(&self, place: Place, inferred: bool, target: &Target) -> SatisfiedBy {
+        if let Some((provider, position)) = self.index.provider_for(place, target) {
             let line = self.examined[provider].objects[position].line;
-            if provider == file {
+            if provider == place.0 {
                 return SatisfiedBy::SameFile { line };
             }
             return SatisfiedBy::File {

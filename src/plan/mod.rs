@@ -9,6 +9,7 @@ mod builtin;
 mod cycles;
 mod examine;
 mod graph;
+mod installer;
 mod link;
 #[cfg(test)]
 mod tests;
@@ -126,7 +127,8 @@ pub struct Requirement {
     pub inferred: bool,
     /// Who is expected to satisfy it.
     pub satisfied_by: SatisfiedBy,
-    /// It stands in a cycle and yields: it neither holds nor orders.
+    /// It neither holds nor orders: it stands in a cycle, or what the file itself brings, or what
+    /// waits for the file, may be what is needed.
     pub yields: bool,
 }
 
@@ -147,9 +149,10 @@ impl Requirement {
             && match self.satisfied_by {
                 SatisfiedBy::SameFile { .. } => false,
                 SatisfiedBy::File { .. } => true,
-                SatisfiedBy::Platform { .. } | SatisfiedBy::Cluster | SatisfiedBy::Nobody => {
-                    self.tier == Tier::Required || !self.inferred
-                }
+                SatisfiedBy::Platform { .. }
+                | SatisfiedBy::Cluster
+                | SatisfiedBy::Installer { .. }
+                | SatisfiedBy::Nobody => self.tier == Tier::Required || !self.inferred,
             }
     }
 }
@@ -191,8 +194,22 @@ pub enum SatisfiedBy {
     },
     /// Something outside the directory: it is observed in the cluster.
     Cluster,
+    /// Nobody that is known; but an installer of the directory (a chart, an operator) may bring it.
+    Installer {
+        /// The first file with such an installer; the file itself, where it has one.
+        file: FileId,
+        /// The line there.
+        line: u32,
+    },
     /// Nobody that is known.
     Nobody,
+}
+
+impl SatisfiedBy {
+    /// Is it a guess? No known thing brings it.
+    pub fn is_guess(&self) -> bool {
+        matches!(self, Self::Installer { .. } | Self::Nobody)
+    }
 }
 
 /// Something that a person should know about the directory.

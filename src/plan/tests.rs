@@ -1,5 +1,7 @@
 //! What a plan must say about small directories.
 
+mod installers;
+
 use std::sync::{Arc, LazyLock};
 
 use super::*;

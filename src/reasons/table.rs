@@ -132,8 +132,16 @@ reasons! {
             "51e8162ed9644333918284bf3fa75c0d";
         SameFile "same-file-order" Warning
             "{what} is brought by the same file; RKE2's first pass will fail and be repeated"
-            "Put {what} into a file of its own that sorts first."
+            "Put what brings it into a file of its own; `windrow rehearse --fix DIR` writes both files."
             "73c7c38104eb4ed382c18755d1cc000d";
+        InstallerInFile "installer-in-file" Warning
+            "{file}: {installer} {brings} {what}, and the same file needs it: RKE2 fails and repeats the file until it is there; put what needs it into {other}"
+            "`windrow rehearse --fix DIR` writes both files. Windrow never holds the file that may bring what it needs; it holds the other one until that is there."
+            "3f0c9d1e5b7a4c62a8d4e1907b6f2c35";
+        MayBeBrought "may-be-brought" Notice
+            "nothing known brings {what}; {file} may bring it"
+            "Nothing to do if it does. Say so with `provides:` in a rule file, and it is known."
+            "b81d4a6c20e94f7f9c3a5d7e16f08b42";
         DependsOnInvalid "depends-on-invalid" Error
             "the annotation {annotation} cannot be read: {why}"
             "Write group/kind/name or group/namespaces/ns/kind/name, separated by commas."

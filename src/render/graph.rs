@@ -109,7 +109,9 @@ impl Graph {
                     let need = &plan.needs[requirement.need];
                     let from = match &requirement.satisfied_by {
                         SatisfiedBy::SameFile { .. } => continue,
-                        SatisfiedBy::File { file, line } => {
+                        SatisfiedBy::Installer { file, .. } if *file == file_id => continue,
+                        SatisfiedBy::File { file, line }
+                        | SatisfiedBy::Installer { file, line } => {
                             (*file, graph.row_at(*file, *line, &need.target))
                         }
                         other => {

@@ -64,7 +64,8 @@ pub struct RequirementReport {
     pub tier: Tier,
     /// Who says so, and where that is written.
     pub origin: Origin,
-    /// Who brings it: `file PATH:LINE`, `same file`, `platform: WHO`, `cluster` or `nobody`.
+    /// Who brings it: `file PATH:LINE`, `same file`, `platform: WHO`, `cluster`, `installer PATH:LINE`
+    /// (nothing known brings it, but this may) or `nobody`.
     pub satisfied_by: String,
 }
 
@@ -151,6 +152,9 @@ pub(super) fn satisfied_by(plan: &Plan, requirement: &Requirement) -> String {
         SatisfiedBy::File { file, line } => format!("file {}:{line}", plan.files[*file].path),
         SatisfiedBy::Platform { by } => format!("platform: {by}"),
         SatisfiedBy::Cluster => "cluster".to_owned(),
+        SatisfiedBy::Installer { file, line } => {
+            format!("installer {}:{line}", plan.files[*file].path)
+        }
         SatisfiedBy::Nobody => "nobody".to_owned(),
     }
 }

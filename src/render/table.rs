@@ -1,6 +1,7 @@
 //! The plan for a person at a terminal: the order, what each file waits for and who says so,
 //! findings last with what to do.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::report::held_at_boot;
@@ -225,6 +226,9 @@ fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &Group<'_>, 
         SatisfiedBy::Platform { by } => format!("from {by}"),
         SatisfiedBy::SameFile { .. } => "from the same file".to_owned(),
         SatisfiedBy::Cluster => "looked up in the cluster".to_owned(),
+        SatisfiedBy::Installer { file, line } => {
+            format!("which {}:{line} may bring", plan.files[*file].path)
+        }
         SatisfiedBy::Nobody => "which nobody known brings".to_owned(),
     };
     let for_whom = match (file.documents.len(), group.more) {
@@ -308,11 +312,32 @@ fn verdict(out: &mut String, plan: &Plan, style: Style) {
         .count();
     let line = match errors {
         0 if plan.files.is_empty() => "There is nothing to stage.".to_owned(),
-        0 => style.good("It can work: every file can be released."),
+        0 => match installers(plan) {
+            None => style.good("It can work: every file can be released."),
+            Some(files) => style.waiting(&format!(
+                "It can work if what nothing known brings comes from {files}."
+            )),
+        },
         _ => style.bad(&format!(
             "It cannot work as it is: {}.",
             count(errors, "error")
         )),
     };
     let _ = writeln!(out, "\n{line}");
+}
+
+/// Files with an installer that has to bring what nothing known brings, if there are any.
+fn installers(plan: &Plan) -> Option<String> {
+    let files = plan.files.iter().flat_map(PlanFile::requirements);
+    let installers: BTreeSet<&str> = files
+        .filter_map(|requirement| match requirement.satisfied_by {
+            SatisfiedBy::Installer { file, .. } => Some(plan.files[file].path.as_str()),
+            _ => None,
+        })
+        .collect();
+    let first = printable(installers.first()?);
+    Some(match installers.len() {
+        1 => first,
+        number => format!("{first} and {}", count(number - 1, "more file")),
+    })
 }

@@ -220,9 +220,11 @@ impl Default for StatusServer {
 pub struct Staging {
     /// Off: everything is observed and reported, nothing is held.
     pub enabled: bool,
-    /// How long a requirement that only orders may hold a file back.
+    /// How long a requirement that only orders, or on something that nothing known brings, may hold a
+    /// file back.
     pub advisory_deadline: Duration,
-    /// How long an inferred requirement may hold a file of which something could be applied already.
+    /// How long an inferred requirement may hold a file of which something could be applied already, where
+    /// something known brings what it needs.
     pub inferred_deadline: Duration,
     /// How long a file that RKE2 would refuse is kept from it.
     pub refused_deadline: Duration,

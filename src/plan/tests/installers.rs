@@ -1,0 +1,230 @@
+//! What nothing known brings and an installer may: a file with one waits for none of it.
+
+use super::*;
+
+const CHART: &str = "\
+apiVersion: helm.cattle.io/v1
+kind: HelmChart
+metadata: {name: app, namespace: kube-system}
+spec: {chart: app, repo: https://charts.example.com}
+";
+const OPERATOR: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: operator, namespace: kube-system}
+spec:
+  selector: {matchLabels: {app: operator}}
+  template:
+    metadata: {labels: {app: operator}}
+    spec: {serviceAccountName: operator, containers: [{name: c, image: i}]}
+";
+const BINDING: &str = "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: operator}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: operator}
+subjects: [{kind: ServiceAccount, name: operator, namespace: kube-system}]
+";
+const ROLE: &str = "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: operator}
+rules: [{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, create]}]
+";
+const RELEASE: &str = "\
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: app, namespace: default}
+spec: {}
+";
+
+fn docs(documents: &[&str]) -> String {
+    documents.join("---\n")
+}
+
+/// What the file waits for at a boot, beside the kind of charts, which RKE2 brings.
+fn waits(plan: &Plan, path: &str) -> Vec<String> {
+    let file = plan.files.iter().find(|file| file.path == path).unwrap();
+    file.requirements()
+        .filter(|one| one.takes_part())
+        .map(|one| plan.needs[one.need].target.to_string())
+        .map(|target| target.replace("the kind ", ""))
+        .filter(|target| target != "HelmChart.helm.cattle.io")
+        .collect()
+}
+
+#[test]
+fn a_file_with_a_chart_waits_for_no_kind_that_nothing_known_brings() {
+    let plan = plan(&[("metallb.yaml", &docs(&[CHART, WIDGET]))]);
+    assert_eq!(waits(&plan, "metallb.yaml"), [""; 0]);
+    assert_eq!(codes(&plan), [Code::InstallerInFile]);
+    let finding = &plan.findings[0];
+    assert_eq!(finding.at, [Location::line("metallb.yaml", 6)]);
+    assert_eq!(
+        finding.message,
+        "metallb.yaml: HelmChart kube-system/app may bring the kind Widget.example.com, and the \
+         same file needs it: RKE2 fails and repeats the file until it is there; put what needs it \
+         into metallb-objects.yaml"
+    );
+}
+
+#[test]
+fn the_name_of_the_second_file_is_one_that_no_file_has() {
+    let text = docs(&[CHART, WIDGET]);
+    let plan = plan(&[("sub/a.yaml", &text), ("a-objects.yml", CHART)]);
+    let found = plan
+        .findings
+        .iter()
+        .find(|one| one.code == Code::InstallerInFile);
+    let message = &found.unwrap().message;
+    assert!(message.ends_with("into sub/a-objects-2.yaml"), "{message}");
+}
+
+#[test]
+fn a_file_without_an_installer_comes_after_the_one_with_it_and_waits() {
+    let plan = plan(&[("a.yaml", WIDGET), ("b.yaml", CHART)]);
+    assert_eq!(waits(&plan, "a.yaml"), ["Widget.example.com"]);
+    assert_eq!(waits(&plan, "b.yaml"), [""; 0]);
+    assert_eq!(order(&plan), ["b.yaml", "a.yaml"]);
+    assert_eq!(codes(&plan), [Code::MayBeBrought]);
+    assert_eq!(
+        plan.files[0].requirements().next().unwrap().satisfied_by,
+        SatisfiedBy::Installer { file: 1, line: 1 }
+    );
+}
+
+#[test]
+fn pods_install_when_their_account_may_create_definitions_wherever_that_is_said() {
+    let bound = docs(&[OPERATOR, BINDING, ROLE, WIDGET]);
+    let harmless = bound.replace("verbs: [get, create]", "verbs: [get, list]");
+    let unbound = docs(&[OPERATOR, ROLE, WIDGET]);
+    for (text, expected) in [(&bound, 0), (&harmless, 1), (&unbound, 1)] {
+        let plan = plan(&[("all.yaml", text)]);
+        assert_eq!(waits(&plan, "all.yaml").len(), expected, "{text}");
+    }
+    // The account's rights stand in another file, and are those of the cluster's own role.
+    let job = OPERATOR
+        .replace("apps/v1", "batch/v1")
+        .replace("kind: Deployment", "kind: Job");
+    let admin = BINDING.replace(
+        "name: operator}\nsubjects",
+        "name: cluster-admin}\nsubjects",
+    );
+    let group = admin.replace(
+        "{kind: ServiceAccount, name: operator, namespace: kube-system}",
+        "{kind: Group, name: 'system:serviceaccounts:kube-system'}",
+    );
+    let view = admin.replace("cluster-admin", "view");
+    let file = docs(&[&job, WIDGET]);
+    for (binding, expected) in [(&admin, 0), (&group, 0), (&view, 1)] {
+        let plan = plan(&[("job.yaml", &file), ("rights.yaml", binding)]);
+        assert_eq!(waits(&plan, "job.yaml").len(), expected, "{binding}");
+    }
+}
+
+#[test]
+fn what_an_installer_waits_for_waits_for_nothing_that_the_installer_may_bring() {
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: apps}\n";
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: apps}\n";
+    let plan = plan(&[
+        ("a.yaml", &docs(&[namespace, WIDGET])),
+        ("b.yaml", &docs(&[CHART, secret])),
+        ("c.yaml", WIDGET),
+    ]);
+    assert_eq!(waits(&plan, "a.yaml"), [""; 0], "b.yaml waits for it");
+    assert_eq!(waits(&plan, "b.yaml"), ["Namespace apps"]);
+    assert_eq!(waits(&plan, "c.yaml"), ["Widget.example.com"]);
+}
+
+#[test]
+fn a_chart_is_not_kept_from_the_namespace_that_it_goes_to() {
+    let chart = CHART.replace("spec: {", "spec: {targetNamespace: apps, ");
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: apps}\n";
+    let plan = plan(&[("a.yaml", &docs(&[namespace, WIDGET])), ("b.yaml", &chart)]);
+    assert_eq!(
+        waits(&plan, "a.yaml"),
+        [""; 0],
+        "the chart's Job fails without it"
+    );
+    assert_eq!(waits(&plan, "b.yaml"), ["Namespace apps"], "for a while");
+    assert_eq!(order(&plan), ["a.yaml", "b.yaml"]);
+}
+
+#[test]
+fn an_installer_does_not_bring_what_it_needs_itself() {
+    let file = docs(&[RELEASE, WIDGET]);
+    let alone = plan(&[("a.yaml", &file)]);
+    let kind = "HelmRelease.helm.toolkit.fluxcd.io";
+    assert_eq!(waits(&alone, "a.yaml"), [kind, "Widget.example.com"]);
+    assert_eq!(codes(&alone), [Code::KindWithoutProvider; 2]);
+    // A chart may bring Flux, and then Flux may bring the rest.
+    let with_flux = plan(&[("a.yaml", &file), ("flux.yaml", CHART)]);
+    assert_eq!(waits(&with_flux, "a.yaml"), [kind]);
+    assert_eq!(waits(&with_flux, "flux.yaml"), [""; 0]);
+    assert_eq!(
+        codes(&with_flux),
+        [Code::InstallerInFile, Code::MayBeBrought]
+    );
+}
+
+#[test]
+fn files_whose_charts_may_bring_each_others_kinds_are_both_applied_at_once() {
+    let other = WIDGET.replace("Widget", "Gadget");
+    let plan = plan(&[
+        ("a.yaml", &docs(&[CHART, WIDGET])),
+        (
+            "b.yaml",
+            &docs(&[&CHART.replace("name: app", "name: b"), &other]),
+        ),
+    ]);
+    assert_eq!(waits(&plan, "a.yaml"), [""; 0]);
+    assert_eq!(waits(&plan, "b.yaml"), [""; 0]);
+}
+
+#[test]
+fn a_known_need_still_holds_a_file_with_a_chart() {
+    let plan = plan(&[("a.yaml", &docs(&[CHART, WIDGET])), ("crds.yaml", CRD)]);
+    assert_eq!(waits(&plan, "a.yaml"), ["Widget.example.com"]);
+    assert_eq!(codes(&plan), []);
+}
+
+#[test]
+fn a_chart_that_creates_its_target_namespace_brings_it() {
+    let creates = CHART.replace(
+        "spec: {",
+        "spec: {targetNamespace: argocd, createNamespace: true, ",
+    );
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: argocd}\n";
+    let apart = plan(&[("a.yaml", secret), ("b.yaml", &creates)]);
+    assert_eq!(waits(&apart, "a.yaml"), ["Namespace argocd"]);
+    assert_eq!(codes(&apart), []);
+    assert_eq!(
+        apart.files[0].requirements().next().unwrap().satisfied_by,
+        SatisfiedBy::File { file: 1, line: 1 }
+    );
+    let together = plan(&[("a.yaml", &docs(&[&creates, secret]))]);
+    assert_eq!(waits(&together, "a.yaml"), [""; 0]);
+    assert_eq!(codes(&together), [Code::InstallerInFile]);
+    assert_eq!(together.findings[0].at, [Location::line("a.yaml", 6)]);
+    // Without the word its Job fails until somebody else creates it.
+    for spec in ["createNamespace: false", "version: v1"] {
+        let text = creates.replace("createNamespace: true", spec);
+        let plan = plan(&[("a.yaml", secret), ("b.yaml", &text)]);
+        assert_eq!(codes(&plan), [Code::ObjectWithoutProvider], "{spec}");
+    }
+    let plan = plan(&[("a.yaml", secret), ("b.yaml", CHART)]);
+    assert_eq!(codes(&plan), [Code::MayBeBrought]);
+}
+
+#[test]
+fn a_chart_does_not_create_the_namespace_that_it_stands_in_itself() {
+    let chart = CHART
+        .replace("namespace: kube-system", "namespace: argocd")
+        .replace(
+            "spec: {",
+            "spec: {targetNamespace: argocd, createNamespace: true, ",
+        );
+    let plan = plan(&[("a.yaml", &chart)]);
+    assert_eq!(waits(&plan, "a.yaml"), ["Namespace argocd"]);
+    assert_eq!(codes(&plan), [Code::ObjectWithoutProvider]);
+}
