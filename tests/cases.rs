@@ -63,6 +63,7 @@ fn end(side: &Side) -> String {
         .iter()
         .map(|end| match end.verdict {
             Ended::Complete => "complete",
+            Ended::Unknown => "unknown",
             Ended::Unconfigured => "unconfigured",
             Ended::Underway => "underway",
             Ended::Stuck => "stuck",

@@ -21,9 +21,10 @@ use crate::manifest::extract::Extracted;
 use crate::manifest::{Content, Limits};
 use crate::plan::{Finding, examine, link};
 use crate::rehearse::fix::{Lacking, Source, corrected};
+use crate::rehearse::guesses::guesses;
 use crate::rehearse::membership::{Membership, membership};
 use crate::rehearse::proofs::{Given, asked, image_list, lacking, not_bundled, proofs};
-use crate::rehearse::{Part, Rehearsal, carriers};
+use crate::rehearse::{Ended, Part, Rehearsal, carriers};
 use crate::render;
 use crate::rke2::config::{ConfigFile as Rke2File, Place, is_read, merge};
 use crate::rules::{Platform, parse_duration};
@@ -139,9 +140,10 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
     let rehearsed = play(&setup, args.seeds).nodes(&setup, args.seeds, nodes);
     let rehearsal = Rehearsal::of(rehearsed, findings);
     print(&rehearsal, args.output)?;
-    Ok(match rehearsal.passes() {
-        true => Exit::Ok,
-        false => Exit::Failed,
+    Ok(match rehearsal.worst() {
+        Ended::Complete => Exit::Ok,
+        Ended::Unknown => Exit::Unknown,
+        _ => Exit::Failed,
     })
 }
 
@@ -241,6 +243,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
     findings.extend(proofs(&given));
     let lacking = lacking(&given);
     let asked = asked(&read);
+    let may_bring = guesses(&plan);
     let cannot_run = images
         .as_ref()
         .map(|images| not_bundled(&read, images))
@@ -290,6 +293,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
             disabled: disabled.into_iter().map(|(name, _)| name).collect(),
             cannot_run,
             asked,
+            may_bring,
             rewrites_charts: minor.is_none_or(Version::rewrites_charts),
             ..scenario
         },

@@ -17,7 +17,7 @@ use crate::flight::{
     Change, Difference, Flights, Moment, Recorded, Replay, Segment, changes, recorded_times,
 };
 use crate::gates::Version;
-use crate::rehearse::{Rehearsal, flown, rehearse};
+use crate::rehearse::{Ended, Rehearsal, flown, rehearse};
 use crate::render;
 use crate::rules::{RuleSet, parse_duration};
 use crate::simulate::HarvesterVersion;
@@ -226,9 +226,10 @@ fn rehearsed(segments: &[Segment], version: &str, output: Output) -> anyhow::Res
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         result => result?,
     }
-    Ok(match rehearsal.passes() {
-        true => Exit::Ok,
-        false => Exit::Failed,
+    Ok(match rehearsal.worst() {
+        Ended::Complete => Exit::Ok,
+        Ended::Unknown => Exit::Unknown,
+        _ => Exit::Failed,
     })
 }
 

@@ -8,6 +8,7 @@
 pub mod carriers;
 pub mod fix;
 pub mod flown;
+pub mod guesses;
 pub mod membership;
 pub mod proofs;
 mod recognise;
@@ -127,6 +128,8 @@ pub struct End {
 pub enum Ended {
     /// Everything came up.
     Complete,
+    /// Everything came up as far as it is known: an installer has to bring what nothing known brings.
+    Unknown,
     /// Everything came up, but the storage network that the installer's configuration presets is never
     /// configured.
     Unconfigured,
@@ -276,16 +279,12 @@ impl NodeRehearsal {
         all
     }
 
-    /// Does it come up with Windrow in every seed, and is nothing proved to keep it from working?
-    pub fn passes(&self) -> bool {
-        self.with
-            .ends
-            .iter()
-            .all(|end| end.verdict == Ended::Complete)
-            && self
-                .findings
-                .iter()
-                .all(|finding| finding.severity != Severity::Error)
+    /// How it ends with Windrow at worst; what is proved to keep it from working counts.
+    pub fn worst(&self) -> Ended {
+        let ends = self.with.ends.iter().map(|end| end.verdict);
+        ends.chain(proved(&self.findings))
+            .max()
+            .unwrap_or(Ended::Complete)
     }
 }
 
@@ -300,14 +299,22 @@ impl Rehearsal {
         }
     }
 
-    /// Does every node come up?
-    pub fn passes(&self) -> bool {
-        self.nodes.iter().all(NodeRehearsal::passes)
-            && self
-                .findings
-                .iter()
-                .all(|finding| finding.severity != Severity::Error)
+    /// How the nodes end with Windrow at worst.
+    pub fn worst(&self) -> Ended {
+        let nodes = self.nodes.iter().map(NodeRehearsal::worst);
+        nodes
+            .chain(proved(&self.findings))
+            .max()
+            .unwrap_or(Ended::Complete)
     }
+}
+
+/// What an error among the findings keeps from working stays unfinished.
+fn proved(findings: &[Finding]) -> Option<Ended> {
+    let mut errors = findings.iter().map(|finding| finding.severity);
+    errors
+        .any(|severity| severity == Severity::Error)
+        .then_some(Ended::Stuck)
 }
 
 /// What is rehearsed of some seeds.

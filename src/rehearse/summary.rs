@@ -87,7 +87,7 @@ impl Summary {
                 most: by(u64::max, work.most, run.counts),
             },
         });
-        if verdict == Ended::Complete {
+        if matches!(verdict, Ended::Complete | Ended::Unknown) {
             let over = run.log.last().map_or(self.start, |last| last.at);
             widen(&mut self.over, seconds(self.start, over));
         }
@@ -253,6 +253,7 @@ impl Summary {
 pub(super) fn ended(run: &Run) -> Ended {
     match &run.outcome.verdict {
         Verdict::Complete if all_kept(run).any(|kept| in_vain(&kept)) => Ended::Stuck,
+        Verdict::Complete if run.cluster.may_bring().next().is_some() => Ended::Unknown,
         Verdict::Complete => Ended::Complete,
         Verdict::Unconfigured { .. } if all_kept(run).any(|kept| in_vain(&kept)) => Ended::Stuck,
         Verdict::Unconfigured { .. } => Ended::Unconfigured,
@@ -277,6 +278,10 @@ fn because(run: &Run) -> Vec<String> {
         Verdict::Stuck { missing } => missing.clone(),
         Verdict::Deadlocked { proof } => proof.clone(),
     };
+    if ended(run) == Ended::Unknown {
+        let guesses = run.cluster.may_bring();
+        because.extend(guesses.flat_map(|(_, guess)| guess.sentences()));
+    }
     let held = all_kept(run).filter(in_vain);
     because.extend(held.map(|kept| format!("{} stays held: {}", kept.file, kept.why)));
     because

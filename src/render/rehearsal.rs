@@ -68,6 +68,7 @@ fn verdict(out: &mut String, title: &str, side: &Side, seeds: u64, style: Style)
             "{}",
             match end.verdict {
                 Ended::Complete => style.good(&text),
+                Ended::Unknown => style.waiting(&text),
                 _ => style.bad(&text),
             }
         );
@@ -101,6 +102,9 @@ fn verdict(out: &mut String, title: &str, side: &Side, seeds: u64, style: Style)
 pub(super) fn says(ended: Ended) -> &'static str {
     match ended {
         Ended::Complete => "the node comes up, and everything is applied",
+        Ended::Unknown => {
+            "whether it comes up is not known: it does if installers bring what nothing known brings"
+        }
         Ended::Unconfigured => {
             "it comes up, but the storage network you preset is never configured"
         }

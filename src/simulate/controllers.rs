@@ -28,7 +28,10 @@ impl Controllers {
     pub(super) fn look(&mut self, cluster: &mut Cluster) {
         let mut changed = std::mem::take(&mut cluster.changed);
         for place in changed.drain(..) {
-            if let Some(range) = first_look(cluster.name_at(place)) {
+            let name = cluster.name_at(place);
+            let installs = cluster.may_bring.contains_key(name);
+            let range = first_look(name).or(installs.then_some(times::VM_STATUS));
+            if let Some(range) = range {
                 self.waiting.retain(|(waits, _)| *waits != place);
                 cluster.act_on(place, Stage::Seen, range);
             }
@@ -67,7 +70,10 @@ impl Controllers {
                     false => self.wait(place, Stage::Done),
                 }
             }
-            Stage::Done => done(cluster, place, &id),
+            Stage::Done => {
+                done(cluster, place, &id);
+                installed(cluster, &id);
+            }
         }
     }
 
@@ -324,6 +330,34 @@ fn helm_job(cluster: &mut Cluster, id: &ObjectRef) {
         "metadata": {"creationTimestamp": now,
             "labels": {"helmcharts.helm.cattle.io/chart": id.name}}, "spec": {}});
     cluster.put(job, json);
+}
+
+/// Whoever installs something has come to its end: a chart when its Job has.
+fn installed(cluster: &mut Cluster, id: &ObjectRef) {
+    if id.kind == "HelmChart" {
+        return;
+    }
+    let job = Some(id).filter(|id| (id.group.as_str(), id.kind.as_str()) == ("batch", "Job"));
+    let chart = job.and_then(|id| {
+        let name = id.name.strip_prefix("helm-install-")?;
+        let namespace = id.namespace.as_deref();
+        Some(named("helm.cattle.io", "HelmChart", namespace, name))
+    });
+    let Some(chart) = chart.filter(|chart| cluster.has(chart)) else {
+        return cluster.installed(id);
+    };
+    if let Some(namespace) = created_namespace(cluster, &chart) {
+        cluster.create_namespace(namespace);
+    }
+    cluster.installed(&chart);
+}
+
+/// `helm install --create-namespace --namespace TARGET`.
+fn created_namespace(cluster: &Cluster, chart: &ObjectRef) -> Option<SmolStr> {
+    let spec = cluster.stored(chart)?.spec();
+    let target = spec["targetNamespace"].as_str()?;
+    let creates = spec["createNamespace"] == true && !target.is_empty();
+    creates.then(|| target.into())
 }
 
 /// The import is over, and the image's storage class appears (Longhorn's backing images).

@@ -41,7 +41,7 @@ pub use files::{File, Files};
 pub use harvester::HarvesterVersion;
 pub use known::Known;
 pub use log::{Counts, Happening, What};
-pub use node::{Arrival, Asked, Disks, Node, Outcome, Role, Scenario, Verdict};
+pub use node::{Arrival, Asked, Disks, MayBring, Node, Outcome, Role, Scenario, Verdict};
 pub use run::{Change, Join, Joined, Release, Run, Setup};
 pub use watch::Watch;
 

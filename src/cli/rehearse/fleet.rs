@@ -113,6 +113,8 @@ pub(super) fn together(
             .extend(node.setup.scenario.cannot_run.clone());
         let asked = node.setup.scenario.asked.clone();
         setup.scenario.asked.extend(asked);
+        let may_bring = node.setup.scenario.may_bring.clone();
+        setup.scenario.may_bring.extend(may_bring);
     }
     let mut findings = disagreements(&servers);
     if let Some(version) = harvester {

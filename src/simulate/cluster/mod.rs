@@ -20,7 +20,7 @@ use super::agenda::{Agenda, Stage, Timer};
 use super::chance::Chance;
 use super::kinds;
 use super::log::{Counts, Happening, What};
-use super::node::Asked;
+use super::node::{Asked, MayBring};
 use super::once;
 use super::reading::Reading;
 use super::times::{self, Range};
@@ -78,6 +78,8 @@ pub struct Cluster {
     pub(super) cannot_run: Arc<BTreeMap<ObjectRef, String>>,
     /// Objects about which a webhook of the manifests is asked.
     pub(super) asked: Arc<BTreeMap<ObjectRef, Asked>>,
+    /// What installers may bring, and are taken to.
+    pub(super) may_bring: Arc<BTreeMap<ObjectRef, MayBring>>,
     /// Why Harvester's webhook refuses to touch the storage network, while it does.
     pub(super) guard: Option<Guard>,
 }
@@ -136,6 +138,7 @@ impl Cluster {
             addresses: false,
             cannot_run: Arc::default(),
             asked: Arc::default(),
+            may_bring: Arc::default(),
             guard: None,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -288,6 +291,26 @@ impl Cluster {
             times::DISCOVERED,
             Timer::Discovered(Box::new(kind), namespaced),
         );
+    }
+
+    /// What installers were taken to bring, though nobody knows that they do.
+    pub fn may_bring(&self) -> impl Iterator<Item = (&ObjectRef, &MayBring)> {
+        self.may_bring.iter()
+    }
+
+    /// An installer has done its work.
+    pub(super) fn installed(&mut self, installer: &ObjectRef) {
+        let may_bring = Arc::clone(&self.may_bring);
+        let Some(guess) = may_bring.get(installer) else {
+            return;
+        };
+        for name in &guess.namespaces {
+            self.create_namespace(name.clone());
+        }
+        for (kind, namespaced) in &guess.kinds {
+            let kind = Box::new(kind.clone());
+            self.within(times::DISCOVERED, Timer::Discovered(kind, *namespaced));
+        }
     }
 
     /// A controller will get to an object.

@@ -179,7 +179,12 @@ impl Cluster {
     }
 
     pub(in crate::simulate) fn add_namespace(&mut self, name: &'static str) {
-        let id = once::object("", "Namespace", None, name);
+        self.create_namespace(SmolStr::new_static(name));
+    }
+
+    /// Creates a namespace, unless it is there.
+    pub(in crate::simulate) fn create_namespace(&mut self, name: SmolStr) {
+        let id = once::named("", "Namespace", None, name);
         if !self.has(&id) {
             let json = once::json!({
                 "apiVersion": "v1", "kind": "Namespace", "status": {"phase": "Active"},

@@ -24,7 +24,7 @@ use super::reading::Readings;
 use super::times;
 
 pub use outcome::{Outcome, Verdict};
-pub use scenario::{Arrival, Asked, Role, Scenario};
+pub use scenario::{Arrival, Asked, MayBring, Role, Scenario};
 
 /// The manifests directories of the servers.
 pub trait Disks {
@@ -89,6 +89,7 @@ impl Node {
         cluster.addresses = scenario.harvester.is_some();
         cluster.cannot_run = Arc::new(std::mem::take(&mut scenario.cannot_run));
         cluster.asked = Arc::new(std::mem::take(&mut scenario.asked));
+        cluster.may_bring = Arc::new(std::mem::take(&mut scenario.may_bring));
         cluster.within(times::API_READY, Timer::ApiReady(0));
         if scenario.rewrites_charts {
             cluster.after(times::START, Timer::Start(0));

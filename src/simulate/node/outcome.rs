@@ -134,11 +134,16 @@ impl Node {
                 (id.to_string(), state.to_owned())
             })
             .collect();
+        // What starts machines of a kind that an installer is taken to bring is not simulated.
+        let mut guesses = self.cluster.may_bring();
+        let is_guessed = guesses.any(|(_, guess)| guess.kinds.contains_key(&MACHINES));
         missing.extend(
             self.cluster
                 .listed(&MACHINES)
                 .filter(|(_, vm)| {
-                    controllers::starts(vm.spec()) && vm.status()["printableStatus"] != "Running"
+                    !is_guessed
+                        && controllers::starts(vm.spec())
+                        && vm.status()["printableStatus"] != "Running"
                 })
                 .map(|(id, _)| format!("{id} does not run")),
         );

@@ -1,12 +1,14 @@
 //! What is simulated: a node and what others bring to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use smol_str::SmolStr;
 
 use super::super::harvester::HarvesterVersion;
 use crate::manifest::{GroupKind, ObjectRef};
+use crate::reasons::Code;
 
 /// What is simulated.
 #[derive(Debug, Clone)]
@@ -27,6 +29,8 @@ pub struct Scenario {
     pub cannot_run: BTreeMap<ObjectRef, String>,
     /// Objects about which a fail-closed webhook is asked.
     pub asked: BTreeMap<ObjectRef, Asked>,
+    /// What installers may bring, and are taken to.
+    pub may_bring: BTreeMap<ObjectRef, MayBring>,
     /// Does RKE2 rewrite HelmChart files when it starts? Up to 1.35 it does.
     pub rewrites_charts: bool,
     /// Restarts: how long after power-on, and of which node; 0 is the first.
@@ -42,6 +46,29 @@ pub struct Asked {
     pub backend: ObjectRef,
     /// What kube-apiserver says while none of them does.
     pub refusal: String,
+}
+
+/// What an installer may bring: nothing else is known to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MayBring {
+    /// The file that it stands in.
+    pub file: String,
+    /// Kinds; true for namespaced ones.
+    pub kinds: BTreeMap<GroupKind, bool>,
+    /// Namespaces.
+    pub namespaces: BTreeSet<SmolStr>,
+}
+
+impl MayBring {
+    /// What it may bring, a sentence each.
+    pub fn sentences(&self) -> impl Iterator<Item = String> {
+        let kinds = self.kinds.keys().map(|kind| format!("the kind {kind}"));
+        let namespaces = self.namespaces.iter();
+        let namespaces = namespaces.map(|name| format!("Namespace {name}"));
+        kinds
+            .chain(namespaces)
+            .map(|what| Code::MayBeBrought.say(&[("what", &what), ("file", &self.file)]))
+    }
 }
 
 /// What a node that joins is in the cluster.
@@ -78,6 +105,7 @@ impl Scenario {
             disabled: Vec::new(),
             cannot_run: BTreeMap::new(),
             asked: BTreeMap::new(),
+            may_bring: BTreeMap::new(),
             rewrites_charts: false,
             reboots: Vec::new(),
         }
