@@ -6,6 +6,7 @@ mod split;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::split::Named;
 use super::carriers;
 use crate::manifest::{self, Limits, addon_name};
 use crate::plan::{Finding, base_name};
@@ -23,6 +24,16 @@ pub struct Source {
     pub text: String,
     /// The manifests that it carries, by their paths; empty for a manifest.
     pub carries: Vec<String>,
+}
+
+impl Source {
+    /// The paths of its manifests: its own, or those that it carries.
+    fn manifests(&self) -> &[String] {
+        match self.carries.is_empty() {
+            true => std::slice::from_ref(&self.name),
+            false => &self.carries,
+        }
+    }
 }
 
 /// A requirement that an object lacks.
@@ -65,8 +76,8 @@ pub fn corrected(
     for finding in findings {
         annotate::weaken(&mut copies, finding);
     }
-    let together = |copy: &Source| -> Vec<u32> {
-        let of = findings.iter().filter(|one| one.code == Code::SameFile);
+    let lines = |copy: &Source, code: Code| -> Vec<u32> {
+        let of = findings.iter().filter(|one| one.code == code);
         let places = of.flat_map(|one| &one.at);
         let here = places.filter(|at| at.file == copy.shown);
         here.map(|at| at.line.unwrap_or(1)).collect()
@@ -74,15 +85,32 @@ pub fn corrected(
     // Who stands where is known by lines: what moves them is asked before any of them moves.
     let split: Vec<_> = copies
         .iter()
-        .map(|copy| split::paths(copy, &together(copy), limits))
+        .map(|copy| {
+            let named = Named {
+                brings: lines(copy, Code::SameFile),
+                needs: lines(copy, Code::InstallerInFile),
+            };
+            split::manifests(copy, &named, limits)
+        })
+        .collect();
+    let mut addons: BTreeSet<String> = copies
+        .iter()
+        .flat_map(Source::manifests)
+        .map(|path| addon_name(base_name(path)).to_owned())
         .collect();
     annotate::add(&mut copies, lacking, &mut left);
     let mut written = Vec::new();
-    for (copy, paths) in copies.into_iter().zip(split) {
-        match (paths.is_empty(), copy.carries.is_empty()) {
-            (true, _) => written.push(copy),
-            (false, true) => written.extend(split::file(copy, limits)),
-            (false, false) => written.push(split::carrier(copy, &paths, limits, &mut left)),
+    for (copy, manifests) in copies.into_iter().zip(split) {
+        let addons = &mut addons;
+        match (&manifests[..], copy.carries.is_empty()) {
+            ([], _) => written.push(copy),
+            ([split, ..], true) => {
+                written.extend(split::file(copy, split, addons, limits, &mut left));
+            }
+            (_, false) => {
+                let copy = split::carrier(copy, &manifests, addons, limits, &mut left);
+                written.push(copy);
+            }
         }
     }
     rename(&mut written);

@@ -1,11 +1,32 @@
 //! Manifests apart that one file must not hold together: namespaces go first, and definitions into a
-//! file of their own, because what they define is served only some time after they were applied.
+//! file of their own, because what they define is served only some time after they were applied. What
+//! needs what an installer of the same file brings goes into a second file.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::{Location, Source};
 use crate::manifest::extract::{InnerLines, extract};
-use crate::manifest::{self, Content, Limits};
+use crate::manifest::{self, Content, Limits, ObjectRef, addon_name};
+use crate::plan::base_name;
+
+/// A manifest that is to be split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ToSplit {
+    pub(super) path: String,
+    /// What needs what an installer of the file brings: it goes into the second file. Empty where
+    /// definitions and what they define are to be parted.
+    pub(super) second: BTreeSet<ObjectRef>,
+}
+
+/// The lines of a source that findings name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Named {
+    /// Of what brings something that its own file needs.
+    pub(super) brings: Vec<u32>,
+    /// Of what needs what an installer of its own file brings.
+    pub(super) needs: Vec<u32>,
+}
 
 /// Documents in the order in which they have to be applied, by their lines.
 struct Parts {
@@ -14,33 +35,53 @@ struct Parts {
     rest: Vec<Range<usize>>,
 }
 
-fn parts(path: &str, text: &str, limits: &Limits) -> Parts {
+fn parts(split: &ToSplit, text: &str, limits: &Limits) -> Parts {
+    let path = &split.path;
     let content = Content::Bytes(text.as_bytes().to_vec());
     let file = manifest::read(path, &content, limits);
-    let count = text.split_inclusive('\n').count();
+    let lines: Vec<&str> = text.lines().collect();
     let begins = |number: usize| match (number, file.documents.get(number)) {
         // What stands above the first document goes with it.
         (0, _) => 0,
-        (_, Some(document)) => usize::try_from(document.line)
-            .unwrap_or(1)
-            .saturating_sub(1),
-        (_, None) => count,
+        (_, Some(document)) => {
+            let mut line = usize::try_from(document.line)
+                .unwrap_or(1)
+                .saturating_sub(1);
+            // So do comments, up to what parts it from the one before.
+            let belongs = |line: &&str| {
+                let bare = line.trim_start();
+                bare.is_empty() || bare.starts_with('#')
+            };
+            while line > 0 && lines.get(line - 1).is_some_and(belongs) {
+                line -= 1;
+            }
+            line
+        }
+        (_, None) => lines.len(),
     };
-    let (mut first, mut definitions, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut first, mut definitions) = (Vec::new(), Vec::new());
+    let (mut others, mut rest) = (Vec::new(), Vec::new());
     for (number, document) in file.documents.iter().enumerate() {
         let is = |kind: &str| {
             let mut objects = document.objects.iter();
             !document.objects.is_empty() && objects.all(|object| object.id.kind == kind)
         };
         let lines = begins(number)..begins(number + 1);
+        let is_second = || {
+            let mut objects = document.objects.iter();
+            !document.objects.is_empty() && objects.all(|object| split.second.contains(&object.id))
+        };
         match () {
+            () if is_second() => rest.push(lines),
             () if is("Namespace") => first.push(lines),
             () if is("CustomResourceDefinition") => definitions.push(lines),
+            () if !split.second.is_empty() => others.push(lines),
             () => rest.push(lines),
         }
     }
-    let apart = !definitions.is_empty();
+    let apart = !definitions.is_empty() || !split.second.is_empty();
     first.append(&mut definitions);
+    first.append(&mut others);
     if !apart {
         first.append(&mut rest);
     }
@@ -66,39 +107,59 @@ fn join(lines: &[&str], documents: &[Range<usize>], separator: &str) -> String {
     texts.join(separator)
 }
 
-/// The path of what gets a file of its own.
-fn beside(path: &str) -> String {
-    let (stem, extension) = path.rsplit_once('.').unwrap_or((path, "yaml"));
-    format!("{stem}-objects.{extension}")
+/// The path of the second file. Its Addon's name is one that no other file has.
+fn beside(path: &str, addons: &mut BTreeSet<String>) -> String {
+    let other = manifest::objects_path(path, |addon| addons.contains(addon));
+    addons.insert(addon_name(base_name(&other)).to_owned());
+    other
 }
 
 /// Manifests of this source that one of these lines is in.
-pub(super) fn paths(source: &Source, wrong: &[u32], limits: &Limits) -> Vec<String> {
-    if wrong.is_empty() {
+pub(super) fn manifests(source: &Source, named: &Named, limits: &Limits) -> Vec<ToSplit> {
+    if named.brings.is_empty() && named.needs.is_empty() {
         return Vec::new();
     }
-    if source.carries.is_empty() {
-        return vec![source.name.clone()];
-    }
-    let holds = |lines: InnerLines, content: &[u8]| {
-        let count = String::from_utf8_lossy(content).lines().count();
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        wrong.iter().any(|line| match lines {
-            InnerLines::Follow { first } => (first..first.saturating_add(count)).contains(line),
-            InnerLines::Begin { line: begin } => *line == begin,
-        })
+    let to_split = |path: String, content: &[u8], lines: InnerLines| {
+        let file = manifest::read(&path, &Content::Bytes(content.to_vec()), limits);
+        let second: BTreeSet<ObjectRef> = file
+            .objects()
+            .filter(|object| named.needs.contains(&lines.outer(object.line)))
+            .map(|object| object.id.clone())
+            .collect();
+        let count = u32::try_from(String::from_utf8_lossy(content).lines().count());
+        let mut own = 1..=count.unwrap_or(u32::MAX);
+        let brings = own.any(|line| named.brings.contains(&lines.outer(line)));
+        (brings || !second.is_empty()).then_some(ToSplit { path, second })
     };
+    if source.carries.is_empty() {
+        let lines = InnerLines::Follow { first: 1 };
+        let to_split = to_split(source.name.clone(), source.text.as_bytes(), lines);
+        return to_split.into_iter().collect();
+    }
     extract(&source.shown, &source.text, limits)
         .files
         .into_iter()
-        .filter(|file| holds(file.lines, &file.content))
-        .map(|file| file.path)
+        .filter_map(|file| to_split(file.path, &file.content, file.lines))
         .collect()
 }
 
+/// Why nothing is gained: all of it would be in one file.
+const ONE_DOCUMENT: &str =
+    "what brings something and what needs it stand in one document; split it by hand";
+
 /// A manifest as one file or two.
-pub(super) fn file(copy: Source, limits: &Limits) -> Vec<Source> {
-    let parts = parts(&copy.name, &copy.text, limits);
+pub(super) fn file(
+    copy: Source,
+    split: &ToSplit,
+    addons: &mut BTreeSet<String>,
+    limits: &Limits,
+    left: &mut Vec<String>,
+) -> Vec<Source> {
+    let parts = parts(split, &copy.text, limits);
+    if !split.second.is_empty() && (parts.first.is_empty() || parts.rest.is_empty()) {
+        left.push(format!("{}: it is not split: {ONE_DOCUMENT}", copy.shown));
+        return vec![copy];
+    }
     let lines: Vec<&str> = copy.text.split_inclusive('\n').collect();
     let text = join(&lines, &parts.first, "---\n");
     let rest = join(&lines, &parts.rest, "---\n");
@@ -107,7 +168,7 @@ pub(super) fn file(copy: Source, limits: &Limits) -> Vec<Source> {
         ..copy.clone()
     }];
     if !parts.rest.is_empty() {
-        let name = beside(&copy.name);
+        let name = beside(&copy.name, addons);
         written.push(Source {
             shown: name.clone(),
             name,
@@ -122,19 +183,21 @@ pub(super) fn file(copy: Source, limits: &Limits) -> Vec<Source> {
 /// line is left as it is, and said.
 pub(super) fn carrier(
     mut copy: Source,
-    paths: &[String],
+    manifests: &[ToSplit],
+    addons: &mut BTreeSet<String>,
     limits: &Limits,
     left: &mut Vec<String>,
 ) -> Source {
-    for path in paths {
-        match two_entries(&copy, path, limits) {
+    for split in manifests {
+        match two_entries(&copy, split, addons, limits) {
             Ok((text, more)) => {
                 copy.text = text;
                 copy.carries.extend(more);
             }
             Err((line, why)) => left.push(format!(
-                "{}: {path} is not split: {why}",
-                Location::line(&copy.shown, line)
+                "{}: {} is not split: {why}",
+                Location::line(&copy.shown, line),
+                split.path
             )),
         }
     }
@@ -144,11 +207,13 @@ pub(super) fn carrier(
 /// The text with the entry that writes this manifest split, and the path of the new one.
 fn two_entries(
     copy: &Source,
-    path: &str,
+    split: &ToSplit,
+    addons: &mut BTreeSet<String>,
     limits: &Limits,
 ) -> Result<(String, Option<String>), (u32, &'static str)> {
+    let path = &split.path;
     let extraction = extract(&copy.shown, &copy.text, limits);
-    let Some(file) = extraction.files.into_iter().find(|file| file.path == path) else {
+    let Some(file) = extraction.files.into_iter().find(|file| file.path == *path) else {
         return Err((1, "it is written in no entry any more; split it by hand"));
     };
     let first = match file.lines {
@@ -167,7 +232,10 @@ fn two_entries(
     let lines: Vec<&str> = copy.text.split_inclusive('\n').collect();
     let entry = Entry::around(&lines, first).ok_or(by_hand)?;
     let inner = String::from_utf8_lossy(&file.content);
-    let parts = parts(path, &inner, limits);
+    let parts = parts(split, &inner, limits);
+    if !split.second.is_empty() && (parts.first.is_empty() || parts.rest.is_empty()) {
+        return Err((first, ONE_DOCUMENT));
+    }
     let content = lines.get(entry.content.clone()).unwrap_or_default();
     let separator = format!("{}---\n", " ".repeat(entry.indentation));
     let written = |documents: &[Range<usize>]| -> String {
@@ -179,7 +247,7 @@ fn two_entries(
     text.push_str(&written(&parts.first));
     let mut more = None;
     if !parts.rest.is_empty() {
-        let other = beside(path);
+        let other = beside(path, addons);
         let (from, to) = (
             format!("/server/manifests/{path}"),
             format!("/server/manifests/{other}"),
@@ -277,8 +345,13 @@ mod tests {
 
     fn split(source: Source) -> (Source, Vec<String>) {
         let mut left = Vec::new();
-        let paths = ["a.yaml".to_owned()];
-        let copy = carrier(source, &paths, &Limits::default(), &mut left);
+        let manifests = [ToSplit {
+            path: "a.yaml".to_owned(),
+            second: BTreeSet::new(),
+        }];
+        let mut addons = BTreeSet::from(["a".to_owned()]);
+        let limits = Limits::default();
+        let copy = carrier(source, &manifests, &mut addons, &limits, &mut left);
         (copy, left)
     }
 

@@ -1,0 +1,365 @@
+//! Charts and operators beside what they bring: Windrow makes no boot later than RKE2 alone, says that it
+//! does not know what comes of an installer, and splits the files where that helps.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windrow::manifest::{Content, GroupKind, ObjectRef};
+use windrow::rules::RuleSet;
+use windrow::simulate::{
+    Chance, Faults, Files, MayBring, Run, Scenario, Setup, Verdict, What, with_windrow,
+    without_windrow,
+};
+
+fn start() -> Timestamp {
+    // 2026-01-01T00:00:00Z
+    Timestamp::constant(1_767_225_600, 0)
+}
+
+/// A directory with charts that bring kinds and namespaces, spread over files whose names say nothing.
+struct Drawn {
+    setup: Setup,
+    /// Files that have a chart in them.
+    charts: BTreeSet<String>,
+}
+
+fn draw(seed: u64) -> Drawn {
+    let mut chance = Chance::new(seed ^ 0xC4A7);
+    let count = 2 + chance.below(5);
+    let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let paths: Vec<String> = (0..count)
+        .map(|number| format!("{:02}-{number}.yaml", chance.below(100)))
+        .collect();
+    let mut scenario = Scenario::rke2(start());
+    let mut charts = BTreeSet::new();
+    let mut put = |chance: &mut Chance, text: String| -> String {
+        let path = &paths[chance.below(count) as usize];
+        let documents = texts.entry(path.clone()).or_default();
+        let at = chance.below(documents.len() as u64 + 1) as usize;
+        documents.insert(at, text);
+        path.clone()
+    };
+    for chart in 0..1 + chance.below(3) {
+        let created = chance.one_in(2);
+        let target = match created {
+            true => format!(", targetNamespace: made-{chart}, createNamespace: true"),
+            false if chance.one_in(3) => ", targetNamespace: declared".to_owned(),
+            false => String::new(),
+        };
+        let text = format!(
+            "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {{name: chart-{chart}, namespace: kube-system}}\nspec: {{chart: c{target}}}\n"
+        );
+        let file = put(&mut chance, text);
+        charts.insert(file.clone());
+        let mut guess = MayBring {
+            file,
+            ..MayBring::default()
+        };
+        for kind in 0..chance.below(3) {
+            let kind = format!("Kind{chart}{kind}");
+            guess
+                .kinds
+                .insert(GroupKind::new("example.com", kind.as_str()), true);
+            for object in 0..1 + chance.below(2) {
+                let name = format!("{}-{object}", kind.to_lowercase());
+                put(
+                    &mut chance,
+                    format!(
+                        "apiVersion: example.com/v1\nkind: {kind}\nmetadata: {{name: {name}, namespace: default}}\n"
+                    ),
+                );
+            }
+        }
+        let namespaces = [("made", created), ("declared", true)];
+        for (namespace, _) in namespaces.into_iter().filter(|(_, there)| *there) {
+            let namespace = match namespace {
+                "made" => format!("made-{chart}"),
+                other => other.to_owned(),
+            };
+            put(
+                &mut chance,
+                format!(
+                    "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings-{chart}, namespace: {namespace}}}\n"
+                ),
+            );
+        }
+        let name = ObjectRef::namespaced(
+            "helm.cattle.io",
+            "HelmChart",
+            "kube-system",
+            format!("chart-{chart}"),
+        );
+        scenario.may_bring.insert(name, guess);
+    }
+    put(
+        &mut chance,
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: declared}\n".to_owned(),
+    );
+    let mut files = Files::new();
+    for (path, documents) in texts {
+        files.write(path, documents.join("---\n"), start());
+    }
+    Drawn {
+        setup: Setup {
+            scenario,
+            files,
+            changes: Vec::new(),
+            settings: Arc::default(),
+            rules: RuleSet::shipped().into(),
+            joins: Vec::new(),
+        },
+        charts,
+    }
+}
+
+/// In which of RKE2's passes a file was looked at first, however it went.
+fn first_pass(run: &Run, path: &str) -> Option<usize> {
+    let mut passes = 0;
+    for one in &run.log {
+        match &one.what {
+            What::PassBegan { .. } => passes += 1,
+            What::Applied { file } | What::ApplyFailed { file, .. } if file == path => {
+                return Some(passes);
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// How many passes it took from the last kind or chart's Job that came until every file was applied.
+fn passes_after_the_last_kind(run: &Run) -> usize {
+    let comes = |what: &What| matches!(what, What::Served { .. });
+    let last = run.log.iter().rposition(|one| comes(&one.what));
+    let first_time: BTreeMap<&str, usize> = run
+        .log
+        .iter()
+        .enumerate()
+        .rev()
+        .filter_map(|(at, one)| match &one.what {
+            What::Applied { file } => Some((file.as_str(), at)),
+            _ => None,
+        })
+        .collect();
+    let end = first_time.values().max().copied().unwrap_or_default();
+    let from = last.unwrap_or_default().min(end);
+    let between = &run.log[from..end];
+    between
+        .iter()
+        .filter(|one| matches!(one.what, What::PassBegan { .. }))
+        .count()
+}
+
+/// Does it have anything in or for a namespace that something else of the directory brings?
+fn waits_for_a_namespace(files: &Files, path: &str) -> bool {
+    let file = files.get(path).unwrap();
+    let Content::Bytes(bytes) = &**file.content() else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(bytes);
+    [
+        "namespace: made-",
+        "namespace: declared",
+        "targetNamespace: declared",
+    ]
+    .iter()
+    .any(|part| text.contains(part))
+}
+
+#[test]
+fn no_chart_is_later_with_windrow_than_without_and_neither_is_the_end() {
+    let seeds: u64 = match std::env::var("WINDROW_SEEDS") {
+        Ok(seeds) => seeds.parse().unwrap(),
+        Err(_) => 150,
+    };
+    for seed in 1..=seeds {
+        let Drawn { setup, charts } = draw(seed);
+        let alone = without_windrow(&setup, seed);
+        let with = with_windrow(&setup, &Faults::NONE, seed);
+        let files: Vec<_> = setup.files.manifests().map(|(path, _)| path).collect();
+        assert_eq!(alone.outcome.verdict, Verdict::Complete, "seed {seed}");
+        assert_eq!(with.outcome.verdict, Verdict::Complete, "seed {seed}");
+        for chart in &charts {
+            assert_eq!(first_pass(&alone, chart), Some(1), "seed {seed}: {chart}");
+            let pass = first_pass(&with, chart).unwrap();
+            // A namespace that another file declares or another chart creates is known to come, and
+            // waited for: a pass for each file on the way, and what the Job of each chart takes. For
+            // anything else no chart waits.
+            let most = match waits_for_a_namespace(&setup.files, chart) {
+                true => 2 + files.len() + 6 * charts.len(),
+                false => 1,
+            };
+            assert!(
+                pass <= most,
+                "seed {seed}: {chart} is looked at in pass {pass}, not in {most}"
+            );
+        }
+        let passes = passes_after_the_last_kind(&with);
+        assert!(
+            passes <= passes_after_the_last_kind(&alone) + 2 * files.len(),
+            "seed {seed}: {passes} passes after the last kind was served"
+        );
+    }
+}
+
+fn windrow(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+const CHART: &str = "# MetalLB answers for addresses of Services.\napiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata:\n  name: metallb\n  namespace: kube-system\nspec:\n  repo: https://charts.example.com/\n  chart: metallb\n  targetNamespace: metallb-system\n  createNamespace: true\n  valuesContent: |\n    a: b\n";
+const POOL: &str = "# The rack's own addresses.\napiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata:\n  name: ingress\n  namespace: metallb-system\nspec:\n  addresses: [192.0.2.10/32] # one is enough\n";
+const ADVERTISEMENT: &str = "apiVersion: metallb.io/v1beta1\nkind: L2Advertisement\nmetadata:\n  name: ingress\n  namespace: metallb-system\nspec:\n  ipAddressPools: [ingress]\n";
+
+fn document(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn failures(node: &Value, side: &str) -> u64 {
+    node[side]["work"]["most"]["failed"].as_u64().unwrap()
+}
+
+/// Rehearses, writes the corrected copy, rehearses that; the node's two rehearsals.
+fn fixed(given: &Path, fixed: &Path) -> (Value, Value) {
+    let (given, fixed) = (given.to_str().unwrap(), fixed.to_str().unwrap());
+    let options = ["--seeds", "5", "-o", "json"];
+    let first = windrow(&[&["rehearse", given, "--fix", fixed][..], &options].concat());
+    assert_eq!(first.status.code(), Some(5), "{first:?}");
+    let second = windrow(&[&["rehearse", fixed][..], &options].concat());
+    assert_eq!(second.status.code(), Some(5), "{second:?}");
+    let node = |output| document(output)["nodes"][0].clone();
+    (node(&first), node(&second))
+}
+
+fn codes(node: &Value) -> Vec<&str> {
+    let findings = node["findings"].as_array().unwrap().iter();
+    findings.map(|one| one["code"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_chart_and_its_custom_objects_in_one_file_are_not_held_and_get_two_files_that_never_fail() {
+    let directory = tempfile::tempdir().unwrap();
+    let given = directory.path().join("given");
+    fs::create_dir(&given).unwrap();
+    let text = [POOL, CHART, ADVERTISEMENT].join("---\n");
+    fs::write(given.join("metallb.yaml"), &text).unwrap();
+    fs::write(
+        given.join("metallb-objects.yaml"),
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: taken}\n",
+    )
+    .unwrap();
+    let copy = directory.path().join("fixed");
+    let (before, after) = fixed(&given, &copy);
+    assert!(codes(&before).contains(&"installer-in-file"), "{before}");
+    assert_eq!(codes(&after), ["may-be-brought"; 2], "{after}");
+    for (side, at_most) in [("without", u64::MAX), ("with", 0)] {
+        assert!(failures(&before, side) > 0, "{before}");
+        assert!(failures(&after, side) <= at_most, "{side}: {after}");
+        for node in [&before, &after] {
+            assert_eq!(node[side]["ends"][0]["verdict"], "unknown", "{node}");
+            let because = node[side]["ends"][0]["because"].to_string();
+            assert!(because.contains("metallb.yaml may bring it"), "{because}");
+        }
+    }
+    assert!(before["with"]["staysHeld"].is_null(), "{before}");
+    let read = |name: &str| fs::read_to_string(copy.join(name)).unwrap();
+    assert_eq!(read("metallb.yaml"), CHART);
+    assert_eq!(
+        read("metallb-objects-2.yaml"),
+        [POOL, ADVERTISEMENT].join("---\n")
+    );
+    assert!(read("metallb-objects.yaml").contains("taken"));
+}
+
+#[test]
+fn an_entry_of_a_configuration_is_split_in_the_same_way() {
+    let manifest = [CHART, POOL].join("---\n");
+    for (head, indentation) in [
+        ("#cloud-config\nwrite_files:\n", ""),
+        ("os:\n  writeFiles:\n", "    "),
+    ] {
+        let content: String = manifest
+            .lines()
+            .map(|line| format!("{indentation}    {line}\n"))
+            .collect();
+        let directory = tempfile::tempdir().unwrap();
+        let given = directory.path().join("config.yaml");
+        let text = format!(
+            "{head}{indentation}- path: /var/lib/rancher/rke2/server/manifests/10-metallb.yaml\n{indentation}  permissions: \"0600\"\n{indentation}  content: |\n{content}{indentation}- path: /etc/motd\n{indentation}  content: hello\n"
+        );
+        fs::write(&given, &text).unwrap();
+        let copy = directory.path().join("fixed");
+        let options = ["--seeds", "2", "-o", "json"];
+        let (given, copied) = (given.to_str().unwrap(), copy.to_str().unwrap());
+        let output = windrow(&[&["rehearse", given, "--fix", copied][..], &options].concat());
+        assert_eq!(output.status.code(), Some(5), "{output:?}");
+        let config = fs::read_to_string(copy.join("config.yaml")).unwrap();
+        let chart = config.find("manifests/10-metallb.yaml").unwrap();
+        let objects = config.find("manifests/10-metallb-objects.yaml").unwrap();
+        assert!(chart < objects, "{config}");
+        assert!(config.contains("# The rack's own addresses."), "{config}");
+        assert!(config.contains("# one is enough"), "{config}");
+        assert_eq!(config.matches("permissions").count(), 2, "{config}");
+        let config = copy.join("config.yaml");
+        let output = windrow(&[&["rehearse", config.to_str().unwrap()][..], &options].concat());
+        assert_eq!(output.status.code(), Some(5), "{output:?}");
+        let node = &document(&output)["nodes"][0];
+        assert_eq!(failures(node, "with"), 0, "{node}");
+        assert!(!codes(node).contains(&"installer-in-file"), "{node}");
+    }
+}
+
+#[test]
+fn what_stands_in_one_list_is_not_split_and_that_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let given = directory.path().join("all.json");
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart",
+            "metadata": {"name": "c", "namespace": "kube-system"}, "spec": {"chart": "c"}},
+        {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}},
+    ]});
+    fs::write(&given, serde_json::to_string_pretty(&list).unwrap()).unwrap();
+    let copy = directory.path().join("fixed");
+    let (given, copied) = (given.to_str().unwrap(), copy.to_str().unwrap());
+    let output = windrow(&["rehearse", given, "--seeds", "1", "--fix", copied]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("stand in one document; split it by hand"),
+        "{said}"
+    );
+    assert!(!copy.exists());
+}
+
+#[test]
+fn the_plan_names_the_second_file_and_does_not_promise_what_it_does_not_know() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = [CHART, POOL].join("---\n");
+    fs::write(directory.path().join("metallb.yaml"), text).unwrap();
+    let output = windrow(&[
+        "plan",
+        "--platform",
+        "rke2",
+        directory.path().to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        "installer-in-file",
+        "put what needs it into metallb-objects.yaml",
+        "It can work if what nothing known brings comes from metallb.yaml.",
+    ] {
+        assert!(words.contains(expected), "{expected}\n{said}");
+    }
+    assert!(!words.contains("nobody known"), "{said}");
+    assert!(!words.contains("every file can be released"), "{said}");
+}
