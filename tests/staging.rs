@@ -354,6 +354,92 @@ async fn windrow_stages_a_harvester_node_to_the_end_and_no_apply_fails_or_repeat
     );
 }
 
+/// A chart and what needs what it brings, as images for the edge carry them in one file.
+const CHART: &str = "apiVersion: helm.cattle.io/v1
+kind: HelmChart
+metadata: {name: metallb, namespace: kube-system}
+spec: {chart: metallb, targetNamespace: metallb-system, createNamespace: true}
+";
+const POOL: &str = "apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: ingress, namespace: metallb-system}
+spec: {addresses: [192.0.2.10/32]}
+---
+apiVersion: metallb.io/v1beta1
+kind: L2Advertisement
+metadata: {name: ingress, namespace: metallb-system}
+spec: {ipAddressPools: [ingress]}
+";
+
+/// Plays helm-controller, which installs the chart as soon as it is there. After how many passes it was.
+async fn helm_controller(node: &Bootstrap) -> usize {
+    // RKE2 registers this kind itself.
+    let kind = definition("helm.cattle.io", "v1", "HelmChart", "Namespaced");
+    create(&node.client, &kind).await;
+    let chart = (
+        "helm.cattle.io",
+        "v1",
+        "HelmChart",
+        Some("kube-system"),
+        "metallb",
+    );
+    let charts = api(&node.client, chart);
+    eventually("the chart is applied", DEADLINE, async || {
+        charts.get_opt(chart.4).await.ok().flatten()
+    })
+    .await;
+    let passes = node.passes();
+    let brought = namespace("metallb-system")
+        + &definition("metallb.io", "v1beta1", "IPAddressPool", "Namespaced")
+        + &definition("metallb.io", "v1beta1", "L2Advertisement", "Namespaced");
+    create(&node.client, &brought).await;
+    passes
+}
+
+#[tokio::test]
+async fn a_chart_beside_its_custom_objects_is_no_later_than_without_windrow() {
+    let together = [("metallb.yaml", [CHART, POOL].join("---\n"))];
+    let apart = [
+        ("metallb.yaml", CHART.to_owned()),
+        ("metallb-objects.yaml", POOL.to_owned()),
+    ];
+    let run = async |files: &[(&str, String)], windrow: bool| {
+        let files = files.iter().cloned();
+        let files = files.map(|(name, text)| (name.to_owned(), text)).collect();
+        let node = Bootstrap::start(files, windrow, false).await?;
+        let chart = helm_controller(&node).await;
+        Some((node.end().await, chart))
+    };
+    let (with, without, split) = tokio::join!(
+        run(&together, true),
+        run(&together, false),
+        run(&apart, true)
+    );
+    let (Some((with, chart)), Some((without, chart_alone)), Some((split, chart_split))) =
+        (with, without, split)
+    else {
+        return;
+    };
+    print(
+        "a chart and its custom objects in one file",
+        &with,
+        &without,
+    );
+    print("the same in two files", &split, &without);
+    // One pass more: a release can come just after RKE2's look at the directory.
+    assert!(chart <= chart_alone + 1, "{chart} against {chart_alone}");
+    assert!(
+        chart_split <= chart_alone + 1,
+        "{chart_split} against {chart_alone}"
+    );
+    for (cost, chart) in [(&with, chart), (&split, chart_split)] {
+        let (passes, alone) = (cost.passes - chart, without.passes - chart_alone);
+        assert!(passes <= alone + 1, "{cost:#?}\n{without:#?}");
+    }
+    assert!(without.failed > 0, "{without:#?}");
+    assert_eq!(split.failed, 0, "{split:#?}");
+}
+
 #[tokio::test]
 async fn published_manifests_are_staged_without_one_failed_apply() {
     let Some(dir) = std::env::var_os("WINDROW_REAL_MANIFESTS") else {

@@ -39,6 +39,8 @@ pub(crate) struct Cost {
     pub(crate) revisions: u64,
     /// From the deploy controller's start until every file was applied.
     pub(crate) time: Duration,
+    /// How many of its passes that took.
+    pub(crate) passes: usize,
     /// What the deploy controller created, in order: resource and name.
     pub(crate) created: Vec<(String, String)>,
 }
@@ -147,13 +149,23 @@ impl Bootstrap {
             if missing.is_empty() {
                 break;
             }
-            let now = self.controller.log().matches("pass ended").count();
+            let now = self.passes();
             self.controller.passed(now + 1).await;
         }
         let time = self.began.elapsed();
+        let passes = self.passes();
         // A pass without anything to do: all events of the last one are written, and nothing comes after.
         self.controller.next_pass().await;
-        self.cost(time).await
+        Cost {
+            time,
+            passes,
+            ..self.cost().await
+        }
+    }
+
+    /// How many passes of the deploy controller are over.
+    pub(crate) fn passes(&self) -> usize {
+        self.controller.log().matches("pass ended").count()
     }
 
     fn says(&self) -> String {
@@ -163,7 +175,7 @@ impl Bootstrap {
         status.unwrap_or_default()
     }
 
-    async fn cost(&self, time: Duration) -> Cost {
+    async fn cost(&self) -> Cost {
         let events: Api<Event> = Api::namespaced(self.client.clone(), "kube-system");
         let mut by_addon: BTreeMap<(String, String), i32> = BTreeMap::new();
         for event in events.list(&ListParams::default()).await.unwrap() {
@@ -207,12 +219,12 @@ impl Bootstrap {
             refused: refused.len(),
             events: said.len(),
             revisions: revision(&self.client).await - self.revision,
-            time,
             created: done
                 .iter()
                 .filter(|write| write.verb == "create" && write.resource != "addons")
                 .map(|write| (write.resource.clone(), write.name.clone()))
                 .collect(),
+            ..Cost::default()
         }
     }
 }
