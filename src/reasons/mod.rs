@@ -175,6 +175,9 @@ mod tests {
             for text in [reason.template, reason.advice, reason.section] {
                 assert!(!text.trim().is_empty(), "{} lacks a text", reason.id);
             }
+            // An advice is printed as it stands.
+            let advice = reason.advice;
+            assert!(!advice.contains('{'), "{}: {advice}", reason.id);
         }
     }
 
