@@ -288,6 +288,9 @@ Not known, for example because the daemon does not run.
 \fB64\fR
 Wrong use of the command line.
 .TP
+\fB75\fR
+\fBwindrow run\fR: another daemon runs on this node already.
+.TP
 \fB78\fR
 Bad configuration: settings or rules.
 .SH FILES

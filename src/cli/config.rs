@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{Context, Exit, complain};
+use crate::observe::unit_sandbox;
 use crate::settings::{Loaded, Origin};
 
 /// Show and check the configuration
@@ -55,6 +56,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(check::run(&check.paths));
     }
     let loaded = context.settings();
+    let mut closed = None;
     match args.action {
         Action::Show(show) => {
             match show.output {
@@ -64,8 +66,14 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             complain(&loaded.errors);
         }
         Action::Check(_) => {
+            let node = context
+                .layout
+                .clone()
+                .with_data_dir(&loaded.settings.data_dir);
+            closed = unit_sandbox::closed(&node);
             complain(&loaded.errors);
-            if loaded.errors.is_empty() {
+            complain(closed.as_slice());
+            if loaded.errors.is_empty() && closed.is_none() {
                 println!(
                     "{} files, {} rules: no errors",
                     loaded.files.len(),
@@ -74,7 +82,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             }
         }
     }
-    Ok(if loaded.errors.is_empty() {
+    Ok(if loaded.errors.is_empty() && closed.is_none() {
         Exit::Ok
     } else {
         Exit::Configuration

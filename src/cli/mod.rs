@@ -169,6 +169,8 @@ enum Exit {
     Unknown = 5,
     /// Wrong use of the command line (`EX_USAGE`).
     Usage = 64,
+    /// Another daemon runs on this node already (`EX_TEMPFAIL`); windrow.service knows the number.
+    AnotherRuns = 75,
     /// Bad configuration (`EX_CONFIG`).
     Configuration = 78,
 }

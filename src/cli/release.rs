@@ -75,17 +75,18 @@ pub(super) struct Lift {
 impl Lift {
     /// In RKE2's default data directory and in the configured one.
     pub(super) fn everywhere(&self, context: &Context) -> Exit {
-        let mut directories = vec![context.layout.manifests()];
-        // A configuration that cannot be loaded must not keep the default directory's holds in place.
+        let default = context.layout.manifests();
+        let mut fine = self.below(context, &default);
+        // Only now: a configuration that cannot be loaded, or takes too long, must not keep the default
+        // directory's holds in place.
         let configured = std::panic::catch_unwind(|| context.manifests());
-        directories.extend(configured.ok().filter(|one| *one != directories[0]));
-        let mut exit = Exit::Ok;
-        for directory in directories {
-            if !self.below(context, &directory) {
-                exit = Exit::Failure;
-            }
+        if let Some(other) = configured.ok().filter(|one| *one != default) {
+            fine &= self.below(context, &other);
         }
-        exit
+        match fine {
+            true => Exit::Ok,
+            false => Exit::Failure,
+        }
     }
 
     fn below(&self, context: &Context, directory: &Path) -> bool {

@@ -63,7 +63,18 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 
 async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     journal::start(journal::EVERYTHING);
-    let _lock = lock(&layout)?;
+    let _lock = match lock(&layout) {
+        Lockable::Locked(lock) => Some(lock),
+        Lockable::Impossible => None,
+        Lockable::Taken => {
+            eprintln!(
+                "windrow: windrow already runs on this node: another process holds {}. \
+                 `systemctl status windrow` shows it; `windrow status` shows what it does",
+                layout.lock().display()
+            );
+            return Ok(Exit::AnotherRuns);
+        }
+    };
     let signals = Signals::take()?;
     let (link, events, interests) = link();
     let kubeconfig = layout.admin_kubeconfig();
@@ -101,17 +112,21 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Where there can be no lock the daemon runs without one: a full or read-only file system must not
-/// keep a node's manifests from being held.
-fn lock(layout: &Layout) -> anyhow::Result<Option<Lock>> {
+/// What became of the lock that keeps a second daemon out.
+enum Lockable {
+    Locked(Lock),
+    /// Another daemon has it.
+    Taken,
+    /// Where there can be no lock the daemon runs without one: a full or read-only file system must not
+    /// keep a node's manifests from being held.
+    Impossible,
+}
+
+fn lock(layout: &Layout) -> Lockable {
     let path = layout.lock();
     match Lock::take(&path) {
-        Ok(Some(lock)) => Ok(Some(lock)),
-        Ok(None) => bail!(
-            "windrow already runs on this node: another process holds {}. \
-             `systemctl status windrow` shows it; `windrow status` shows what it does",
-            path.display()
-        ),
+        Ok(Some(lock)) => Lockable::Locked(lock),
+        Ok(None) => Lockable::Taken,
         Err(error) => {
             let what = format!("lock {} (two daemons would go unnoticed)", path.display());
             journal::tell(&Event {
@@ -119,7 +134,7 @@ fn lock(layout: &Layout) -> anyhow::Result<Option<Lock>> {
                 file: None,
                 message: Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]),
             });
-            Ok(None)
+            Lockable::Impossible
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Does RKE2 keep its data where Windrow looks for it? Its configuration may come, or change, while the
-//! daemon runs.
+//! Does RKE2 keep its data where Windrow looks for it, and may Windrow write there? Configuration, links
+//! and mounts may come, or change, while the daemon runs.
 
 use std::fs::canonicalize;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::layout::Layout;
 use crate::observe::rke2::config_files;
+use crate::observe::unit_sandbox;
 use crate::plan::Finding;
 use crate::reasons::Code;
 use crate::rke2::data_dir;
@@ -33,8 +34,30 @@ impl DataDir {
             return None;
         }
         self.looked = Some(Instant::now());
-        Some(difference(layout, ours).into_iter().collect())
+        let found = [difference(layout, ours), read_only(layout)];
+        Some(found.into_iter().flatten().collect())
     }
+}
+
+/// Nothing can be held in a directory that is read-only to the daemon.
+fn read_only(layout: &Layout) -> Option<Finding> {
+    let manifests = layout.manifests();
+    let found = unit_sandbox::read_only(&manifests)?;
+    let path = manifests.display().to_string();
+    let why = match found.by_sandbox {
+        true => unit_sandbox::way_out(&found.real, &unit_sandbox::to_open(layout, &found.real)),
+        false => format!(
+            "the file system of {} is read-only. Mount it writable: mount -o remount,rw",
+            found.real.display()
+        ),
+    };
+    Some(Finding {
+        incident: None,
+        code: Code::ManifestsReadOnly,
+        severity: Code::ManifestsReadOnly.severity(),
+        message: Code::ManifestsReadOnly.say(&[("path", &path), ("why", &why)]),
+        at: Vec::new(),
+    })
 }
 
 fn difference(layout: &Layout, ours: &str) -> Option<Finding> {

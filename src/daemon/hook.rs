@@ -1,5 +1,5 @@
 //! What runs before every start of RKE2, whoever asks for it and whether or not the daemon runs
-//! (`windrow gates settle`, in `rke2-.service.d/50-windrow-gates.conf`). It reads and writes local
+//! (`windrow gates settle`, by `50-windrow-gates.conf` and `before-rke2`). It reads and writes local
 //! files and waits for nothing.
 //!
 //! It is also the last safety: gates that a trial put there and that nobody judges, because the daemon

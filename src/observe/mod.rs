@@ -15,4 +15,5 @@ pub mod requests;
 pub mod rke2;
 pub mod scan;
 pub mod systemd;
+pub mod unit_sandbox;
 pub mod upgrade;

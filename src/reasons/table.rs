@@ -508,6 +508,10 @@ reasons! {
             "RKE2 has its data directory elsewhere: {why}"
             "Set dataDir in Windrow's configuration to the same directory and reload it; until then nothing that RKE2 reads is staged."
             "1b9c1f6b3a2d4d0f9a3e5c7e8f60412d";
+        ManifestsReadOnly "manifests-read-only" Error
+            "Windrow cannot write to {path} and holds nothing there: {why}"
+            "Open the directory to windrow.service and windrow-failsafe.service: the message has the commands. Until then nothing is staged."
+            "f49e7d73d61e4dd78a8f043119e0ee54";
         ComponentArgumentInvalid "component-argument-invalid" Error
             "the component's argument cannot be used: {why}"
             "Write each item as name=value."

@@ -115,7 +115,13 @@ impl Builder {
             .unit_of("systemd/windrow-ready.target")
             .unit_of("systemd/windrow-retry.timer")
             .unit_of("systemd/windrow.service")
+            .copy("systemd/prepare", "/usr/lib/windrow/prepare")
+            .copy("systemd/before-rke2", "/usr/lib/windrow/before-rke2")
             .copy("systemd/failsafe", "/usr/lib/windrow/failsafe")
+            .copy(
+                "systemd/orphans/windrow-orphans.service",
+                "/usr/lib/windrow/windrow-orphans.service",
+            )
             .copy(
                 "config/dbus/dev.windrow.Agent1.conf",
                 "/usr/share/dbus-1/system.d/dev.windrow.Agent1.conf",
@@ -125,8 +131,8 @@ impl Builder {
                 "/usr/share/polkit-1/actions/dev.windrow.policy",
             )
             .copy(
-                "systemd/rke2-.service.d/50-windrow-gates.conf",
-                "/usr/lib/systemd/system/rke2-.service.d/50-windrow-gates.conf",
+                "systemd/50-windrow-gates.conf",
+                "/usr/lib/systemd/system/rke2-server.service.d/50-windrow-gates.conf",
             )
             .enabled("windrow.service")
             .enabled("rke2-server.service")
@@ -197,6 +203,13 @@ impl Builder {
     pub(crate) fn bind(mut self, source: PathBuf, path: &str) -> Self {
         self.binds.retain(|(_, known)| known != path);
         self.binds.push((source, path.to_owned()));
+        self
+    }
+
+    /// A copy of Windrow's program, which can be removed while the machine runs.
+    pub(crate) fn program_copied(mut self) -> Self {
+        self.binds.retain(|(_, path)| path != "/usr/bin/windrow");
+        std::fs::copy(program(), self.place("/usr/bin/windrow")).expect("the program");
         self
     }
 

@@ -16,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const JOURNALS: &[(&str, &str)] = &[
     ("windrow.service", "6000"),
     ("windrow-failsafe.service", "500"),
+    ("windrow-orphans.service", "500"),
     ("rke2-server.service", "6000"),
     ("rke2-agent.service", "6000"),
     ("rancherd.service", "3000"),
@@ -28,6 +29,7 @@ const JOURNALS: &[(&str, &str)] = &[
 const UNITS: &[&str] = &[
     "windrow.service",
     "windrow-failsafe.service",
+    "windrow-orphans.service",
     "windrow-retry.timer",
     "rke2-server.service",
     "rke2-agent.service",

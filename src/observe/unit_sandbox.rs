@@ -1,0 +1,274 @@
+//! What the sandbox of Windrow's units opens. It opens `/var/lib`, and what links below it lead to; a data
+//! directory elsewhere needs a drop-in for both units that write there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
+
+use crate::layout::Layout;
+
+/// The units that write markers.
+const UNITS: [&str; 2] = ["windrow.service", "windrow-failsafe.service"];
+/// Where systemd looks for units and their drop-ins.
+const PLACES: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+/// The name of the drop-in that is proposed.
+const DROP_IN: &str = "50-data-dir.conf";
+
+/// A directory that cannot be written to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadOnly {
+    /// Where it really is, links followed; the nearest directory that exists.
+    pub real: PathBuf,
+    /// Is it the mount that is read-only, as a sandbox makes it, and not the file system?
+    pub by_sandbox: bool,
+}
+
+/// Is this directory read-only for this process? One that does not exist yet is where it would be made.
+pub fn read_only(directory: &Path) -> Option<ReadOnly> {
+    let real = real(directory)?.0;
+    if access(&real, AccessFlags::W_OK) != Err(Errno::EROFS) {
+        return None;
+    }
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let by_sandbox = !file_system_read_only(&mounts, &real);
+    Some(ReadOnly { real, by_sandbox })
+}
+
+/// The nearest directory that exists with all links followed, and what is missing below it.
+fn real(directory: &Path) -> Option<(PathBuf, PathBuf)> {
+    directory.ancestors().find_map(|one| {
+        let missing = directory.strip_prefix(one).ok()?.to_owned();
+        Some((fs::canonicalize(one).ok()?, missing))
+    })
+}
+
+/// Says a line of mountinfo that the file system under `path` is read-only, for whoever mounts it?
+/// proc_pid_mountinfo(5): the fifth field is the mount point; the file system's own options come last.
+fn file_system_read_only(mounts: &str, path: &Path) -> bool {
+    let mut best = (0, false);
+    for line in mounts.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let Some(point) = fields.get(4).map(|point| unescaped(point)) else {
+            continue;
+        };
+        let depth = Path::new(&point).components().count();
+        if path.starts_with(&point) && depth >= best.0 {
+            let options = fields.last().copied().unwrap_or_default();
+            best = (depth, options.split(',').any(|option| option == "ro"));
+        }
+    }
+    best.1
+}
+
+/// The kernel writes white space and `\` in octal.
+fn unescaped(text: &str) -> String {
+    [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ]
+    .iter()
+    .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+/// Which directory has to be opened for `real`: all of RKE2's data where it is below that.
+pub fn to_open(layout: &Layout, real_path: &Path) -> PathBuf {
+    let data = fs::canonicalize(layout.data_dir());
+    data.ok()
+        .filter(|data| real_path.starts_with(data))
+        .unwrap_or_else(|| real_path.to_owned())
+}
+
+/// What to do about it: commands that can be pasted.
+pub fn way_out(real: &Path, open: &Path) -> String {
+    let directories = UNITS.map(|unit| format!("/etc/systemd/system/{unit}.d"));
+    let [first, second] = &directories;
+    format!(
+        "it is {}, which the sandbox of windrow.service does not open. Run: mkdir -p {first} {second}; \
+         printf '[Service]\\nReadWritePaths={}\\n' | tee {first}/{DROP_IN} >{second}/{DROP_IN}; \
+         systemctl daemon-reload; systemctl restart windrow.service",
+        real.display(),
+        open.display(),
+    )
+}
+
+/// The same told from the units' files, for whoever is outside of the sandbox: why the manifests directory
+/// will be read-only to a unit. `None` where it will not be, or no unit is installed.
+pub fn closed(layout: &Layout) -> Option<String> {
+    let (real, missing) = real(&layout.manifests())?;
+    let closed: Vec<&str> = UNITS
+        .into_iter()
+        .filter(|unit| opened(layout, unit).is_some_and(|open| !open.holds(&real)))
+        .collect();
+    if closed.is_empty() {
+        return None;
+    }
+    // What is to be made later needs the directory that exists now.
+    let open = match missing.as_os_str().is_empty() {
+        true => to_open(layout, &real),
+        false => real.clone(),
+    };
+    Some(format!(
+        "{} cannot write to {}: {}",
+        closed.join(" and "),
+        layout.manifests().display(),
+        way_out(&real, &open)
+    ))
+}
+
+/// What a unit may write to.
+#[derive(Debug, Default)]
+struct Opened {
+    strict: bool,
+    paths: Vec<PathBuf>,
+}
+
+impl Opened {
+    fn holds(&self, path: &Path) -> bool {
+        !self.strict || self.paths.iter().any(|open| path.starts_with(open))
+    }
+}
+
+fn opened(layout: &Layout, unit: &str) -> Option<Opened> {
+    let main = PLACES
+        .iter()
+        .find_map(|place| fs::read_to_string(layout.path(&format!("{place}/{unit}"))).ok())?;
+    let mut files = vec![main];
+    for place in PLACES {
+        let entries = fs::read_dir(layout.path(&format!("{place}/{unit}.d")));
+        let names = entries
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|one| one.path());
+        let drop_ins = names.filter(|path| path.extension().is_some_and(|end| end == "conf"));
+        files.extend(drop_ins.filter_map(|path| fs::read_to_string(path).ok()));
+    }
+    let mut opened = Opened::default();
+    for (key, value) in files
+        .iter()
+        .flat_map(|text| text.lines())
+        .filter_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            Some((key.trim(), value.trim()))
+        })
+    {
+        match (key, value) {
+            ("ProtectSystem", value) => opened.strict = value == "strict",
+            ("ReadWritePaths", "") => opened.paths.clear(),
+            ("ReadWritePaths", value) => {
+                // As systemd does it: where a link leads.
+                opened
+                    .paths
+                    .extend(value.split_whitespace().filter_map(|word| {
+                        let word = word.trim_matches('"').trim_start_matches(['-', '+']);
+                        fs::canonicalize(layout.path(word)).ok()
+                    }));
+            }
+            _ => {}
+        }
+    }
+    Some(opened)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const MOUNTS: &str = "\
+22 1 0:20 / / rw,relatime shared:1 - overlay overlay rw,lowerdir=/a
+30 22 0:25 / /data ro,relatime - ext4 /dev/sdb rw
+31 22 0:26 / /media/a\\040b ro,relatime - iso9660 /dev/sr0 ro
+32 30 0:27 / /data/deep rw - xfs /dev/sdc rw
+";
+
+    #[test]
+    fn a_read_only_mount_of_a_writable_file_system_is_a_sandbox() {
+        for (path, expected) in [
+            ("/data/rke2", false),
+            ("/data/deep/x", false),
+            ("/media/a b/c", true),
+            ("/database", false),
+        ] {
+            assert_eq!(
+                file_system_read_only(MOUNTS, Path::new(path)),
+                expected,
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_can_be_written_is_not_read_only_though_it_does_not_exist_yet() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(read_only(&root.path().join("not/yet")), None);
+    }
+
+    fn node(unit: &str) -> (tempfile::TempDir, Layout) {
+        let root = tempfile::tempdir().unwrap();
+        for unit_name in UNITS {
+            let place = root.path().join("usr/lib/systemd/system");
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join(unit_name), unit).unwrap();
+        }
+        for path in ["var/lib/rancher", "data/rke2"] {
+            fs::create_dir_all(root.path().join(path)).unwrap();
+        }
+        let layout = Layout::new(fs::canonicalize(root.path()).unwrap());
+        (root, layout)
+    }
+
+    const SHIPPED: &str = include_str!("../../systemd/windrow.service");
+
+    #[test]
+    fn a_data_directory_that_the_units_do_not_open_is_said_with_the_drop_in_that_opens_it() {
+        let (root, layout) = node(SHIPPED);
+        assert_eq!(closed(&layout), None, "the default");
+        let elsewhere = layout.clone().with_data_dir("/data/rke2");
+        let said = closed(&elsewhere).expect("closed");
+        let real = fs::canonicalize(root.path().join("data/rke2")).unwrap();
+        assert!(said.starts_with("windrow.service and windrow-failsafe.service cannot write to"));
+        let line = format!("ReadWritePaths={}\\n", real.display());
+        assert!(said.contains(&line), "{said}");
+
+        for unit in UNITS {
+            let place = root.path().join(format!("etc/systemd/system/{unit}.d"));
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join(DROP_IN), "[Service]\nReadWritePaths=/data\n").unwrap();
+        }
+        assert_eq!(closed(&elsewhere), None);
+    }
+
+    #[test]
+    fn links_that_the_units_name_are_opened_and_others_are_not() {
+        let (root, layout) = node(SHIPPED);
+        symlink(
+            "../../../data/rke2",
+            root.path().join("var/lib/rancher/rke2"),
+        )
+        .unwrap();
+        assert_eq!(closed(&layout), None);
+        fs::create_dir_all(root.path().join("elsewhere")).unwrap();
+        symlink("../../elsewhere", root.path().join("data/rke2/other")).unwrap();
+        let deeper = layout.with_data_dir("/var/lib/rancher/rke2/other");
+        assert!(closed(&deeper).is_some());
+    }
+
+    #[test]
+    fn where_no_unit_is_installed_nothing_is_said() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path()).with_data_dir("/srv/rke2");
+        assert_eq!(closed(&layout), None);
+    }
+}

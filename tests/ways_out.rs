@@ -1,0 +1,254 @@
+//! No hold without a way out, on a booted machine: whatever becomes of Windrow (masked, disabled, removed, replaced, broken,
+//! hanging, shut out of its directories), each hold either is lifted where lifting does no harm, or the journal of that boot
+//! says as a warning which file stays hidden and how to free it.
+//!
+//! One machine serves several cases, one boot after the other.
+
+#[path = "support/machine.rs"]
+mod machine;
+
+use machine::{Builder, Machine, say, skipped};
+use serde_json::Value;
+
+const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
+const APPLIED: &str = "/var/lib/rancher/rke2/applied";
+const DROP_IN: &str = "/etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml";
+const ORPHANS: &str = "/etc/systemd/system/windrow-orphans.service";
+/// The journal's number for a warning.
+const WARNING: u8 = 4;
+
+/// Its kind is not served: held, and lifting it does no harm.
+const WIDGET: &str =
+    "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: widget, namespace: default}\n";
+/// Applying it too early blocks the cluster for good: held, whatever happens.
+const VM: &str = "\
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: first, namespace: default}
+spec:
+  runStrategy: Always
+  template:
+    spec:
+      domain: {devices: {}}
+";
+
+fn node() -> Builder {
+    Builder::node()
+        .file(
+            "/usr/lib/windrow/conf.d/10-image.yaml",
+            "platform: harvester\n",
+        )
+        .file(&format!("{MANIFESTS}/widget.yaml"), WIDGET)
+        .file(&format!("{MANIFESTS}/vm.yaml"), VM)
+}
+
+/// The same where Windrow wrote a feature gate for the version of RKE2 that is installed.
+fn node_with_gates() -> Builder {
+    let rke2 = std::fs::read_to_string(machine::repository("tests/machine/rke2"));
+    let rke2 = rke2.expect("the stand-in");
+    let (shebang, rest) = rke2.split_once('\n').expect("a script");
+    node()
+        .script(
+            "/usr/local/bin/rke2",
+            &format!("{shebang}\n# v1.36.3+rke2r1\n{rest}"),
+        )
+        .file(
+            "/usr/lib/windrow/conf.d/20-gates.yaml",
+            "featureGates:\n  kubeApiserver:\n    APIResponseCompression: false\n",
+        )
+}
+
+fn skip(name: &str) -> String {
+    format!("{MANIFESTS}/{name}.skip")
+}
+
+fn held(machine: &Machine, name: &str) -> bool {
+    machine.exists(&skip(name))
+}
+
+fn applied(machine: &Machine, name: &str) -> bool {
+    machine
+        .read(APPLIED)
+        .is_some_and(|names| names.lines().any(|line| line == name))
+}
+
+/// Waits until the daemon holds both files and RKE2 has looked at the directory.
+fn wait_held(machine: &Machine) {
+    machine.wait_unit("windrow.service", "active");
+    machine.wait_unit("rke2-server.service", "active");
+    assert!(held(machine, "widget.yaml") && held(machine, "vm.yaml"));
+}
+
+/// Has the daemon hold both files once more, though they were released.
+fn hold_again(machine: &Machine) {
+    machine.sh(&format!(
+        "systemctl stop rke2-server.service windrow.service; rm -rf /var/lib/rancher/windrow {MANIFESTS}/*.skip {APPLIED}; \
+         systemctl start windrow.service rke2-server.service"
+    ));
+    wait_held(machine);
+}
+
+fn messages(machine: &Machine, arguments: &[&str], worst: u8) -> Vec<String> {
+    let entries = machine.journal(arguments);
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    entries
+        .iter()
+        .filter(|entry| {
+            let priority = text(&entry["PRIORITY"]).and_then(|one| one.parse::<u8>().ok());
+            priority.is_some_and(|priority| priority <= worst)
+        })
+        .filter_map(|entry| text(&entry["MESSAGE"]))
+        .collect()
+}
+
+/// Waits until this boot's journal warns that `name` stays hidden, with the command that frees it; and tries the command.
+fn wait_warned_and_free(machine: &Machine, name: &str) {
+    let marker = skip(name);
+    let command = format!("rm '{marker}'");
+    machine.wait_until(
+        format!("a warning names {name} and how to free it"),
+        |machine| {
+            messages(machine, &["--boot"], WARNING)
+                .iter()
+                .any(|message| message.contains("stays hidden") && message.contains(&command))
+        },
+    );
+    assert!(held(machine, name) && !applied(machine, name));
+    machine.sh(&command);
+    machine.wait_until(format!("RKE2 applies {name}"), |machine| {
+        applied(machine, name)
+    });
+}
+
+/// What every case comes to: the harmless hold is lifted before or while RKE2 runs, the other one is kept and named.
+fn assert_ways_out(machine: &Machine) {
+    machine.wait_unit("rke2-server.service", "active");
+    machine.wait_until("RKE2 applies what was lifted", |machine| {
+        applied(machine, "widget.yaml")
+    });
+    assert!(!held(machine, "widget.yaml"));
+    wait_warned_and_free(machine, "vm.yaml");
+}
+
+/// Lifted before RKE2's first look: RKE2 was told to start after it.
+fn assert_lifted_before_rke2(machine: &Machine, unit: &str) {
+    let done = machine.monotonic(unit, "ExecMainExitTimestamp");
+    let rke2 = machine.monotonic("rke2-server.service", "ExecMainStartTimestamp");
+    assert!(done > 0 && done <= rke2, "{unit} {done}, rke2 {rke2}");
+}
+
+#[test]
+fn masked_disabled_and_an_image_without_windrow_leave_no_hold_without_a_way_out() {
+    if skipped() {
+        return;
+    }
+    let mut machine = node_with_gates().program_copied().boot();
+    wait_held(&machine);
+    assert!(machine.exists(ORPHANS) && machine.exists(DROP_IN));
+
+    machine.sh("systemctl mask windrow.service");
+    machine.reboot();
+    assert_ways_out(&machine);
+    assert_lifted_before_rke2(&machine, "windrow-orphans.service");
+    let said = messages(&machine, &["--boot"], WARNING).join("\n");
+    assert!(said.contains("windrow.service is masked"), "{said}");
+    assert!(
+        machine.exists(DROP_IN),
+        "the program checks it before each start of RKE2"
+    );
+
+    machine.sh("systemctl unmask windrow.service");
+    hold_again(&machine);
+    machine.sh("systemctl disable windrow.service");
+    machine.reboot();
+    assert_ways_out(&machine);
+    let said = messages(&machine, &["--boot"], WARNING).join("\n");
+    assert!(said.contains("windrow.service is disabled"), "{said}");
+
+    // An image without it: what is below /usr is gone, /etc/systemd and /var/lib/rancher persist.
+    hold_again(&machine);
+    machine.sh(
+        "systemctl enable windrow.service; rm -rf /usr/bin/windrow /usr/lib/windrow \
+         /usr/lib/systemd/system/windrow* /usr/lib/systemd/system/rke2-*.service.d",
+    );
+    machine.reboot();
+    assert_ways_out(&machine);
+    assert_lifted_before_rke2(&machine, "windrow-orphans.service");
+    assert!(!machine.exists(DROP_IN), "nothing checks its gates");
+    let said = messages(&machine, &["--boot"], WARNING).join("\n");
+    assert!(said.contains(&format!("removed {DROP_IN}")), "{said}");
+    // Nothing of Windrow's is left: the next boot takes the last of it away.
+    assert!(machine.exists(ORPHANS));
+    machine.reboot();
+    machine.wait_unit("rke2-server.service", "active");
+    let left = machine.sh("find /etc/systemd -name '*windrow-orphans*'");
+    assert_eq!(left, "");
+}
+
+/// Ignores SIGTERM, as a program that is stuck does, whatever it is asked.
+const HANGS: &str =
+    "#!/bin/sh\ntrap '' TERM\necho windrow hangs >&2\nwhile :; do sleep 1000; done\n";
+
+/// What an earlier boot left behind, of any size.
+fn mark(on_failure: &str, why: &str) -> String {
+    format!(
+        "{{\n  \"by\": \"windrow\",\n  \"file\": \"x\",\n  \"why\": \"{why}\",\n  \"onFailure\": \"{on_failure}\"\n}}\n"
+    )
+}
+
+#[test]
+fn a_program_that_hangs_and_ignores_sigterm_costs_rke2_fifteen_seconds_and_no_hold() {
+    if skipped() {
+        return;
+    }
+    let machine = node()
+        .program_replaced(HANGS)
+        .file(&skip("widget.yaml"), mark("lift", "it waits"))
+        .file(&skip("vm.yaml"), mark("keep", "it waits"))
+        .file(DROP_IN, "kube-apiserver-arg+:\n- feature-gates+=A=true\n")
+        // Gives up after the first try: the others are like it.
+        .drop_in("windrow.service", "[Unit]\nStartLimitBurst=1\n")
+        .boot();
+    // The limits that the units promise.
+    let start = machine.unit("windrow.service", "TimeoutStartUSec");
+    let start = start.strip_suffix('s').expect("less than a minute");
+    let start: u64 = start.parse().expect("seconds");
+    assert_eq!(
+        machine.unit("windrow.service", "TimeoutStartFailureMode"),
+        "kill"
+    );
+    let hook = machine
+        .read("/usr/lib/windrow/before-rke2")
+        .expect("a script");
+    let hook: u64 = hook
+        .split("timeout --signal=KILL ")
+        .skip(1)
+        .map(|rest| {
+            rest.split(' ')
+                .next()
+                .and_then(|one| one.parse::<u64>().ok())
+        })
+        .map(|limit| limit.expect("seconds"))
+        .sum();
+    assert!(start + hook <= 15, "{start} {hook}");
+
+    machine.wait_unit("rke2-server.service", "active");
+    // SIGKILL at the limit, and not SIGTERM and a second limit before it.
+    let journal = ["--boot", "--unit=windrow.service"];
+    machine.wait_journal(&journal, "start operation timed out. Killing.");
+    let first = &machine.journal(&journal)[0]["__MONOTONIC_TIMESTAMP"];
+    let first = first.as_str().and_then(|one| one.parse::<u64>().ok());
+    let started = first.expect("microseconds");
+    let rke2 = machine.monotonic("rke2-server.service", "ExecMainStartTimestamp");
+    say(&format!(
+        "start of a windrow.service that hangs to the start of rke2-server: {:.1} s",
+        (rke2 - started) as f64 / 1e6
+    ));
+    let said = messages(&machine, &["--boot"], WARNING).join("\n");
+    assert!(said.contains("gates settle hung and was killed"), "{said}");
+    assert!(
+        machine.exists(DROP_IN),
+        "its gates were checked for the version that was there"
+    );
+    assert_ways_out(&machine);
+}
