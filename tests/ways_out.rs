@@ -76,7 +76,9 @@ fn applied(machine: &Machine, name: &str) -> bool {
 fn wait_held(machine: &Machine) {
     machine.wait_unit("windrow.service", "active");
     machine.wait_unit("rke2-server.service", "active");
-    assert!(held(machine, "widget.yaml") && held(machine, "vm.yaml"));
+    machine.wait_until("both are held", |machine| {
+        held(machine, "widget.yaml") && held(machine, "vm.yaml")
+    });
 }
 
 /// Has the daemon hold both files once more, though they were released.
@@ -251,4 +253,121 @@ fn a_program_that_hangs_and_ignores_sigterm_costs_rke2_fifteen_seconds_and_no_ho
         "its gates were checked for the version that was there"
     );
     assert_ways_out(&machine);
+}
+
+#[test]
+fn a_stray_sigterm_brings_the_daemon_back_and_a_second_one_neither_loops_nor_lifts() {
+    if skipped() {
+        return;
+    }
+    let machine = node().boot();
+    wait_held(&machine);
+    let mode = machine.sh("stat -c %a /etc/rancher/rke2");
+    assert_eq!(
+        mode, "755",
+        "RKE2's own mode: others may read a kubeconfig there"
+    );
+    machine.ok(&["systemctl", "kill", "--signal=TERM", "windrow.service"]);
+    machine.wait_until("the daemon is there again", |machine| {
+        machine.unit("windrow.service", "NRestarts") == "1"
+            && machine.unit("windrow.service", "SubState") == "running"
+    });
+    assert!(held(&machine, "widget.yaml") && held(&machine, "vm.yaml"));
+    machine.ok(&["systemctl", "stop", "windrow.service"]);
+    assert_eq!(machine.unit("windrow.service", "ActiveState"), "inactive");
+    assert_eq!(machine.unit("windrow.service", "Result"), "success");
+
+    // Started by hand, and then by systemd too.
+    machine.sh("systemd-run --unit=byhand --service-type=notify windrow run; systemctl start windrow.service || true");
+    machine.wait_unit("windrow-failsafe.service", "inactive");
+    machine.wait_journal(
+        &["--boot", "--unit=windrow-failsafe.service"],
+        "another Windrow runs on this node",
+    );
+    assert_eq!(machine.unit("windrow.service", "ExecMainStatus"), "75");
+    assert_eq!(machine.unit("windrow.service", "ActiveState"), "failed");
+    assert_eq!(machine.unit("byhand.service", "ActiveState"), "active");
+    assert!(held(&machine, "widget.yaml") && held(&machine, "vm.yaml"));
+
+    // A name as long as names may be, and two files of one name: neither keeps the others from being lifted.
+    let long = format!("{}.yaml", "n".repeat(240));
+    machine.write(&format!("{MANIFESTS}/{long}"), WIDGET);
+    machine.write(&format!("{MANIFESTS}/sub/widget.yaml"), WIDGET);
+    machine.wait_until("both are held", |machine| held(machine, &long));
+    machine.write(
+        "/etc/systemd/system/windrow.service.d/test.conf",
+        "[Service]\nExecStart=\nExecStart=/bin/false\nRestartSec=0\n",
+    );
+    machine.sh("systemctl kill --signal=KILL byhand.service; systemctl daemon-reload; systemctl reset-failed windrow.service; systemctl start windrow.service || true");
+    machine.wait_until("RKE2 applies what was lifted", |machine| {
+        applied(machine, "widget.yaml") && applied(machine, &long)
+    });
+    wait_warned_and_free(&machine, "vm.yaml");
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_leaves_markers_of_any_size_a_way_out_and_no_gates() {
+    if skipped() {
+        return;
+    }
+    // An empty file is a script that succeeds, for a shell.
+    let large = "it waits ".repeat(40_000);
+    let mut machine = node()
+        .program_replaced("")
+        .file(&skip("widget.yaml"), mark("lift", &large))
+        .file(&skip("vm.yaml"), mark("keep", &large))
+        .file(DROP_IN, "kube-apiserver-arg+:\n- feature-gates+=A=true\n")
+        .boot();
+    machine.wait_unit("rke2-server.service", "active");
+    assert!(
+        !machine.exists(DROP_IN),
+        "RKE2 starts without unchecked gates"
+    );
+    assert_ways_out(&machine);
+    let said = messages(&machine, &["--boot"], WARNING).join("\n");
+    assert!(said.contains(&format!("removed {DROP_IN}")), "{said}");
+
+    // Cut off, and with the manifests directory behind a link.
+    let place = "/srv/manifests";
+    machine.write(&skip("widget.yaml"), &mark("lift", "it waits"));
+    machine.write(&skip("vm.yaml"), &mark("keep", "it waits"));
+    machine.sh(&format!(
+        "printf '\\177ELF and then nothing' >/usr/bin/windrow; systemctl stop rke2-server.service; rm {APPLIED}; \
+         mv {MANIFESTS} {place}; ln -s ../../../../..{place} {MANIFESTS}"
+    ));
+    machine.reboot();
+    assert_ways_out(&machine);
+}
+
+#[test]
+fn data_behind_a_link_is_staged_also_when_what_windrow_remembers_is_read_only() {
+    if skipped() {
+        return;
+    }
+    let mut machine = node().boot();
+    wait_held(&machine);
+    // Relative links: this test looks at the machine's files from outside, where an absolute one leads to the host's.
+    // The whole data directory, and then what Windrow remembers, somewhere else.
+    machine.sh(
+        "systemctl stop rke2-server.service windrow.service; rm -rf /var/lib/rancher/windrow; mkdir -p /srv /data; \
+         mv /var/lib/rancher/rke2 /srv/rke2; ln -s ../../../srv/rke2 /var/lib/rancher/rke2; \
+         mkdir /srv/windrow; ln -s ../../../srv/windrow /var/lib/rancher/windrow; rm /srv/rke2/server/manifests/*.skip",
+    );
+    machine.reboot();
+    wait_held(&machine);
+    assert!(machine.exists("/srv/rke2/server/manifests/vm.yaml.skip"));
+    assert!(machine.exists("/srv/windrow/ledger.json"));
+    machine.ok(&["windrow", "config", "check"]);
+
+    // What Windrow remembers cannot be written: it holds all the same.
+    machine.sh(
+        "systemctl stop windrow.service; rm /srv/rke2/server/manifests/*.skip /srv/windrow/ledger.json; \
+         mount --bind -o ro /srv/windrow /srv/windrow; systemctl start --no-block windrow.service",
+    );
+    machine.wait_until("held, or the fail-safe has said why not", |machine| {
+        held(machine, "vm.yaml") && machine.unit("windrow.service", "ActiveState") == "active"
+    });
+    let said = messages(&machine, &["--boot", "--unit=windrow.service"], WARNING).join("\n");
+    assert!(said.contains("/var/lib/rancher/windrow"), "{said}");
+    machine.sh("systemctl stop windrow.service; umount /srv/windrow");
 }

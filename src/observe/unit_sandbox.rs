@@ -164,13 +164,14 @@ fn opened(layout: &Layout, unit: &str) -> Option<Opened> {
     {
         match (key, value) {
             ("ProtectSystem", value) => opened.strict = value == "strict",
-            ("ReadWritePaths", "") => opened.paths.clear(),
-            ("ReadWritePaths", value) => {
+            ("ReadWritePaths" | "BindPaths", "") => opened.paths.clear(),
+            ("ReadWritePaths" | "BindPaths", value) => {
                 // As systemd does it: where a link leads.
                 opened
                     .paths
                     .extend(value.split_whitespace().filter_map(|word| {
                         let word = word.trim_matches('"').trim_start_matches(['-', '+']);
+                        let word = word.split(':').next().unwrap_or_default();
                         fs::canonicalize(layout.path(word)).ok()
                     }));
             }
