@@ -148,6 +148,9 @@ fn assignments(text: &str, found: Found<'_>) -> String {
         if class == Class::IfRandom && !super::known::is_no_name(value.secret) {
             continue;
         }
+        if names_a_place(value.secret) {
+            continue;
+        }
         let sure = class == Class::Secret && known_by_a_word(value.secret);
         found(value.secret, sure);
         // `(token=abc)`: without the bracket it is the same one.
@@ -292,6 +295,16 @@ fn open_quote(before: &str) -> Option<char> {
         last = one;
     }
     open
+}
+
+/// `serviceAccountToken: path: token`: where the secret is, and not the secret. Such fields stand on one line
+/// where somebody took the line breaks out.
+fn names_a_place(value: &str) -> bool {
+    let Some((field, rest)) = value.split_once(": ") else {
+        return false;
+    };
+    matches!(field, "path" | "name" | "key" | "secretName")
+        && !rest.split_whitespace().any(super::known::is_no_name)
 }
 
 /// In prose (`token: expired`) what follows is a word, which must not be taken out elsewhere.
