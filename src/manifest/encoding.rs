@@ -24,11 +24,7 @@ pub(crate) fn base64(text: &[u8]) -> Result<Vec<u8>, String> {
                 continue;
             }
             _ => {
-                return Err(format!(
-                    "unexpected {:?} at character {}",
-                    char::from(byte),
-                    position + 1
-                ));
+                return Err(format!("unexpected character {}", position + 1));
             }
         };
         if padding > 0 {

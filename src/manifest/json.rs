@@ -74,14 +74,16 @@ impl Parser<'_> {
         self
     }
 
-    fn found(&self) -> String {
-        match self
-            .text
-            .get(self.at..)
-            .and_then(|rest| rest.chars().next())
-        {
-            Some(ch) => format!("found {ch:?}"),
-            None => "the text ends".to_owned(),
+    /// What stands where something else was expected. A letter may be a secret's first.
+    fn found(&self) -> &'static str {
+        match self.peek() {
+            None => "the text ends",
+            Some(b'{' | b'}' | b'[' | b']') => "found a bracket",
+            Some(b'"') => "found a double quote",
+            Some(b'\'') => "found a single quote",
+            Some(b',' | b':') => "found a comma or colon",
+            Some(b'#') => "found a comment",
+            Some(_) => "found text without quotes",
         }
     }
 
@@ -195,7 +197,9 @@ impl Parser<'_> {
         };
         match number {
             Some(number) if fits => Ok(Value::Number(number)),
-            _ => Err(Wrong::Syntax(format!("`{text}` is not a number"))),
+            _ => Err(Wrong::Syntax(
+                "the value is not a number; put double quotes around it if it is text".to_owned(),
+            )),
         }
     }
 

@@ -118,7 +118,7 @@ fn type_of(node: &Node, problems: &mut Vec<Problem>) -> Option<(String, String)>
         let line = node.entry("apiVersion").map_or(node.line, |at| at.line);
         problems.push(refused(
             line,
-            &format!("`apiVersion: {version}` has more than one `/`; write group/version"),
+            "`apiVersion` has more than one `/`; write group/version",
         ));
     }
     if problems.len() > before {

@@ -59,10 +59,8 @@ fn documents(text: &str, bad_lines: &[u32], limits: &Limits, file: &mut Manifest
     for separator in bad {
         file.problems.push(refused(
             separator.line,
-            format!(
-                "invalid document separator: `{}` follows `---`; put it on a line of its own or behind a `#`",
-                shorten(&separator.rest)
-            ),
+            "invalid document separator: text follows `---`; put it on a line of its own or behind a `#`, or indent the line if it belongs to a value"
+                .to_owned(),
         ));
     }
     if chunks.len() > limits.documents {
@@ -242,12 +240,5 @@ fn refused(line: u32, message: String) -> Problem {
         code: Code::FileRefused,
         line: Some(line),
         message,
-    }
-}
-
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(40) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
     }
 }

@@ -59,9 +59,9 @@ impl Scalar {
             ),
             Scalar::Bool(value) => Ok(value.to_string()),
             Scalar::Int(value) => Ok(value.to_string()),
-            Scalar::Uint(value) => Err(format!(
-                "the map key {value} is too large a number, which RKE2 refuses; quote it"
-            )),
+            Scalar::Uint(_) => {
+                Err("a map key is too large a number, which RKE2 refuses; quote it".to_owned())
+            }
             Scalar::Float(value) => Ok(float_key(value)),
             Scalar::Text(text) => Ok(text),
         }
@@ -112,11 +112,6 @@ fn tagged(text: String, tag: &str) -> Result<Scalar, String> {
         // A tag that nobody knows says nothing: the text stays a string, even if it is plain.
         return Ok(Scalar::Text(text));
     };
-    let refuse = |text: &str| {
-        Err(format!(
-            "`{text}` cannot be read as !!{name}; correct the value or remove the tag"
-        ))
-    };
     match name {
         "str" => Ok(Scalar::Text(text)),
         "binary" => match super::encoding::base64(text.as_bytes()) {
@@ -130,7 +125,9 @@ fn tagged(text: String, tag: &str) -> Result<Scalar, String> {
             | ("int", value @ (Scalar::Int(_) | Scalar::Uint(_)))
             | ("float", value @ Scalar::Float(_)) => Ok(value),
             ("float", Scalar::Int(value)) => Ok(Scalar::Float(value as f64)),
-            _ => refuse(&text),
+            _ => Err(format!(
+                "the value cannot be read as !!{name}; correct the value or remove the tag"
+            )),
         },
         _ => Ok(Scalar::Text(text)),
     }

@@ -297,6 +297,69 @@ fn json_is_read_as_kubernetes_reads_it() {
 }
 
 #[test]
+fn no_problem_quotes_what_may_be_a_secret() {
+    for text in [
+        "stringData: {password: *Hunter2xyz}\n",
+        "password: *Hunter2xyz\n",
+        "password: &Hunter2xyz [*Hunter2xyz]\n",
+        "<<: *Hunter2xyz\n",
+        "*Hunter2xyz : a\n",
+        "password: !Hunter2xyz!x y\n",
+        "password: !<Hunter2xyz y\n",
+        "password: !!int Hunter2xyz\n",
+        "password: !!bool 'Hunter2xyz'\n",
+        "password: !!binary Hunter2xyz*\n",
+        "password: !Hunter2xyz,y z\n",
+        "password: [!Hunter2xyz,y]\n",
+        "password: @Hunter2xyz\n",
+        "password: `Hunter2xyz\n",
+        "password: %Hunter2xyz\n",
+        "password: \"Hunter2xyz\n",
+        "password: 'Hunter2xyz' Hunter2xyz\n",
+        "password: a: Hunter2xyz\n",
+        "password: |Hunter2xyz\n",
+        "password: {Hunter2xyz\n",
+        "password: \"\\Hunter2xyz\"\n",
+        "%Hunter2xyz\n",
+        "%TAG !Hunter2xyz! tag:Hunter2xyz\n%TAG !Hunter2xyz! tag:Hunter2xyz\n---\na: b\n",
+        "key: |\n---Hunter2xyz\n",
+        "key: |\n-----BEGIN Hunter2xyz-----\n",
+        "--- Hunter2xyz\n",
+        "Hunter2xyz\n",
+        "- Hunter2xyz\n",
+        "{\"password\": Hunter2xyz}",
+        "{\"password\": 'Hunter2xyz'}",
+        "{\"password\": \"Hunter2xyz}",
+        "{\"password\": \"\\Hunter2xyz\"}",
+        "{\"password\": \"a\"} Hunter2xyz",
+        "{Hunter2xyz: 1}",
+    ] {
+        let read = file(text);
+        assert!(!read.problems.is_empty(), "{text:?}");
+        for problem in &read.problems {
+            let said = problem.message.to_lowercase();
+            assert!(!said.contains("unter2xyz"), "{text:?}: {said}");
+            assert!(problem.line.is_some(), "{text:?}: {said}");
+        }
+    }
+    // Of digits, each tells as much as a letter.
+    for text in [
+        "{\"pin\": 0987612345}",
+        "0987612345098761234509876: x\n",
+        "18446744073709551615: x\n",
+        "pin: !!bool 0987612345\n",
+    ] {
+        for problem in file(text).problems {
+            let said = &problem.message;
+            assert!(
+                !["098", "1844"].iter().any(|digits| said.contains(digits)),
+                "{text:?}: {said}"
+            );
+        }
+    }
+}
+
+#[test]
 fn limits_are_kept_and_named() {
     let limits = Limits {
         file_bytes: 100,

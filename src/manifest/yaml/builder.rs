@@ -233,14 +233,17 @@ impl<'l> Builder<'l> {
         let (nodes, height) = match self.anchors.get(name) {
             Some(Anchor::Done { nodes, height, .. }) => (*nodes, *height),
             Some(Anchor::Open) => {
-                return Err(refuse(format!(
-                    "the value of anchor `&{name}` contains itself; write it out"
-                )));
+                return Err(refuse(
+                    "an alias (`*name`) stands inside the value of its own anchor (`&name`); write the value out"
+                        .to_owned(),
+                ));
             }
             None => {
-                return Err(refuse(format!(
-                    "the alias `*{name}` has no anchor `&{name}` before it in this document; write the value out"
-                )));
+                // Its name is not told: a password that begins with `*` is written like an alias.
+                return Err(refuse(
+                    "an alias (`*name`) has no anchor (`&name`) before it in this document; quote the value if it is text that begins with `*`, otherwise write the value out"
+                        .to_owned(),
+                ));
             }
         };
         self.decoded += nodes + 1;

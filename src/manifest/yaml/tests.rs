@@ -190,7 +190,7 @@ fn anchors_aliases_and_merges_work_within_a_document() {
     assert_eq!(read["e"], json!({"q": 1}));
     assert_eq!(read["f"], json!({"<<": 1}));
     assert!(message("a: *nowhere\n").contains("no anchor"));
-    assert!(message("a: &a [*a]\n").contains("contains itself"));
+    assert!(message("a: &a [*a]\n").contains("of its own anchor"));
     assert!(message("a: {<<: 1}\n").contains("`<<` takes a map"));
     assert!(message("s: &s [{a: 1}]\na: {<<: *s}\n").contains("`<<` takes a map"));
 }
