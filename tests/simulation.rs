@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow::decide::{Cause, Mark, State};
+use windrow::harvester::HarvesterVersion;
 use windrow::manifest::{Content, GroupKind};
 use windrow::rules::RuleSet;
 use windrow::simulate::{
-    Arrival, Faults, Files, HarvesterVersion, Run, Scenario, Setup, Verdict, What, with_windrow,
-    without_windrow,
+    Arrival, Faults, Files, Run, Scenario, Setup, Verdict, What, with_windrow, without_windrow,
 };
 
 fn start() -> Timestamp {

@@ -17,6 +17,7 @@ use super::inputs::{self, Input, Inputs};
 use super::{Context, Exit, complain, style};
 use crate::files::{Durability, read_text, replace};
 use crate::gates::{Target, Version, assess};
+use crate::harvester::HarvesterVersion;
 use crate::manifest::extract::Extracted;
 use crate::manifest::{Content, Limits};
 use crate::plan::{Finding, examine, link};
@@ -29,7 +30,7 @@ use crate::render;
 use crate::rke2::config::{ConfigFile as Rke2File, Place, is_read, merge};
 use crate::rules::{Platform, parse_duration};
 use crate::settings::{self, ConfigFiles};
-use crate::simulate::{Change, Files, HarvesterVersion, Scenario, Setup};
+use crate::simulate::{Change, Files, Scenario, Setup};
 
 /// 2026-01-01T00:00:00Z: a rehearsal is the same whenever it is held.
 const POWER_ON: Timestamp = Timestamp::constant(1_767_225_600, 0);
@@ -305,10 +306,6 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
     };
     Ok(ReadNode {
         name: name.to_owned(),
-        shown: paths
-            .first()
-            .map(|path| path.display().to_string())
-            .unwrap_or_default(),
         membership,
         laid,
         setup,

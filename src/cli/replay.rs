@@ -17,10 +17,10 @@ use crate::flight::{
     Change, Difference, Flights, Moment, Recorded, Replay, Segment, changes, recorded_times,
 };
 use crate::gates::Version;
+use crate::harvester::HarvesterVersion;
 use crate::rehearse::{Ended, Rehearsal, flown, rehearse};
 use crate::render;
 use crate::rules::{RuleSet, parse_duration};
-use crate::simulate::HarvesterVersion;
 
 /// Make recorded decisions again, and compare
 #[derive(Debug, clap::Args)]

@@ -19,13 +19,14 @@ use crate::daemon::outlets;
 use crate::daemon::sandbox::{Ends, Sandbox, lay_out};
 use crate::daemon::{Clock, Daemon, Signals, link};
 use crate::decide::Event;
+use crate::harvester::HarvesterVersion;
 use crate::layout::Layout;
 use crate::manifest::extract::{FileKind, kind_of};
 use crate::observe::cluster;
 use crate::observe::probes::{self, Endpoints, World};
 use crate::reasons::Code;
 use crate::report::journal;
-use crate::simulate::{FIRST_VM, HarvesterVersion, Setup};
+use crate::simulate::{FIRST_VM, Setup};
 
 /// Run the daemon
 #[derive(Debug, clap::Args)]

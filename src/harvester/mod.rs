@@ -5,6 +5,9 @@ pub mod drain;
 pub mod incidents;
 pub mod objects;
 pub mod schedule;
+mod version;
+
+pub use version::HarvesterVersion;
 
 use crate::manifest::{Node, yaml};
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::flight::{Line, RecordedFile, Segment, restore};
+use crate::harvester::HarvesterVersion;
 use crate::manifest::Content;
 use crate::rules::{Platform, RuleSet};
 use crate::settings::Settings;
-use crate::simulate::{Change, Files, HarvesterVersion, Scenario, Setup};
+use crate::simulate::{Change, Files, Scenario, Setup};
 
 /// The pack that is in force where a storage network is preset.
 const PRESET: &str = "name: harvester-preset";

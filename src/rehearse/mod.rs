@@ -15,7 +15,6 @@ mod recognise;
 mod summary;
 #[cfg(test)]
 mod tests;
-pub mod upgrade;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -26,9 +25,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::recognise::recognised;
+use crate::harvester::HarvesterVersion;
 use crate::plan::{Finding, Origin};
 use crate::reasons::{Code, Severity};
-use crate::simulate::{Counts, HarvesterVersion, Known, Run, Setup};
+use crate::simulate::{Counts, Known, Run, Setup};
 
 /// Versions at which Harvester's bootstrap came to behave otherwise, the oldest first.
 const TURNS: [HarvesterVersion; 2] = [

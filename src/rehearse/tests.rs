@@ -1,7 +1,8 @@
 use jiff::Timestamp;
 
 use super::*;
-use crate::simulate::{FIRST_VM, HarvesterVersion};
+use crate::harvester::HarvesterVersion;
+use crate::simulate::FIRST_VM;
 
 fn start() -> Timestamp {
     // 2026-01-01T00:00:00Z

@@ -432,8 +432,9 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+    use crate::harvester::HarvesterVersion;
     use crate::rehearse::rehearse;
-    use crate::simulate::{HarvesterVersion, Scenario, Setup};
+    use crate::simulate::{Scenario, Setup};
 
     #[test]
     fn the_page_needs_nothing_else_and_nothing_of_a_manifest_becomes_markup() {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::files::Files;
-use super::harvester::HarvesterVersion;
 use super::node::Scenario;
 use super::run::Setup;
+use crate::harvester::HarvesterVersion;
 use crate::manifest::{Limits, Node, extract, yaml};
 use crate::rules::RuleSet;
 

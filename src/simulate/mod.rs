@@ -38,7 +38,6 @@ pub use drive::{recorded, with_windrow, without_windrow};
 pub use example::FIRST_VM;
 pub use faults::Faults;
 pub use files::{File, Files};
-pub use harvester::HarvesterVersion;
 pub use known::Known;
 pub use log::{Counts, Happening, What};
 pub use node::{Arrival, Asked, Disks, MayBring, Node, Outcome, Role, Scenario, Verdict};

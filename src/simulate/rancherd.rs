@@ -179,8 +179,9 @@ fn tell(cluster: &mut Cluster, step: SmolStr, failed: bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Files, HarvesterVersion, Node, Role, Scenario, Verdict};
+    use super::super::{Files, Node, Role, Scenario, Verdict};
     use super::*;
+    use crate::harvester::HarvesterVersion;
 
     const MACHINE: &str = r#"{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
         "metadata": {"name": "vm"}, "spec": {"runStrategy": "Always"}}"#;

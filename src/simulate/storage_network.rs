@@ -16,9 +16,9 @@ use smol_str::{SmolStr, format_smolstr};
 use super::agenda::Timer;
 use super::cluster::Cluster;
 use super::controllers::{self, Attached};
-use super::harvester::HarvesterVersion;
 use super::log::What;
 use super::{once, times};
+use crate::harvester::HarvesterVersion;
 use crate::manifest::ObjectRef;
 
 /// The Setting.

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
+use crate::harvester::HarvesterVersion;
 use crate::manifest::{Content, ObjectRef};
 
 const LIMIT: Duration = Duration::from_secs(4 * 3600);

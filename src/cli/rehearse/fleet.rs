@@ -9,7 +9,6 @@ use crate::manifest::addon_name;
 use crate::plan::{Finding, base_name};
 use crate::reasons::Code;
 use crate::rehearse::membership::{AgentBecause, Membership};
-use crate::rehearse::upgrade::{Member, drains};
 use crate::rules::{Location, RuleSet};
 use crate::simulate::{Files, Join, Role, Scenario, Setup};
 
@@ -23,7 +22,6 @@ const STAND_IN: &str = "its first server (not given, without files)";
 /// A node, read.
 pub(super) struct ReadNode {
     pub(super) name: String,
-    pub(super) shown: String,
     pub(super) membership: Membership,
     pub(super) laid: Vec<Laid>,
     pub(super) setup: Setup,
@@ -82,19 +80,11 @@ pub(super) fn together(
     let roles = roles(&nodes, harvester.is_some());
     let mut setup = first.setup;
     setup.scenario.name.clone_from(&first.name);
-    let mut members = vec![Member {
-        name: &first.name,
-        at: Location::file(&first.shown),
-        control_plane: true,
-    }];
+    let mut members = vec![first.name.as_str()];
     let mut servers = vec![(first.name.as_str(), &first.laid[..])];
     let mut agents = Vec::new();
     for (node, role) in nodes.iter().zip(roles) {
-        members.push(Member {
-            name: &node.name,
-            at: Location::file(&node.shown),
-            control_plane: role != Role::Agent,
-        });
+        members.push(&node.name);
         match role {
             Role::Agent => agents.push(node),
             Role::Server | Role::Promoted => servers.push((&node.name, &node.laid)),
@@ -116,16 +106,13 @@ pub(super) fn together(
         let may_bring = node.setup.scenario.may_bring.clone();
         setup.scenario.may_bring.extend(may_bring);
     }
-    let mut findings = disagreements(&servers);
-    if let Some(version) = harvester {
-        findings.extend(drains(&members, version));
-    }
+    let findings = disagreements(&servers);
     for (node, after) in reboots {
         let number = match node {
             None => 0,
             Some(name) => members
                 .iter()
-                .position(|member| member.name == name)
+                .position(|member| member == name)
                 .ok_or_else(|| format!("--reboot: there is no node {name}"))?,
         };
         setup.scenario.reboots.push((*after, number));
@@ -154,7 +141,6 @@ pub(super) fn together(
 fn stand_in(agent: &ReadNode) -> ReadNode {
     ReadNode {
         name: STAND_IN.to_owned(),
-        shown: STAND_IN.to_owned(),
         membership: Membership::default(),
         laid: Vec::new(),
         setup: Setup {

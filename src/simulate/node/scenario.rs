@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
-use super::super::harvester::HarvesterVersion;
+use crate::harvester::HarvesterVersion;
 use crate::manifest::{GroupKind, ObjectRef};
 use crate::reasons::Code;
 
