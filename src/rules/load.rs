@@ -48,10 +48,6 @@ const SHIPPED: &[(&str, &str)] = &[
         "50-kubevirt-vm.yaml",
         include_str!("../../config/rules.d/50-kubevirt-vm.yaml"),
     ),
-    (
-        "60-rancher-features.yaml",
-        include_str!("../../config/rules.d/60-rancher-features.yaml"),
-    ),
 ];
 
 /// One named thing of a pack: what a later file of the same name overrides or takes away.

@@ -119,7 +119,7 @@ fn first_look(id: &ObjectRef) -> Option<Range> {
         ("harvesterhci.io", "Setting")
         | ("longhorn.io", "Volume")
         | ("kubevirt.io", "KubeVirt")
-        | ("management.cattle.io", "NodeDriver") => None,
+        | ("management.cattle.io", "NodeDriver" | "Setting") => None,
         (group, kind) => kinds::built_in(group, kind)
             .is_none()
             .then_some(times::VM_STATUS),
@@ -157,7 +157,7 @@ fn is_able(cluster: &Cluster, id: &ObjectRef, object: &Stored, stage: Stage) -> 
         }
         ("harvesterhci.io", _, _) => harvester_runs(cluster),
         ("management.cattle.io", "Feature", Stage::Done) => {
-            operators::can_switch_off(cluster, object)
+            operators::switches_off(cluster, object)
         }
         ("", "PersistentVolumeClaim", Stage::Done) => {
             match object.spec()["storageClassName"].as_str() {
@@ -196,7 +196,6 @@ fn seen(cluster: &mut Cluster, place: Place, id: &ObjectRef) {
             return become_state(cluster, id, state);
         }
         ("harvesterhci.io", "Addon") => return operators::addon_seen(cluster, id),
-        ("management.cattle.io", "Feature") => return operators::feature_seen(cluster, id),
         ("", "PersistentVolumeClaim" | "Pod") => once::json!({"phase": "Pending"}),
         ("apps", "DaemonSet") => {
             counted(cluster, "a DaemonSet that is seen", [generation, 1], || {

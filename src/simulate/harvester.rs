@@ -10,13 +10,9 @@
 //! What rancherd does of it is in `rancherd.rs`: a preset `storage-network` is not missing any more when the
 //! pod starts. What becomes of its value is in `storage_network.rs`.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
@@ -28,74 +24,8 @@ use super::operators;
 use super::rancherd::{self, Rancherd};
 use super::storage_network::{self, StorageNetwork};
 use super::{once, times};
-use crate::gates;
+use crate::harvester::HarvesterVersion;
 use crate::manifest::ObjectRef;
-
-/// A Harvester version: what it does at its start depends on it.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-pub struct HarvesterVersion {
-    /// Major version.
-    pub major: u32,
-    /// Minor version.
-    pub minor: u32,
-    /// Patch.
-    pub patch: u32,
-}
-
-impl HarvesterVersion {
-    /// The newest version that this simulation was written after.
-    pub const LATEST: Self = Self::new(1, 6, 0);
-
-    /// A version.
-    pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
-        Self {
-            major,
-            minor,
-            patch,
-        }
-    }
-
-    /// The minor version of the Kubernetes that it ships (its `scripts/version-rke2`); `None` for a
-    /// version of which that is not known.
-    pub fn rke2(self) -> Option<gates::Version> {
-        let minor = match (self.major, self.minor) {
-            (1, 3) => 28,
-            (1, minor @ 4..=9) => 27 + minor,
-            _ => return None,
-        };
-        format!("v1.{minor}").parse().ok()
-    }
-
-    /// Up to 1.5.0 the check was made for an empty setting too (harvester#8407, fixed by #8390).
-    fn checks_empty(self) -> bool {
-        self < Self::new(1, 5, 1)
-    }
-}
-
-impl fmt::Display for HarvesterVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
-    }
-}
-
-impl FromStr for HarvesterVersion {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is not a Harvester version; write it like v1.5.1");
-        let plain = text.strip_prefix('v').unwrap_or(text);
-        let plain = plain.split(['-', '+']).next().unwrap_or(plain);
-        let mut parts = plain.split('.').map(str::parse::<u32>);
-        let mut next = || parts.next().ok_or_else(wrong)?.map_err(|_| wrong());
-        let version = Self::new(next()?, next()?, next()?);
-        match parts.next() {
-            None => Ok(version),
-            Some(_) => Err(wrong()),
-        }
-    }
-}
 
 /// One step of a platform's bootstrap, on a good day at `after` from kube-apiserver's first answer.
 pub(super) struct Step {
@@ -362,7 +292,8 @@ impl Platform {
         match step.then {
             Then::Nothing => {}
             Then::Rancher => {
-                operators::rancher(cluster);
+                let version = self.harvester.unwrap_or(HarvesterVersion::LATEST);
+                operators::rancher(cluster, version);
                 let webhook = Timer::Rancherd(rancherd::Step::Rancher);
                 cluster.after(times::RANCHER_WEBHOOK, webhook);
             }
@@ -563,14 +494,6 @@ fn deployment(cluster: &mut Cluster, name: &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn versions_are_read_as_they_are_written_in_the_field() {
-        let version = |text: &str| text.parse::<HarvesterVersion>();
-        assert_eq!(version("v1.5.1-rc2"), Ok(HarvesterVersion::new(1, 5, 1)));
-        assert_eq!(version("1.6.0"), Ok(HarvesterVersion::new(1, 6, 0)));
-        assert!(version("1.6").is_err() && version("master").is_err());
-    }
 
     /// The pod before rancherd: the Setting is there and empty, and the webhook answers.
     fn pod_first(version: HarvesterVersion) -> (Platform, Cluster) {

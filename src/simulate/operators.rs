@@ -8,9 +8,11 @@ use smol_str::format_smolstr;
 use super::cluster::{Cluster, Stored};
 use super::log::What;
 use super::once::{self, named};
+use crate::gates;
+use crate::harvester::HarvesterVersion;
 use crate::manifest::ObjectRef;
 
-/// Rancher's flag, and the one that has to have a value of its own before it.
+/// Rancher's flag, and the one that a Rancher which looks after its node driver writes with it.
 const FEATURE: &str = "harvester";
 const BAREMETAL: &str = "harvester-baremetal-container-workload";
 const NODE_DRIVER: &str = "harvester";
@@ -19,27 +21,8 @@ const fn feature(name: &'static str) -> ObjectRef {
     once::object("management.cattle.io", "Feature", None, name)
 }
 
-fn has_a_value(cluster: &Cluster, name: &'static str) -> bool {
-    cluster
-        .stored(&feature(name))
-        .is_some_and(|feature| feature.spec()["value"].is_boolean())
-}
-
 fn is_off(feature: &Stored) -> bool {
     feature.spec()["value"] == false
-}
-
-/// Rancher derives the node driver's `spec.active` from the flags' own values, and crashes where one
-/// has none (rancher#48920).
-pub(super) fn feature_seen(cluster: &mut Cluster, id: &ObjectRef) {
-    let off = cluster.stored(id).is_some_and(is_off);
-    if off && !has_a_value(cluster, BAREMETAL) {
-        cluster.tell(What::Denied {
-            message: format!(
-                "Rancher crashes, and the node driver stays active: Feature {BAREMETAL} has no value of its own"
-            ),
-        });
-    }
 }
 
 /// Is it the flag that the node driver follows?
@@ -47,13 +30,26 @@ pub(super) fn is_feature(id: &ObjectRef) -> bool {
     id.name == FEATURE
 }
 
-/// Is the flag off, and can Rancher bear it?
-pub(super) fn can_switch_off(cluster: &Cluster, feature: &Stored) -> bool {
-    is_off(feature) && has_a_value(cluster, BAREMETAL)
+/// Is the flag off, and does this Rancher switch the node driver off with it? Up to v2.10 nothing does
+/// (rancher#48920); from v2.11.0 on `pkg/controllers/management/feature/feature_handler.go` does.
+pub(super) fn switches_off(cluster: &Cluster, feature: &Stored) -> bool {
+    let version = cluster.stored(&rancher_version());
+    let follows = version.is_some_and(|setting| {
+        let text = setting.body()["value"].as_str().unwrap_or_default();
+        let version = text.parse::<gates::Version>();
+        version.is_ok_and(|version| (version.minor.major, version.minor.minor) >= (2, 11))
+    });
+    is_off(feature) && follows
 }
 
-/// The node driver follows its flag.
+/// The other flag is written, and the node driver follows.
 pub(super) fn switch_driver_off(cluster: &mut Cluster) {
+    let baremetal = feature(BAREMETAL);
+    if let Some(known) = cluster.stored(&baremetal) {
+        let mut json = known.body().clone();
+        json["spec"]["value"] = false.into();
+        cluster.put(baremetal, json);
+    }
     let driver = node_driver();
     let Some(known) = cluster.stored(&driver) else {
         return;
@@ -161,8 +157,16 @@ const fn node_driver() -> ObjectRef {
     once::object("management.cattle.io", "NodeDriver", None, NODE_DRIVER)
 }
 
-/// Rancher's flags and driver, as they are when it has started.
-pub(super) fn rancher(cluster: &mut Cluster) {
+const fn rancher_version() -> ObjectRef {
+    once::object("management.cattle.io", "Setting", None, "server-version")
+}
+
+/// Rancher's flags and driver, as they are when the one of this Harvester has started.
+pub(super) fn rancher(cluster: &mut Cluster, version: HarvesterVersion) {
+    cluster.put(
+        rancher_version(),
+        json!({"apiVersion": "management.cattle.io/v3", "kind": "Setting", "value": version.rancher()}),
+    );
     let flag = once::json!({"apiVersion": "management.cattle.io/v3", "kind": "Feature", "spec": {},
         "status": {"default": true, "dynamic": true}});
     cluster.put(feature(FEATURE), flag);

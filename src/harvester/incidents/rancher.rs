@@ -1,4 +1,7 @@
 //! D: Rancher's feature `harvester` is off and its node driver is still active (rancher#48920).
+//!
+//! Up to Rancher v2.10 nothing switches the driver off with the feature. From v2.11.0 on
+//! `pkg/controllers/management/feature/feature_handler.go` does, by the feature's own `spec.value`.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -37,12 +40,15 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unli
             baremetal.map_or("it does not exist".to_owned(), said),
         ),
     ]);
-    if baremetal.is_none_or(|one| !one.pointer("/spec/value").is_some_and(Value::is_boolean)) {
-        finding.proof.push(format!(
-            "Rancher derives spec.active from the features' own values, and {BAREMETAL} has none: set it \
-             explicitly before harvester is switched off"
-        ));
-    }
+    finding.proof.push(match feature.pointer("/spec/value") {
+        Some(Value::Bool(_)) => {
+            "Rancher before v2.11.0 (in Harvester up to v1.4) leaves the driver as it is; a later one switches \
+             it off once, when spec.value is written"
+        }
+        _ => {
+            "Rancher switches the driver off only when the feature's own spec.value is written, and it has none"
+        }
+    }.to_owned());
     Ok(vec![finding])
 }
 
