@@ -39,6 +39,16 @@ pub(crate) const BUDGET: Gvk = ("policy", "v1", "PodDisruptionBudget");
 pub(crate) const NODE: Gvk = ("", "v1", "Node");
 pub(crate) const EVENT: Gvk = ("", "v1", "Event");
 pub(crate) const VOLUME: Gvk = ("longhorn.io", "v1beta2", "Volume");
+pub(crate) const POLICY: Gvk = (
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicy",
+);
+pub(crate) const POLICY_BINDING: Gvk = (
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicyBinding",
+);
 pub(crate) const JOB: Gvk = ("batch", "v1", "Job");
 pub(crate) const POD: Gvk = ("", "v1", "Pod");
 pub(crate) const NAMESPACE: Gvk = ("", "v1", "Namespace");

@@ -3,10 +3,12 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::cure::{Cure, Goal, Method, Request, Saved, Step, bare};
+use super::cure::{Cure, Goal, Method, Request, Saved, Step};
 use super::finding::{Evidence, Finding};
 use crate::harvester::addons::{Parts, State, is_settled, job_of, judge};
-use crate::harvester::objects::{Kind, Objects, Unlisted, condition, named, text, waiting};
+use crate::harvester::objects::{
+    Kind, Objects, Unlisted, condition, named, restarts, text, waiting,
+};
 use crate::reasons::Code;
 
 /// The label by which a Job's pods are known.
@@ -75,7 +77,7 @@ fn of(parts: &Parts<'_>, state: &State) -> Option<Finding> {
              change while the operation is in progress"
                 .to_owned(),
         ];
-        finding.cure = Some(cure(parts));
+        finding.cure = parts.job.map(|found| cure(parts, found));
     }
     Some(finding)
 }
@@ -131,22 +133,29 @@ fn evidence(subject: &str, parts: &Parts<'_>) -> Vec<Evidence> {
     }
     for pod in parts.pods {
         let subject = format!("Pod {}", named(pod));
+        if restarts(pod) > 0 {
+            let restarts = restarts(pod).to_string();
+            seen.push(Evidence::new(&subject, "restartCount", restarts));
+        }
         seen.extend(waiting(pod).map(|why| Evidence::new(&subject, "waiting", why)));
     }
     seen
 }
 
-/// The documented cure: export the Addon, delete it, make it anew switched off, switch it on.
-fn cure(parts: &Parts<'_>) -> Cure {
+/// The Job is deleted. helm-controller watches the Jobs that it made and makes the HelmChart's anew (its
+/// `pkg/controllers/chart/chart.go`, v0.15.15 to v0.17.1), and Harvester takes the first that is not older than
+/// its condition. The Addon is not touched: while its operation is in progress Harvester's webhook refuses every
+/// change of it, and from v1.7.0 on the deletion of most Addons at any time.
+fn cure(parts: &Parts<'_>, job: &Value) -> Cure {
     let addon = parts.addon;
     let (namespace, name) = (
         text(addon, "/metadata/namespace"),
         text(addon, "/metadata/name"),
     );
-    let uid = text(addon, "/metadata/uid").to_owned();
-    let path = Kind::ADDON.object_path(namespace, name);
+    let (job_name, uid) = (text(job, "/metadata/name"), text(job, "/metadata/uid"));
+    let path = Kind::JOB.object_path(namespace, job_name);
     let mut steps = vec![Step {
-        say: format!("delete Addon {namespace}/{name}"),
+        say: format!("delete Job {namespace}/{job_name}; helm-controller makes it anew"),
         request: Some(Request {
             method: Method::Delete,
             path: path.clone(),
@@ -155,94 +164,37 @@ fn cure(parts: &Parts<'_>) -> Cure {
                 "propagationPolicy": "Background", "preconditions": {"uid": uid}
             }),
         }),
-        goal: Goal::Gone {
+        goal: Goal::Anew {
             path: path.clone(),
-            uid: uid.clone(),
+            before: uid.to_owned(),
         },
         patience: 300,
     }];
-    let mut wait_for = |kind: Kind, object: &Value, what: &str| {
-        let name = text(object, "/metadata/name");
-        steps.push(Step {
-            say: format!("wait until {what} {namespace}/{name} is gone"),
-            request: None,
-            goal: Goal::Gone {
-                path: kind.object_path(namespace, name),
-                uid: text(object, "/metadata/uid").to_owned(),
-            },
-            patience: 900,
-        });
-    };
-    if let Some(chart) = parts.chart {
-        wait_for(Kind::HELM_CHART, chart, "its HelmChart");
-    }
-    if let Some(job) = parts.job {
-        wait_for(Kind::JOB, job, "its Job");
-    }
-    let mut off = bare(addon);
-    off["spec"]["enabled"] = json!(false);
-    steps.push(Step {
-        say: format!("make Addon {namespace}/{name} anew, switched off"),
-        request: Some(Request {
-            method: Method::Make,
-            path: path
-                .rsplit_once('/')
-                .map_or(path.clone(), |(collection, _)| collection.to_owned()),
-            body: off,
-        }),
-        goal: Goal::Anew {
-            path: path.clone(),
-            before: uid.clone(),
-        },
-        patience: 300,
-    });
     if addon.pointer("/spec/enabled") == Some(&json!(true)) {
-        let field = |say: &str, request, field: &str, value: Value, patience| Step {
-            say: say.to_owned(),
-            request,
+        steps.push(Step {
+            say: format!("wait until Addon {namespace}/{name} is deployed"),
+            request: None,
             goal: Goal::Field {
-                path: path.clone(),
-                before: Some(uid.clone()),
-                field: field.to_owned(),
-                value,
+                path: Kind::ADDON.object_path(namespace, name),
+                before: None,
+                field: "/status/status".to_owned(),
+                value: json!("AddonDeploySuccessful"),
             },
-            patience,
-        };
-        let on = Request {
-            method: Method::Merge,
-            path: path.clone(),
-            body: json!({"spec": {"enabled": true}}),
-        };
-        steps.push(field(
-            "switch it on",
-            Some(on),
-            "/spec/enabled",
-            json!(true),
-            300,
-        ));
-        let done = json!("AddonDeploySuccessful");
-        steps.push(field(
-            "wait until it is deployed",
-            None,
-            "/status/status",
-            done,
-            1800,
-        ));
+            patience: 1800,
+        });
     }
     Cure {
-        summary: format!("make Addon {namespace}/{name} anew"),
+        summary: format!("have the Job of Addon {namespace}/{name} made anew"),
         changes: vec![
             format!(
-                "Addon {namespace}/{name} is deleted and made anew from its own specification; what only \
-                 its status knew is lost"
+                "Job {namespace}/{job_name} is deleted with its pods, and helm-controller makes it anew: the chart is \
+                 installed once more over what it runs, with the same values"
             ),
-            "its chart is uninstalled and installed again: what it runs stops meanwhile, and volumes that \
-             the chart itself owns are deleted with it"
-                .to_owned(),
+            "neither the Addon nor what its chart runs is deleted".to_owned(),
         ],
         saves: vec![Saved {
             path,
-            object: addon.clone(),
+            object: job.clone(),
         }],
         steps,
     }

@@ -63,9 +63,6 @@ pub struct Request {
 /// What is done with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Method {
-    /// It is made.
-    #[serde(rename = "POST")]
-    Make,
     /// It is deleted.
     #[serde(rename = "DELETE")]
     Delete,
@@ -81,7 +78,6 @@ impl Method {
     /// HTTP's name for it.
     pub fn verb(self) -> &'static str {
         match self {
-            Method::Make => "POST",
             Method::Delete => "DELETE",
             Method::Merge | Method::Patch => "PATCH",
         }
@@ -90,7 +86,7 @@ impl Method {
     /// The body's type.
     pub fn content_type(self) -> &'static str {
         match self {
-            Method::Make | Method::Delete => "application/json",
+            Method::Delete => "application/json",
             Method::Merge => "application/merge-patch+json",
             Method::Patch => "application/json-patch+json",
         }
@@ -101,13 +97,6 @@ impl Method {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
 pub enum Goal {
-    /// The object of this UID is gone.
-    Gone {
-        /// Its path.
-        path: String,
-        /// Its UID.
-        uid: String,
-    },
     /// An object is there, and it is not the one of this UID.
     Anew {
         /// Its path.
@@ -142,10 +131,7 @@ impl Goal {
     /// The path of the object that tells whether it is reached.
     pub fn path(&self) -> &str {
         match self {
-            Goal::Gone { path, .. }
-            | Goal::Anew { path, .. }
-            | Goal::Field { path, .. }
-            | Goal::AtLeast { path, .. } => path,
+            Goal::Anew { path, .. } | Goal::Field { path, .. } | Goal::AtLeast { path, .. } => path,
         }
     }
 
@@ -154,7 +140,6 @@ impl Goal {
         let uid = seen.map(|object| text(object, "/metadata/uid"));
         let at = |field: &str| seen.and_then(|object| object.pointer(field));
         match self {
-            Goal::Gone { uid: gone, .. } => uid != Some(gone.as_str()),
             Goal::Anew { before, .. } => uid.is_some_and(|uid| uid != before),
             Goal::Field {
                 before,
@@ -174,7 +159,6 @@ impl Goal {
     /// It, in words.
     pub fn say(&self) -> String {
         match self {
-            Goal::Gone { path, .. } => format!("{path} is gone"),
             Goal::Anew { path, .. } => format!("{path} is there anew"),
             Goal::Field {
                 path, field, value, ..
@@ -182,31 +166,6 @@ impl Goal {
             Goal::AtLeast { path, field, value } => format!("{path} has {field} >= {value}"),
         }
     }
-}
-
-/// An object without what only the API server may write: to be made anew.
-pub(super) fn bare(object: &Value) -> Value {
-    let mut bare = object.clone();
-    if let Some(map) = bare.as_object_mut() {
-        map.remove("status");
-    }
-    if let Some(metadata) = bare.get_mut("metadata").and_then(Value::as_object_mut) {
-        for key in [
-            "uid",
-            "resourceVersion",
-            "generation",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "managedFields",
-            "selfLink",
-            "finalizers",
-            "ownerReferences",
-        ] {
-            metadata.remove(key);
-        }
-    }
-    bare
 }
 
 #[cfg(test)]
@@ -220,12 +179,6 @@ mod tests {
         let old = json!({"metadata": {"uid": "1"}, "spec": {"enabled": true}});
         let new = json!({"metadata": {"uid": "2"}, "spec": {"enabled": true}});
         let path = || "/x".to_owned();
-        let gone = Goal::Gone {
-            path: path(),
-            uid: "1".into(),
-        };
-        assert!(gone.is_reached(None) && gone.is_reached(Some(&new)));
-        assert!(!gone.is_reached(Some(&old)));
         let anew = Goal::Anew {
             path: path(),
             before: "1".into(),
@@ -247,17 +200,5 @@ mod tests {
         assert!(least.is_reached(Some(&json!({"status": {"n": 2}}))));
         assert!(!least.is_reached(Some(&json!({"status": {"n": 0}}))));
         assert!(!least.is_reached(None));
-    }
-
-    #[test]
-    fn an_object_to_be_made_anew_has_nothing_of_the_servers() {
-        let object = json!({
-            "apiVersion": "v1", "metadata": {"name": "a", "labels": {"x": "y"}, "uid": "1", "resourceVersion": "2", "finalizers": ["f"]},
-            "spec": {"a": 1}, "status": {"b": 2}
-        });
-        assert_eq!(
-            bare(&object),
-            json!({"apiVersion": "v1", "metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"a": 1}})
-        );
     }
 }

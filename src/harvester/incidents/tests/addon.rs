@@ -103,7 +103,7 @@ fn an_image_that_cannot_be_had_and_a_controller_that_is_down_are_named() {
 }
 
 #[test]
-fn the_cure_deletes_waits_makes_anew_switched_off_and_switches_on() {
+fn the_cure_has_the_job_made_anew_and_does_not_touch_the_addon() {
     let objects = cluster([addon(LATER), chart(), job(EARLY, true)]);
     let finding = diagnose(&objects, now()).findings.remove(0);
     let cure = finding.cure.unwrap();
@@ -115,38 +115,28 @@ fn the_cure_deletes_waits_makes_anew_switched_off_and_switches_on() {
             (verb, step.goal.path().rsplit('/').next().unwrap())
         })
         .collect();
-    assert_eq!(
-        steps,
-        [
-            (Some("DELETE"), "pci"),
-            (None, "pci"),
-            (None, "helm-install-pci"),
-            (Some("POST"), "pci"),
-            (Some("PATCH"), "pci"),
-            (None, "pci"),
-        ]
-    );
-    // Only the object that was judged is deleted.
+    let expected = [(Some("DELETE"), "helm-install-pci"), (None, "pci")];
+    assert_eq!(steps, expected);
+    // Only the object that was judged is deleted, and only a new one is the goal.
     let delete = cure.steps[0].request.as_ref().unwrap();
-    assert_eq!(delete.body["preconditions"]["uid"], "a1");
-    let made = &cure.steps[3].request.as_ref().unwrap();
     assert_eq!(
-        made.path,
-        "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/addons"
+        delete.path,
+        "/apis/batch/v1/namespaces/harvester-system/jobs/helm-install-pci"
     );
-    assert_eq!(
-        made.body["spec"],
-        json!({"enabled": false, "chart": "pci", "valuesContent": "x: 1"})
-    );
-    assert!(made.body.get("status").is_none());
-    assert_eq!(cure.saves[0].object["spec"]["enabled"], true);
+    assert_eq!(delete.body["preconditions"]["uid"], "j1");
+    let mut now_there = job(LATER, false);
+    assert!(!cure.steps[0].goal.is_reached(Some(&now_there)));
+    assert!(!cure.steps[0].goal.is_reached(None));
+    now_there["metadata"]["uid"] = json!("j2");
+    assert!(cure.steps[0].goal.is_reached(Some(&now_there)));
+    assert_eq!(cure.saves[0].object["metadata"]["uid"], "j1");
 }
 
 #[test]
-fn what_was_switched_off_is_not_switched_on() {
+fn what_was_switched_off_meanwhile_is_not_waited_for() {
     let mut off = addon(LATER);
     off["spec"]["enabled"] = json!(false);
     let objects = cluster([off, chart(), job(EARLY, true)]);
     let cure = diagnose(&objects, now()).findings.remove(0).cure.unwrap();
-    assert_eq!(cure.steps.len(), 4);
+    assert_eq!(cure.steps.len(), 1);
 }
