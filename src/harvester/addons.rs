@@ -17,6 +17,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::objects::restarts;
+
 /// Harvester's controller has made the HelmChart and helm-controller has answered to it by then:
 /// both look every few seconds.
 const PROMPT: SignedDuration = SignedDuration::from_mins(2);
@@ -107,6 +109,7 @@ impl State {
             State::Settled => "settled".to_owned(),
             State::NotStarted => "not started yet".to_owned(),
             State::Progressing => "on its way".to_owned(),
+            State::Retrying { failed: 1 } => "one attempt failed, it is tried again".to_owned(),
             State::Retrying { failed } => format!("{failed} attempts failed, it is tried again"),
             State::ImageMissing { image } if image.is_empty() => {
                 "its image cannot be had".to_owned()
@@ -254,9 +257,10 @@ fn working(job: &Value, pods: &[Value]) -> State {
     if let Some(image) = pods.iter().find_map(missing_image) {
         return State::ImageMissing { image };
     }
-    match job["status"]["failed"].as_u64() {
-        Some(failed) if failed > 0 => State::Retrying { failed },
-        _ => State::Progressing,
+    let failed = job["status"]["failed"].as_u64().unwrap_or_default();
+    match failed + pods.iter().map(restarts).sum::<u64>() {
+        0 => State::Progressing,
+        failed => State::Retrying { failed },
     }
 }
 

@@ -322,6 +322,30 @@ pub fn waiting(pod: &Value) -> impl Iterator<Item = String> + '_ {
         })
 }
 
+/// How often the containers of a pod were started anew. Under `restartPolicy: OnFailure`, which helm-controller
+/// gives its Jobs, a failed try is counted here and nowhere else.
+pub fn restarts(pod: &Value) -> u64 {
+    let containers = items(pod, "/status/initContainerStatuses").iter();
+    containers
+        .chain(items(pod, "/status/containerStatuses"))
+        .filter_map(|container| container.pointer("/restartCount")?.as_u64())
+        .sum()
+}
+
+/// How the containers of a pod last ended: exit code and reason. What they wrote may hold secrets and is left out.
+pub fn last_ends(pod: &Value) -> impl Iterator<Item = String> + '_ {
+    items(pod, "/status/containerStatuses")
+        .iter()
+        .filter_map(|container| container.pointer("/lastState/terminated"))
+        .filter_map(|ended| {
+            let code = ended.pointer("/exitCode").and_then(Value::as_i64)?;
+            Some(match text(ended, "/reason") {
+                "" => format!("exit code {code}"),
+                reason => format!("exit code {code} ({reason})"),
+            })
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -141,6 +141,12 @@ fn a_job_at_work_is_progressing_retrying_or_lacks_its_image() {
     );
     let retrying = Case::with_job(5, &json!({"active": 1, "failed": 2}));
     assert_eq!(retrying.at(60), State::Retrying { failed: 2 });
+    // helm-controller's Jobs have their containers started anew, which the Job itself does not count.
+    let mut restarted = Case::with_job(5, &json!({"active": 1}));
+    restarted.pods = vec![json!({"status": {"phase": "Running", "containerStatuses": [
+        {"image": "x", "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
+    ]}})];
+    assert_eq!(restarted.at(60), State::Retrying { failed: 3 });
     let mut without = Case::with_job(5, &json!({"active": 1, "failed": 2}));
     without.pods = vec![json!({"status": {"phase": "Pending", "containerStatuses": [
         {"image": "rancher/klipper-helm:v0.9", "state": {"waiting": {"reason": "ImagePullBackOff"}}},

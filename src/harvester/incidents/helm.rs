@@ -1,16 +1,21 @@
 //! A chart whose Job fails again and again: helm-controller's Jobs have a limit of a thousand tries, so
-//! they practically never give up by themselves.
+//! they practically never give up by themselves. They have `restartPolicy: OnFailure` (helm-controller's
+//! `pkg/controllers/chart/chart.go`): a try that failed is counted by the pod's containers, and by the Job
+//! only where the whole pod was lost.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::finding::{Evidence, Finding};
 use crate::harvester::addons::job_of;
-use crate::harvester::objects::{Kind, Objects, Unlisted, is_true, named, text, waiting};
+use crate::harvester::objects::{Kind, Objects, Unlisted, is_true, named, text};
+use crate::harvester::objects::{last_ends, restarts, waiting};
 use crate::reasons::Code;
 
 /// So many failed tries are no hiccup: a chart that needs another one first fails once or twice.
-const MANY: i64 = 5;
+const MANY: u64 = 5;
+/// The label by which a Job's pods are known.
+const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
 
 pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unlisted> {
     let mut findings = Vec::new();
@@ -20,32 +25,46 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unli
         let Some(job) = objects.one(Kind::JOB, namespace, name)? else {
             continue;
         };
-        let failed = job.pointer("/status/failed").and_then(Value::as_i64);
-        let failed = failed.unwrap_or_default();
-        if failed < MANY || is_true(job, "Complete") || is_true(job, "Failed") {
+        if is_true(job, "Complete") || is_true(job, "Failed") {
             continue;
         }
-        let why = format!("its Job {name} failed {failed} times");
-        let mut finding = Finding::new(
-            Code::ChartRetries,
-            format!("HelmChart {}", named(chart)),
-            &why,
-        )
-        .seen([Evidence::new(
-            format!("Job {}", named(job)),
-            "status.failed",
-            failed.to_string(),
-        )]);
-        let label = "/metadata/labels/batch.kubernetes.io~1job-name";
-        for pod in objects.all(Kind::POD)? {
-            if text(pod, "/metadata/namespace") != namespace || text(pod, label) != name {
-                continue;
-            }
-            let subject = format!("Pod {}", named(pod));
-            let seen = waiting(pod).map(|why| Evidence::new(&subject, "waiting", why));
-            finding.evidence.extend(seen);
-        }
-        findings.push(finding);
+        let pods = objects.all(Kind::POD)?.iter().filter(|pod| {
+            text(pod, "/metadata/namespace") == namespace && text(pod, JOB_NAME) == name
+        });
+        findings.extend(of(chart, job, &pods.collect::<Vec<_>>()));
     }
     Ok(findings)
+}
+
+fn of(chart: &Value, job: &Value, pods: &[&Value]) -> Option<Finding> {
+    let lost = job.pointer("/status/failed").and_then(Value::as_u64);
+    let lost = lost.unwrap_or_default();
+    let failed = lost + pods.iter().map(|pod| restarts(pod)).sum::<u64>();
+    if failed < MANY {
+        return None;
+    }
+    let why = format!(
+        "its Job {} failed {failed} times",
+        text(job, "/metadata/name")
+    );
+    let subject = format!("HelmChart {}", named(chart));
+    let mut finding = Finding::new(Code::ChartRetries, subject, &why);
+    if lost > 0 {
+        let subject = format!("Job {}", named(job));
+        let seen = Evidence::new(subject, "status.failed", lost.to_string());
+        finding.evidence.push(seen);
+    }
+    for pod in pods {
+        let subject = format!("Pod {}", named(pod));
+        let seen = |field: &str, value: String| Evidence::new(&subject, field, value);
+        if restarts(pod) > 0 {
+            let restarts = restarts(pod).to_string();
+            finding.evidence.push(seen("restartCount", restarts));
+        }
+        let waits = waiting(pod).map(|why| seen("waiting", why));
+        finding.evidence.extend(waits);
+        let ended = last_ends(pod).map(|why| seen("lastState.terminated", why));
+        finding.evidence.extend(ended);
+    }
+    Some(finding)
 }

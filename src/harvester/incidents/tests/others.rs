@@ -156,7 +156,15 @@ fn a_driver_that_outlives_its_feature_is_named_with_what_is_set() {
         "false (locked unset, spec false, default true)"
     );
     assert!(
-        finding.proof[0].contains("set it explicitly"),
+        finding.proof[0].starts_with("Rancher before v2.11.0"),
+        "{:?}",
+        finding.proof
+    );
+    // Off by default: Rancher of every version leaves the driver alone.
+    let by_default = cluster([feature("harvester", json!(null), false), driver(true)]);
+    let finding = diagnose(&by_default, now()).findings.remove(0);
+    assert!(
+        finding.proof[0].ends_with("and it has none"),
         "{:?}",
         finding.proof
     );
@@ -237,7 +245,30 @@ fn a_chart_that_fails_again_and_again_is_named_and_one_that_failed_twice_is_not(
         ["chart-retries"]
     );
     assert_eq!(codes(&cluster([chart.clone(), job(2, "False")])), [""; 0]);
-    assert_eq!(codes(&cluster([chart, job(6, "True")])), [""; 0]);
+    assert_eq!(codes(&cluster([chart.clone(), job(6, "True")])), [""; 0]);
+    // As helm-controller's Jobs fail: the container is started anew, and the Job counts nothing.
+    let pod = |restarts: u64| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "helm-install-metallb-x", "namespace": "kube-system",
+                "labels": {"batch.kubernetes.io/job-name": "helm-install-metallb"}},
+            "status": {"phase": "Running", "containerStatuses": [{"name": "helm", "image": "klipper-helm", "restartCount": restarts,
+                "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}]}
+        })
+    };
+    let looping = cluster([chart.clone(), job(0, "False"), pod(6)]);
+    assert_eq!(codes(&looping), ["chart-retries"]);
+    let finding = diagnose(&looping, now()).findings.remove(0);
+    let seen: Vec<String> = finding.evidence.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        seen,
+        [
+            "Pod kube-system/helm-install-metallb-x: restartCount: 6",
+            "Pod kube-system/helm-install-metallb-x: waiting: CrashLoopBackOff (klipper-helm)",
+            "Pod kube-system/helm-install-metallb-x: lastState.terminated: exit code 1 (Error)",
+        ]
+    );
+    assert_eq!(codes(&cluster([chart, job(0, "False"), pod(2)])), [""; 0]);
 }
 
 fn event(name: &str, reason: &str, count: i64, at: &str) -> Value {
