@@ -12,7 +12,7 @@ use crate::layout::Layout;
 use crate::manifest::{Content, Limits, Node, addon_name, sha256_hex, yaml};
 use crate::observe::rke2::config_files;
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
-use crate::observe::{effect, management::management, probes};
+use crate::observe::{effect, kube_vip, management::management, probes};
 use crate::rke2;
 
 /// An older refusal is nothing to go by: RKE2 starts kube-apiserver anew every few minutes.
@@ -32,7 +32,7 @@ pub fn own_node(layout: &Layout, limits: &Limits, now: Timestamp) -> OwnNode {
         .unwrap_or_default();
     OwnNode {
         name: kubeconfig::node_name(&kubelet).unwrap_or_else(|| management(layout).hostname),
-        dhcp_clients: probes::dhcp_clients(layout),
+        port_68_refused: kube_vip::port_68_refused(layout, now),
         vip_mode: configuration
             .as_ref()
             .and_then(|root| vip_mode(root).map(str::to_owned)),
@@ -135,15 +135,18 @@ mod tests {
         let now: Timestamp = "2026-11-22T00:10:00Z".parse().unwrap();
         let look = || own_node(&layout, &Limits::default(), now);
         let nothing = look();
-        assert_eq!(nothing.dhcp_clients, None);
+        assert_eq!(nothing.port_68_refused, None);
         assert_eq!((nothing.kubelet_until, nothing.gate), (None, None));
         assert_eq!(
             (nothing.manifests.len(), nothing.missing_files.len()),
             (0, 0)
         );
 
-        let udp = "sl local rem st\n 1: 00000000:0044 00000000:0000 07\n 2: 0A00000A:0044 0 07\n";
-        write(&layout, "/proc/net/udp", udp);
+        write(
+            &layout,
+            "/var/log/pods/harvester-system_kube-vip-x7l2k_1/kube-vip/0.log",
+            "2026-11-22T00:00:00Z stderr F listen udp4 :68: bind: address already in use\n",
+        );
         write(
             &layout,
             "/oem/harvester.config",
@@ -161,7 +164,10 @@ mod tests {
             "2026-11-22T00:00:00Z stderr F Error: unrecognized feature gate: Nonsense\n",
         );
         let seen = look();
-        assert_eq!(seen.dhcp_clients, Some(2));
+        assert_eq!(
+            seen.port_68_refused.as_deref(),
+            Some("listen udp4 :68: bind: address already in use")
+        );
         assert_eq!(seen.vip_mode.as_deref(), Some("dhcp"));
         assert_eq!(seen.missing_files, ["/etc/absent"]);
         assert_eq!(seen.missing_under, "os.write_files");

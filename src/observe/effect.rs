@@ -2,14 +2,13 @@
 //! logs say when they do not start.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
 
+use super::pod_logs;
 use crate::files::read_text;
 use crate::gates::{Component, Observed, Refusal, last_refusal, metrics, pod_arguments};
 use crate::kubeconfig;
@@ -19,8 +18,6 @@ use crate::layout::Layout;
 const CONNECT: Duration = Duration::from_secs(5);
 /// An answer takes no longer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Of each log the end is read; a refusal comes within the first lines of a start.
-const TAIL: u64 = 256 << 10;
 /// So many of the newest logs are read: the container's last two starts, and those of the pod before.
 const LOGS: usize = 4;
 
@@ -104,7 +101,7 @@ pub fn refusal(
     since: Option<Timestamp>,
 ) -> Option<(Refusal, PathBuf)> {
     logs(layout, component).into_iter().find_map(|path| {
-        let said = last_refusal(&tail(&path)?, since)?;
+        let said = last_refusal(&pod_logs::tail(&path)?, since)?;
         Some((said, path))
     })
 }
@@ -114,49 +111,16 @@ fn logs(layout: &Layout, component: Component) -> Vec<PathBuf> {
     if component == Component::Kubelet {
         return vec![layout.data_dir().join("agent/logs/kubelet.log")];
     }
-    let mut found = Vec::new();
-    let of = format!("kube-system_{component}-");
-    for pod in entries(&layout.path("/var/log/pods")) {
-        let ours = pod
-            .file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with(&of));
-        if !ours {
-            continue;
-        }
-        for log in entries(&pod.join(component.as_str())) {
-            let is_log = log.extension().is_some_and(|extension| extension == "log");
-            if let (true, Ok(Ok(written))) =
-                (is_log, fs::metadata(&log).map(|found| found.modified()))
-            {
-                found.push((written, log));
-            }
-        }
-    }
-    found.sort();
-    let newest = found.into_iter().rev().take(LOGS);
-    newest.map(|(_, log)| log).collect()
-}
-
-fn entries(directory: &Path) -> Vec<PathBuf> {
-    fs::read_dir(directory).map_or_else(
-        |_| Vec::new(),
-        |entries| entries.flatten().map(|entry| entry.path()).collect(),
-    )
-}
-
-fn tail(path: &Path) -> Option<String> {
-    let mut file = fs::File::open(path).ok()?;
-    let length = file.metadata().ok().filter(|found| found.is_file())?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))
-        .ok()?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    let pods = format!("kube-system_{component}-");
+    let mut found = pod_logs::logs(layout, &pods, component.as_str());
+    found.truncate(LOGS);
+    found
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

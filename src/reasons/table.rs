@@ -520,7 +520,7 @@ reasons! {
     "Known incidents" {
         AddonStuck "addon-stuck" Error
             "{subject} will never be settled: {why}"
-            "`windrow repair addon-stuck --dry-run` shows the cure: it is saved, deleted, made anew switched off, and switched on."
+            "`windrow repair addon-stuck --dry-run` shows the cure: its Job is deleted, and helm-controller makes it anew."
             "d110ae5edec44955b7e3d9cc12d69a57";
         AddonFailed "addon-failed" Error
             "{subject} failed and is not tried again: {why}"
@@ -544,7 +544,7 @@ reasons! {
             "bc52de413d7a48b9b5567f9413b94744";
         DriverWithoutFeature "driver-without-feature" Warning
             "{subject} is off, and its node driver is not: {why}"
-            "Set harvester-baremetal-container-workload explicitly before harvester; then switch the NodeDriver's spec.active off."
+            "Once no cluster was made with it, set spec.active of NodeDriver harvester to false: Rancher before v2.11.0 never does it by itself."
             "f3d71dfc5c674cdda7b543c93654e849";
         StorageNetworkWaits "storage-network-waits" Warning
             "{subject} waits for volumes to be detached: {why}"
@@ -661,8 +661,8 @@ reasons! {
             "Port 9345 of the VIP has to reach a server's supervisor."
             "3158636c3f2f4b4e81c212e48a8db77d";
         DhcpClash "dhcp-client-clash" Warning
-            "two DHCP clients share UDP port 68: {why}"
-            "Give the management interface or the VIP a static address (harvester#8389)."
+            "kube-vip cannot get the VIP's address from DHCP, because UDP port 68 is taken: {why}"
+            "Install with a static VIP (vipMode: static), or give the management interface a static address (harvester#8389)."
             "334a9d3b590f4030975e9e4ec2591fb2";
         RkeNotInstalled "rke-not-installed" Info
             "RKE2 is not installed: {why}"

@@ -24,9 +24,9 @@ const MOST_FILES: usize = 16;
 pub struct OwnNode {
     /// The node's name.
     pub name: String,
-    /// Sockets that are bound to UDP port 68 (`/proc/net/udp`).
+    /// What kube-vip said when it could not bind UDP port 68.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dhcp_clients: Option<usize>,
+    pub port_68_refused: Option<String>,
     /// How the installer was told to find the VIP's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vip_mode: Option<String>,
@@ -80,7 +80,7 @@ type Detector = (
 );
 
 const DETECTORS: &[Detector] = &[
-    ("two DHCP clients on this node", |own, _, _| Ok(dhcp(own))),
+    ("the DHCP client's port", |own, _, _| Ok(dhcp(own))),
     ("the kubelet's credential", |own, _, now| {
         Ok(credential(own, now))
     }),
@@ -114,22 +114,16 @@ fn node(own: &OwnNode) -> String {
     format!("Node {}", own.name)
 }
 
-/// Two DHCP clients on one port: the later one can renew nothing (harvester#8389).
+/// The VIP's address is to come from DHCP, and kube-vip cannot bind the port (harvester#8389). How many sockets
+/// are bound to it tells nothing: wickedd alone may have two (harvester#1835).
 fn dhcp(own: &OwnNode) -> Vec<Finding> {
-    let Some(bound) = own.dhcp_clients.filter(|bound| *bound > 1) else {
+    let (Some(said), Some("dhcp")) = (&own.port_68_refused, own.vip_mode.as_deref()) else {
         return Vec::new();
     };
-    let why = format!("{bound} sockets are bound to it");
-    let finding = Finding::new(Code::DhcpClash, node(own), &why).seen([Evidence::new(
-        node(own),
-        "/proc/net/udp, port 68",
-        format!("{bound} sockets"),
-    )]);
-    let mode = own
-        .vip_mode
-        .as_ref()
-        .map(|mode| Evidence::new("/oem/harvester.config", "install.vipMode", mode));
-    vec![finding.seen(mode)]
+    vec![Finding::new(Code::DhcpClash, node(own), said).seen([
+        Evidence::new(node(own), "kube-vip's log", said),
+        Evidence::new("/oem/harvester.config", "install.vipMode", "dhcp"),
+    ])]
 }
 
 /// An expired credential: the kubelet cannot tell that the node is alive, and kube-apiserver calls it

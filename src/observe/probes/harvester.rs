@@ -9,7 +9,8 @@ use super::Asked;
 use super::http::{self, Answer, NoAnswer, get};
 use super::kubernetes::{Ask, object};
 use super::world::{World, lock};
-use crate::harvester::vip_mode;
+use crate::harvester::{HarvesterVersion, vip_mode};
+use crate::observe::kube_vip;
 use crate::readiness::node::{NodeEvent, ProbeOutcome, Role, Vip, VipMode};
 
 /// A connection takes no longer to be made.
@@ -107,12 +108,8 @@ async fn vip(world: &World, role: Role, node: &str) -> Result<Vip, ProbeOutcome>
             known.or_else(joined_by).ok_or(none)?
         }
     };
-    let installed = || {
-        let config = world.config("/oem/harvester.config")?;
-        vip_mode(&config).and_then(VipMode::read)
-    };
     Ok(Vip {
-        mode: vip.mode.or_else(installed),
+        mode: vip.mode.or_else(|| installed_mode(world)),
         ..vip
     })
 }
@@ -153,6 +150,24 @@ fn address(object: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Can kube-vip get the VIP's address from DHCP? Asked of its own log, where that is how the address is found.
+pub(super) fn dhcp_clash(world: &World) -> ProbeOutcome {
+    let known = lock(&world.vip).clone().and_then(|known| known.vip.mode);
+    if known.or_else(|| installed_mode(world)) != Some(VipMode::Dhcp) {
+        return ProbeOutcome::Passed;
+    }
+    match kube_vip::port_68_refused(&world.layout(), (world.now)()) {
+        Some(said) => ProbeOutcome::failed(said),
+        None => ProbeOutcome::Passed,
+    }
+}
+
+/// How the installer was told to find the VIP's address.
+fn installed_mode(world: &World) -> Option<VipMode> {
+    let config = world.config("/oem/harvester.config")?;
+    vip_mode(&config).and_then(VipMode::read)
+}
+
 /// The host of `https://host:port`.
 fn host(url: &str) -> Option<String> {
     let rest = url.trim().strip_prefix("https://")?;
@@ -164,9 +179,9 @@ fn host(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_owned())
 }
 
-/// Harvester's own word. `/v1/harvester/readyz` (since v1.8) says most and wants the cluster token;
-/// where it does not exist, or the token is not taken, the question is the one that Harvester's
-/// console asks.
+/// Harvester's own word. `/v1/harvester/readyz` says most and wants the cluster token; where this node's
+/// Harvester does not serve it, or the token is not taken, the question is the one that Harvester's console
+/// asks. The token is sent nowhere else.
 pub(super) async fn ready(world: &World, role: Role, node: &str) -> ProbeOutcome {
     let vip = match vip(world, role, node).await {
         Ok(vip) => vip,
@@ -181,7 +196,7 @@ pub(super) async fn ready(world: &World, role: Role, node: &str) -> ProbeOutcome
     let token = rancherd
         .as_ref()
         .and_then(|config| config.str_at(&["token"]));
-    if let Some(token) = token.filter(|token| !token.is_empty()) {
+    if let Some(token) = token.filter(|token| !token.is_empty() && serves_readyz(world)) {
         let url = format!("https://{authority}/v1/harvester/readyz");
         match get(&world.http, &url, Some(token)).await {
             Ok(answer) if matches!(answer.status, 401 | 403 | 404) => {}
@@ -190,6 +205,14 @@ pub(super) async fn ready(world: &World, role: Role, node: &str) -> ProbeOutcome
     }
     let url = format!("https://{authority}/v1/harvester/cluster/local");
     cluster_local(&url, get(&world.http, &url, None).await)
+}
+
+/// Does this node's Harvester serve `readyz`? No, where its version is not known.
+fn serves_readyz(world: &World) -> bool {
+    let release = world.config("/etc/harvester-release.yaml");
+    let version = release.as_ref().and_then(|one| one.str_at(&["harvester"]));
+    let version = version.and_then(|text| text.parse::<HarvesterVersion>().ok());
+    version.is_some_and(HarvesterVersion::serves_readyz)
 }
 
 fn readyz(url: &str, answer: Result<Answer, NoAnswer>) -> ProbeOutcome {

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::world::World;
-use crate::layout::Layout;
 use crate::readiness::node::ProbeOutcome;
 
 /// Less free space than this, in percent: RKE2's kubelet evicts pods at 5.
@@ -192,32 +191,6 @@ pub(super) fn load(world: &World) -> ProbeOutcome {
     })())
 }
 
-/// Two DHCP clients on one port: the later one can renew nothing (harvester#8389).
-pub(super) fn dhcp_clash(world: &World) -> ProbeOutcome {
-    outcome((|| {
-        let bound = bound_to_68(&read(world, "/proc/net/udp")?);
-        Ok(match bound {
-            0 | 1 => ProbeOutcome::Passed,
-            more => ProbeOutcome::failed(format!("{more} sockets are bound to it")),
-        })
-    })())
-}
-
-/// How many sockets are bound to the DHCP client's port; `None` when that cannot be seen.
-pub fn dhcp_clients(layout: &Layout) -> Option<usize> {
-    let table = std::fs::read_to_string(layout.path("/proc/net/udp")).ok()?;
-    Some(bound_to_68(&table))
-}
-
-fn bound_to_68(table: &str) -> usize {
-    table
-        .lines()
-        .skip(1)
-        .filter_map(|line| line.split_whitespace().nth(1))
-        .filter(|local| local.ends_with(":0044"))
-        .count()
-}
-
 /// Is the clock synchronised?
 pub(super) async fn clock(world: &World) -> ProbeOutcome {
     match world.bus.synchronised().await {
@@ -252,15 +225,6 @@ mod tests {
         };
         assert!(v6("mgmt-br"));
         assert!(!v6("lo"));
-    }
-
-    #[test]
-    fn only_sockets_bound_to_the_dhcp_clients_port_are_counted() {
-        let table = "  sl  local_address rem_address   st\n\
-                     1: 00000000:0044 00000000:0000 07\n\
-                     2: 0100007F:0035 00000000:0044 07\n\
-                     3: 0A00000A:0044 00000000:0000 07\n";
-        assert_eq!(bound_to_68(table), 2);
     }
 
     #[test]

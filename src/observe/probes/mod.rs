@@ -35,7 +35,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 pub use certificates::not_after;
-pub use host::dhcp_clients;
 pub use world::{Endpoints, Shared, World};
 
 use crate::backoff::spread;
@@ -235,7 +234,7 @@ async fn ask(world: &World, subject: &Subject, probe: &str) -> Asked {
         "vip-join" => harvester::vip_port(world, role, node, world.endpoints.vip_join)
             .await
             .into(),
-        "dhcp-client-clash" => host::dhcp_clash(world).into(),
+        "dhcp-client-clash" => harvester::dhcp_clash(world).into(),
         "rke2-installed" => unit::installed(world, role).await.into(),
         "rke2-service" => unit::service(world, role, interest.platform).await,
         "supervisor" => http::supervisor(world).await.into(),

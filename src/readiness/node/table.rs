@@ -134,7 +134,7 @@ pub const BUILTIN: &[Builtin] = &[
         code: Code::DhcpClash,
         roles: SERVERS,
         platform: HARVESTER,
-        asks: "`/proc/net/udp`: is port 68 bound more than once?",
+        asks: "kube-vip's own log, where the VIP's address comes from DHCP: could it bind UDP port 68?",
         ..WANTED
     },
     Builtin {
@@ -220,7 +220,7 @@ pub const BUILTIN: &[Builtin] = &[
         phase: Phase::HarvesterChart,
         code: Code::HarvesterNotReady,
         platform: HARVESTER,
-        asks: "`https://VIP/v1/harvester/readyz` with the cluster token; where it does not exist, `/v1/harvester/cluster/local` without",
+        asks: "`https://VIP/v1/harvester/readyz` with the cluster token (v1.8.0 and later); before that, or where it is refused, `/v1/harvester/cluster/local` without",
         ..REQUIRED
     },
     Builtin {

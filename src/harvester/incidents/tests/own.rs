@@ -28,7 +28,7 @@ fn at(minutes: i64) -> Timestamp {
 fn a_node_of_which_nothing_is_known_and_a_healthy_one_have_no_finding() {
     assert_eq!(codes_of(&own()), [""; 0]);
     let healthy = OwnNode {
-        dhcp_clients: Some(1),
+        port_68_refused: None,
         vip_mode: Some("dhcp".to_owned()),
         kubelet_until: Some(at(1)),
         manifests: vec![manifest("a.yaml", "a", "1"), manifest("b.yaml", "b", "2")],
@@ -48,7 +48,8 @@ fn manifest(path: &str, addon: &str, sha256: &str) -> OwnManifest {
 #[test]
 fn what_goes_wrong_on_the_node_is_found_in_its_files() {
     let sick = OwnNode {
-        dhcp_clients: Some(2),
+        port_68_refused: Some("listen udp4 :68: bind: address already in use".to_owned()),
+        vip_mode: Some("dhcp".to_owned()),
         kubelet_until: Some(at(-1)),
         gate: Some(GateRefused {
             component: "kube-apiserver".to_owned(),
@@ -74,6 +75,12 @@ fn what_goes_wrong_on_the_node_is_found_in_its_files() {
             "write-files-missing"
         ]
     );
+    // Where the VIP's address does not come from DHCP, kube-vip needs no port for it.
+    let given = OwnNode {
+        vip_mode: Some("static".to_owned()),
+        ..sick.clone()
+    };
+    assert!(!codes_of(&given).contains(&"dhcp-client-clash"));
     let found = found(&sick, &cluster([]));
     assert!(
         found[2]

@@ -7,7 +7,7 @@ use crate::readiness::node::{Vip, VipMode};
 
 const TOKEN: &str = "a-cluster-token";
 
-/// A joined node whose VIP is the loopback address.
+/// A joined node of Harvester v1.8.0 whose VIP is the loopback address.
 async fn joined(says: impl Fn(&str) -> Says + Send + Sync + 'static) -> (Place, Server) {
     let mut place = Place::new();
     let server = Server::https(says).await;
@@ -16,7 +16,15 @@ async fn joined(says: impl Fn(&str) -> Says + Send + Sync + 'static) -> (Place, 
         "/etc/rancher/rancherd/config.yaml",
         format!("role: agent\nserver: https://127.0.0.1:443\ntoken: {TOKEN}\n"),
     );
+    release(&place, "v1.8.0");
     (place, server)
+}
+
+fn release(place: &Place, version: &str) {
+    place.write(
+        "/etc/harvester-release.yaml",
+        format!("harvester: {version}\nos: Harvester {version}\n"),
+    );
 }
 
 #[tokio::test]
@@ -47,6 +55,26 @@ async fn where_readyz_does_not_exist_or_refuses_the_consoles_question_is_asked_w
         let asked = server.asked();
         assert_eq!(asked.len(), 2);
         assert!(!asked[1].contains(TOKEN));
+    }
+}
+
+#[tokio::test]
+async fn before_1_8_and_where_the_version_is_not_known_the_token_is_not_sent() {
+    for (version, sent) in [
+        ("v1.8.2", true),
+        ("v1.8.0-rc1", true),
+        ("v1.7.3", false),
+        ("v1.5.0", false),
+        ("master-2c1a7a-head", false),
+    ] {
+        let (place, server) = joined(|_| Says::ok(r#"{"ready": true}"#)).await;
+        release(&place, version);
+        let outcome = harvester::ready(&place.world(), Role::Agent, "n1").await;
+        assert_eq!(outcome, ProbeOutcome::Passed);
+        let asked = server.asked();
+        let token = asked.iter().any(|request| request.contains(TOKEN));
+        assert_eq!(token, sent, "{version}: {asked:?}");
+        assert_eq!(asked.len(), 1, "{asked:?}");
     }
 }
 
@@ -127,4 +155,25 @@ async fn without_any_vip_the_first_server_says_so_and_a_refusal_is_not_a_no() {
         };
         assert!(said.contains(expected), "{said}");
     }
+}
+
+#[tokio::test]
+async fn kube_vips_own_words_tell_that_the_dhcp_clients_port_is_taken() {
+    let place = Place::new();
+    let ask = || harvester::dhcp_clash(&place.world());
+    let said = "listen udp4 :68: bind: address already in use";
+    place.write(
+        "/var/log/pods/harvester-system_kube-vip-x7l2k_1/kube-vip/0.log",
+        format!("{} stderr F {said}\n", Timestamp::now()),
+    );
+    // Two sockets of the system's own client are no clash.
+    place.write(
+        "/proc/net/udp",
+        "sl local\n 1: 00000000:0044\n 2: 0A00000A:0044\n".to_owned(),
+    );
+    assert_eq!(ask(), ProbeOutcome::Passed, "nobody asks DHCP for the VIP");
+    place.write("/oem/harvester.config", "install: {vipmode: static}\n");
+    assert_eq!(ask(), ProbeOutcome::Passed);
+    place.write("/oem/harvester.config", "install: {vipmode: dhcp}\n");
+    assert_eq!(failed(&ask()), said);
 }

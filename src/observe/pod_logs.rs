@@ -1,0 +1,50 @@
+//! The logs that the kubelet keeps of this node's pods (`/var/log/pods/NAMESPACE_POD_UID/CONTAINER/N.log`).
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::layout::Layout;
+
+/// Of each log the end is read.
+const TAIL: u64 = 256 << 10;
+
+/// The logs of a container, the newest first: of the pods whose directory's name begins with `pods`
+/// (`kube-system_etcd-`).
+pub(super) fn logs(layout: &Layout, pods: &str, container: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for pod in entries(&layout.path("/var/log/pods")) {
+        let name = pod.file_name().and_then(|name| name.to_str());
+        if !name.is_some_and(|name| name.starts_with(pods)) {
+            continue;
+        }
+        for log in entries(&pod.join(container)) {
+            let is_log = log.extension().is_some_and(|extension| extension == "log");
+            if let (true, Ok(Ok(written))) =
+                (is_log, fs::metadata(&log).map(|found| found.modified()))
+            {
+                found.push((written, log));
+            }
+        }
+    }
+    found.sort();
+    found.into_iter().rev().map(|(_, log)| log).collect()
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    fs::read_dir(directory).map_or_else(
+        |_| Vec::new(),
+        |entries| entries.flatten().map(|entry| entry.path()).collect(),
+    )
+}
+
+/// The end of a log; `None` where it cannot be read.
+pub(super) fn tail(path: &Path) -> Option<String> {
+    let mut file = fs::File::open(path).ok()?;
+    let length = file.metadata().ok().filter(|found| found.is_file())?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))
+        .ok()?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
