@@ -784,3 +784,227 @@ fn the_version_names_the_build() {
     let expected = format!("windrow {} (", env!("CARGO_PKG_VERSION"));
     assert!(ran.out.starts_with(&expected), "{ran:?}");
 }
+
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
+
+#[test]
+fn a_directory_without_manifests_is_not_planned_and_not_rehearsed() {
+    let node = Node::new();
+    node.write("empty/readme.txt", "nothing");
+    node.write("full/a.yaml", MAP);
+    for args in [
+        &["plan", "empty"][..],
+        &["plan", "full", "empty"],
+        &["rehearse", "empty"],
+    ] {
+        let ran = node.run(args);
+        assert_eq!(ran.code, 64, "{ran:?}");
+        assert!(
+            ran.err.contains("empty: no manifests in this directory"),
+            "{ran:?}"
+        );
+        assert!(
+            ran.err.contains("nothing was looked at") && ran.out.is_empty(),
+            "{ran:?}"
+        );
+    }
+    assert_eq!(node.run(&["plan", "full"]).code, 0);
+}
+
+#[test]
+fn an_object_behind_the_end_of_a_document_is_an_error_with_its_line() {
+    let node = Node::new();
+    node.write(
+        "given/a.yaml",
+        &format!("{MAP}...\n{}", MAP.replace("name: a", "name: b")),
+    );
+    let ran = node.run(&["plan", "given"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.out.contains("behind-document-end"), "{ran:?}");
+    assert!(ran.out.contains("given/a.yaml:6"), "{ran:?}");
+    assert!(!ran.out.contains("held at a fresh boot: "), "{ran:?}");
+    assert!(
+        ran.out.contains(", 0 held at a fresh boot"),
+        "RKE2 applies the file: {ran:?}"
+    );
+    let ran = node.run(&["rehearse", "given", "--seeds", "2"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.out.contains("behind-document-end"), "{ran:?}");
+}
+
+#[test]
+fn options_take_one_value_each_so_their_place_does_not_matter() {
+    let node = Node::new();
+    let pack = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\nrules: []\n";
+    node.write("rules/one.yaml", pack);
+    node.write("more/two.yaml", &pack.replace("site", "other"));
+    node.write("given/a.yaml", MAP);
+    node.write("list.txt", "docker.io/library/nginx:1\n");
+    node.write("list2.txt", "docker.io/library/busybox:1\n");
+    for args in [
+        &["plan", "--rules", "rules", "given"][..],
+        &["plan", "given", "--rules", "rules"],
+        &["plan", "--rules", "rules", "--rules", "more", "given"],
+        &["rehearse", "--seeds", "1", "--images", "list.txt", "given"],
+        &[
+            "rehearse",
+            "--seeds",
+            "1",
+            "--images",
+            "list.txt",
+            "--images",
+            "list2.txt",
+            "given",
+        ],
+        &[
+            "rehearse", "--seeds", "1", "--rules", "rules", "given", "--rules", "more",
+        ],
+    ] {
+        let ran = node.run(args);
+        assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
+        assert!(
+            ran.out.contains("a.yaml"),
+            "the directory that was named: {ran:?}"
+        );
+    }
+}
+
+const WIDGETS: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: widgets.example.com
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: widgets, singular: widget, kind: Widget}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+";
+
+#[test]
+fn a_marker_of_somebody_else_keeps_a_file_from_rke2_and_what_needs_it_cannot_work() {
+    let node = Node::new();
+    node.write("given/a.yaml", MAP);
+    node.write("given/a.yaml.skip", "");
+    node.write("given/b.yaml", &MAP.replace("name: a", "name: b"));
+    let ran = node.run(&["plan", "given"]);
+    assert_eq!(ran.code, 0, "nothing needs it: {ran:?}");
+    let a = ran
+        .out
+        .lines()
+        .find(|line| line.contains("a.yaml "))
+        .unwrap();
+    assert!(
+        a.ends_with("skipped") && a.trim_start().starts_with("-"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.out
+            .contains("by a.yaml.skip, which Windrow did not make"),
+        "{ran:?}"
+    );
+    assert!(ran.out.contains("held-by-other"), "{ran:?}");
+    let json: Value =
+        serde_json::from_str(&node.run(&["plan", "given", "-o", "json"]).out).unwrap();
+    assert_eq!(json["files"][0]["skipped"], "a.yaml.skip");
+    assert_eq!(json["files"][0]["state"], "skipped");
+    assert_eq!(json["files"][1]["state"], "applied at once");
+    assert_eq!(json["order"], serde_json::json!(["b.yaml"]));
+    for picture in ["svg", "dot", "mermaid"] {
+        let ran = node.run(&["plan", "given", "-o", picture]);
+        assert!(ran.out.contains("skipped"), "{picture}: {ran:?}");
+        assert_eq!(
+            ran.out.matches("applied at once").count(),
+            1,
+            "{picture}: {ran:?}"
+        );
+    }
+    let ran = node.run(&["rehearse", "given", "--seeds", "2"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(
+        ran.out
+            .contains("everything is applied but 1 file that a .skip marker keeps from RKE2"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.out
+            .contains("skipped by a.yaml.skip, which Windrow did not make, never applied"),
+        "{ran:?}"
+    );
+
+    // The kind of one file comes from the other.
+    node.write("needs/crd.yaml", WIDGETS);
+    node.write(
+        "needs/one.yaml",
+        "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: one\n",
+    );
+    assert_eq!(node.run(&["plan", "needs"]).code, 0);
+    node.write("needs/sub/crd.yaml.skip", "harvester upgrade\n");
+    let ran = node.run(&["plan", "needs"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(
+        ran.out.contains("provider-skipped") && !ran.out.contains("kind-without-provider"),
+        "{ran:?}"
+    );
+    assert!(ran.out.contains("sub/crd.yaml.skip"), "{ran:?}");
+    let ran = node.run(&["rehearse", "needs", "--seeds", "2"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+
+    // A configuration may write one too; one of Windrow's own is lifted by Windrow.
+    let cloud = |marker: &str| {
+        format!(
+            "#cloud-config\nwrite_files:\n- path: /{MANIFESTS}/a.yaml\n  content: |\n    {}\n- path: /{MANIFESTS}/a.yaml.skip\n  content: '{marker}'\n",
+            MAP.trim_end().replace('\n', "\n    ")
+        )
+    };
+    node.write("user-data", &cloud(""));
+    let ran = node.run(&["plan", "user-data"]);
+    assert!(
+        ran.out
+            .contains("by a.yaml.skip, which Windrow did not make"),
+        "{ran:?}"
+    );
+    let ran = node.run(&["rehearse", "user-data", "--seeds", "2"]);
+    assert!(ran.out.contains("skipped by a.yaml.skip"), "{ran:?}");
+}
+
+#[test]
+fn a_file_is_labelled_by_what_becomes_of_it() {
+    let node = Node::new();
+    node.write("given/good.yaml", MAP);
+    node.write("given/same.yaml", &MAP.replace("name: a", "name: b"));
+    node.write("given/same.yml", &MAP.replace("name: a", "name: c"));
+    node.write(
+        "given/part.yaml",
+        &format!("{MAP}---\nkind: ConfigMap\nmetadata:\n  name: d\n"),
+    );
+    node.write("given/whole.yaml", "a: }\n");
+    symlink("nowhere", node.path("given/link.yaml")).unwrap();
+    let ran = node.run(&["plan", "given", "-o", "json"]);
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    let states: Vec<(&str, &str)> = json["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| {
+            (
+                file["path"].as_str().unwrap(),
+                file["state"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        states,
+        [
+            ("good.yaml", "applied at once"),
+            ("link.yaml", "stops RKE2: leads nowhere"),
+            ("part.yaml", "refused in part"),
+            ("same.yaml", "collides"),
+            ("same.yml", "collides"),
+            ("whole.yaml", "refused"),
+        ]
+    );
+    let table = node.run(&["plan", "given"]).out;
+    assert_eq!(table.matches("applied at once").count(), 1, "{table}");
+    let svg = node.run(&["plan", "given", "-o", "svg"]).out;
+    assert_eq!(svg.matches(r#"<g class="free""#).count(), 1, "{svg}");
+}

@@ -214,3 +214,37 @@ fn what_is_not_there_or_no_configuration_is_wrong_use_and_does_not_hide_errors()
         ],
     );
 }
+
+#[test]
+fn a_manifest_is_told_as_one_however_many_documents_it_has() {
+    let given = TempDir::new().unwrap();
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
+    for (name, text) in [
+        ("one.yaml", map.to_owned()),
+        ("two.yaml", format!("{map}---\n{map}")),
+        ("broken.yaml", format!("{map}---\n}}\n")),
+    ] {
+        write(&given, name, &text);
+        let ran = config(&given, &["check", name]);
+        assert_eq!(ran.0, 64, "{ran:?}");
+        says(
+            &ran,
+            &[&format!(
+                "{name}: it is a manifest; `windrow plan {name}` checks these"
+            )],
+        );
+        assert!(!ran.2.contains("---"), "{ran:?}");
+    }
+    write(
+        &given,
+        "settings.yaml",
+        "platform: rke2\n---\nplatform: rke2\n",
+    );
+    let ran = config(&given, &["check", "settings.yaml"]);
+    assert_eq!(ran.0, 78, "{ran:?}");
+    assert!(
+        ran.2
+            .contains("put what follows the `---` into a file of its own"),
+        "{ran:?}"
+    );
+}

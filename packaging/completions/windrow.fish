@@ -59,15 +59,15 @@ mermaid\t''
 svg\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l platform -d 'What the manifests are for; a Harvester configuration says so itself' -r -f -a "harvester\t''
 rke2\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'Directories or files with further rule packs' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'A directory or file with further rule packs; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l node -d 'One of several nodes of a cluster and its configuration; once for each file of it' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rke2 -d 'RKE2\'s version: feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of --harvester]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l reboot -d 'Restart a node (the first one, or the one that is named) so long after power-on; can be repeated' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rules -d 'Directories or files with further rule packs' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l images -d 'Lists of the images of an air-gapped bundle, one image a line: every other image is a finding' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rules -d 'A directory or file with further rule packs; can be repeated' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l images -d 'A list of the images of an air-gapped bundle, one image a line: every image that is in no list is a finding; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l fix -d 'Write a corrected copy of all files into this directory, where correcting is mechanical' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l seeds -d 'By how many seeds: each is one possible course of events' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s o -l output -d 'Output format' -r -f -a "text\t''
@@ -173,7 +173,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -l number -d 'Only this one of several flights in the file, counted from 1; a process that begins, begins one' -r
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -l until -d 'Stop before the first decision after this time, or after this long from the flight\'s beginning (`2026-01-01T00:05:00Z`, `4m30s`), and show how things stood' -r
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -l why -d 'Explain this file or object as it stood at the end, or where --until stops' -r
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l with -d 'Tell what would have been held and released instead with these rule packs (files or directories); a pack takes the place of a recorded one of its name. Or a version (of Harvester, on a node without it of RKE2): the recorded files are rehearsed with it' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l with -d 'Tell what would have been held and released instead with these rule packs (a file or directory; can be repeated); a pack takes the place of a recorded one of its name. Or a version (of Harvester, on a node without it of RKE2): the recorded files are rehearsed with it' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -l save-test -d 'Keep the flight as a regression test in this file or directory (the project\'s own: tests/flights)' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -s o -l output -d 'Output format' -r -f -a "text\t''
 json\t''"

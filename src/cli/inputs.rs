@@ -1,12 +1,16 @@
 //! What a person gives a verb to look at: directories, manifests, and configurations that carry
 //! manifests, in any mix.
 
+mod markers;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+
+pub(super) use markers::{ForeignMarker, skipped_by};
 
 use super::Context;
 use super::document::now;
@@ -34,6 +38,8 @@ pub(super) struct Inputs {
     pub(super) carriers: Vec<(String, String)>,
     /// What they write of RKE2's and Windrow's own configuration.
     pub(super) configuration: Vec<Extracted>,
+    /// Markers that keep files from RKE2 and that Windrow did not make.
+    pub(super) markers: Vec<ForeignMarker>,
     /// What is wrong with the configurations that carry manifests.
     pub(super) findings: Vec<Finding>,
     /// Everything that cannot be used, each with its file.
@@ -177,7 +183,15 @@ pub(super) fn gather(paths: &[PathBuf], limits: &Limits) -> Inputs {
         if path.as_os_str() == "-" {
             standard_input(&mut inputs, limits);
         } else if path.is_dir() {
+            let before = (inputs.files.len(), inputs.errors.len());
             directory(&mut inputs, path, limits, now());
+            if before == (inputs.files.len(), inputs.errors.len()) {
+                inputs.errors.push(format!(
+                    "{}: no manifests in this directory (names that end in .yaml, .yml or .json and do not begin with a \
+                     dot): nothing was looked at",
+                    path.display()
+                ));
+            }
         } else {
             one_file(&mut inputs, path, limits);
         }
@@ -189,6 +203,10 @@ pub(super) fn gather(paths: &[PathBuf], limits: &Limits) -> Inputs {
 fn directory(inputs: &mut Inputs, path: &Path, limits: &Limits, now: Timestamp) {
     match scan(path, limits, &Stamps::new(), now) {
         ScanResult::Found(found) => {
+            let markers = found.markers.into_iter();
+            inputs
+                .markers
+                .extend(markers.filter_map(ForeignMarker::seen));
             for file in found.files {
                 // Nothing was seen before, so nothing is unchanged.
                 let FileState::Read(content) = file.state else {
@@ -310,6 +328,7 @@ fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
     inputs.configuration.extend(extraction.configuration);
     inputs.carriers.push((shown.to_owned(), text.to_owned()));
     for file in extraction.files {
+        inputs.markers.extend(ForeignMarker::carried(&file));
         // Markers and other files may ride along; RKE2 applies none of them.
         if !is_manifest_name(file.path.rsplit('/').next().unwrap_or_default()) {
             continue;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::inputs::{self, Inputs};
+use super::inputs::{self, Inputs, skipped_by};
 use super::{Context, Exit, complain, style};
 use crate::observe::platform::detect;
 use crate::plan::{Plan, examine, link};
@@ -25,8 +25,8 @@ pub(super) struct Args {
     /// What the manifests are for; a Harvester configuration says so itself
     #[arg(long, value_enum)]
     platform: Option<PlatformArg>,
-    /// Directories or files with further rule packs
-    #[arg(long, value_name = "DIR", num_args = 1..)]
+    /// A directory or file with further rule packs; can be repeated
+    #[arg(long, value_name = "DIR")]
     rules: Vec<PathBuf>,
 }
 
@@ -110,7 +110,11 @@ fn of(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> Plan {
     let examined: Vec<_> = inputs
         .files
         .into_iter()
-        .map(|file| Arc::new(examine(&file.manifest, file.shown, rules, platform)))
+        .map(|file| {
+            let marker = skipped_by(&inputs.markers, &file.manifest.path);
+            let examined = examine(&file.manifest, file.shown, rules, platform);
+            Arc::new(examined.skipped_by(marker))
+        })
         .collect();
     let mut plan = link(&examined, rules, platform);
     plan.findings.splice(0..0, inputs.findings);

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use fleet::{Cluster, Laid, ReadNode, together};
 
-use super::inputs::{self, Input, Inputs};
+use super::inputs::{self, Input, Inputs, skipped_by};
 use super::{Context, Exit, complain, style};
 use crate::files::{Durability, read_text, replace};
 use crate::gates::{Target, Version, assess};
@@ -61,11 +61,12 @@ pub(super) struct Args {
     /// repeated
     #[arg(long, value_name = "[NODE=]TIME", value_parser = reboot)]
     reboot: Vec<(Option<String>, Duration)>,
-    /// Directories or files with further rule packs
-    #[arg(long, value_name = "DIR", num_args = 1..)]
+    /// A directory or file with further rule packs; can be repeated
+    #[arg(long, value_name = "DIR")]
     rules: Vec<PathBuf>,
-    /// Lists of the images of an air-gapped bundle, one image a line: every other image is a finding
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    /// A list of the images of an air-gapped bundle, one image a line: every image that is in no list
+    /// is a finding; can be repeated
+    #[arg(long, value_name = "FILE")]
     images: Vec<PathBuf>,
     /// Write a corrected copy of all files into this directory, where correcting is mechanical
     #[arg(long, value_name = "DIR")]
@@ -194,6 +195,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         storage_network,
         carriers,
         configuration,
+        markers,
         mut findings,
         errors,
     } = inputs::gather(paths, &limits);
@@ -216,12 +218,8 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
     let examined: Vec<_> = files
         .iter()
         .map(|file| {
-            Arc::new(examine(
-                &file.manifest,
-                file.shown.clone(),
-                &rules,
-                Some(platform),
-            ))
+            let examined = examine(&file.manifest, file.shown.clone(), &rules, Some(platform));
+            Arc::new(examined.skipped_by(skipped_by(&markers, &file.manifest.path)))
         })
         .collect();
     let plan = link(&examined, &rules, Some(platform));
@@ -231,8 +229,10 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         disabled.extend(carriers::disabled(shown, text, &limits));
     }
     let images = images(&args.images)?;
+    let shown = |file: &&Input| skipped_by(&markers, &file.manifest.path).is_none();
     let read: Vec<_> = files
         .iter()
+        .filter(shown)
         .map(|file| (&file.manifest, &file.shown))
         .collect();
     let given = Given {
@@ -263,13 +263,16 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
             &limits,
         )?;
     }
-    let laid = files.iter().map(Laid::of).collect();
+    let laid = files.iter().filter(shown).map(Laid::of).collect();
     let membership = carriers
         .iter()
         .map(|(shown, text)| membership(shown, text, &limits))
         .fold(Membership::default(), Membership::and);
     let mut directory = Files::new();
     let mut changes = Vec::new();
+    for marker in markers {
+        directory.put(marker.path, Content::Bytes(Vec::new()), POWER_ON);
+    }
     for file in files {
         let path = file.manifest.path;
         match file.late {

@@ -42,10 +42,10 @@ pub(super) struct Args {
     /// Explain this file or object as it stood at the end, or where --until stops
     #[arg(long, value_name = "FILE|OBJECT")]
     why: Option<String>,
-    /// Tell what would have been held and released instead with these rule packs (files or
-    /// directories); a pack takes the place of a recorded one of its name. Or a version (of
-    /// Harvester, on a node without it of RKE2): the recorded files are rehearsed with it
-    #[arg(long, value_name = "RULES|VERSION", num_args = 1..,
+    /// Tell what would have been held and released instead with these rule packs (a file or
+    /// directory; can be repeated); a pack takes the place of a recorded one of its name. Or a version
+    /// (of Harvester, on a node without it of RKE2): the recorded files are rehearsed with it
+    #[arg(long, value_name = "RULES|VERSION",
           conflicts_with_all = ["step", "save_test"])]
     with: Vec<PathBuf>,
     /// Keep the flight as a regression test in this file or directory (the project's own:

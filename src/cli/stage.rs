@@ -18,7 +18,7 @@ use crate::manifest::{
     self, Content, Limits, MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name,
 };
 use crate::observe::scan::Found;
-use crate::reasons::Severity;
+use crate::reasons::{Code, Severity};
 
 /// Add manifests to a running node without a race
 #[derive(Debug, clap::Args)]
@@ -128,7 +128,8 @@ fn check(
         return;
     }
     if let Some(why) = addon_name_error(&file.name) {
-        errors.push(format!("{from}: {why}"));
+        let message = Code::AddonNameInvalid.say(&[("name", &why)]);
+        errors.push(format!("{from}: {message}"));
     }
     let read = manifest::read(&file.name, &Content::Bytes(file.bytes.clone()), limits);
     for problem in &read.problems {

@@ -21,7 +21,8 @@ pub fn addon_name(base: &str) -> &str {
     base.split('.').next().unwrap_or_default()
 }
 
-/// Why RKE2 can make no Addon of this base name, and what to call the file instead.
+/// What RKE2 would call the Addon of this base name, why it cannot, and what to call the file instead: the
+/// `name` of `addon-name-invalid`.
 pub fn addon_name_error(base: &str) -> Option<String> {
     let name = addon_name(base);
     let problem = if name.is_empty() {
@@ -39,7 +40,7 @@ pub fn addon_name_error(base: &str) -> Option<String> {
         return None;
     };
     Some(format!(
-        "RKE2 cannot use the file name: its Addon would be called `{name}`, and a name {problem}; rename the file, for example to {}",
+        "`{name}`, and a name {problem}; rename the file, for example to {}",
         suggestion(base)
     ))
 }

@@ -5,7 +5,7 @@
 
 use serde_json::Number;
 
-use super::{Entry, Limits, Node, Problem, Value, node};
+use super::{Entry, Limits, Node, Problem, Value, node, template};
 use crate::reasons::Code;
 
 /// Reads one JSON value and nothing after it. Lines are counted from `first_line`.
@@ -27,6 +27,9 @@ pub(super) fn parse(text: &str, first_line: u32, limits: &Limits) -> Result<Node
     });
     read.map_err(|wrong| {
         let (code, message) = match wrong {
+            Wrong::Syntax(_) if template::begins(text) => {
+                (Code::FileRefused, template::INSTEAD_OF_JSON.to_owned())
+            }
             Wrong::Syntax(why) => (
                 Code::FileRefused,
                 format!(

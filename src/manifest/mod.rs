@@ -16,6 +16,7 @@ mod objects;
 mod read;
 mod scalar;
 mod split;
+mod template;
 #[cfg(test)]
 mod tests;
 pub mod yaml;
@@ -30,7 +31,7 @@ pub use object::{GroupKind, Object, ObjectRef};
 pub(crate) use read::nodes;
 pub use read::read;
 
-use crate::reasons::Code;
+use crate::reasons::{Code, Severity};
 
 /// What a directory entry turned out to be, as the scan saw it. Nothing that could block was
 /// opened, nothing outside the directory was read.
@@ -102,6 +103,13 @@ pub struct Problem {
     pub message: String,
 }
 
+impl Problem {
+    /// Does something go wrong with what RKE2 reads? What it never reads is refused by nobody.
+    pub fn refuses(&self) -> bool {
+        self.code.severity() == Severity::Error && self.code != Code::BehindDocumentEnd
+    }
+}
+
 /// One document of a file and the objects it declares (more than one for a List, none for an empty
 /// or comment-only document, which are not kept).
 #[derive(Debug, Clone, PartialEq)]
@@ -138,8 +146,6 @@ impl ManifestFile {
 
     /// The first error of the file, whether RKE2 refuses it whole or only one of its objects.
     pub fn refused(&self) -> Option<&Problem> {
-        self.problems
-            .iter()
-            .find(|problem| problem.code.severity() == crate::reasons::Severity::Error)
+        self.problems.iter().find(|problem| problem.refuses())
     }
 }

@@ -1,10 +1,12 @@
 //! The objects of a document: Lists taken apart, names and types checked.
 
+use super::yaml::ReadKey;
 use super::{Entry, Node, Object, ObjectRef, Problem, Value};
 use crate::reasons::Code;
 
-/// Takes a document apart. RKE2 flattens a List by one level: whatever has `items` is one.
-pub(super) fn of_document(node: Node) -> (Vec<Object>, Vec<Problem>) {
+/// Takes a document apart. RKE2 flattens a List by one level: whatever has `items` is one. `keys` are those
+/// that it reads as something else than what is written.
+pub(super) fn of_document(node: Node, keys: &[ReadKey]) -> (Vec<Object>, Vec<Problem>) {
     let mut problems = Vec::new();
     if !matches!(node.value, Value::Mapping(_)) {
         problems.push(Problem {
@@ -18,14 +20,14 @@ pub(super) fn of_document(node: Node) -> (Vec<Object>, Vec<Problem>) {
         return (Vec::new(), problems);
     }
     if node.entry("items").is_none() {
-        let object = object(node, &mut problems);
+        let object = object(node, keys, &mut problems);
         return (object.into_iter().collect(), problems);
     }
-    let objects = list(node, &mut problems);
+    let objects = list(node, keys, &mut problems);
     (objects, problems)
 }
 
-fn list(mut node: Node, problems: &mut Vec<Problem>) -> Vec<Object> {
+fn list(mut node: Node, keys: &[ReadKey], problems: &mut Vec<Problem>) -> Vec<Object> {
     let Some((list_version, list_kind)) = type_of(&node, problems) else {
         return Vec::new();
     };
@@ -78,7 +80,7 @@ fn list(mut node: Node, problems: &mut Vec<Problem>) -> Vec<Object> {
             ));
             continue;
         }
-        objects.extend(object(item, problems));
+        objects.extend(object(item, keys, problems));
     }
     objects
 }
@@ -161,9 +163,9 @@ fn text(entry: &Entry, name: &str, problems: &mut Vec<Problem>) -> Option<String
     None
 }
 
-fn object(node: Node, problems: &mut Vec<Problem>) -> Option<Object> {
+fn object(node: Node, keys: &[ReadKey], problems: &mut Vec<Problem>) -> Option<Object> {
     let typed = type_of(&node, problems);
-    let named = names(&node, problems);
+    let named = names(&node, keys, problems);
     let (api_version, kind) = typed?;
     let (namespace, name) = named?;
     if kind == "List" {
@@ -188,7 +190,11 @@ fn object(node: Node, problems: &mut Vec<Problem>) -> Option<Object> {
 }
 
 /// Namespace and name, and whether everything else in `metadata` has the type it must have.
-fn names(node: &Node, problems: &mut Vec<Problem>) -> Option<(Option<String>, String)> {
+fn names(
+    node: &Node,
+    keys: &[ReadKey],
+    problems: &mut Vec<Problem>,
+) -> Option<(Option<String>, String)> {
     let before = problems.len();
     let Some(metadata) = node.entry("metadata") else {
         problems.push(refused(
@@ -234,7 +240,7 @@ fn names(node: &Node, problems: &mut Vec<Problem>) -> Option<(Option<String>, St
     let is_refused = problems.len() > before;
     for key in ["labels", "annotations"] {
         if let Some(entry) = metadata.value.entry(key) {
-            problems.extend(texts(entry, key));
+            problems.extend(texts(entry, key, keys));
         }
     }
     if is_refused {
@@ -245,7 +251,7 @@ fn names(node: &Node, problems: &mut Vec<Problem>) -> Option<(Option<String>, St
 
 /// Labels and annotations are maps of strings. RKE2 does not refuse anything else: it silently
 /// drops the whole map.
-fn texts(entry: &Entry, key: &str) -> Vec<Problem> {
+fn texts(entry: &Entry, key: &str, keys: &[ReadKey]) -> Vec<Problem> {
     let dropped = |line: u32, what: &str| Problem {
         code: Code::LabelsDropped,
         line: Some(line),
@@ -257,11 +263,18 @@ fn texts(entry: &Entry, key: &str) -> Vec<Problem> {
             .iter()
             .filter(|item| !matches!(item.value.value, Value::String(_) | Value::Null))
             .map(|item| {
-                let what = format!(
-                    "`metadata.{key}.{}` is {}, not a string: put quotation marks around it",
-                    item.key,
-                    item.value.type_name()
-                );
+                let type_name = item.value.type_name();
+                let is_this = |one: &&ReadKey| (one.line, &one.read) == (item.line, &item.key);
+                let what = match keys.iter().find(is_this) {
+                    None => format!(
+                        "`metadata.{key}.{}` is {type_name}, not a string: put quotation marks around it",
+                        item.key
+                    ),
+                    Some(ReadKey { written, read, .. }) => format!(
+                        "`metadata.{key}.{written}` is {type_name}, not a string, and RKE2 reads the key `{written}` as `{read}`: \
+                         put quotation marks around both"
+                    ),
+                };
                 dropped(item.line, &what)
             })
             .collect(),

@@ -1,6 +1,7 @@
 //! One manifest file: documents, the objects in them, and everything RKE2 will refuse.
 
-use super::split::{self, Chunk};
+use super::split::{self, Behind, Chunk};
+use super::template;
 use super::{
     Content, Document, Limits, ManifestFile, Node, Problem, Value, digest, json, objects, yaml,
 };
@@ -56,13 +57,33 @@ pub(crate) fn nodes(text: &str, limits: &Limits) -> Vec<Node> {
 
 fn documents(text: &str, bad_lines: &[u32], limits: &Limits, file: &mut ManifestFile) {
     let (mut chunks, bad) = split::split(text);
+    // A certificate is told once: not by each of its two lines, and not by the text between them.
+    let mut inside: Option<(u32, u32)> = None;
+    let mut certificates = Vec::new();
     for separator in bad {
-        file.problems.push(refused(
-            separator.line,
-            "invalid document separator: text follows `---`; put it on a line of its own or behind a `#`, or indent the line if it belongs to a value"
-                .to_owned(),
-        ));
+        let line = separator.line;
+        let message = match separator.behind {
+            Behind::CertificateEnd if inside.is_some() => {
+                certificates.extend(inside.take().map(|(begin, _)| (begin, line)));
+                continue;
+            }
+            Behind::CertificateBegin | Behind::CertificateEnd => {
+                inside = Some((line, u32::MAX));
+                "invalid document separator: a certificate or key (`-----BEGIN`) that is not indented ends the document; \
+                 indent all of its lines, deeper than the key before them"
+            }
+            Behind::Text => {
+                "invalid document separator: text follows `---`; put it on a line of its own or behind a `#`, or indent the \
+                 line if it belongs to a value"
+            }
+        };
+        file.problems.push(refused(line, message.to_owned()));
     }
+    certificates.extend(inside);
+    chunks.retain(|chunk| {
+        let within = |(begin, end): &(u32, u32)| (begin..end).contains(&&chunk.line);
+        !certificates.iter().any(within)
+    });
     if chunks.len() > limits.documents {
         file.problems.push(Problem {
             code: Code::LimitExceeded,
@@ -80,9 +101,10 @@ fn documents(text: &str, bad_lines: &[u32], limits: &Limits, file: &mut Manifest
         match document(text, &chunk, bad_lines, limits, &mut reader) {
             Ok(Some(node)) => {
                 let line = node.line;
-                let (objects, problems) = objects::of_document(node);
+                let (objects, problems) = objects::of_document(node, &reader.aside.keys);
                 file.documents.push(Document { line, objects });
                 file.problems.extend(problems);
+                file.problems.extend(reader.aside.unread.map(unread));
             }
             Ok(None) => file.problems.push(refused(
                 chunk.line,
@@ -104,6 +126,7 @@ fn document<'t>(
 ) -> Result<Option<Node>, Vec<Problem>> {
     let content = &text[chunk.range.clone()];
     if content.trim_start().starts_with('{') {
+        reader.aside = yaml::Aside::default();
         return json::parse(content, chunk.line, limits)
             .map(Some)
             .map_err(|problem| vec![problem]);
@@ -117,8 +140,21 @@ fn document<'t>(
         return Err(problems);
     }
     let content = content.strip_prefix('\u{feff}').unwrap_or(content);
-    let node = reader.read(content, chunk.line, limits)?;
+    let node = reader
+        .read(content, chunk.line, limits)
+        .map_err(|problems| template::told(problems, content, chunk.line))?;
     Ok(node.filter(|node| !matches!(node.value, Value::Null)))
+}
+
+/// What stands behind `...` without a `---`.
+fn unread(line: u32) -> Problem {
+    Problem {
+        code: Code::BehindDocumentEnd,
+        line: Some(line),
+        message: "the line `...` before it ends the document, and RKE2 silently ignores all that follows; write `---` in \
+                  its place"
+            .to_owned(),
+    }
 }
 
 fn no_utf8(line: u32) -> Problem {
@@ -173,7 +209,7 @@ fn utf16(bytes: &[u8], limits: &Limits, file: &mut ManifestFile) {
     match yaml::parse(text, 1, limits) {
         Ok(Some(node)) => {
             let line = node.line;
-            let (objects, problems) = objects::of_document(node);
+            let (objects, problems) = objects::of_document(node, &[]);
             file.documents.push(Document { line, objects });
             file.problems.extend(problems);
         }

@@ -17,6 +17,19 @@ pub(super) struct Chunk {
 pub(super) struct BadSeparator {
     /// Its line, counted from 1.
     pub(super) line: u32,
+    /// What follows.
+    pub(super) behind: Behind,
+}
+
+/// What follows a `---`. The text itself may be a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Behind {
+    /// `-----BEGIN …`, a certificate's or key's first line.
+    CertificateBegin,
+    /// `-----END …`, its last one.
+    CertificateEnd,
+    /// Any other text.
+    Text,
 }
 
 /// Cuts a text into documents; those without content are left out.
@@ -35,7 +48,12 @@ pub(super) fn split(text: &str) -> (Vec<Chunk>, Vec<BadSeparator>) {
         }
         let line = start_line + count_lines(&text[start..at]);
         if is_bad {
-            bad.push(BadSeparator { line });
+            let behind = match rest {
+                _ if rest.starts_with("--BEGIN ") => Behind::CertificateBegin,
+                _ if rest.starts_with("--END ") => Behind::CertificateEnd,
+                _ => Behind::Text,
+            };
+            bad.push(BadSeparator { line, behind });
         }
         push(&mut chunks, text, start..at, start_line);
         start = end;

@@ -38,6 +38,119 @@ fn map(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n")
 }
 
+fn said(bytes: impl AsRef<[u8]>) -> Vec<(Code, u32, String)> {
+    let problems = file(bytes).problems.into_iter();
+    problems
+        .map(|problem| (problem.code, problem.line.unwrap(), problem.message))
+        .collect()
+}
+
+#[test]
+fn what_stands_behind_the_end_of_a_document_is_told_with_its_line() {
+    let (a, b) = (map("a"), map("b"));
+    let text = format!("{a}...\n# nothing\n\n{b}---\n{b}");
+    let read = file(&text);
+    assert_eq!(read.objects().count(), 2, "{read:?}");
+    assert_eq!(read.refused(), None, "RKE2 does not refuse it");
+    let told = said(&text);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((told[0].0, told[0].1), (Code::BehindDocumentEnd, 8));
+    assert_eq!(told[0].0.severity(), Severity::Error);
+    // What RKE2 never looks at need not be YAML.
+    assert_eq!(lines_of(&said(format!("{a}...\n}}}} {{\n"))), [6]);
+    assert_eq!(
+        lines_of(&said(format!("\u{feff}{a}...\nb\u{feff}: 1\n"))),
+        [6]
+    );
+    for harmless in [
+        "...\n",
+        "...\n# a comment\n\n",
+        "...\n...\n",
+        "... # a comment\n",
+        "...\n---\n",
+    ] {
+        assert_eq!(said(format!("{a}{harmless}")), [], "{harmless:?}");
+    }
+}
+
+fn lines_of(told: &[(Code, u32, String)]) -> Vec<u32> {
+    told.iter().map(|one| one.1).collect()
+}
+
+#[test]
+fn a_line_of_a_certificate_that_cuts_the_file_is_to_be_indented() {
+    let text = format!(
+        "{}data:\n  ca.crt: |\n-----BEGIN CERTIFICATE-----\nMIIa\n-----END CERTIFICATE-----\n",
+        map("a")
+    );
+    let mut all = said(text);
+    assert_eq!(all.len(), 1, "one thing is wrong: {all:?}");
+    let (code, line, message) = all.remove(0);
+    assert_eq!((code, line), (Code::FileRefused, 7));
+    assert!(
+        message.contains("indent all of its lines") && !message.contains("line of its own"),
+        "{message}"
+    );
+    let (.., message) = said(format!("{}--- foo\n", map("a"))).remove(0);
+    assert!(
+        message.contains("text follows `---`; put it on a line of its own"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_key_is_told_by_what_is_written() {
+    let notes = "  annotations:\n    n: 5\n    other: 6\n    false: 7\n";
+    let told = said(format!("{}{notes}", map("a")));
+    assert_eq!(told.len(), 2, "of one key the last wins: {told:?}");
+    assert!(
+        told[0]
+            .2
+            .starts_with("`metadata.annotations.other` is a number"),
+        "{told:?}"
+    );
+    assert!(
+        told[1]
+            .2
+            .starts_with("`metadata.annotations.false` is a number"),
+        "{told:?}"
+    );
+    let told = said(format!("{}  annotations: {{n: 5, 0x1F: 6}}\n", map("a")));
+    for (told, key, read) in [(&told[0], "n", "false"), (&told[1], "0x1F", "31")] {
+        let begins = format!(
+            "`metadata.annotations.{key}` is a number, not a string, and RKE2 reads the key `{key}` as `{read}`"
+        );
+        assert!(told.2.starts_with(&begins), "{told:?}");
+    }
+}
+
+#[test]
+fn a_template_is_told_as_one() {
+    let first = "{{- if .Values.enabled }}\napiVersion: v1\nkind: ConfigMap\n{{- end }}\n";
+    let (code, line, message) = told(first).remove(0);
+    assert_eq!((code, line), (Code::FileRefused, 1));
+    let inside = map("{{ .Release.Name }}");
+    let alone = format!(
+        "{}data:\n{{{{- range .Values.all }}}}\n  a: b\n{{{{- end }}}}\n",
+        map("a")
+    );
+    for message in [message, told(inside).remove(0).2, told(alone).remove(0).2] {
+        assert!(message.contains("looks like a Helm template"), "{message}");
+        assert!(message.contains("`helm template`"), "{message}");
+    }
+    // Braces of somebody else, and a template in a text, are not Helm's.
+    let other = told(map("{{ hostname }}")).remove(0).2;
+    assert!(!other.contains("Helm"), "{other}");
+    let quoted = format!("{}data:\n  a: |\n    {{{{- if .Values.x }}}}\n", map("a"));
+    assert_eq!(said(quoted), []);
+    let elsewhere = format!(
+        "{}data:\n  a: '{{{{ .Values.x }}}}'\n\n\n  b: }}\n",
+        map("a")
+    );
+    let elsewhere = told(elsewhere).remove(0).2;
+    assert!(!elsewhere.contains("Helm"), "{elsewhere}");
+}
+
 #[test]
 fn files_that_rke2_reads_are_read() {
     let a = map("a");
@@ -226,7 +339,7 @@ fn labels_that_are_no_text_are_dropped_and_the_object_is_not() {
     assert!(
         file.problems[0]
             .message
-            .contains("`metadata.labels.true` is a number")
+            .contains("`metadata.labels.on` is a number")
     );
 }
 

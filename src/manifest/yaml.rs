@@ -11,7 +11,7 @@ mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use libyaml_safer::{Encoding, EventData, Parser};
+use libyaml_safer::{Encoding, EventData, Mark, Parser};
 
 use self::builder::{Builder, Refusal};
 use self::source::{Lines, Source};
@@ -52,8 +52,30 @@ pub fn pairs(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     reader.read(text, 1, &Limits::default())
 }
 
+/// A key that RKE2 reads as something else than what is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReadKey {
+    /// Its line.
+    pub(super) line: u32,
+    /// As it is written: `n`.
+    pub(super) written: String,
+    /// As it is read: `false`.
+    pub(super) read: String,
+}
+
+/// What a document's text says beside its value.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    /// The first line of what follows `...`: RKE2 never looks at it.
+    pub(super) unread: Option<u32>,
+    /// Keys that are read as something else than what is written, the first of them.
+    pub(super) keys: Vec<ReadKey>,
+}
+
 /// Reads documents one after the other; its buffers are used again.
 pub(super) struct Reader<'t> {
+    /// Of the document that was read last.
+    pub(super) aside: Aside,
     parser: Parser<Source<'t>>,
     /// Read as configuration: exactly one document, no key twice.
     whole: bool,
@@ -64,6 +86,7 @@ pub(super) struct Reader<'t> {
 impl Default for Reader<'_> {
     fn default() -> Self {
         Self {
+            aside: Aside::default(),
             parser: Parser::new(),
             whole: false,
             pairs: false,
@@ -79,6 +102,7 @@ impl<'t> Reader<'t> {
         first_line: u32,
         limits: &Limits,
     ) -> Result<Option<Node>, Vec<Problem>> {
+        self.aside = Aside::default();
         if text.contains(MARK) {
             return self.read_marked(text, first_line, limits);
         }
@@ -89,9 +113,9 @@ impl<'t> Reader<'t> {
         // The parser panics on a few malformed tags (`[!a,b]`) which RKE2's reader refuses.
         let builder = Builder::new(limits, self.whole, self.pairs);
         let whole = self.whole;
-        let parser = &mut self.parser;
+        let (parser, aside) = (&mut self.parser, &mut self.aside);
         let read = catch_unwind(AssertUnwindSafe(|| {
-            document(parser, text, &lines, builder, whole)
+            document(parser, text, &lines, builder, whole, aside)
         }));
         read.unwrap_or_else(|_| {
             self.parser = Parser::new();
@@ -114,7 +138,7 @@ const STAND_IN: char = '\u{fdd0}';
 impl Reader<'_> {
     /// The parser skips a mark at the beginning of every line, RKE2's only in front of the text.
     fn read_marked(
-        &self,
+        &mut self,
         text: &str,
         first_line: u32,
         limits: &Limits,
@@ -124,7 +148,9 @@ impl Reader<'_> {
             ..Reader::default()
         };
         let text = text.replace(MARK, STAND_IN.encode_utf8(&mut [0; 4]));
-        let mut node = reader.read(&text, first_line, limits)?;
+        let read = reader.read(&text, first_line, limits);
+        self.aside = std::mem::take(&mut reader.aside);
+        let mut node = read?;
         if let Some(node) = &mut node {
             put_back(node);
         }
@@ -157,6 +183,7 @@ fn document(
     lines: &Lines<'_>,
     mut builder: Builder<'_>,
     whole: bool,
+    aside: &mut Aside,
 ) -> Result<Option<Node>, Vec<Problem>> {
     loop {
         let event = match parser.parse() {
@@ -167,7 +194,12 @@ fn document(
         match event.data {
             EventData::StreamStart { .. } | EventData::DocumentStart { .. } => {}
             EventData::StreamEnd => return Ok(None),
-            EventData::DocumentEnd { .. } => break,
+            EventData::DocumentEnd { implicit } => {
+                if !implicit {
+                    aside.unread = unread(text, event.end_mark, lines);
+                }
+                break;
+            }
             data => {
                 if let Err(refusal) = builder.take(data, line) {
                     let Refusal { code, message } = refusal;
@@ -188,7 +220,7 @@ fn document(
                 let problem = Problem {
                     code: Code::FileRefused,
                     line: Some(lines.at(event.start_mark)),
-                    message: "a second document begins here; this file takes one: remove the `---`"
+                    message: "a second document begins here, and this file takes one: put what follows the `---` into a file of its own"
                         .to_owned(),
                 };
                 return Err(builder.stop(problem));
@@ -196,5 +228,20 @@ fn document(
             Err(error) => return Err(builder.stop(source::syntax(&error, text, lines))),
         }
     }
+    aside.keys = builder.read_keys();
     builder.finish()
+}
+
+/// The first line with anything in it behind a `...`.
+fn unread(text: &str, end: Mark, lines: &Lines<'_>) -> Option<u32> {
+    let end = usize::try_from(end.index).ok()?;
+    let mut at = end;
+    for line in text.get(end..)?.split_inclusive('\n') {
+        let says = line.trim();
+        if !says.is_empty() && !says.starts_with('#') && says != "..." {
+            return Some(lines.at_offset(text, at));
+        }
+        at += line.len();
+    }
+    None
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::annotation::{self, DEPENDS_ON, WINDROW_DEPENDS_ON};
 use super::installer::{Installing, created_namespace, installing};
-use super::{Finding, Origin, builtin};
+use super::{Finding, Origin, Trouble, builtin};
 use crate::manifest::{self, GroupKind, ManifestFile, Object, ObjectRef};
 use crate::reasons::Code;
 use crate::rke2;
@@ -59,6 +59,8 @@ pub struct Examined {
     pub(super) owner: Option<&'static str>,
     pub(super) refused: Option<String>,
     pub(super) harmful: bool,
+    pub(super) skipped: Option<String>,
+    pub(super) trouble: Option<Trouble>,
     pub(super) hold: Option<(String, Location)>,
     pub(super) apply_once: bool,
     pub(super) objects: Vec<ExaminedObject>,
@@ -111,6 +113,8 @@ pub fn examine(
         owner: rke2::owner(&file.path),
         refused: None,
         harmful: false,
+        skipped: None,
+        trouble: None,
         hold: None,
         apply_once: false,
         objects: Vec::new(),
@@ -144,7 +148,37 @@ impl Examined {
         &self.sha256
     }
 
+    /// The file with a marker beside it that hides it from RKE2 and that Windrow did not make, if there is one:
+    /// it needs nothing and brings nothing.
+    #[must_use]
+    pub fn skipped_by(mut self, marker: Option<&str>) -> Self {
+        let Some(marker) = marker else {
+            return self;
+        };
+        // A link that leads nowhere stops RKE2 before it looks for markers.
+        self.findings
+            .retain(|finding| finding.code == Code::DanglingSymlink);
+        self.trouble = self.trouble.filter(|trouble| *trouble == Trouble::Dangling);
+        self.refused = None;
+        self.harmful = false;
+        self.hold = None;
+        self.apply_once = false;
+        self.platform_matters = false;
+        for object in &mut self.objects {
+            object.wants.clear();
+            object.installing = Installing::No;
+        }
+        let path = &self.path;
+        let message = format!(
+            "RKE2 does not apply {path}: it is skipped by {marker}, which Windrow did not make"
+        );
+        self.find(Code::HeldByOther, None, message);
+        self.skipped = Some(marker.to_owned());
+        self
+    }
+
     fn find(&mut self, code: Code, line: Option<u32>, message: String) {
+        self.trouble = self.trouble.or(Trouble::of(code));
         self.findings.push(Finding {
             incident: None,
             code,

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::examine::{Examined, ExaminedObject, Want, base_name};
 use super::installer;
 use super::{
-    FileId, Finding, Need, NeedId, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, builtin,
+    FileId, Finding, Need, NeedId, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Trouble,
+    builtin,
 };
 use crate::manifest::{self, GroupKind, ObjectRef};
 use crate::readiness;
-use crate::reasons::Code;
+use crate::reasons::{Code, Severity};
 use crate::rules::{Condition, Location, Platform, RuleSet, Target, Tier};
 
 /// Puts examined files together to a plan. Their order does not matter.
@@ -18,7 +19,8 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
     let mut examined: Vec<&Examined> = examined.iter().map(Arc::as_ref).collect();
     examined.sort_by(|a, b| a.path.as_bytes().cmp(b.path.as_bytes()));
     let mut linker = Linker {
-        index: Index::of(&examined),
+        index: Index::of(&examined, |one| one.skipped.is_none()),
+        skipped: Index::of(&examined, |one| one.skipped.is_some()),
         installers: Vec::new(),
         examined: &examined,
         rules,
@@ -38,6 +40,9 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
     linker.advisory(&mut graph);
     linker.guesses(&mut graph);
     linker.plan.order = graph.order();
+    let files = &linker.plan.files;
+    let order = &mut linker.plan.order;
+    order.retain(|file| files[*file].skipped.is_none());
     linker.plan.findings.sort_by(|a, b| {
         (std::cmp::Reverse(a.severity), &a.at, a.code).cmp(&(
             std::cmp::Reverse(b.severity),
@@ -60,13 +65,15 @@ pub(super) struct Index {
 }
 
 impl Index {
-    fn of(examined: &[&Examined]) -> Self {
+    /// What the files of these bring.
+    fn of(examined: &[&Examined], these: fn(&Examined) -> bool) -> Self {
         let mut index = Self {
             objects: HashMap::new(),
             kinds: HashMap::new(),
             created: HashMap::new(),
         };
-        for (file, one) in examined.iter().enumerate() {
+        let those = || examined.iter().enumerate().filter(|(_, one)| these(one));
+        for (file, one) in those() {
             for (document, object) in one.objects.iter().enumerate() {
                 if let Some((kind, namespaced)) = &object.serves {
                     index
@@ -76,7 +83,7 @@ impl Index {
                 }
             }
         }
-        for (file, one) in examined.iter().enumerate() {
+        for (file, one) in those() {
             for (document, object) in one.objects.iter().enumerate() {
                 let id = index.scoped(&object.object);
                 index.objects.entry(id).or_default().push((file, document));
@@ -151,6 +158,8 @@ pub(super) struct Linker<'a> {
     /// Installers that what nothing known brings may come from.
     pub(super) installers: Vec<Place>,
     pub(super) index: Index,
+    /// What is in files that RKE2 does not apply.
+    skipped: Index,
     pub(super) plan: Plan,
     need_ids: HashMap<Need, NeedId>,
 }
@@ -169,6 +178,7 @@ impl Linker<'_> {
     fn files(&mut self) {
         // What nobody brings is told once per thing, with every place that needs it.
         let mut found: BTreeMap<(Code, String), Vec<Location>> = BTreeMap::new();
+        let mut skips: BTreeMap<(Severity, String), Vec<Location>> = BTreeMap::new();
         let mut unobservable: BTreeMap<String, Vec<Location>> = BTreeMap::new();
         let mut same_file: BTreeMap<(FileId, String), Location> = BTreeMap::new();
         for (file, one) in self.examined.iter().enumerate() {
@@ -183,6 +193,17 @@ impl Linker<'_> {
                 for requirement in &requires {
                     let need = &self.plan.needs[requirement.need];
                     let at = &requirement.origin.at;
+                    if let Some(message) = self.skips((file, document), requirement) {
+                        let severity = match requirement.tier {
+                            Tier::Required => Severity::Error,
+                            Tier::Advisory => Severity::Warning,
+                        };
+                        skips
+                            .entry((severity, message))
+                            .or_default()
+                            .push(at.clone());
+                        continue;
+                    }
                     match requirement.satisfied_by {
                         SatisfiedBy::Nobody => {
                             let (code, key, value) = match &need.target {
@@ -249,6 +270,8 @@ impl Linker<'_> {
                 owner: one.owner,
                 refused: one.refused.clone(),
                 harmful: one.harmful,
+                skipped: one.skipped.clone(),
+                trouble: one.trouble,
                 hold: one.hold.clone(),
                 apply_once: one.apply_once,
                 documents,
@@ -256,6 +279,15 @@ impl Linker<'_> {
         }
         for ((code, message), at) in found {
             self.find(code, message, at);
+        }
+        for ((severity, message), at) in skips {
+            self.plan.findings.push(Finding {
+                incident: None,
+                code: Code::ProviderSkipped,
+                severity,
+                message,
+                at,
+            });
         }
         for (message, at) in unobservable {
             self.find(Code::Unobservable, message, at);
@@ -267,6 +299,25 @@ impl Linker<'_> {
                 vec![at],
             );
         }
+    }
+
+    /// What is said where only a file that RKE2 does not apply brings what is needed.
+    fn skips(&self, place: Place, requirement: &Requirement) -> Option<String> {
+        if !matches!(
+            requirement.satisfied_by,
+            SatisfiedBy::Nobody | SatisfiedBy::Cluster
+        ) {
+            return None;
+        }
+        let target = &self.plan.needs[requirement.need].target;
+        let (file, document) = self.skipped.provider_for(place, target)?;
+        let one = self.examined[file];
+        let place = one.shown.at(Some(one.objects[document].line));
+        Some(Code::ProviderSkipped.say(&[
+            ("what", &target.to_string()),
+            ("place", &place.to_string()),
+            ("marker", one.skipped.as_deref().unwrap_or_default()),
+        ]))
     }
 
     fn requirement(&mut self, place: Place, want: &Want) -> Option<Requirement> {
@@ -441,10 +492,20 @@ impl Linker<'_> {
         self.plan.namesakes = namesakes.collect();
         let mut addons: BTreeMap<&str, Vec<Location>> = BTreeMap::new();
         let mut names: BTreeMap<&str, Vec<Location>> = BTreeMap::new();
-        for one in self.examined {
+        for one in self.examined.iter().filter(|one| one.skipped.is_none()) {
             let at = one.shown.at(None);
             addons.entry(&one.addon).or_default().push(at.clone());
             names.entry(base_name(&one.path)).or_default().push(at);
+        }
+        let mut files: BTreeMap<&str, Vec<FileId>> = BTreeMap::new();
+        for (id, one) in self.examined.iter().enumerate() {
+            if one.skipped.is_none() {
+                files.entry(&one.addon).or_default().push(id);
+            }
+        }
+        for id in files.values().filter(|ids| ids.len() > 1).flatten() {
+            let trouble = &mut self.plan.files[*id].trouble;
+            trouble.get_or_insert(Trouble::Collides);
         }
         let shared = |map: BTreeMap<&str, Vec<Location>>, code: Code| {
             map.into_iter()

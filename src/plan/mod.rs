@@ -80,12 +80,56 @@ pub struct PlanFile {
     pub refused: Option<String>,
     /// Must it stay held for as long as it is there (a FIFO)?
     pub harmful: bool,
+    /// The marker that keeps it from RKE2 and that Windrow did not make. Nothing of the file is needed or brought.
+    pub skipped: Option<String>,
+    /// What else keeps RKE2 from simply applying it, or Windrow from knowing what is in it.
+    pub trouble: Option<Trouble>,
     /// `windrow.dev/hold`: held until released by hand, for this reason.
     pub hold: Option<(String, Location)>,
     /// `windrow.dev/apply: once`: kept from RKE2 for good after it was applied.
     pub apply_once: bool,
     /// Its documents.
     pub documents: Vec<PlanDocument>,
+}
+
+/// What keeps RKE2 from simply applying a file that it does not refuse as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Trouble {
+    /// A link that leads nowhere: RKE2 applies nothing at all.
+    Dangling,
+    /// RKE2 stops its whole pass at it.
+    Unreadable,
+    /// Its Addon is another file's too.
+    Collides,
+    /// RKE2 refuses an object of it.
+    PartlyRefused,
+    /// RKE2 applies it, and Windrow does not know what is in it.
+    Unseen,
+}
+
+impl Trouble {
+    /// What this code says of a file.
+    pub fn of(code: Code) -> Option<Self> {
+        match code {
+            Code::DanglingSymlink => Some(Self::Dangling),
+            Code::FileUnreadable => Some(Self::Unreadable),
+            Code::AddonCollision => Some(Self::Collides),
+            Code::ObjectRefused | Code::ObjectNameInvalid => Some(Self::PartlyRefused),
+            Code::FileTooLarge | Code::LimitExceeded | Code::SymlinkOutside => Some(Self::Unseen),
+            _ => None,
+        }
+    }
+
+    /// In few words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dangling => "stops RKE2: leads nowhere",
+            Self::Unreadable => "stops RKE2: not readable",
+            Self::Collides => "collides",
+            Self::PartlyRefused => "refused in part",
+            Self::Unseen => "applied unseen",
+        }
+    }
 }
 
 impl PlanFile {

@@ -272,6 +272,17 @@ fn names_that_collide_and_names_rke2_cannot_use_are_errors() {
             Code::SameBaseName
         ]
     );
+    let invalid = plan
+        .findings
+        .iter()
+        .find(|one| one.code == Code::AddonNameInvalid);
+    assert_eq!(
+        invalid.map(|one| one.message.as_str()),
+        Some(
+            "RKE2 cannot use this file name: its Addon would be called `Upper`, and a name may have only lower-case letters, \
+             digits and `-` (RFC 1123); rename the file, for example to upper.yaml"
+        )
+    );
     let upper = plan
         .files
         .iter()

@@ -66,6 +66,10 @@ reasons! {
             "RKE2 will refuse the object: {why}"
             "Mend the object at the line named."
             "8c8bab8ea5ff404988a3b7a5da4d70a1";
+        BehindDocumentEnd "behind-document-end" Error
+            "RKE2 ignores this part of the file: {why}"
+            "Write `---` in place of `...`: RKE2 reads nothing of a document after that line."
+            "5e1a7c0b94d24f3c8b6d2a97f0e3c815";
         LabelsDropped "labels-dropped" Warning
             "RKE2 drops {what} of the object, all of them: {why}"
             "Put quotation marks around the value at the line named; labels and annotations are text."
@@ -118,6 +122,10 @@ reasons! {
             "nothing known brings {what}"
             "Add the manifest that creates it, or check the name."
             "a3eaf700bcd5444ba690129acede048d";
+        ProviderSkipped "provider-skipped" Error
+            "{what} is in {place}, which RKE2 does not apply: {marker} keeps it from RKE2, and Windrow did not make that marker"
+            "Remove the marker, or take what needs the file out of the manifests directory."
+            "9d4b1f60c27e4a8fb5e3067d8c21a94e";
         Unobservable "requirement-unobservable" Warning
             "{what} can never be observed ready"
             "Ask for `(exists)`, or add a readiness rule for its kind."

@@ -161,6 +161,9 @@ pub struct Recognised {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Fate {
+    /// The marker that keeps it from RKE2 and that Windrow did not make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
     /// In how many seeds RKE2 applied it.
     pub applied_in: u64,
     /// When it was applied first, in seconds from power-on.
@@ -400,19 +403,24 @@ impl Part {
                 with,
             })
             .collect();
+        let joined = setup.joins.iter().map(|node| &node.files);
+        let files = std::iter::once(&setup.files).chain(joined);
         nodes
             .into_iter()
             .zip(self.sides)
-            .map(|((name, findings), (with, without))| NodeRehearsal {
-                name,
-                harvester: scenario.harvester.map(|version| format!("v{version}")),
-                storage_network,
-                seeds,
-                without: without.side(),
-                with: with.side(),
-                versions: versions.clone(),
-                findings,
-            })
+            .zip(files)
+            .map(
+                |(((name, findings), (with, without)), files)| NodeRehearsal {
+                    name,
+                    harvester: scenario.harvester.map(|version| format!("v{version}")),
+                    storage_network,
+                    seeds,
+                    without: without.side(files),
+                    with: with.side(files),
+                    versions: versions.clone(),
+                    findings,
+                },
+            )
             .collect()
     }
 }

@@ -8,7 +8,7 @@ use super::{End, Ended, Fate, Kept, Moment, Recognised, Side, Span, Weight, Work
 use crate::harvester::incidents;
 use crate::manifest::MARKER_SUFFIX;
 use crate::reasons::Code;
-use crate::simulate::{Counts, Run, Verdict, What};
+use crate::simulate::{Counts, Files, Run, Verdict, What};
 
 /// Repeated failures of one file are told so many times.
 const TOLD: usize = 3;
@@ -226,7 +226,11 @@ impl Summary {
         }
     }
 
-    pub(super) fn side(mut self) -> Side {
+    /// The summary of this node, which began with these files.
+    pub(super) fn side(mut self, files: &Files) -> Side {
+        for (path, fate) in &mut self.files {
+            fate.skipped = files.skipped_by(path).map(str::to_owned);
+        }
         self.ends
             .sort_by_key(|end| std::cmp::Reverse((end.seeds, end.verdict)));
         self.recognised
@@ -267,7 +271,7 @@ pub(super) fn ended(run: &Run) -> Ended {
 fn in_vain(kept: &Kept) -> bool {
     !matches!(
         kept.code,
-        Code::HeldByAnnotation | Code::HeldByHand | Code::HeldAppliedOnce
+        Code::HeldByAnnotation | Code::HeldByHand | Code::HeldAppliedOnce | Code::HeldByOther
     )
 }
 

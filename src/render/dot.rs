@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::graph::{Box, BoxKind, Graph};
+use super::graph::{Box, Graph, Look};
 use crate::plan::Plan;
 use crate::printable::{is_hidden, printable};
 use crate::rules::Tier;
@@ -40,13 +40,11 @@ fn cluster(out: &mut String, id: usize, one: &Box) {
         .order
         .map_or(String::new(), |order| format!("{order}. "));
     let title = format!("{order}{}\n{}", one.title, one.kind.badge());
-    let style = match one.kind {
-        BoxKind::Free => "style=rounded, color=green4",
-        BoxKind::Held => "style=rounded, color=orange3",
-        BoxKind::Refused | BoxKind::Stuck | BoxKind::Nobody => "style=\"rounded,bold\", color=red3",
-        BoxKind::Foreign | BoxKind::Platform | BoxKind::Cluster => {
-            "style=\"rounded,dashed\", color=gray50"
-        }
+    let style = match one.kind.look() {
+        Look::Free => "style=rounded, color=green4",
+        Look::Held => "style=rounded, color=orange3",
+        Look::Wrong => "style=\"rounded,bold\", color=red3",
+        Look::Other => "style=\"rounded,dashed\", color=gray50",
     };
     let _ = writeln!(
         out,

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::report::held_at_boot;
 use crate::manifest::ObjectRef;
-use crate::plan::{Plan, SatisfiedBy};
+use crate::plan::{Plan, PlanFile, SatisfiedBy, Trouble};
 use crate::rules::{Target, Tier};
 
 /// The graph.
@@ -26,7 +26,7 @@ pub(super) struct Box {
 }
 
 /// What a box stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum BoxKind {
     /// A file that RKE2 may apply at once.
     Free,
@@ -36,6 +36,10 @@ pub(super) enum BoxKind {
     Stuck,
     /// A file that RKE2 would refuse.
     Refused,
+    /// A file that RKE2 does not simply apply.
+    Trouble(Trouble),
+    /// A file that a marker of somebody else keeps from RKE2.
+    Skipped,
     /// A file that somebody else owns.
     Foreign,
     /// The platform.
@@ -46,7 +50,40 @@ pub(super) enum BoxKind {
     Nobody,
 }
 
+/// How a box looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Nothing to see.
+    Free,
+    Held,
+    Wrong,
+    Other,
+}
+
 impl BoxKind {
+    /// What becomes of a file at a fresh boot.
+    pub(super) fn of(file: &PlanFile) -> Self {
+        match file.trouble {
+            _ if file.owner.is_some() => Self::Foreign,
+            _ if file.skipped.is_some() => Self::Skipped,
+            _ if file.harmful || file.refused.is_some() => Self::Refused,
+            Some(trouble @ (Trouble::Dangling | Trouble::Unreadable)) => Self::Trouble(trouble),
+            _ if held_at_boot(file).is_some() => Self::Held,
+            Some(trouble) => Self::Trouble(trouble),
+            None => Self::Free,
+        }
+    }
+
+    /// How its box looks.
+    pub(super) fn look(self) -> Look {
+        match self {
+            Self::Free => Look::Free,
+            Self::Held | Self::Trouble(Trouble::Unseen) => Look::Held,
+            Self::Refused | Self::Stuck | Self::Nobody | Self::Trouble(_) => Look::Wrong,
+            Self::Skipped | Self::Foreign | Self::Platform | Self::Cluster => Look::Other,
+        }
+    }
+
     /// What stands beside the title.
     pub(super) fn badge(self) -> &'static str {
         match self {
@@ -54,6 +91,8 @@ impl BoxKind {
             BoxKind::Held => "held",
             BoxKind::Stuck => "in a cycle",
             BoxKind::Refused => "refused",
+            BoxKind::Trouble(trouble) => trouble.as_str(),
+            BoxKind::Skipped => "skipped",
             BoxKind::Foreign => "not touched",
             BoxKind::Platform => "platform",
             BoxKind::Cluster => "cluster",
@@ -96,7 +135,7 @@ impl Graph {
             boxes: files(plan),
             edges: Vec::new(),
         };
-        let mut others: HashMap<(u8, String), usize> = HashMap::new();
+        let mut others: HashMap<(BoxKind, String), usize> = HashMap::new();
         for (file_id, file) in plan.files.iter().enumerate() {
             if file.owner.is_some() {
                 continue;
@@ -122,17 +161,15 @@ impl Graph {
                                 }
                                 _ => (BoxKind::Nobody, "nobody known"),
                             };
-                            let id = *others.entry((kind as u8, title.to_owned())).or_insert_with(
-                                || {
-                                    graph.boxes.push(Box {
-                                        title: title.to_owned(),
-                                        kind,
-                                        rows: Vec::new(),
-                                        order: None,
-                                    });
-                                    graph.boxes.len() - 1
-                                },
-                            );
+                            let id = *others.entry((kind, title.to_owned())).or_insert_with(|| {
+                                graph.boxes.push(Box {
+                                    title: title.to_owned(),
+                                    kind,
+                                    rows: Vec::new(),
+                                    order: None,
+                                });
+                                graph.boxes.len() - 1
+                            });
                             (id, graph.row_of(id, &need.target))
                         }
                     };
@@ -245,15 +282,7 @@ fn files(plan: &Plan) -> Vec<Box> {
         .enumerate()
         .map(|(id, file)| Box {
             title: file.path.clone(),
-            kind: if file.owner.is_some() {
-                BoxKind::Foreign
-            } else if file.harmful || file.refused.is_some() {
-                BoxKind::Refused
-            } else if held_at_boot(file).is_some() {
-                BoxKind::Held
-            } else {
-                BoxKind::Free
-            },
+            kind: BoxKind::of(file),
             rows: file
                 .documents
                 .iter()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::graph::{BoxKind, Graph};
+use super::graph::{Graph, Look};
 use crate::plan::Plan;
 use crate::printable::{is_hidden, printable};
 use crate::rules::Tier;
@@ -55,11 +55,11 @@ fn classes(out: &mut String, graph: &Graph) {
     out.push_str("  classDef wrong stroke:#dc2626,stroke-width:3px\n");
     out.push_str("  classDef other stroke:#6b7280,stroke-dasharray:4\n");
     for (id, one) in graph.boxes.iter().enumerate() {
-        let class = match one.kind {
-            BoxKind::Free => "free",
-            BoxKind::Held => "held",
-            BoxKind::Refused | BoxKind::Stuck | BoxKind::Nobody => "wrong",
-            BoxKind::Foreign | BoxKind::Platform | BoxKind::Cluster => "other",
+        let class = match one.kind.look() {
+            Look::Free => "free",
+            Look::Held => "held",
+            Look::Wrong => "wrong",
+            Look::Other => "other",
         };
         let _ = writeln!(out, "  class b{id} {class}");
     }

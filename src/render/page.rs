@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::rehearsal::{RECOGNISED, clock, fared, how_sure, in_seeds, says, span};
+use super::rehearsal::{RECOGNISED, but_for_skipped, clock, fared, how_sure, in_seeds, says, span};
 use crate::plan::Finding;
 use crate::printable::{is_hidden, printable};
 use crate::reasons::Severity;
@@ -111,7 +111,11 @@ fn card(out: &mut String, title: &str, side: &Side, seeds: u64) {
         let _ = write!(
             out,
             "<p class=\"big\">{}</p><p>{}</p>",
-            capital(says(end.verdict)),
+            capital(&format!(
+                "{}{}",
+                says(end.verdict),
+                but_for_skipped(end.verdict, side)
+            )),
             capital(how_sure(end.seeds, seeds).trim_start_matches(", "))
         );
         if !end.because.is_empty() {
@@ -258,12 +262,16 @@ fn files(out: &mut String, node: &NodeRehearsal) {
             out,
             "<tr><td><code>{}</code></td><td>{}",
             escape(path),
-            alone.map_or_else(String::new, |alone| fared(alone, node.seeds)),
+            alone.map_or_else(String::new, |alone| escape(&fared(alone, node.seeds))),
         );
         if let Some(error) = alone.and_then(|alone| alone.error.as_ref()) {
             let _ = write!(out, "<br><span class=\"t\">{}</span>", escape(error));
         }
-        let _ = write!(out, "</td><td>{}</td></tr>", fared(fate, node.seeds));
+        let _ = write!(
+            out,
+            "</td><td>{}</td></tr>",
+            escape(&fared(fate, node.seeds))
+        );
     }
     out.push_str("</table></details>");
 }

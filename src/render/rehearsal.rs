@@ -62,7 +62,12 @@ fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
 fn verdict(out: &mut String, title: &str, side: &Side, seeds: u64, style: Style) {
     let _ = writeln!(out, "{}", style.strong(title));
     for end in &side.ends {
-        let text = format!("  {}{}", says(end.verdict), how_sure(end.seeds, seeds));
+        let text = format!(
+            "  {}{}{}",
+            says(end.verdict),
+            but_for_skipped(end.verdict, side),
+            how_sure(end.seeds, seeds)
+        );
         let _ = writeln!(
             out,
             "{}",
@@ -111,6 +116,18 @@ pub(super) fn says(ended: Ended) -> &'static str {
         Ended::Underway => "things were still happening after twelve hours",
         Ended::Stuck => "it stays unfinished",
         Ended::Deadlocked => "it never comes up",
+    }
+}
+
+/// What `everything` leaves out: files that somebody else's markers keep from RKE2.
+pub(super) fn but_for_skipped(ended: Ended, side: &Side) -> String {
+    let skipped = side.files.values().filter(|fate| fate.skipped.is_some());
+    match (ended, skipped.count()) {
+        (Ended::Complete, 1) => " but 1 file that a .skip marker keeps from RKE2".to_owned(),
+        (Ended::Complete, count @ 2..) => {
+            format!(" but {count} files that .skip markers keep from RKE2")
+        }
+        _ => String::new(),
     }
 }
 
@@ -167,6 +184,10 @@ fn files(out: &mut String, node: &NodeRehearsal, style: Style) {
 /// One file's fate in a line.
 pub(super) fn fared(fate: &crate::rehearse::Fate, seeds: u64) -> String {
     let mut parts = Vec::new();
+    if let Some(marker) = &fate.skipped {
+        let marker = printable(marker);
+        parts.push(format!("skipped by {marker}, which Windrow did not make"));
+    }
     if fate.held_in > 0 {
         parts.push(match fate.released {
             Some(released) => format!("held, released {}", span(released)),

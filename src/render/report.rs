@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::graph::BoxKind;
 use crate::manifest::ObjectRef;
 use crate::plan::{Finding, Origin, Plan, PlanFile, Requirement, SatisfiedBy};
 use crate::reasons::Code;
@@ -36,6 +37,12 @@ pub struct FileReport {
     pub addon: String,
     /// Why it would be held at a fresh boot; null when it would not.
     pub held: Option<Vec<String>>,
+    /// The marker that keeps the file from RKE2 and that Windrow did not make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// What becomes of it at a fresh boot, in the words of the table: `applied at once`, `held`, `refused`, `skipped`, …
+    #[serde(default)]
+    pub state: String,
     /// Its objects.
     pub documents: Vec<DocumentReport>,
 }
@@ -82,6 +89,8 @@ impl PlanReport {
                     path: file.path.clone(),
                     addon: file.addon.clone(),
                     held: held_at_boot(file),
+                    skipped: file.skipped.clone(),
+                    state: BoxKind::of(file).badge().to_owned(),
                     documents: file
                         .documents
                         .iter()

@@ -18,6 +18,8 @@ pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
         owner: None,
         refused: None,
         harmful: false,
+        skipped: None,
+        trouble: None,
         hold: None,
         apply_once: false,
         documents: objects

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use super::graph::{BoxKind, Look};
 use super::report::held_at_boot;
 use super::text::{fit, wrap};
 use crate::plan::{Finding, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Shown};
@@ -135,12 +136,14 @@ fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize
     let objects = count(file.documents.len(), "object");
     let state = if let Some(owner) = file.owner {
         style.dim(&fit(&format!("not touched: {owner}'s"), 24))
-    } else if file.harmful || file.refused.is_some() {
-        style.bad("refused")
-    } else if held_at_boot(file).is_some() {
-        style.waiting("held")
     } else {
-        style.good("applied at once")
+        let state = BoxKind::of(file);
+        match state.look() {
+            Look::Free => style.good(state.badge()),
+            Look::Held => style.waiting(state.badge()),
+            Look::Wrong => style.bad(state.badge()),
+            Look::Other => style.dim(state.badge()),
+        }
     };
     let room = style.width.saturating_sub(38).min(44);
     let _ = writeln!(
@@ -159,6 +162,10 @@ fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize
     }
     if let Some(why) = &file.refused {
         paragraph(out, style, "refused", why);
+    }
+    if let Some(marker) = &file.skipped {
+        let text = format!("by {marker}, which Windrow did not make: RKE2 does not apply it");
+        paragraph(out, style, "skipped", &text);
     }
     if file.owner.is_none() {
         waiting(out, plan, file, style);

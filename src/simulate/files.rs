@@ -197,6 +197,15 @@ impl Files {
         self.hidden().any(|hidden| hidden == name)
     }
 
+    /// The marker that hides this manifest and that Windrow did not make, if there is one.
+    pub fn skipped_by(&self, path: &str) -> Option<&str> {
+        let hides =
+            |marker: &str| base_name(marker).strip_suffix(MARKER_SUFFIX) == Some(base_name(path));
+        let mut markers = self.iter();
+        let (marker, _) = markers.find(|(other, file)| hides(other) && file.mark.is_none())?;
+        Some(marker)
+    }
+
     /// What a look at the directory finds, given the generation that the last look saw.
     pub fn look(&self, before: Option<u64>) -> Directory {
         let is_new = |file: &File| before.is_none_or(|before| file.since > before);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::declared::Declared;
 use crate::manifest::{self, Content, GroupKind, Limits, ManifestFile, Node, Value as Yaml};
-use crate::reasons::{Code, Severity};
+use crate::reasons::Code;
 
 /// One file, read.
 #[derive(Debug, Clone)]
@@ -74,9 +74,8 @@ fn read(path: &str, content: &Content) -> Reading {
         unknown: Vec::new(),
         sha256: file.sha256.clone(),
     };
-    let refused = file.problems.iter().find(|problem| {
-        problem.code.severity() == Severity::Error && problem.code != Code::ObjectRefused
-    });
+    let mut problems = file.problems.iter();
+    let refused = problems.find(|problem| problem.refuses() && problem.code != Code::ObjectRefused);
     match (refused, content) {
         (Some(problem), _) => reading.refused = Some(say(problem)),
         (None, Content::Bytes(bytes)) if file.refused().is_some() => {

@@ -7,7 +7,7 @@ use super::super::{Exit, complain};
 use crate::files::read_text;
 use crate::harvester;
 use crate::manifest::extract::{Extraction, FileKind, extract, kind_of};
-use crate::manifest::{Limits, Problem, yaml};
+use crate::manifest::{self, Limits, Problem, yaml};
 use crate::reasons::Severity;
 use crate::rules::Location;
 use crate::settings::{self, ConfigError, ConfigFile, ConfigFiles, Role};
@@ -176,9 +176,22 @@ fn unreadable(extraction: &Extraction, shown: &str) -> Vec<ConfigError> {
         .collect()
 }
 
+/// Is it a file of several documents, or with something wrong in it, of which one is an object of Kubernetes?
+fn is_manifests(text: &str) -> bool {
+    manifest::nodes(text, &Limits::default())
+        .iter()
+        .any(|document| {
+            let kind = document.str_at(&["kind"]);
+            document.get("apiVersion").is_some() && kind.is_some_and(|kind| kind != "RulePack")
+        })
+}
+
 /// Settings or rules; `None` for an object of Kubernetes. A text that cannot be read is told of as settings, with its line.
 fn role_of(text: &str) -> Option<Role> {
     let Ok(Some(root)) = yaml::one(text) else {
+        if is_manifests(text) {
+            return None;
+        }
         let pack = text.lines().any(|line| line.trim_end() == "kind: RulePack");
         return Some(if pack { Role::Rules } else { Role::Settings });
     };

@@ -4,9 +4,13 @@ use std::collections::HashMap;
 
 use libyaml_safer::EventData;
 
+use super::ReadKey;
 use crate::manifest::scalar::{self, Scalar};
 use crate::manifest::{Entry, Limits, Node, Problem, Value, node};
 use crate::reasons::Code;
+
+/// So many keys that are read as something else are remembered of a document.
+const MOST_KEYS: usize = 100;
 
 /// Why the document cannot be read on.
 pub(super) struct Refusal {
@@ -72,6 +76,7 @@ pub(super) struct Builder<'l> {
     root: Option<Node>,
     anchors: HashMap<String, Anchor>,
     problems: Vec<Problem>,
+    keys: Vec<ReadKey>,
     /// Values read, aliases expanded, and how many of them came from aliases.
     decoded: usize,
     aliased: usize,
@@ -87,6 +92,7 @@ impl<'l> Builder<'l> {
             root: None,
             anchors: HashMap::new(),
             problems: Vec::new(),
+            keys: Vec::new(),
             decoded: 0,
             aliased: 0,
         }
@@ -96,6 +102,11 @@ impl<'l> Builder<'l> {
     pub(super) fn stop(mut self, last: Problem) -> Vec<Problem> {
         self.problems.push(last);
         self.problems
+    }
+
+    /// The keys that are read as something else than what is written.
+    pub(super) fn read_keys(&mut self) -> Vec<ReadKey> {
+        std::mem::take(&mut self.keys)
     }
 
     pub(super) fn finish(self) -> Result<Option<Node>, Vec<Problem>> {
@@ -170,6 +181,8 @@ impl<'l> Builder<'l> {
             }
             return self.key(Key::Merge);
         }
+        let written = (awaits_key && self.keys.len() < MOST_KEYS && may_be_no_text(&text))
+            .then(|| text.clone());
         let resolved = match scalar::resolve(text, tag, plain) {
             Ok(resolved) => resolved,
             Err(message) => {
@@ -195,6 +208,14 @@ impl<'l> Builder<'l> {
                     String::new()
                 }
             };
+            if let Some(written) = written.filter(|written| *written != key) {
+                let read = key.clone();
+                self.keys.push(ReadKey {
+                    line,
+                    written,
+                    read,
+                });
+            }
             return self.key(Key::Name { key, line });
         }
         let value = match resolved.into_value() {
@@ -434,6 +455,13 @@ fn done_scalar(text: String, line: u32) -> Anchor {
         nodes: 1,
         height: 0,
     }
+}
+
+/// Could a plain scalar be read as a truth or a number? Quick, and for most keys a no.
+fn may_be_no_text(text: &str) -> bool {
+    let first = text.bytes().next().unwrap_or_default();
+    let truths = text.len() <= "false".len() && b"yYnNoOtTfF".contains(&first);
+    truths || first.is_ascii_digit() || b"+-.".contains(&first)
 }
 
 fn key_is_no_scalar() -> String {

@@ -88,7 +88,7 @@ impl<'t> Lines<'t> {
         self.first.saturating_add(above).min(self.last)
     }
 
-    fn at_offset(&self, text: &str, offset: usize) -> u32 {
+    pub(super) fn at_offset(&self, text: &str, offset: usize) -> u32 {
         let before = &text.as_bytes()[..offset.min(text.len())];
         let above = before.iter().filter(|byte| **byte == b'\n').count();
         self.first.saturating_add(narrow(above)).min(self.last)

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use self::layout::{Layout, Route, Shape};
 use self::metrics::{clip, clip_middle, width};
-use super::graph::{Box, BoxKind, Edge, Graph};
+use super::graph::{Box, BoxKind, Edge, Graph, Look};
 use crate::plan::Plan;
 use crate::printable::{is_hidden, printable};
 use crate::reasons::Severity;
@@ -369,11 +369,11 @@ fn curve(path: &mut String, from: (f64, f64), to: (f64, f64)) {
 
 fn draw_box(out: &mut String, drawn: &Drawn<'_>, height: f64, (x, y, w): (f64, f64, f64)) {
     let one = drawn.one;
-    let class = match one.kind {
-        BoxKind::Free => "free",
-        BoxKind::Held => "held",
-        BoxKind::Refused | BoxKind::Stuck | BoxKind::Nobody => "wrong",
-        BoxKind::Foreign | BoxKind::Platform | BoxKind::Cluster => "other",
+    let class = match one.kind.look() {
+        Look::Free => "free",
+        Look::Held => "held",
+        Look::Wrong => "wrong",
+        Look::Other => "other",
     };
     let _ = writeln!(
         out,
