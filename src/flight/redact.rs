@@ -6,6 +6,8 @@
 
 use serde_json::Value;
 
+use crate::redact;
+
 /// What stands in the place of a text that was left out.
 pub(super) const LEFT_OUT: &str = "(left out)";
 
@@ -31,16 +33,14 @@ const SECRET_KEYS: &[&str] = &[
     "valuescontent",
 ];
 
-/// Parts of a key that betray a secret, unless the key ends as a reference does.
+/// Parts of a key that betray a secret, unless the key ends as a reference does: what the redactor of the report
+/// knows of keys comes to them.
 const SECRET_WORDS: &[&str] = &[
     "password",
     "passwd",
     "token",
     "secret",
     "credential",
-    "privatekey",
-    "apikey",
-    "accesskey",
     "publickey",
     "authorized",
 ];
@@ -58,7 +58,7 @@ pub(super) fn object(object: &Value) -> Value {
     for (key, value) in fields {
         match key.as_str() {
             "apiVersion" | "kind" => {}
-            "metadata" => metadata(value),
+            "metadata" => metadata(value, kind == "Secret"),
             // A ConfigMap's files, and whatever a Secret has beside its name.
             "data" => blank(value),
             _ if kind == "Secret" => blank(value),
@@ -75,7 +75,7 @@ enum Place {
     Elsewhere,
 }
 
-fn metadata(value: &mut Value) {
+fn metadata(value: &mut Value, secret: bool) {
     let Value::Object(fields) = value else {
         return blank(value);
     };
@@ -87,8 +87,11 @@ fn metadata(value: &mut Value) {
                     // What decisions are made by; it is printed in every reason as well.
                     let ours = name.starts_with("windrow.dev/")
                         || name == "config.kubernetes.io/depends-on";
-                    if !ours {
-                        within(value, Place::Elsewhere);
+                    match ours {
+                        true => {}
+                        // Anybody may have made them a second place for its data.
+                        false if secret && !redact::is_owners_annotation(name) => blank(value),
+                        false => entry(name, value, Place::Elsewhere),
                     }
                 }
             }
@@ -106,7 +109,12 @@ fn within(value: &mut Value, place: Place) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| within(item, place)),
         Value::String(text) => match place {
-            Place::Status => shorten(text),
+            Place::Status => {
+                shorten(text);
+                if redact::tells_a_secret(text) {
+                    *text = redact::message(text);
+                }
+            }
             Place::Elsewhere if is_plain(text) => {}
             Place::Elsewhere => LEFT_OUT.clone_into(text),
         },
@@ -126,20 +134,35 @@ fn entry(key: &str, value: &mut Value, place: Place) {
 }
 
 fn is_secret_key(key: &str, value: &Value) -> bool {
-    let key = key.to_lowercase();
-    if SECRET_KEYS.contains(&key.as_str()) {
+    let lower = key.to_lowercase();
+    if SECRET_KEYS.contains(&lower.as_str()) {
         return true;
     }
-    let reference = REFERENCE_ENDS.iter().any(|end| key.ends_with(end));
+    let reference = REFERENCE_ENDS.iter().any(|end| lower.ends_with(end));
     // A map or list under such a key (`secret: {secretName: x}`) is looked through.
-    let scalar = !matches!(value, Value::Object(_) | Value::Array(_));
-    scalar && !reference && SECRET_WORDS.iter().any(|word| key.contains(word))
+    let texts = match value {
+        Value::Object(_) => return false,
+        Value::Array(items) => items.iter().map(Value::as_str).collect(),
+        one => vec![Some(one.as_str().unwrap_or_default())],
+    };
+    let by_word = || SECRET_WORDS.iter().any(|word| lower.contains(word));
+    let by_key = |text: &Option<&str>| text.is_some_and(|text| redact::is_secret(key, text));
+    !reference && ((!value.is_array() && by_word()) || texts.iter().any(by_key))
 }
 
 /// Leaves every text out; maps keep their keys, so that what is there and what is not stays known.
 fn blank(value: &mut Value) {
     match value {
-        Value::Object(fields) => fields.values_mut().for_each(blank),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(blank);
+            // A key that nobody would choose as a name stands where its value should.
+            let named = |key: String| match redact::tells_a_secret(&key) {
+                true => LEFT_OUT.to_owned(),
+                false => key,
+            };
+            let all = std::mem::take(fields).into_iter();
+            *fields = all.map(|(key, value)| (named(key), value)).collect();
+        }
         Value::Array(items) => items.iter_mut().for_each(blank),
         // Whether it is empty matters (a setting without a value), and tells nothing.
         Value::String(text) if text.is_empty() => {}
@@ -165,7 +188,10 @@ fn is_plain(text: &str) -> bool {
         && text
             .chars()
             .all(|ch| ch.is_ascii_alphanumeric() || "-_./: ,*()".contains(ch));
-    named && !text.contains("://") && !text.split([' ', '/', '.', ':', '-', '_']).any(is_token)
+    named
+        && !text.contains("://")
+        && !text.split([' ', '/', '.', ':', '-', '_']).any(is_token)
+        && !redact::tells_a_secret(text)
 }
 
 /// A run of letters and digits that nobody would give as a name.
@@ -201,7 +227,11 @@ mod tests {
             json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": "hunter2"}),
             json!({"kind": "X", "spec": {"password": "hunter2", "bootstrapToken": "hunter2",
                 "url": "https://hunter2@host/", "n": {"apiKey": "hunter2"},
-                "pin": "K10aB3dE5fG7hI9jK1lhunter2"}}),
+                "pin": "K10aB3dE5fG7hI9jK1lhunter2", "DSN": "hunter2/x", "regcodes": ["hunter2"],
+                "note": "docker login -u ann -p hunter2 reg.example"}}),
+            json!({"kind": "Secret", "metadata": {"name": "s", "annotations": {"note": "hunter2"}},
+                "data": {"hunter2Ab9cD3eF5gH7": "x"}}),
+            json!({"kind": "X", "status": {"error": "it said password=hunter2 to me"}}),
         ];
         for before in objects {
             let after = object(&before).to_string();

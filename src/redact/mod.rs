@@ -27,9 +27,53 @@ use serde_json::Value;
 
 pub use known::Redactor;
 pub use message::{message, messages};
+pub(crate) use value::is_owners_annotation;
 
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
+
+/// A value of a configuration as an error quotes it: in backquotes where it is a name, a number or a few words;
+/// otherwise only how long it is. Who put a password in the wrong line must not find it in the journal.
+#[must_use]
+pub fn quoted(value: &str) -> String {
+    const LONGEST: usize = 60;
+    let plain = |one: char| one.is_alphanumeric() || "-_./:, +*%()$[]".contains(one);
+    match value.len() <= LONGEST && value.chars().all(plain) && !tells_a_secret(value) {
+        true => format!("`{value}`"),
+        false => format!("a text of {} characters", value.chars().count()),
+    }
+}
+
+/// What a key says of the text below it.
+pub(crate) fn is_secret(key: &str, value: &str) -> bool {
+    match keys::class(key) {
+        keys::Class::Plain => false,
+        keys::Class::IfRandom => known::is_no_name(value),
+        keys::Class::Perhaps | keys::Class::Secret | keys::Class::Whole | keys::Class::Commands => {
+            true
+        }
+    }
+}
+
+/// Does the first net find something in the text, or is a word of it nothing that a person would choose as a
+/// name?
+pub(crate) fn tells_a_secret(text: &str) -> bool {
+    // Most texts are names in small letters, and there are many of them.
+    let name = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'.' | b'/' | b'_');
+    if text.bytes().all(name) {
+        return false;
+    }
+    let word = |word: &str| known::is_no_name(word) && !is_digest(word);
+    text.split([' ', '/', ',', '(', ')', '"']).any(word) || message(text) != text
+}
+
+/// `sha256:` and its digits, as images have them.
+fn is_digest(word: &str) -> bool {
+    let digits = word.rsplit("sha256:").next().unwrap_or_default();
+    digits.len() == 64
+        && digits.len() < word.len()
+        && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
 
 /// What the first net finds goes here, so that the second one knows it.
 #[derive(Debug, Default)]

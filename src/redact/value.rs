@@ -142,10 +142,9 @@ fn map(
         .collect()
 }
 
-/// Of a Secret's annotations anybody may have made a second place for its data. What RKE2, Helm and
-/// Windrow write there says who owns it.
-fn metadata_of_secret(metadata: &Value, depth: usize, found: Found<'_>) -> Value {
-    const KNOWN: &[&str] = &[
+/// Does an annotation say who owns the object, or what Windrow is to do with it?
+pub(crate) fn is_owners_annotation(key: &str) -> bool {
+    [
         "windrow.dev/",
         "config.kubernetes.io/",
         "meta.helm.sh/",
@@ -154,15 +153,21 @@ fn metadata_of_secret(metadata: &Value, depth: usize, found: Found<'_>) -> Value
         "kubernetes.io/service-account.uid",
         "objectset.rio.cattle.io/owner",
         "objectset.rio.cattle.io/id",
-    ];
+    ]
+    .iter()
+    .any(|known| key.starts_with(known))
+}
+
+/// Of a Secret's annotations anybody may have made a second place for its data. What RKE2, Helm and
+/// Windrow write there says who owns it.
+fn metadata_of_secret(metadata: &Value, depth: usize, found: Found<'_>) -> Value {
     let Value::Object(entries) = metadata else {
         return walk(metadata, Class::Whole, depth, found);
     };
     let mut shown = map(entries, Class::Plain, depth, found);
     let annotations = entries.get("annotations").and_then(Value::as_object);
     for (key, value) in annotations.into_iter().flatten() {
-        let known = KNOWN.iter().any(|known| key.starts_with(known));
-        if known || COPIES.contains(&key.as_str()) {
+        if is_owners_annotation(key) || COPIES.contains(&key.as_str()) {
             continue;
         }
         let hidden = walk(value, Class::Whole, depth, found);

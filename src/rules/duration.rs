@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use crate::redact::quoted;
+
 /// Reads a duration: whole numbers, each with a unit (`ms`, `s`, `m` or `min`, `h`, `d`), added up.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || {
         format!(
-            "`{text}` is not a duration: write a number and a unit (s, m, h, d), like 90s, 15m or 1h30m"
+            "{} is not a duration: write a number and a unit (s, m, h, d), like 90s, 15m or 1h30m",
+            quoted(text)
         )
     };
     let mut rest = text.trim();
@@ -35,7 +38,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         total = number
             .checked_mul(milliseconds)
             .and_then(|more| total.checked_add(Duration::from_millis(more)))
-            .ok_or_else(|| format!("`{text}` is too long a time"))?;
+            .ok_or_else(|| format!("{} is too long a time", quoted(text)))?;
     }
     Ok(total)
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Expression, Location, closest};
 use crate::manifest::Node;
+use crate::redact::quoted;
 
 /// Something wrong with a rule file: where, what, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +100,7 @@ impl<'n> Fields<'n> {
                 );
                 errors.at(
                     entry.line,
-                    format!("{what} has no key `{}`; {hint}", entry.key),
+                    format!("{what} has no key {}; {hint}", quoted(&entry.key)),
                 );
             }
         }
@@ -266,7 +267,11 @@ impl<'n> Fields<'n> {
                 .map_or_else(String::new, |close| format!("; did you mean `{close}`?"));
             errors.at(
                 self.line_of(key),
-                format!("`{key}` is `{text}`, expected {}{hint}", known.join(" or ")),
+                format!(
+                    "`{key}` is {}, expected {}{hint}",
+                    quoted(text),
+                    known.join(" or ")
+                ),
             );
         }
         value

@@ -17,6 +17,7 @@ use super::fields::{Errors, Fields};
 
 use super::{FindingRule, Location, Platform, Reference, Rule, RuleError, RuleSet};
 use crate::manifest::{Node, yaml};
+use crate::redact::quoted;
 
 /// The packs that come with Windrow, in the order in which they are read.
 const SHIPPED: &[(&str, &str)] = &[
@@ -121,7 +122,10 @@ impl RuleSet {
                 && text != expected
             {
                 let line = pack.line_of(key);
-                errors.at(line, format!("`{key}` is `{text}`, expected `{expected}`"));
+                errors.at(
+                    line,
+                    format!("`{key}` is {}, expected `{expected}`", quoted(text)),
+                );
             }
         }
         let platform = pack.word("platform", PLATFORMS, errors);
@@ -248,7 +252,10 @@ fn check_name(name: &str, line: u32, errors: &mut Errors<'_>) {
     if !name.bytes().all(plain) {
         errors.at(
             line,
-            format!("the name `{name}` may hold lower-case letters, digits and `-` only"),
+            format!(
+                "the name {} may hold lower-case letters, digits and `-` only",
+                quoted(name)
+            ),
         );
     }
 }

@@ -14,6 +14,7 @@ use super::load::ConfigError;
 use super::units::{expected, nearest};
 use crate::gates::{Component, Request, When};
 use crate::manifest::{Entry, Node, Value};
+use crate::redact::quoted;
 use crate::rules::Location;
 
 /// The key under which they stand.
@@ -119,7 +120,8 @@ fn one(file: &str, component: Component, gate: &Entry) -> Result<Setting, (u32, 
                     }
                     "reason" => request.reason = Some(text()?.to_owned()),
                     other => {
-                        let why = format!("unknown key `{other}`: write value, when, reason");
+                        let why =
+                            format!("unknown key {}: write value, when, reason", quoted(other));
                         return Err((entry.line, why));
                     }
                 }

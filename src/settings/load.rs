@@ -17,6 +17,7 @@ use crate::gates::Component;
 use crate::harvester;
 use crate::layout::Layout;
 use crate::manifest::{Node, Value as Yaml, yaml};
+use crate::redact::quoted;
 use crate::rules::{Location, RuleSet};
 
 /// Something wrong with a configuration file.
@@ -284,7 +285,7 @@ impl Reading {
             Some(known) => format!("did you mean `{known}`?"),
             None => "windrow.yaml(5) lists the keys".to_owned(),
         };
-        self.wrong(line, format!("unknown key `{name}`: {hint}"));
+        self.wrong(line, format!("unknown key {}: {hint}", quoted(name)));
     }
 
     fn wrong(&mut self, line: u32, message: String) {

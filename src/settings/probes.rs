@@ -29,6 +29,7 @@ use crate::manifest::{Entry, Node, Value};
 use crate::readiness::node::{
     CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, Phase, Role, Severity,
 };
+use crate::redact::quoted;
 use crate::rules::{Expression, Location};
 
 /// The key under which they stand.
@@ -290,8 +291,12 @@ impl Reading<'_> {
             .value
             .entry("address")
             .map_or(entry.line, |one| one.line);
-        let split = host_and_port(&address)
-            .ok_or_else(|| format!("expected HOST:PORT or [IPV6]:PORT, not `{address}`"));
+        let split = host_and_port(&address).ok_or_else(|| {
+            format!(
+                "expected HOST:PORT or [IPV6]:PORT, not {}",
+                quoted(&address)
+            )
+        });
         let (host, port) = self.take(&format!("{path}.address"), line, split)?;
         Some(CustomQuestion::Tcp { host, port })
     }
@@ -303,7 +308,12 @@ impl Reading<'_> {
         let name = self.needed(path, entry, "name");
         let name = name.and_then(|name| {
             let whole = name.contains('.') && !name.contains(['/', ' ']);
-            let why = || format!("`{name}` is no unit: write the whole name, like {name}.service");
+            let why = || {
+                format!(
+                    "{} is no unit: write the whole name, like rke2-server.service",
+                    quoted(&name)
+                )
+            };
             let line = entry.value.entry("name").map_or(entry.line, |one| one.line);
             self.take(
                 &format!("{path}.name"),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::manifest::{Node, Value};
+use crate::redact::quoted;
 use crate::rules::parse_duration;
 
 /// Nothing that Windrow waits for takes a year; a longer time is a slip.
@@ -67,7 +68,7 @@ pub(super) fn count(node: &Node) -> Result<usize, String> {
 /// What was expected and what stands there.
 pub(super) fn expected(what: &str, node: &Node) -> String {
     match node.as_str() {
-        Some(text) => format!("expected {what}, not `{text}`"),
+        Some(text) => format!("expected {what}, not {}", quoted(text)),
         None => format!("expected {what}, not {}", node.type_name()),
     }
 }

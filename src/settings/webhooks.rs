@@ -23,6 +23,7 @@ use super::template::Template;
 use super::units::{expected, nearest};
 use super::url;
 use crate::manifest::{Node, Value, yaml};
+use crate::redact::quoted;
 use crate::rules::Location;
 
 /// The key under which they stand.
@@ -418,7 +419,7 @@ impl Reading {
                 (None, _) => self.wrong(
                     entry.line,
                     "basicAuth",
-                    format!("unknown key `{}`: write user, password", entry.key),
+                    format!("unknown key {}: write user, password", quoted(&entry.key)),
                 ),
             }
         }

@@ -262,6 +262,7 @@ const FIXED: &[&str] = &[
     "github",
     "pscale",
     "github_pat",
+    "FLWSECK",
 ];
 
 /// Base64 with padding, as a Secret has it.

@@ -19,6 +19,7 @@ use crate::files::read_text;
 use crate::readiness::node::{
     CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, ProbeOutcome, Role,
 };
+use crate::redact::quoted;
 use crate::rules::EvaluationError;
 
 /// So much of a file is looked at.
@@ -78,7 +79,7 @@ async fn over_http(world: &World, question: &HttpQuestion, patience: Duration) -
         }
         (_, false) => ProbeOutcome::failed(format!("HTTP {status}")),
         (Some(text), true) if !holds(&answer.body, text) => {
-            ProbeOutcome::failed(format!("the answer does not contain `{text}`"))
+            ProbeOutcome::failed(format!("the answer does not contain {}", quoted(text)))
         }
         (_, true) => ProbeOutcome::Passed,
     }
@@ -214,7 +215,7 @@ fn look(place: &Path, question: &FileQuestion, now: Timestamp) -> ProbeOutcome {
         None => ProbeOutcome::Passed,
         Some(text) => match beginning(place) {
             Ok(content) if holds(&content, text) => ProbeOutcome::Passed,
-            Ok(_) => ProbeOutcome::failed(format!("{path} does not contain `{text}`")),
+            Ok(_) => ProbeOutcome::failed(format!("{path} does not contain {}", quoted(text))),
             Err(error) => ProbeOutcome::unknown(path, error.to_string()),
         },
     }

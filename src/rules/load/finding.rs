@@ -4,6 +4,7 @@ use super::parts::kind;
 use super::{Named, heading};
 use crate::manifest::Node;
 use crate::reasons::Severity;
+use crate::redact::quoted;
 use crate::rules::fields::{Errors, Fields};
 use crate::rules::{FindingRule, Platform, Template};
 
@@ -102,7 +103,8 @@ fn documentation<'n>(fields: &Fields<'n>, errors: &mut Errors<'_>) -> Option<&'n
         errors.at(
             fields.line_of("documentation"),
             format!(
-                "`documentation` is `{address}`, expected an address like https://wiki.example/nic"
+                "`documentation` is {}, expected an address like https://wiki.example/nic",
+                quoted(address)
             ),
         );
         return None;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::super::load::ConfigError;
 use super::super::units::{count, duration, expected, nearest};
 use crate::manifest::{Entry, Node, Value};
+use crate::redact::quoted;
 use crate::rules::Location;
 
 /// More answers in a row than that are a slip.
@@ -46,7 +47,10 @@ impl<'a> Reading<'a> {
                 };
                 self.wrong(
                     entry.line,
-                    format!("unknown key `{path}.{}`: {hint}", entry.key),
+                    format!(
+                        "unknown key {}: {hint}",
+                        quoted(&format!("{path}.{}", entry.key))
+                    ),
                 );
             }
         }
