@@ -309,7 +309,12 @@ pub(super) fn class(key: &str) -> Class {
     };
     let plain = words.concat();
     let plain = plain.trim_end_matches(|one: char| one.is_ascii_digit());
-    let ends = |with: &[&str]| with.iter().any(|ending| plain.ends_with(ending));
+    // `regcodes`: several are no less secret.
+    let one = plain.strip_suffix('s').unwrap_or(plain);
+    let ends = |with: &[&str]| {
+        with.iter()
+            .any(|ending| plain.ends_with(ending) || one.ends_with(ending))
+    };
     if COMMANDS.contains(&plain) || last.ends_with("commands") || last.ends_with("cmds") {
         Class::Commands
     } else if ends(ENDINGS)
@@ -403,6 +408,7 @@ mod tests {
             ("SharedAccessKey", Class::Secret),
             ("PresharedKey", Class::Secret),
             ("regcode", Class::Secret),
+            ("regcodes", Class::Secret),
             ("SECRET_KEY_BASE", Class::Secret),
             ("APP_KEY", Class::Secret),
             ("PASSWORD_1", Class::Secret),
