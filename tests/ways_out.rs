@@ -371,3 +371,30 @@ fn data_behind_a_link_is_staged_also_when_what_windrow_remembers_is_read_only() 
     assert!(said.contains("/var/lib/rancher/windrow"), "{said}");
     machine.sh("systemctl stop windrow.service; umount /srv/windrow");
 }
+
+#[test]
+fn what_the_script_lifted_is_told_as_such_and_not_held_again_once_the_program_is_back() {
+    if skipped() {
+        return;
+    }
+    let machine = node().program_copied().boot();
+    wait_held(&machine);
+    // Without RKE2, which would apply what is lifted: then nothing would be held again anyway.
+    machine.sh(
+        "systemctl stop rke2-server.service; mv /usr/bin/windrow /usr/bin/sound; \
+         : >/usr/bin/windrow; chmod 755 /usr/bin/windrow; systemctl kill --signal=KILL windrow.service",
+    );
+    machine.wait_unit("windrow.service", "failed");
+    machine.wait_until("the script lifts it", |machine| {
+        !held(machine, "widget.yaml")
+    });
+    machine.wait_unit("windrow-failsafe.service", "inactive");
+    machine.sh(
+        "mv /usr/bin/sound /usr/bin/windrow; systemctl reset-failed windrow.service; systemctl start windrow.service",
+    );
+    let journal = ["--boot", "--unit=windrow.service"];
+    machine.wait_journal(&journal, "the fail-safe lifted its hold");
+    let said = messages(&machine, &journal, WARNING).join("\n");
+    assert!(!said.contains("removed by somebody else"), "{said}");
+    assert!(!held(&machine, "widget.yaml") && held(&machine, "vm.yaml"));
+}
