@@ -371,11 +371,8 @@ metadata: {name: ingress, namespace: metallb-system}
 spec: {ipAddressPools: [ingress]}
 ";
 
-/// Plays helm-controller, which installs the chart as soon as it is there. After how many passes it was.
-async fn helm_controller(node: &Bootstrap) -> usize {
-    // RKE2 registers this kind itself.
-    let kind = definition("helm.cattle.io", "v1", "HelmChart", "Namespaced");
-    create(&node.client, &kind).await;
+/// Plays helm-controller, which installs the chart as soon as it is there.
+async fn helm_controller(node: &Bootstrap) {
     let chart = (
         "helm.cattle.io",
         "v1",
@@ -388,12 +385,10 @@ async fn helm_controller(node: &Bootstrap) -> usize {
         charts.get_opt(chart.4).await.ok().flatten()
     })
     .await;
-    let passes = node.passes();
     let brought = namespace("metallb-system")
         + &definition("metallb.io", "v1beta1", "IPAddressPool", "Namespaced")
         + &definition("metallb.io", "v1beta1", "L2Advertisement", "Namespaced");
     create(&node.client, &brought).await;
-    passes
 }
 
 #[tokio::test]
@@ -407,17 +402,16 @@ async fn a_chart_beside_its_custom_objects_is_no_later_than_without_windrow() {
         let files = files.iter().cloned();
         let files = files.map(|(name, text)| (name.to_owned(), text)).collect();
         let node = Bootstrap::start(files, windrow, false).await?;
-        let chart = helm_controller(&node).await;
-        Some((node.end().await, chart))
+        assert!(!node.is_held("metallb.yaml"), "RKE2's first pass takes it");
+        helm_controller(&node).await;
+        Some(node.end().await)
     };
     let (with, without, split) = tokio::join!(
         run(&together, true),
         run(&together, false),
         run(&apart, true)
     );
-    let (Some((with, chart)), Some((without, chart_alone)), Some((split, chart_split))) =
-        (with, without, split)
-    else {
+    let (Some(with), Some(without), Some(split)) = (with, without, split) else {
         return;
     };
     print(
@@ -426,15 +420,10 @@ async fn a_chart_beside_its_custom_objects_is_no_later_than_without_windrow() {
         &without,
     );
     print("the same in two files", &split, &without);
-    // One pass more: a release can come just after RKE2's look at the directory.
-    assert!(chart <= chart_alone + 1, "{chart} against {chart_alone}");
-    assert!(
-        chart_split <= chart_alone + 1,
-        "{chart_split} against {chart_alone}"
-    );
-    for (cost, chart) in [(&with, chart), (&split, chart_split)] {
-        let (passes, alone) = (cost.passes - chart, without.passes - chart_alone);
-        assert!(passes <= alone + 1, "{cost:#?}\n{without:#?}");
+    // One pass more: what the chart brings is there at whatever moment of a pass, and the release can come just after RKE2's look at
+    // the directory.
+    for cost in [&with, &split] {
+        assert!(cost.passes <= without.passes + 1, "{cost:#?}\n{without:#?}");
     }
     assert!(without.failed > 0, "{without:#?}");
     assert_eq!(split.failed, 0, "{split:#?}");

@@ -1,4 +1,4 @@
-//! Kubernetes' own kinds: which groups every API server serves, which kinds have no namespace, and
+//! Kubernetes' own kinds, and RKE2's: which groups are always served, which kinds have no namespace, and
 //! which namespaces are always there.
 //!
 //! Source: the API groups registered by kube-apiserver 1.28 to 1.36 (`pkg/controlplane/instance.go`
@@ -89,6 +89,15 @@ const CLUSTER_SCOPED: &[(&str, &str)] = &[
 
 /// Namespaces that kube-apiserver creates by itself.
 const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// API groups whose kinds RKE2 registers before its deploy controller starts, so that no manifest ever comes too early for them
+/// (k3s `pkg/server/context.go`, registerCRDs).
+const RKE2_GROUPS: &[&str] = &["helm.cattle.io", "k3s.cattle.io"];
+
+/// Is this group served whenever RKE2 looks at its manifests? Waiting for it would only cost a pass.
+pub(super) fn serves_before_manifests(group: &str) -> bool {
+    serves(group) || RKE2_GROUPS.contains(&group)
+}
 
 /// Does every kube-apiserver serve this group?
 pub(super) fn serves(group: &str) -> bool {

@@ -377,7 +377,7 @@ impl Examined {
     }
 
     fn kind(&mut self, object: &Object, kind: &GroupKind, wants: &mut Vec<Want>) {
-        if !builtin::serves(&kind.group) {
+        if !builtin::serves_before_manifests(&kind.group) {
             wants.push(self.inferred(
                 object,
                 Target::Kind(kind.clone()),

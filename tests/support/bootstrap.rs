@@ -163,8 +163,15 @@ impl Bootstrap {
         }
     }
 
+    /// Is there a marker beside this file?
+    pub(crate) fn is_held(&self, name: &str) -> bool {
+        let root = self.cluster.dir().join("root");
+        let manifests = root.join("var/lib/rancher/rke2/server/manifests");
+        manifests.join(format!("{name}.skip")).exists()
+    }
+
     /// How many passes of the deploy controller are over.
-    pub(crate) fn passes(&self) -> usize {
+    fn passes(&self) -> usize {
         self.controller.log().matches("pass ended").count()
     }
 

@@ -42,15 +42,23 @@ fn docs(documents: &[&str]) -> String {
     documents.join("---\n")
 }
 
-/// What the file waits for at a boot, beside the kind of charts, which RKE2 brings.
+/// What the file waits for at a boot.
 fn waits(plan: &Plan, path: &str) -> Vec<String> {
     let file = plan.files.iter().find(|file| file.path == path).unwrap();
     file.requirements()
         .filter(|one| one.takes_part())
         .map(|one| plan.needs[one.need].target.to_string())
         .map(|target| target.replace("the kind ", ""))
-        .filter(|target| target != "HelmChart.helm.cattle.io")
         .collect()
+}
+
+#[test]
+fn a_chart_waits_for_nothing_as_rke2_registers_its_kind_before_it_reads_manifests() {
+    let config = CHART.replace("HelmChart", "HelmChartConfig");
+    let plan = plan(&[("chart.yaml", CHART), ("config.yaml", &config)]);
+    for file in ["chart.yaml", "config.yaml"] {
+        assert_eq!(waits(&plan, file), [""; 0]);
+    }
 }
 
 #[test]
