@@ -438,3 +438,73 @@ fn what_cannot_be_corrected_line_by_line_is_told_and_no_copy_is_written() {
     assert!(said.contains(&told), "{said}");
     assert!(!fixed.exists());
 }
+
+#[test]
+fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
+    let (_directory, path) = file(
+        "a.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n",
+    );
+    for (option, version, says) in [
+        (
+            "--harvester",
+            "v1.7.0",
+            "Harvester v1.7.0 is newer than what Windrow has a model of",
+        ),
+        (
+            "--harvester",
+            "v1.3.2",
+            "Harvester v1.3.2 is older than what Windrow has a model of",
+        ),
+        (
+            "--rke2",
+            "v1.99",
+            "RKE2 v1.99 is newer than what Windrow has a model of",
+        ),
+        (
+            "--rke2",
+            "v1.20.1+rke2r1",
+            "RKE2 v1.20.1 is older than what Windrow has a model of",
+        ),
+    ] {
+        let arguments = [text(&path), "--seeds", "2", option, version];
+        let output = windrow(&arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(5),
+            "{option} {version}: {output:?}"
+        );
+        let second = said(&output).lines().nth(1).unwrap().to_owned();
+        assert!(second.starts_with(says), "{second}");
+        assert!(
+            said(&output).contains("  not known; as it is played, the node comes up"),
+            "{output:?}"
+        );
+        let json = windrow(&[&arguments[..], &["-o", "json"]].concat());
+        let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+        let beyond = json["nodes"][0]["beyond"][0].as_str().unwrap();
+        assert!(beyond.starts_with(says), "{beyond}");
+        let page = windrow(&[&arguments[..], &["-o", "html"]].concat());
+        assert!(
+            said(&page).contains(says) && !said(&page).contains("card good"),
+            "{version}"
+        );
+    }
+    for (option, version) in [("--harvester", "v1.6.1"), ("--rke2", "v1.32.7+rke2r1")] {
+        let output = windrow(&[text(&path), "--seeds", "2", option, version]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(!said(&output).contains("has a model of"), "{output:?}");
+    }
+    for (option, version, says) in [
+        ("--harvester", "v1.7", "write it like v1.5.1"),
+        ("--harvester", "newest", "write it like v1.5.1"),
+        ("--rke2", "banana", "write it like v1.35"),
+    ] {
+        let output = windrow(&[text(&path), option, version]);
+        assert_eq!(output.status.code(), Some(64), "{output:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(says),
+            "{output:?}"
+        );
+    }
+}

@@ -25,7 +25,7 @@ use crate::rehearse::fix::{Lacking, Source, corrected};
 use crate::rehearse::guesses::guesses;
 use crate::rehearse::membership::{Membership, membership};
 use crate::rehearse::proofs::{Given, asked, image_list, lacking, not_bundled, proofs};
-use crate::rehearse::{Ended, Part, Rehearsal, carriers};
+use crate::rehearse::{Ended, Part, Rehearsal, carriers, modelled};
 use crate::render;
 use crate::rke2::config::{ConfigFile as Rke2File, Place, is_read, merge};
 use crate::rules::{Platform, parse_duration};
@@ -139,7 +139,10 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
             return Ok(Exit::Usage);
         }
     };
-    let rehearsed = play(&setup, args.seeds).nodes(&setup, args.seeds, nodes);
+    let mut rehearsed = play(&setup, args.seeds).nodes(&setup, args.seeds, nodes);
+    for node in &mut rehearsed {
+        node.beyond.extend(args.rke2.and_then(modelled::rke2));
+    }
     let rehearsal = Rehearsal::of(rehearsed, findings);
     print(&rehearsal, args.output)?;
     Ok(match rehearsal.worst() {

@@ -18,7 +18,7 @@ use crate::flight::{
 };
 use crate::gates::Version;
 use crate::harvester::HarvesterVersion;
-use crate::rehearse::{Ended, Rehearsal, flown, rehearse};
+use crate::rehearse::{Ended, Rehearsal, flown, modelled, rehearse};
 use crate::render;
 use crate::rules::{RuleSet, parse_duration};
 
@@ -215,7 +215,10 @@ fn rehearsed(segments: &[Segment], version: &str, output: Output) -> anyhow::Res
         Err(why) => return refuse(why),
     };
     let name = format!("the node of {}, with {version}", segment.head.at);
-    let node = rehearse(&name, &setup, SEEDS, Vec::new());
+    let mut node = rehearse(&name, &setup, SEEDS, Vec::new());
+    if setup.scenario.harvester.is_none() {
+        node.beyond.extend(rke2.and_then(modelled::rke2));
+    }
     let rehearsal = Rehearsal::of(vec![node], Vec::new());
     let text = match output {
         Output::Text => render::rehearsal(&rehearsal, style()),

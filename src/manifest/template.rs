@@ -44,6 +44,7 @@ fn is_helms(text: &str) -> bool {
             ".Values.",
             ".Release.",
             ".Chart.",
+            ".Capabilities.",
             "{{ include ",
             "{{ if ",
             "{{ range ",

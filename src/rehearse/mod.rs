@@ -10,6 +10,7 @@ pub mod fix;
 pub mod flown;
 pub mod guesses;
 pub mod membership;
+pub mod modelled;
 pub mod proofs;
 mod recognise;
 mod summary;
@@ -63,6 +64,10 @@ pub struct NodeRehearsal {
     /// Harvester's version; absent for RKE2 alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harvester: Option<String>,
+    /// What is said of versions that were asked for and of which there is no model: what comes up is not known
+    /// then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beyond: Vec<String>,
     /// Does the installer preset a storage network?
     pub storage_network: bool,
     /// By how many seeds.
@@ -285,7 +290,10 @@ impl NodeRehearsal {
     /// How it ends with Windrow at worst; what is proved to keep it from working counts.
     pub fn worst(&self) -> Ended {
         let ends = self.with.ends.iter().map(|end| end.verdict);
+        // Nothing comes up for certain that is only played like something else.
+        let beyond = self.beyond.first().map(|_| Ended::Unknown);
         ends.chain(proved(&self.findings))
+            .chain(beyond)
             .max()
             .unwrap_or(Ended::Complete)
     }
@@ -413,6 +421,11 @@ impl Part {
                 |(((name, findings), (with, without)), files)| NodeRehearsal {
                     name,
                     harvester: scenario.harvester.map(|version| format!("v{version}")),
+                    beyond: scenario
+                        .harvester
+                        .and_then(modelled::harvester)
+                        .into_iter()
+                        .collect(),
                     storage_network,
                     seeds,
                     without: without.side(files),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::rehearsal::{RECOGNISED, but_for_skipped, clock, fared, how_sure, in_seeds, says, span};
+use super::rehearsal::{RECOGNISED, came_of, clock, fared, how_sure, in_seeds, says, span};
 use crate::plan::Finding;
 use crate::printable::{is_hidden, printable};
 use crate::reasons::Severity;
@@ -80,13 +80,17 @@ fn one_node(out: &mut String, node: &NodeRehearsal) {
     };
     let _ = write!(
         out,
-        "<h1>{}</h1><p class=\"sub\">{} · {} seeds</p><div class=\"cards\">",
+        "<h1>{}</h1><p class=\"sub\">{} · {} seeds</p>",
         escape(&node.name),
         escape(&platform),
         node.seeds
     );
-    card(out, "Without Windrow", &node.without, node.seeds);
-    card(out, "With Windrow", &node.with, node.seeds);
+    for beyond in &node.beyond {
+        let _ = write!(out, "<p><b class=\"bad\">{}</b></p>", escape(beyond));
+    }
+    out.push_str("<div class=\"cards\">");
+    card(out, "Without Windrow", &node.without, node);
+    card(out, "With Windrow", &node.with, node);
     out.push_str("</div><h2>What happens to each file</h2><figure>");
     picture(out, node);
     out.push_str("</figure>");
@@ -103,19 +107,17 @@ fn one_node(out: &mut String, node: &NodeRehearsal) {
     timeline(out, "Without Windrow", &node.without, false);
 }
 
-fn card(out: &mut String, title: &str, side: &Side, seeds: u64) {
-    let good = side.ends.iter().all(|end| end.verdict == Ended::Complete);
+fn card(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal) {
+    let seeds = node.seeds;
+    let complete = side.ends.iter().all(|end| end.verdict == Ended::Complete);
+    let good = complete && node.beyond.is_empty();
     let class = if good { "card good" } else { "card" };
     let _ = write!(out, "<section class=\"{class}\"><h3>{title}</h3>");
     for end in &side.ends {
         let _ = write!(
             out,
             "<p class=\"big\">{}</p><p>{}</p>",
-            capital(&format!(
-                "{}{}",
-                says(end.verdict),
-                but_for_skipped(end.verdict, side)
-            )),
+            capital(&came_of(node, side, end.verdict)),
             capital(how_sure(end.seeds, seeds).trim_start_matches(", "))
         );
         if !end.because.is_empty() {
@@ -341,8 +343,10 @@ fn versions(out: &mut String, node: &NodeRehearsal) {
          <th>With Windrow</th></tr>",
     );
     for version in &node.versions {
+        let is_this = node.harvester.as_ref() == Some(&version.version);
         let cell = |ended| {
-            let class = if ended == Ended::Complete {
+            let beyond = is_this && !node.beyond.is_empty();
+            let class = if ended == Ended::Complete && !beyond {
                 "good"
             } else {
                 "bad"

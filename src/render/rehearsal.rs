@@ -38,15 +38,21 @@ fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
     };
     let _ = writeln!(
         out,
-        "{} on {platform}, by {} seeds\n",
+        "{} on {platform}, by {} seeds",
         style.strong(&node.name),
         node.seeds
     );
+    for beyond in &node.beyond {
+        for line in wrap(&printable(beyond), style.width) {
+            let _ = writeln!(out, "{}", style.waiting(&line));
+        }
+    }
+    out.push('\n');
     for (title, side) in [
         ("Without Windrow", &node.without),
         ("With Windrow", &node.with),
     ] {
-        verdict(out, title, side, node.seeds, style);
+        verdict(out, title, side, node, style);
     }
     files(out, node, style);
     kept(out, &node.with, style);
@@ -59,21 +65,21 @@ fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
     }
 }
 
-fn verdict(out: &mut String, title: &str, side: &Side, seeds: u64, style: Style) {
+fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, style: Style) {
+    let seeds = node.seeds;
     let _ = writeln!(out, "{}", style.strong(title));
     for end in &side.ends {
         let text = format!(
-            "  {}{}{}",
-            says(end.verdict),
-            but_for_skipped(end.verdict, side),
+            "  {}{}",
+            came_of(node, side, end.verdict),
             how_sure(end.seeds, seeds)
         );
         let _ = writeln!(
             out,
             "{}",
             match end.verdict {
-                Ended::Complete => style.good(&text),
-                Ended::Unknown => style.waiting(&text),
+                Ended::Complete if node.beyond.is_empty() => style.good(&text),
+                Ended::Complete | Ended::Unknown => style.waiting(&text),
                 _ => style.bad(&text),
             }
         );
@@ -119,8 +125,17 @@ pub(super) fn says(ended: Ended) -> &'static str {
     }
 }
 
+/// How an end of this node is called: what is not modelled is not known.
+pub(super) fn came_of(node: &NodeRehearsal, side: &Side, ended: Ended) -> String {
+    let unknown = match node.beyond.is_empty() {
+        true => "",
+        false => "not known; as it is played, ",
+    };
+    format!("{unknown}{}{}", says(ended), but_for_skipped(ended, side))
+}
+
 /// What `everything` leaves out: files that somebody else's markers keep from RKE2.
-pub(super) fn but_for_skipped(ended: Ended, side: &Side) -> String {
+fn but_for_skipped(ended: Ended, side: &Side) -> String {
     let skipped = side.files.values().filter(|fate| fate.skipped.is_some());
     match (ended, skipped.count()) {
         (Ended::Complete, 1) => " but 1 file that a .skip marker keeps from RKE2".to_owned(),
@@ -249,10 +264,12 @@ fn versions(out: &mut String, node: &NodeRehearsal, style: Style) {
     }
     let _ = writeln!(out, "{}", style.strong("By Harvester's version, at worst"));
     for version in &node.versions {
+        let beyond = node.harvester.as_ref() == Some(&version.version) && !node.beyond.is_empty();
         let _ = writeln!(
             out,
-            "  {:8} without Windrow {}; with Windrow {}",
+            "  {:8} {}without Windrow {}; with Windrow {}",
             version.version,
+            if beyond { "(not modelled) " } else { "" },
             says(version.without),
             says(version.with)
         );
