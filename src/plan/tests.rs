@@ -254,6 +254,24 @@ spec:
 }
 
 #[test]
+fn a_namespace_that_is_written_with_a_cluster_scoped_object_is_left_out() {
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r, namespace: apps}\n";
+    let on = "rbac.authorization.k8s.io/namespaces/apps/ClusterRole/r";
+    let plan = plan(&[("a.yaml", &depends_on("a", on)), ("b.yaml", role)]);
+    assert_eq!(order(&plan), ["b.yaml", "a.yaml"]);
+    let requirement = plan.files[0].requirements().next().unwrap();
+    assert!(
+        matches!(requirement.satisfied_by, SatisfiedBy::File { file: 1, .. }),
+        "{requirement:?}"
+    );
+    // What is asked of the API server has to be an object that can be there.
+    let Target::Object(asked) = &plan.needs[requirement.need].target else {
+        panic!("{:?}", plan.needs[requirement.need]);
+    };
+    assert_eq!(asked.namespace, None);
+}
+
+#[test]
 fn names_that_collide_and_names_rke2_cannot_use_are_errors() {
     let map = config_map("a", "");
     let plan = plan(&[

@@ -116,3 +116,75 @@ fn a_refused_file_is_kept_from_rke2_for_a_while_only() {
     node.tick();
     assert!(node.held().is_empty());
 }
+
+/// A ConfigMap `a` that waits for two others by rules of its own.
+fn waits_by_rules(rules: &[(&str, &str, &str)]) -> Node {
+    let rules: String = rules
+        .iter()
+        .map(|(on, deadline, then)| {
+            format!(
+                "  - name: for-{on}\n    match: {{kind: ConfigMap, name: a}}\n    reason: a needs {on}\n    deadline: {deadline}\n    onDeadline: {then}\n    requires:\n      - object: {{kind: ConfigMap, namespace: default, name: {on}}}\n        condition: exists\n"
+            )
+        })
+        .collect();
+    let pack = format!(
+        "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {{name: test}}\nrules:\n{rules}"
+    );
+    let (rules, errors) = RuleSet::load(&[("test.yaml".to_owned(), pack)]);
+    assert!(errors.is_empty(), "{errors:?}");
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    let platform = Some(Platform::Rke2);
+    let ledger = Ledger::default();
+    node.engine = Engine::new(Settings::default(), rules, platform, ledger, node.now);
+    node.scan();
+    node.api();
+    node
+}
+
+#[test]
+fn the_deadline_that_is_told_is_the_last_one_that_has_to_pass() {
+    let mut node = waits_by_rules(&[("one", "2m", "release"), ("other", "10m", "release")]);
+    let ten = start() + SignedDuration::from_mins(10);
+    let held = node.tick().status.staging.held.remove(0);
+    assert_eq!(held.deadline, Some(ten));
+    node.later(5);
+    assert_eq!(node.tick().status.staging.held[0].deadline, Some(ten));
+    node.later(5);
+    node.tick();
+    assert!(node.held().is_empty());
+}
+
+#[test]
+fn a_hold_that_is_kept_has_no_deadline_whatever_else_would_have_one() {
+    let mut node = waits_by_rules(&[("one", "2m", "keep"), ("other", "10m", "release")]);
+    let told = |decision: Decision| {
+        let held = &decision.status.staging.held[0];
+        (held.deadline, held.overdue)
+    };
+    assert_eq!(told(node.tick()), (None, false));
+    node.later(2);
+    assert_eq!(told(node.tick()), (None, true));
+}
+
+#[test]
+fn what_merely_orders_makes_no_file_hopeless() {
+    // Of this file RKE2 can apply the pod at once: only its kind keeps the widget.
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: late}}]}\n";
+    let late = annotated("late", "windrow.dev/hold: not today");
+    let both = format!("{WIDGET}---\n{pod}");
+    let mut node = Node::new(&[("a.yaml", &both), ("b.yaml", &late)]);
+    node.api();
+    let kind = GroupKind::new("example.com", "Widget");
+    node.observe(ClusterEvent::Kind(kind, KindSeen::NotServed));
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
+    let pod = &node.engine.plan().files[0].documents[1];
+    assert!(
+        pod.requires
+            .iter()
+            .any(|one| one.inferred && one.tier == crate::rules::Tier::Advisory)
+    );
+    node.later(10);
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+}
