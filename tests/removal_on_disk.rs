@@ -26,7 +26,7 @@ enum Seen {
 fn trace(root: &Path, arguments: &[&str]) -> Vec<Seen> {
     let marker = root.join(MANIFESTS).join("a.yaml.skip");
     // It waits to be traced before it becomes the program.
-    let child = Command::new("sh")
+    let mut child = Command::new("sh")
         .args(["-c", "kill -STOP $$; exec \"$@\"", "sh"])
         .arg(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
@@ -55,6 +55,8 @@ fn trace(root: &Path, arguments: &[&str]) -> Vec<Seen> {
             WaitStatus::Stopped(thread, signal) => (thread, Some(signal)),
             WaitStatus::Exited(thread, code) if thread == process => {
                 assert_eq!(code, 0);
+                // It was waited for above: its handle is told so.
+                let _ = child.wait();
                 return seen;
             }
             WaitStatus::Signaled(thread, signal, _) if thread == process => {

@@ -169,7 +169,7 @@ async fn kube_vips_own_words_tell_that_the_dhcp_clients_port_is_taken() {
     // Two sockets of the system's own client are no clash.
     place.write(
         "/proc/net/udp",
-        "sl local\n 1: 00000000:0044\n 2: 0A00000A:0044\n".to_owned(),
+        "sl local\n 1: 00000000:0044\n 2: 0A00000A:0044\n",
     );
     assert_eq!(ask(), ProbeOutcome::Passed, "nobody asks DHCP for the VIP");
     place.write("/oem/harvester.config", "install: {vipmode: static}\n");
