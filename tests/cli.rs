@@ -809,6 +809,9 @@ fn a_directory_without_manifests_is_not_planned_and_not_rehearsed() {
         );
     }
     assert_eq!(node.run(&["plan", "full"]).code, 0);
+    let ran = node.run(&["plan"]);
+    assert_eq!(ran.code, 64, "the node's own is empty too: {ran:?}");
+    assert!(ran.err.contains("nothing was looked at"), "{ran:?}");
 }
 
 #[test]
@@ -931,6 +934,34 @@ fn a_marker_of_somebody_else_keeps_a_file_from_rke2_and_what_needs_it_cannot_wor
         "{ran:?}"
     );
 
+    assert!(
+        node.run(&["plan", "given"])
+            .out
+            .contains("It can work without what RKE2 skips (1 file)"),
+    );
+    // Named one by one, with the marker or without it.
+    for args in [
+        &["plan", "given/a.yaml"][..],
+        &["plan", "given/a.yaml", "given/a.yaml.skip", "given/b.yaml"],
+    ] {
+        let ran = node.run(args);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(
+            ran.out
+                .contains("by a.yaml.skip, which Windrow did not make"),
+            "{ran:?}"
+        );
+    }
+    node.write("ours/a.yaml", MAP);
+    node.write("ours/a.yaml.skip", "{\n  \"by\": \"windrow\"\n}\n");
+    assert!(
+        !node
+            .run(&["plan", "ours/a.yaml"])
+            .out
+            .contains("did not make")
+    );
+    assert!(!node.run(&["plan", "ours"]).out.contains("did not make"));
+
     // The kind of one file comes from the other.
     node.write("needs/crd.yaml", WIDGETS);
     node.write(
@@ -1007,4 +1038,25 @@ fn a_file_is_labelled_by_what_becomes_of_it() {
     assert_eq!(table.matches("applied at once").count(), 1, "{table}");
     let svg = node.run(&["plan", "given", "-o", "svg"]).out;
     assert_eq!(svg.matches(r#"<g class="free""#).count(), 1, "{svg}");
+}
+
+#[test]
+fn a_marker_for_one_of_rke2s_own_charts_switches_it_off() {
+    let node = Node::new();
+    node.write(
+        "given/snapshots.yaml",
+        "apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshotClass\nmetadata:\n  name: a\ndriver: d\ndeletionPolicy: Delete\n",
+    );
+    assert_eq!(node.run(&["rehearse", "given", "--seeds", "1"]).code, 0);
+    node.write("given/rke2-snapshot-controller-crd.yaml.skip", "");
+    let ran = node.run(&["rehearse", "given", "--seeds", "1"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.out.contains("component-disabled"), "{ran:?}");
+    assert!(
+        ran.out.contains("rke2-snapshot-controller-crd.yaml.skip"),
+        "{ran:?}"
+    );
+    let ran = node.run(&["plan", "given", "--platform", "rke2"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.out.contains("component-disabled"), "{ran:?}");
 }

@@ -17,7 +17,9 @@ use super::document::now;
 use crate::harvester;
 use crate::layout::Layout;
 use crate::manifest::extract::{self, Extracted, FileKind, InnerLines};
-use crate::manifest::{self, Content, Limits, ManifestFile, Problem, is_manifest_name};
+use crate::manifest::{
+    self, Content, Limits, MARKER_SUFFIX, ManifestFile, Problem, is_manifest_name,
+};
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
 use crate::plan::{Finding, Shown};
 use crate::rules::{Location, RuleSet};
@@ -186,11 +188,7 @@ pub(super) fn gather(paths: &[PathBuf], limits: &Limits) -> Inputs {
             let before = (inputs.files.len(), inputs.errors.len());
             directory(&mut inputs, path, limits, now());
             if before == (inputs.files.len(), inputs.errors.len()) {
-                inputs.errors.push(format!(
-                    "{}: no manifests in this directory (names that end in .yaml, .yml or .json and do not begin with a \
-                     dot): nothing was looked at",
-                    path.display()
-                ));
+                inputs.errors.push(nothing_in(path));
             }
         } else {
             one_file(&mut inputs, path, limits);
@@ -198,6 +196,15 @@ pub(super) fn gather(paths: &[PathBuf], limits: &Limits) -> Inputs {
     }
     twice(&mut inputs);
     inputs
+}
+
+/// What is said of a directory without manifests.
+pub(super) fn nothing_in(path: &Path) -> String {
+    format!(
+        "{}: no manifests in this directory (names that end in .yaml, .yml or .json and do not begin with a dot): nothing \
+         was looked at",
+        path.display()
+    )
 }
 
 fn directory(inputs: &mut Inputs, path: &Path, limits: &Limits, now: Timestamp) {
@@ -240,6 +247,13 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &Limits) {
             .push(format!("{shown}: not a file name that can be used"));
         return;
     };
+    // Given by a pattern like `manifests/*`, or beside what was given.
+    if name.ends_with(MARKER_SUFFIX) {
+        inputs.markers.extend(ForeignMarker::at(path));
+        return;
+    }
+    let beside = path.with_file_name(format!("{name}{MARKER_SUFFIX}"));
+    inputs.markers.extend(ForeignMarker::at(&beside));
     match fs::metadata(path) {
         // Opening a FIFO or a device could block for good.
         Ok(metadata) if !metadata.is_file() => {

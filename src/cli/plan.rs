@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::inputs::{self, Inputs, skipped_by};
+use super::inputs::{self, ForeignMarker, Inputs, skipped_by};
 use super::{Context, Exit, complain, style};
+use crate::manifest::Limits;
 use crate::observe::platform::detect;
 use crate::plan::{Plan, examine, link};
 use crate::reasons::Severity;
+use crate::rehearse::carriers;
+use crate::rehearse::proofs::switched_off;
 use crate::render;
 use crate::rules::{Platform, RuleSet};
 use crate::settings::{self, ConfigFiles, Loaded};
@@ -66,6 +69,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         complain(&inputs.errors);
         return Ok(Exit::Usage);
     }
+    if on_node && inputs.files.is_empty() {
+        complain(&[inputs::nothing_in(&context.manifests())]);
+        return Ok(Exit::Usage);
+    }
     // The node of a configuration that brings Windrow's own has that too, after what is on this machine.
     let carried = inputs::carried_configuration(&inputs.configuration);
     let loaded = match carried.is_empty() {
@@ -107,6 +114,12 @@ pub(super) fn of_node(
 }
 
 fn of(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> Plan {
+    let limits = Limits::default();
+    let carriers = inputs.carriers.iter();
+    let mut disabled: Vec<_> = carriers
+        .flat_map(|(shown, text)| carriers::disabled(shown, text, &limits))
+        .collect();
+    disabled.extend(inputs.markers.iter().filter_map(ForeignMarker::disables));
     let examined: Vec<_> = inputs
         .files
         .into_iter()
@@ -117,6 +130,7 @@ fn of(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> Plan {
         })
         .collect();
     let mut plan = link(&examined, rules, platform);
+    plan.findings.extend(switched_off(&plan, &disabled));
     plan.findings.splice(0..0, inputs.findings);
     plan
 }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use fleet::{Cluster, Laid, ReadNode, together};
 
-use super::inputs::{self, Input, Inputs, skipped_by};
+use super::inputs::{self, ForeignMarker, Input, Inputs, skipped_by};
 use super::{Context, Exit, complain, style};
 use crate::files::{Durability, read_text, replace};
 use crate::gates::{Target, Version, assess};
@@ -231,6 +231,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         findings.extend(carriers::findings(shown, text, &limits));
         disabled.extend(carriers::disabled(shown, text, &limits));
     }
+    disabled.extend(markers.iter().filter_map(ForeignMarker::disables));
     let images = images(&args.images)?;
     let shown = |file: &&Input| skipped_by(&markers, &file.manifest.path).is_none();
     let read: Vec<_> = files

@@ -195,8 +195,8 @@ reasons! {
             "Add what does (MetalLB, kube-vip), or ask for `(exists)` instead."
             "084d170bcf724124b3ee5df36dad3460";
         ComponentDisabled "component-disabled" Error
-            "{what} needs {need}, which {component} brings, and RKE2's configuration disables {component}"
-            "Take the component out of `disable:`, or bring what is needed another way."
+            "{what} needs {need}, which {component} brings, and {component} is switched off at the second place named"
+            "Take the component out of `disable:`, or its .skip marker away, or bring what is needed another way."
             "b29fe32fc4664e70be34e5f189189649";
         ImageNotBundled "image-not-bundled" Error
             "the image {image} is in none of the lists: where nothing can be pulled its pod never starts"

@@ -40,7 +40,7 @@ pub fn proofs(given: &Given<'_>) -> Vec<Finding> {
         claims(given, document, requirement, &mut found);
         load_balancers(given, requirement, &mut found);
     }
-    disabled(given, &mut found);
+    found.extend(switched_off(given.plan, given.disabled));
     bundled(given, &mut found);
     found
 }
@@ -331,9 +331,10 @@ fn load_balancers(given: &Given<'_>, requirement: &Requirement, found: &mut Vec<
 }
 
 /// What a packaged component brings is not brought when the component is disabled.
-fn disabled(given: &Given<'_>, found: &mut Vec<Finding>) {
+pub fn switched_off(plan: &Plan, disabled: &[(String, Location)]) -> Vec<Finding> {
+    let mut found = Vec::new();
     let mut told = BTreeSet::new();
-    for file in &given.plan.files {
+    for file in &plan.files {
         for document in &file.documents {
             for requirement in document.requires.iter().filter(|one| one.takes_part()) {
                 let SatisfiedBy::Platform { by } = &requirement.satisfied_by else {
@@ -342,14 +343,13 @@ fn disabled(given: &Given<'_>, found: &mut Vec<Finding>) {
                 let words: Vec<&str> = by
                     .split(|ch: char| !(ch.is_ascii_alphanumeric() || ch == '-'))
                     .collect();
-                let Some((component, at)) = given
-                    .disabled
+                let Some((component, at)) = disabled
                     .iter()
                     .find(|(component, _)| words.contains(&component.as_str()))
                 else {
                     continue;
                 };
-                let what = given.plan.needs[requirement.need].target.to_string();
+                let what = plan.needs[requirement.need].target.to_string();
                 if !told.insert((file.path.clone(), what.clone())) {
                     continue;
                 }
@@ -368,6 +368,7 @@ fn disabled(given: &Given<'_>, found: &mut Vec<Finding>) {
             }
         }
     }
+    found
 }
 
 /// An image that is in no bundle is never pulled where nothing can be.

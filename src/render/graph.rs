@@ -64,8 +64,8 @@ impl BoxKind {
     /// What becomes of a file at a fresh boot.
     pub(super) fn of(file: &PlanFile) -> Self {
         match file.trouble {
-            _ if file.owner.is_some() => Self::Foreign,
             _ if file.skipped.is_some() => Self::Skipped,
+            _ if file.owner.is_some() => Self::Foreign,
             _ if file.harmful || file.refused.is_some() => Self::Refused,
             Some(trouble @ (Trouble::Dangling | Trouble::Unreadable)) => Self::Trouble(trouble),
             _ if held_at_boot(file).is_some() => Self::Held,

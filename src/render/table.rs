@@ -134,7 +134,7 @@ fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize
     let number = number.map_or("-".to_owned(), |number| number.to_string());
     let path = fit(&printable(&file.path), style.width.saturating_sub(38));
     let objects = count(file.documents.len(), "object");
-    let state = if let Some(owner) = file.owner {
+    let state = if let Some(owner) = file.owner.filter(|_| file.skipped.is_none()) {
         style.dim(&fit(&format!("not touched: {owner}'s"), 24))
     } else {
         let state = BoxKind::of(file);
@@ -319,11 +319,14 @@ fn verdict(out: &mut String, plan: &Plan, style: Style) {
         .count();
     let line = match errors {
         0 if plan.files.is_empty() => "There is nothing to stage.".to_owned(),
-        0 => match installers(plan) {
-            None => style.good("It can work: every file can be released."),
-            Some(files) => style.waiting(&format!(
+        0 => match (nobodys(plan), installers(plan)) {
+            (Some(what), _) => style.waiting(&format!(
+                "It can work if something brings {what}, which nothing known does."
+            )),
+            (None, Some(files)) => style.waiting(&format!(
                 "It can work if what nothing known brings comes from {files}."
             )),
+            (None, None) => every_file(plan, style),
         },
         _ => style.bad(&format!(
             "It cannot work as it is: {}.",
@@ -331,6 +334,33 @@ fn verdict(out: &mut String, plan: &Plan, style: Style) {
         )),
     };
     let _ = writeln!(out, "\n{line}");
+}
+
+/// Nothing keeps a file from being released but the markers of others.
+fn every_file(plan: &Plan, style: Style) -> String {
+    let skipped = plan.files.iter().filter(|file| file.skipped.is_some());
+    match skipped.count() {
+        0 => style.good("It can work: every file can be released."),
+        skipped => style.waiting(&format!(
+            "It can work without what RKE2 skips ({}): every other file can be released.",
+            count(skipped, "file")
+        )),
+    }
+}
+
+/// What files wait for and nobody known brings, if there is anything.
+fn nobodys(plan: &Plan) -> Option<String> {
+    let files = plan.files.iter().flat_map(PlanFile::requirements);
+    let needed: BTreeSet<String> = files
+        .filter(|one| one.tier == Tier::Required && one.takes_part())
+        .filter(|one| one.satisfied_by == SatisfiedBy::Nobody)
+        .map(|one| plan.needs[one.need].target.to_string())
+        .collect();
+    let first = printable(needed.first()?);
+    Some(match needed.len() {
+        1 => first,
+        number => format!("{first} and {} more", number - 1),
+    })
 }
 
 /// Files with an installer that has to bring what nothing known brings, if there are any.

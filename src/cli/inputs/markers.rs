@@ -1,10 +1,17 @@
 //! Markers among what a person gives: `x.yaml.skip` keeps every `x.yaml` from RKE2, whoever made it.
 
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use super::super::document::now;
 use crate::decide::Mark;
 use crate::manifest::MARKER_SUFFIX;
 use crate::manifest::extract::Extracted;
 use crate::observe::scan::MarkerEntry;
 use crate::plan::base_name;
+use crate::rke2;
+use crate::rules::Location;
 
 /// A marker that Windrow did not make, so that it never removes it.
 pub(in crate::cli) struct ForeignMarker {
@@ -18,13 +25,38 @@ impl ForeignMarker {
         marker.mark.is_none().then_some(Self { path: marker.path })
     }
 
+    /// The packaged component of RKE2's that it switches off, if it does, and where.
+    pub(in crate::cli) fn disables(&self) -> Option<(String, Location)> {
+        let hidden = base_name(&self.path).strip_suffix(MARKER_SUFFIX)?;
+        let is_rke2s = rke2::owner(hidden) == Some("RKE2");
+        let component = hidden.strip_suffix(".yaml").filter(|_| is_rke2s)?;
+        Some((component.to_owned(), Location::file(&self.path)))
+    }
+
+    /// A file or directory of this name, if there is one.
+    pub(super) fn at(path: &Path) -> Option<Self> {
+        let metadata = fs::symlink_metadata(path).ok()?;
+        // Whatever cannot be read is a marker to RKE2 all the same.
+        let is_ours = metadata.is_file()
+            && File::open(path).is_ok_and(|file| is_windrows(file, &path.to_string_lossy()));
+        let name = path.file_name()?.to_string_lossy();
+        (!is_ours).then(|| Self {
+            path: name.into_owned(),
+        })
+    }
+
     /// In a configuration.
     pub(super) fn carried(file: &Extracted) -> Option<Self> {
         let hides = base_name(&file.path).ends_with(MARKER_SUFFIX);
-        (hides && Mark::parse(&file.content).is_none()).then(|| Self {
+        (hides && !is_windrows(&file.content[..], &file.path)).then(|| Self {
             path: file.path.clone(),
         })
     }
+}
+
+/// Does the marker say that Windrow made it?
+fn is_windrows(content: impl Read, path: &str) -> bool {
+    Mark::read(content, path, now()).is_ok_and(|mark| mark.is_some())
 }
 
 /// The first of these markers that hides this file; in whatever directory it is.
