@@ -36,7 +36,8 @@ pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -
         .parent()
         .ok_or_else(|| io::Error::other("a file needs a directory"))?;
     let mut file = temporary_in(directory, mode)?;
-    file.write_all(content)?;
+    // Not through the temporary, which would put its own name, another one each time, into an error.
+    file.as_file_mut().write_all(content)?;
     // The umask may have taken bits away that readers need.
     file.as_file()
         .set_permissions(Permissions::from_mode(mode))?;

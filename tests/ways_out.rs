@@ -285,6 +285,7 @@ fn a_stray_sigterm_brings_the_daemon_back_and_a_second_one_neither_loops_nor_lif
         "another Windrow runs on this node",
     );
     assert_eq!(machine.unit("windrow.service", "ExecMainStatus"), "75");
+    assert_eq!(machine.unit("windrow.service", "NRestarts"), "0");
     assert_eq!(machine.unit("windrow.service", "ActiveState"), "failed");
     assert_eq!(machine.unit("byhand.service", "ActiveState"), "active");
     assert!(held(&machine, "widget.yaml") && held(&machine, "vm.yaml"));
@@ -397,4 +398,95 @@ fn what_the_script_lifted_is_told_as_such_and_not_held_again_once_the_program_is
     let said = messages(&machine, &journal, WARNING).join("\n");
     assert!(!said.contains("removed by somebody else"), "{said}");
     assert!(!held(&machine, "widget.yaml") && held(&machine, "vm.yaml"));
+}
+
+/// Fails five times at once, so that windrow.service gives up.
+const NEVER_STARTS: &str = "[Service]\nExecStart=\nExecStart=/bin/false\nRestartSec=0\n";
+const TEST_DROP_IN: &str = "/etc/systemd/system/windrow.service.d/test.conf";
+
+/// The names of a list of the status.
+fn listed(machine: &Machine, list: &str) -> Vec<String> {
+    let text = machine.read("/run/windrow/status.json").unwrap_or_default();
+    let status: Value = serde_json::from_str(&text).unwrap_or_default();
+    let files = status["staging"][list].as_array();
+    let names = files
+        .into_iter()
+        .flatten()
+        .filter_map(|file| file["file"].as_str());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn on_a_full_disk_what_is_not_held_is_not_listed_as_held_and_every_release_works() {
+    if skipped() {
+        return;
+    }
+    let other = WIDGET.replace("name: widget", "name: other");
+    let machine = node()
+        .file(&format!("{MANIFESTS}/other.yaml"), &other)
+        .boot();
+    wait_held(&machine);
+    // RKE2's data and what Windrow remembers, on a file system with nothing left. Renaming needs no space.
+    machine.sh(&format!(
+        "systemctl stop rke2-server.service windrow.service; mkdir /srv/rancher; cp -a /var/lib/rancher/. /srv/rancher; \
+         mount -t tmpfs -o size=4m full /var/lib/rancher; cp -a /srv/rancher/. /var/lib/rancher; \
+         printf '%s' \"$(sed 's/name: widget/name: late/' {MANIFESTS}/widget.yaml)\" >{MANIFESTS}/.late; \
+         systemctl start windrow.service; cat /dev/zero >/var/lib/rancher/fill || true; mv {MANIFESTS}/.late {MANIFESTS}/late.yaml"
+    ));
+    let journal = ["--boot", "--unit=windrow.service"];
+    machine.wait_journal(
+        &journal,
+        "late.yaml not held, and RKE2 may apply it too early",
+    );
+    machine.wait_until("the status lists it as not held", |machine| {
+        listed(machine, "notHeld") == ["late.yaml"]
+    });
+    assert_eq!(
+        listed(&machine, "held"),
+        ["other.yaml", "vm.yaml", "widget.yaml"]
+    );
+    let left = machine.sh(&format!("ls -A {MANIFESTS} | grep -c late"));
+    assert_eq!(left, "1", "no half of a marker stays");
+
+    // By hand, by the fail-safe, and by the daemon: each removes the marker, and it does not come back.
+    machine.ok(&["windrow", "release", "widget.yaml"]);
+    machine.wait_until("it is listed as released", |machine| {
+        listed(machine, "released") == ["widget.yaml"]
+    });
+    assert!(!held(&machine, "widget.yaml"));
+    assert_eq!(listed(&machine, "held"), ["other.yaml", "vm.yaml"]);
+    machine.write(TEST_DROP_IN, NEVER_STARTS);
+    machine.sh("systemctl daemon-reload; systemctl kill --signal=KILL windrow.service");
+    machine.wait_until("the fail-safe lifts it", |machine| {
+        !held(machine, "other.yaml")
+    });
+    let failsafe = ["--boot", "--unit=windrow-failsafe.service"];
+    machine.wait_journal(&failsafe, "vm.yaml stays hidden from RKE2");
+    machine.sh(&format!(
+        "rm {TEST_DROP_IN}; systemctl daemon-reload; systemctl reset-failed windrow.service; systemctl start windrow.service"
+    ));
+    machine.wait_until("it does not hold it again", |machine| {
+        listed(machine, "released").contains(&"other.yaml".to_owned())
+    });
+    assert_eq!(listed(&machine, "held"), ["vm.yaml"]);
+    machine.write(
+        "/etc/windrow/conf.d/off.yaml",
+        "staging: {enabled: false}\n",
+    );
+    machine.sh("systemctl reload windrow.service");
+    machine.wait_until("the daemon lifts it", |machine| !held(machine, "vm.yaml"));
+    machine.wait_until("it is not listed as held", |machine| {
+        listed(machine, "held").is_empty()
+    });
+    let said = messages(&machine, &journal, WARNING).join("\n");
+    assert!(!said.contains("removed by somebody else"), "{said}");
+    let daemons = 2;
+    let told = said.matches("late.yaml not held").count();
+    assert!(told <= daemons, "told once: {said}");
+    machine.sh("rm /var/lib/rancher/fill; systemctl start rke2-server.service");
+    for name in ["late.yaml", "other.yaml", "vm.yaml", "widget.yaml"] {
+        machine.wait_until(format!("RKE2 applies {name}"), |machine| {
+            applied(machine, name)
+        });
+    }
 }

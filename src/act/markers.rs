@@ -187,7 +187,8 @@ fn look(place: &Place) -> io::Result<There> {
 /// for half a content, which would look like somebody else's.
 fn write(place: &Place, mark: &Mark, over_ours: bool) -> io::Result<MarkerOutcome> {
     let mut file = temporary_in(&place.path(), 0o600)?;
-    file.write_all(mark.to_json().as_bytes())?;
+    // Not through the temporary, which would put its own name, another one each time, into an error.
+    file.as_file_mut().write_all(mark.to_json().as_bytes())?;
     file.as_file().sync_all()?;
     if over_ours {
         file.persist(place.path().join(place.name()))

@@ -219,10 +219,27 @@ fn release_one(
         }
         ours.insert(marker.path.clone());
     }
-    // The request first: the daemon would put a marker back whose removal nobody explains.
-    request(order, RequestAction::Release, file).map_err(|error| format!("{error:#}"))?;
+    // The request first: the daemon would put a marker back whose removal nobody explains. Where it cannot be written anywhere,
+    // the marker goes all the same.
+    let recorded = request(order, RequestAction::Release, file);
+    let done = remove(markers, ours, foreign);
+    match (recorded, done) {
+        (Ok(()), done) => done,
+        (Err(error), Ok(Done::Released)) => Err(format!(
+            "its marker is removed, but the release is not recorded, and the daemon may hold the file again before RKE2 has \
+             applied it: {error:#}"
+        )),
+        (Err(error), _) => Err(format!("{error:#}")),
+    }
+}
+
+fn remove(
+    markers: &Markers,
+    paths: BTreeSet<String>,
+    foreign: impl Fn(&str) -> String,
+) -> Result<Done, String> {
     let mut done = Done::WasNotHeld;
-    for path in ours {
+    for path in paths {
         match markers.remove(&path) {
             Ok(MarkerOutcome::Foreign) => return Err(foreign(&path)),
             Ok(MarkerOutcome::Changed) => done = Done::Released,
@@ -366,9 +383,6 @@ pub fn request(order: &Order<'_>, action: RequestAction, file: &str) -> anyhow::
 ///
 /// Those of the file system.
 pub fn lay(layout: &Layout, request: &Request, about: &str) -> anyhow::Result<String> {
-    let spool = super::spool(layout);
-    files::make_private(&spool)
-        .map_err(|error| anyhow::anyhow!("{} cannot be created: {error}", spool.display()))?;
     // Requests are taken in the order of their names.
     let stem = format!(
         "{:020}-{}-{}",
@@ -378,16 +392,17 @@ pub fn lay(layout: &Layout, request: &Request, about: &str) -> anyhow::Result<St
     );
     let name = format!("{stem}.json");
     let text = serde_json::to_string_pretty(request)? + "\n";
-    files::replace(
-        &spool.join(&name),
-        text.as_bytes(),
-        0o600,
-        files::Durability::Durable,
-    )
-    .map_err(|error| {
-        anyhow::anyhow!("{} cannot be written: {error}", spool.join(name).display())
-    })?;
+    let [disk, memory] = super::spools(layout);
+    write(&disk, &name, &text).or_else(|why| write(&memory, &name, &text).map_err(|_| why))?;
     Ok(stem)
+}
+
+fn write(spool: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    files::make_private(spool)
+        .map_err(|error| anyhow::anyhow!("{} cannot be created: {error}", spool.display()))?;
+    let path = spool.join(name);
+    files::replace(&path, text.as_bytes(), 0o600, files::Durability::Durable)
+        .map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", path.display()))
 }
 
 /// A part of a file's name that leaves room for the rest of it, and still tells two apart.
@@ -445,5 +460,31 @@ mod tests {
             "other/a.yaml.skip"
         );
         assert_eq!(marker_of("b.yaml", &[marker]), "b.yaml.skip");
+    }
+
+    #[test]
+    fn a_request_that_the_disk_does_not_take_lasts_as_long_as_the_boot() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let manifests = layout.manifests();
+        std::fs::create_dir_all(&manifests).unwrap();
+        std::fs::write(manifests.join("a.yaml"), "").unwrap();
+        // Whatever keeps it from being a directory with space in it.
+        std::fs::write(layout.state_dir(), "").unwrap();
+        let order = Order {
+            layout: &layout,
+            by: "ann",
+            reason: "test",
+            at: Timestamp::UNIX_EPOCH,
+        };
+        let file = ["a.yaml".to_owned()];
+        assert_eq!(hold(&order, &file).unwrap()[0].result, Ok(Done::Held));
+        let released = release(&order, Which::Named(&file)).unwrap();
+        assert_eq!(released[0].result, Ok(Done::Released));
+        // Of one time and one file, so the later one is left.
+        let laid = crate::observe::requests::read_spool(&layout.run_dir().join("requests"));
+        let laid = laid.unwrap();
+        assert_eq!(laid.len(), 1);
+        assert!(!laid[0].1.as_ref().unwrap().manual().hold);
     }
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::guard::Guard;
-use super::spool;
+use super::spools;
 use super::trial::Conductor;
 use crate::act::{Memory, put_drop_in, read_drop_in};
 use crate::decide::Event;
@@ -301,8 +301,8 @@ impl Keeper {
 
     /// Takes up what people ask for.
     async fn requests(&mut self) {
-        let spool = spool(&self.root);
-        for (path, request) in read_spool(&spool).unwrap_or_default() {
+        let found = spools(&self.root).map(|spool| read_spool(&spool).unwrap_or_default());
+        for (path, request) in found.into_iter().flatten() {
             let Ok(request) = request else { continue };
             if !request.action.is_about_gates() {
                 continue;

@@ -48,10 +48,10 @@ pub(super) enum Seen {
 impl Look {
     pub(super) fn new(
         directory: PathBuf,
-        spool: PathBuf,
+        spools: [PathBuf; 2],
         events: UnboundedSender<FileEvent>,
     ) -> Self {
-        let (watch, untold) = match FileWatch::new(directory.clone(), spool, events) {
+        let (watch, untold) = match FileWatch::new(directory.clone(), spools, events) {
             Ok(watch) => (Some(watch), None),
             Err(error) => (None, Some(error.to_string())),
         };

@@ -132,7 +132,8 @@ impl Daemon {
     }
 }
 
-/// Where requests are laid.
-pub fn spool(layout: &crate::layout::Layout) -> PathBuf {
-    layout.state_dir().join("requests")
+/// Where requests are laid. The second place is for those that cannot be kept on the disk: it is full, or read-only. There they last
+/// as long as the boot.
+pub fn spools(layout: &crate::layout::Layout) -> [PathBuf; 2] {
+    [layout.state_dir(), layout.run_dir()].map(|place| place.join("requests"))
 }

@@ -10,9 +10,9 @@ use crate::decide::{Engine, Event};
 use crate::observe::requests::{Request, RequestAction, read_spool};
 use crate::reasons::Code;
 
-/// The spool, and what was taken over but not yet removed.
+/// The spools, and what was taken over but not yet removed.
 pub(super) struct Requests {
-    spool: PathBuf,
+    spools: [PathBuf; 2],
     taken: BTreeSet<PathBuf>,
     /// About feature gates: for their keeper, who removes them.
     forwarded: BTreeSet<PathBuf>,
@@ -30,9 +30,9 @@ pub(super) struct Taken {
 }
 
 impl Requests {
-    pub(super) fn new(spool: PathBuf) -> Self {
+    pub(super) fn new(spools: [PathBuf; 2]) -> Self {
         Self {
-            spool,
+            spools,
             taken: BTreeSet::new(),
             forwarded: BTreeSet::new(),
         }
@@ -49,14 +49,18 @@ impl Requests {
                 message: Code::ActionFailed.say(&[("what", what), ("error", why)]),
             });
         };
-        let spooled = match read_spool(&self.spool) {
-            Ok(spooled) => spooled,
-            Err(error) => {
-                let what = format!("list the requests in {}", self.spool.display());
-                refused(&what, &error.to_string());
-                return taken;
+        let mut spooled = Vec::new();
+        for spool in &self.spools {
+            match read_spool(spool) {
+                Ok(found) => spooled.extend(found),
+                Err(error) => {
+                    let what = format!("list the requests in {}", spool.display());
+                    refused(&what, &error.to_string());
+                }
             }
-        };
+        }
+        // By their names, which begin with the time.
+        spooled.sort_by(|(one, _), (other, _)| one.file_name().cmp(&other.file_name()));
         let known = std::mem::take(&mut self.forwarded);
         for (path, request) in spooled {
             if self.taken.contains(&path) {

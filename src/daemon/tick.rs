@@ -13,7 +13,7 @@ use super::gates::View;
 use super::look::{Look, Seen};
 use super::repairs;
 use super::requests::Requests;
-use super::spool;
+use super::spools;
 use crate::act::{Hands, read_ledger};
 use crate::decide::{
     Action, ClusterEvent, Decision, Directory, Engine, Event, Interests, MarkerTrouble,
@@ -107,10 +107,10 @@ impl Daemon {
         let mut publisher = Publisher::new(layout.status(), process::this_process().ok());
         let transitions = Transitions::after(publisher.take_earlier().as_deref());
         Self {
-            look: Look::new(layout.manifests(), spool(&layout), file_events.clone()),
+            look: Look::new(layout.manifests(), spools(&layout), file_events.clone()),
             data_dir: DataDir::default(),
             hands: Hands::new(layout.manifests(), layout.ledger()),
-            requests: Requests::new(spool(&layout)),
+            requests: Requests::new(spools(&layout)),
             publisher,
             transitions,
             manager: Manager::default(),
@@ -190,7 +190,7 @@ impl Daemon {
         for event in std::mem::take(&mut self.startup) {
             journal::tell(&event);
         }
-        self.make_spool();
+        self.make_spools();
         self.tick();
         // What markers told of a ledger that was lost is news to the disk only.
         let ledger = self.engine.ledger();
@@ -214,8 +214,10 @@ impl Daemon {
             self.layout.state_dir(),
             gates.join("last-known-good"),
             gates,
-            spool(&self.layout),
-        ] {
+        ]
+        .into_iter()
+        .chain(spools(&self.layout))
+        {
             crate::files::sweep(&directory, self.clock.now());
         }
     }
@@ -290,7 +292,7 @@ impl Daemon {
             self.hands = Hands::new(self.layout.manifests(), self.layout.ledger());
             self.look = Look::new(
                 self.layout.manifests(),
-                spool(&self.layout),
+                spools(&self.layout),
                 self.file_events.clone(),
             );
         }
@@ -607,12 +609,14 @@ impl Daemon {
         }
     }
 
-    fn make_spool(&mut self) {
-        let spool = spool(&self.layout);
-        if let Err(error) = crate::files::make_private(&spool) {
-            let what = format!("make {}", spool.display());
-            let line = Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]);
-            self.tell_event(Code::ActionFailed, line);
+    fn make_spools(&mut self) {
+        for spool in spools(&self.layout) {
+            if let Err(error) = crate::files::make_private(&spool) {
+                let what = format!("make {}", spool.display());
+                let line =
+                    Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]);
+                self.tell_event(Code::ActionFailed, line);
+            }
         }
     }
 

@@ -43,8 +43,8 @@ pub enum FileEvent {
 /// The watch on one directory.
 pub struct FileWatch {
     directory: PathBuf,
-    spool: PathBuf,
-    spool_watched: bool,
+    spools: [PathBuf; 2],
+    spools_watched: [bool; 2],
     watcher: RecommendedWatcher,
     aimed: Option<Aim>,
 }
@@ -59,21 +59,21 @@ struct Aim {
 
 impl FileWatch {
     /// A watch that tells `events` of what happens below `directory`, once it is aimed, and of
-    /// requests laid into `spool`.
+    /// requests laid into `spools`.
     ///
     /// # Errors
     ///
     /// When the system has no inotify instance left.
     pub fn new(
         directory: PathBuf,
-        spool: PathBuf,
+        spools: [PathBuf; 2],
         events: UnboundedSender<FileEvent>,
     ) -> notify::Result<Self> {
         let below = directory.clone();
-        let requests = spool.clone();
+        let requests = spools.clone();
         let handler = move |event: notify::Result<Event>| {
             let event = match event {
-                Ok(event) if in_spool(&requests, &event) => request(&event),
+                Ok(event) if in_spools(&requests, &event) => request(&event),
                 Ok(event) => interpret(&below, &event),
                 // Overflow and exhausted watches: the rescan sees what the events would have told.
                 Err(_) => Some(FileEvent::Changed),
@@ -87,8 +87,8 @@ impl FileWatch {
         Ok(Self {
             watcher: RecommendedWatcher::new(handler, config)?,
             directory,
-            spool,
-            spool_watched: false,
+            spools,
+            spools_watched: [false; 2],
             aimed: None,
         })
     }
@@ -100,10 +100,11 @@ impl FileWatch {
     ///
     /// When nothing can be watched (`fs.inotify.max_user_watches`): the regular rescan goes on.
     pub fn aim(&mut self) -> notify::Result<bool> {
-        if !self.spool_watched && self.spool.is_dir() {
-            self.watcher
-                .watch(&self.spool, RecursiveMode::NonRecursive)?;
-            self.spool_watched = true;
+        for (spool, watched) in self.spools.iter().zip(&mut self.spools_watched) {
+            if !*watched && spool.is_dir() {
+                self.watcher.watch(spool, RecursiveMode::NonRecursive)?;
+                *watched = true;
+            }
         }
         // The directory can come while the watch on its ancestor is being set.
         for _ in 0..8 {
@@ -221,11 +222,9 @@ fn path_is_directory(directory: &Path, path: &str) -> bool {
     fs::symlink_metadata(directory.join(path)).is_ok_and(|found| found.is_dir())
 }
 
-fn in_spool(spool: &Path, event: &Event) -> bool {
-    event
-        .paths
-        .last()
-        .is_some_and(|path| path.parent() == Some(spool))
+fn in_spools(spools: &[PathBuf], event: &Event) -> bool {
+    let place = event.paths.last().and_then(|path| path.parent());
+    place.is_some_and(|place| spools.iter().any(|spool| spool == place))
 }
 
 fn request(event: &Event) -> Option<FileEvent> {
