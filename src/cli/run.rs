@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::{Context, Exit};
 use crate::act::Lock;
+use crate::daemon::background::Background;
 use crate::daemon::gates::Keeper;
 use crate::daemon::incidents::Diagnoser;
 use crate::daemon::outlets;
@@ -95,22 +96,40 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     );
     let probed = daemon.layout().clone();
     let world = Arc::new(World::new(probed, Endpoints::default(), Timestamp::now)?);
-    let outlets = outlets::open(
+    let mut background = Background::default();
+    let told = outlets::open(
+        &mut background,
         daemon.root().clone(),
         daemon.settings(),
         world.clone(),
         reloads,
         daemon.status(),
     );
-    let daemon = daemon.with_webhooks(outlets.told());
-    tokio::spawn(probes::probe(world, interests.clone(), events.clone()));
-    tokio::spawn(cluster::observe(kubeconfig, interests, events));
-    tokio::spawn(keeper.run());
-    tokio::spawn(diagnoser.run());
+    let daemon = daemon.with_webhooks(told);
+    background.start(
+        "probes",
+        probes::probe(world, interests.clone(), events.clone()),
+    );
+    background.start("cluster", cluster::observe(kubeconfig, interests, events));
+    background.start("feature gates", keeper.run());
+    background.start("diagnosis", diagnoser.run());
     let (_running, stop) = watch::channel(false);
-    daemon.run(signals, stop).await;
-    outlets.close().await;
-    Ok(Exit::Ok)
+    Ok(beside(daemon.run(signals, stop), background).await)
+}
+
+/// Runs the daemon's loop beside its tasks. The first to end ends the other; a task that does is an error.
+async fn beside(daemon: impl Future<Output = ()>, mut background: Background) -> Exit {
+    let exit = tokio::select! {
+        // The loop first: when it ends, tasks do too.
+        biased;
+        () = daemon => Exit::Ok,
+        ended = background.ended() => {
+            journal::tell(&ended.event());
+            Exit::Failure
+        }
+    };
+    background.close().await;
+    exit
 }
 
 /// What became of the lock that keeps a second daemon out.
@@ -200,7 +219,10 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     let came_up = tokio::select! {
         came_up = node.run(ends, &mut out) => came_up?,
         // A signal: the daemon has stopped, so there is nothing more to see.
-        _ = &mut driver => return Ok(Exit::Ok),
+        ended = &mut driver => {
+            ended?;
+            return Ok(Exit::Ok);
+        }
     };
     // Its last words are written before the directory is shown.
     if stop.send(true).is_ok() {
@@ -211,4 +233,34 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
         directory.display()
     );
     Ok(if came_up { Exit::Ok } else { Exit::Failed })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_or_ends_ends_the_daemon_which_says_so_by_its_exit_code() {
+        let mut background = Background::default();
+        background.start("waits", pending());
+        background.start("breaks", async { panic!("as a bug would") });
+        assert_eq!(beside(pending(), background).await, Exit::Failure);
+
+        let mut background = Background::default();
+        background.start("returns", async {});
+        assert_eq!(beside(pending(), background).await, Exit::Failure);
+    }
+
+    #[tokio::test]
+    async fn a_daemon_that_is_told_to_stop_ends_well_though_its_tasks_end_with_it() {
+        let (publish, mut published) = watch::channel(());
+        let mut background = Background::default();
+        background.start_with_last_words("follows", async move {
+            while published.changed().await.is_ok() {}
+        });
+        let daemon = async move { drop(publish) };
+        assert_eq!(beside(daemon, background).await, Exit::Ok);
+    }
 }

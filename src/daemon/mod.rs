@@ -10,6 +10,7 @@
 //!
 //! A tick never waits for RKE2 or the cluster. What a tick could not do is tried again.
 
+pub mod background;
 pub mod byhand;
 mod clock;
 mod data_dir;

@@ -2,14 +2,13 @@
 //! can keep the loop waiting, and none is needed for it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
+use super::background::Background;
 use super::byhand::{self, Order, Outcome, Refused, Which};
 use super::remote;
 use crate::decide::{Status, WebhookStatus};
@@ -21,49 +20,47 @@ use crate::report::dbus::{self, Desk, Verb};
 use crate::report::{login, target, why};
 use crate::settings::{self, Settings, StatusServer, Webhook};
 
-/// How long the outlets may take for their last words. systemd waits ten seconds.
-const LAST_WORDS: Duration = Duration::from_secs(4);
-
-/// The outlets of a node, open.
-#[must_use = "they are closed by `close`"]
-pub struct Outlets {
-    /// Those that have something to take back when the daemon stops.
-    closing: JoinSet<()>,
-    told: watch::Receiver<Vec<WebhookStatus>>,
-}
-
-/// Opens the outlets of a node. `reloads` tells that the configuration was read anew; `settings` are
-/// those in force now.
+/// Opens the outlets of a node, each as a task in `background`; how the webhooks get on, for the status
+/// document. `reloads` tells that the configuration was read anew; `settings` are those in force now.
 pub fn open(
+    background: &mut Background,
     root: Layout,
     settings: &Settings,
     world: probes::Shared,
     reloads: watch::Receiver<()>,
     status: watch::Receiver<Option<Arc<Status>>>,
-) -> Outlets {
+) -> watch::Receiver<Vec<WebhookStatus>> {
     // Units are for the daemon that systemd runs, not for one that a person tries by hand.
     if std::env::var_os("NOTIFY_SOCKET").is_some() {
-        tokio::spawn(target::follow(None, status.clone()));
+        background.start("windrow-ready.target", target::follow(None, status.clone()));
     }
     let (configuration, configured) = watch::channel(Configuration::of(settings));
     let hands = Hands {
         root: root.clone(),
         configured: configured.clone(),
     };
-    tokio::spawn(dbus::serve(None, Arc::new(hands), status.clone()));
-    let told = remote::open(root.clone(), configured.clone(), status.clone());
+    background.start("D-Bus", dbus::serve(None, Arc::new(hands), status.clone()));
+    let told = remote::open(background, root.clone(), configured.clone(), status.clone());
     let (tell, changed) = watch::channel(());
-    tokio::spawn(follow(root.clone(), reloads, configuration, tell));
-    let mut closing = JoinSet::new();
+    background.start(
+        "configuration of the outlets",
+        follow(root.clone(), reloads, configuration, tell),
+    );
     let desk = Arc::new(Cluster {
         root: root.clone(),
         configured: configured.clone(),
         world,
     });
-    closing.spawn(cluster::serve(desk, changed.clone(), status.clone()));
+    background.start_with_last_words(
+        "condition of the Node",
+        cluster::serve(desk, changed.clone(), status.clone()),
+    );
     let wanted = move || configured.borrow().outlets.login_notices;
-    closing.spawn(login::serve(root, wanted, Timestamp::now, changed, status));
-    Outlets { closing, told }
+    background.start_with_last_words(
+        "login notices",
+        login::serve(root, wanted, Timestamp::now, changed, status),
+    );
+    told
 }
 
 /// What of the configuration the outlets go by.
@@ -101,22 +98,6 @@ async fn follow(
             configuration.send_replace(Configuration::of(&settings));
             tell.send_replace(());
         }
-    }
-}
-
-impl Outlets {
-    /// How the webhooks get on, for the status document.
-    pub fn told(&self) -> watch::Receiver<Vec<WebhookStatus>> {
-        self.told.clone()
-    }
-
-    /// Waits until they have taken back what nobody keeps true any more; to be called when the status
-    /// is published no more. A cluster that does not answer does not keep the daemon.
-    pub async fn close(mut self) {
-        let _ = tokio::time::timeout(LAST_WORDS, async {
-            while self.closing.join_next().await.is_some() {}
-        })
-        .await;
     }
 }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::background::Background;
 use super::outlets::Configuration;
 use crate::decide::{Status, WebhookStatus};
 use crate::layout::Layout;
@@ -22,6 +23,7 @@ type Configured = watch::Receiver<Configuration>;
 
 /// Opens them, and anew whenever the configuration is another. How the webhooks get on.
 pub(super) fn open(
+    background: &mut Background,
     root: Layout,
     configured: Configured,
     status: Published,
@@ -29,8 +31,11 @@ pub(super) fn open(
     let (view, shown) = watch::channel(Vec::new());
     let (hooks, wanted) = watch::channel(configured.borrow().webhooks.clone());
     let teller = teller(&root, configured.clone());
-    tokio::spawn(webhooks::tell(teller, wanted, status.clone(), view));
-    tokio::spawn(follow(root, configured, status, hooks));
+    background.start(
+        "webhooks",
+        webhooks::tell(teller, wanted, status.clone(), view),
+    );
+    background.start("status over HTTPS", follow(root, configured, status, hooks));
     shown
 }
 
@@ -85,8 +90,10 @@ async fn follow(
             *known = now.webhooks;
             changed
         });
-        if configured.changed().await.is_err() {
-            return;
+        tokio::select! {
+            changed = configured.changed() => if changed.is_err() { return },
+            // Only a panic ends it: then this task ends too, and is missed.
+            () = ended(&mut running) => return,
         }
     }
 }
@@ -95,6 +102,15 @@ async fn follow(
 struct Running {
     settings: server::Settings,
     task: JoinHandle<()>,
+}
+
+/// Waits until the server ends; for ever when there is none.
+async fn ended(running: &mut Option<Running>) {
+    match running {
+        // How it ended makes no difference.
+        Some(server) => drop((&mut server.task).await),
+        None => std::future::pending().await,
+    }
 }
 
 fn server_of(configured: &Configuration, layout: &Layout) -> Option<server::Settings> {

@@ -312,6 +312,10 @@ reasons! {
             "{path} does not exist yet"
             "Normal before RKE2's first start."
             "56a0c0270b3541f1aa3458d9bd172999";
+        TaskEnded "task-ended" Error
+            "{what}, which has to run as long as Windrow does: Windrow ends, and systemd starts it again"
+            "Nothing to do if it happens once. If it comes again, send the archive of `windrow report` to the developers: the journal's lines before this one say where it happened."
+            "9eac4444bf4a4e34b51b45e237e10459";
         OutletServed "outlet-served" Info
             "{outlet} is served: {what}"
             "Nothing to do."

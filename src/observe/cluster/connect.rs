@@ -45,6 +45,8 @@ pub(super) enum End {
     CredentialChanged,
     /// kube-apiserver refuses the credential.
     Refused(String),
+    /// One of its tasks panicked.
+    Panicked,
 }
 
 /// How a session went.
@@ -62,6 +64,8 @@ pub(super) struct Shared {
     pub(super) events: Events,
     /// Something failed in a way that lets one doubt whether kube-apiserver is there.
     pub(super) doubt: Notify,
+    /// One of the session's tasks panicked.
+    pub(super) panicked: Notify,
 }
 
 impl Credential {
@@ -110,6 +114,7 @@ pub(super) async fn session(
         courtesy: credential.courtesy.clone(),
         events: events.clone(),
         doubt: Notify::new(),
+        panicked: Notify::new(),
     });
     // Nothing is asked before kube-apiserver answers at all.
     if let Some(end) = until_answered(credential, &shared).await {
@@ -123,6 +128,7 @@ pub(super) async fn session(
     let end = tokio::select! {
         end = health => end,
         () = watches => End::Closed,
+        () = shared.panicked.notified() => End::Panicked,
         () = events.closed() => End::Closed,
     };
     Ended {

@@ -132,16 +132,16 @@ pub(super) async fn discover(
 
 /// A watch on the metadata of what defines kinds, as a trigger and for nothing else.
 fn watch<K: Resource<DynamicType = ()>>(shared: &Arc<Shared>, changed: &Arc<Notify>) -> Task {
-    let (shared, changed) = (shared.clone(), changed.clone());
+    let (watched, changed) = (shared.clone(), changed.clone());
     let resource = ApiResource::erase::<K>(&());
-    Task::start(async move {
+    Task::start(shared, async move {
         let definitions = Followed {
-            api: Api::<DynamicObject>::all_with(shared.client.clone(), &resource),
+            api: Api::<DynamicObject>::all_with(watched.client.clone(), &resource),
             detail: Detail::Metadata,
             fields: None,
         };
         definitions
-            .follow(&shared, |_| {
+            .follow(&watched, |_| {
                 changed.notify_one();
                 Vec::new()
             })

@@ -1,8 +1,10 @@
 //! Keeps a watch for everything of interest, and for nothing else.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event as KubernetesEvent;
 use kube::api::{Api, ApiResource, DynamicObject};
@@ -32,8 +34,18 @@ const FAILURES: &[&str] = &[
 pub(super) struct Task(AbortHandle);
 
 impl Task {
-    pub(super) fn start(work: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self(tokio::spawn(work).abort_handle())
+    /// A panic of `work` ends the session: what it watched would stay as it was seen last.
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let shared = shared.clone();
+        let task = async move {
+            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+                shared.panicked.notify_one();
+            }
+        };
+        Self(tokio::spawn(task).abort_handle())
     }
 }
 
@@ -47,9 +59,12 @@ impl Drop for Task {
 pub(super) async fn watches(shared: &Arc<Shared>, mut interests: watch::Receiver<Interests>) {
     let kinds: Arc<Kinds> = Arc::new(watch::Sender::new(HashMap::new()));
     let _standing = [
-        Task::start(discover(shared.clone(), kinds.clone(), interests.clone())),
-        Task::start(addons(shared.clone())),
-        Task::start(failures(shared.clone())),
+        Task::start(
+            shared,
+            discover(shared.clone(), kinds.clone(), interests.clone()),
+        ),
+        Task::start(shared, addons(shared.clone())),
+        Task::start(shared, failures(shared.clone())),
     ];
     let mut objects: BTreeMap<(ObjectRef, Detail), Task> = BTreeMap::new();
     loop {
@@ -59,7 +74,7 @@ pub(super) async fn watches(shared: &Arc<Shared>, mut interests: watch::Receiver
             for (object, detail) in &interests.objects {
                 objects.entry((object.clone(), *detail)).or_insert_with(|| {
                     let work = one(shared.clone(), kinds.clone(), object.clone(), *detail);
-                    Task::start(work)
+                    Task::start(shared, work)
                 });
             }
         }

@@ -33,7 +33,8 @@ const ANSWER: Duration = Duration::from_secs(15);
 /// Where everything that was observed goes.
 type Events = mpsc::Sender<ClusterEvent>;
 
-/// Observes until the receiver of the events is gone.
+/// Observes until the receiver of the events is gone, or until a watch panics: then nobody would notice
+/// that it no longer sees anything.
 pub async fn observe(
     kubeconfig: PathBuf,
     interests: watch::Receiver<Interests>,
@@ -52,7 +53,7 @@ pub async fn observe(
                     pauses.reset();
                 }
                 match ended.end {
-                    End::Closed => return,
+                    End::Closed | End::Panicked => return,
                     // Ask again at once with what the file says now.
                     End::CredentialChanged => {
                         pauses.reset();

@@ -67,7 +67,8 @@ struct Subject {
     node: String,
 }
 
-/// Probes until the receiver of the events is gone.
+/// Probes until the receiver of the events is gone, or until a probe panics: its last answer would stay
+/// for ever.
 pub async fn probe(
     world: Shared,
     mut interests: watch::Receiver<Interests>,
@@ -120,6 +121,7 @@ pub async fn probe(
             () = tokio::time::sleep(ROLE_EVERY) => {}
             changed = interests.changed() => if changed.is_err() { return },
             () = events.closed() => return,
+            Some(Err(ended)) = tasks.join_next() => if ended.is_panic() { return },
         }
     }
 }

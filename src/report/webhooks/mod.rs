@@ -12,10 +12,12 @@ mod send;
 mod tests;
 
 use std::fs;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -80,7 +82,10 @@ pub async fn tell(
             for tried in queue.start(start.elapsed()) {
                 let message = payload::message(&tried, &status, &(teller.identity)());
                 tries.spawn(async move {
-                    let result = send::send(&tried.hook, message, PATIENCE).await;
+                    // A try that panics has failed: the queue has to hear of it.
+                    let sent = send::send(&tried.hook, message, PATIENCE);
+                    let result = AssertUnwindSafe(sent).catch_unwind().await;
+                    let result = result.unwrap_or_else(|_| Err("the request panicked".to_owned()));
                     (tried, result)
                 });
             }

@@ -1,0 +1,148 @@
+//! The tasks beside the daemon's loop: what observes, keeps and tells.
+//!
+//! None of them ends while the loop runs. One that does, by a panic or by itself, would leave the loop
+//! with what it saw last, and the watchdog fed: the daemon would go by observations that are frozen.
+//! So the daemon ends with it, and systemd starts it again.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use tokio::task::{Id, JoinSet};
+
+use crate::decide::Event;
+use crate::reasons::Code;
+
+/// How long the tasks may take for their last words. systemd waits ten seconds.
+const LAST_WORDS: Duration = Duration::from_secs(4);
+
+/// The tasks. Those that still run when it is dropped are stopped.
+#[derive(Debug, Default)]
+pub struct Background {
+    tasks: JoinSet<()>,
+    started: HashMap<Id, Task>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Task {
+    name: &'static str,
+    /// It has something to take back when the daemon stops.
+    has_last_words: bool,
+}
+
+/// A task that ended before the daemon did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// What it did.
+    pub name: &'static str,
+    /// It panicked. Its words stay on standard error: they may quote what it read.
+    pub panicked: bool,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.panicked { "panicked" } else { "ended" };
+        write!(f, "the task \"{}\" {how}", self.name)
+    }
+}
+
+impl Ended {
+    /// For the journal.
+    pub fn event(&self) -> Event {
+        Event {
+            code: Code::TaskEnded,
+            file: None,
+            message: Code::TaskEnded.say(&[("what", &self.to_string())]),
+        }
+    }
+}
+
+impl Background {
+    /// Starts a task. `name` says what it does.
+    pub fn start(&mut self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        self.start_as(name, false, work);
+    }
+
+    /// Starts a task that has something to take back when the daemon stops.
+    pub fn start_with_last_words(
+        &mut self,
+        name: &'static str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.start_as(name, true, work);
+    }
+
+    fn start_as(
+        &mut self,
+        name: &'static str,
+        has_last_words: bool,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let id = self.tasks.spawn(work).id();
+        let task = Task {
+            name,
+            has_last_words,
+        };
+        self.started.insert(id, task);
+    }
+
+    /// Waits until one of them ends; for ever when there is none.
+    pub async fn ended(&mut self) -> Ended {
+        let (id, panicked) = match self.tasks.join_next_with_id().await {
+            Some(Ok((id, ()))) => (id, false),
+            Some(Err(error)) => (error.id(), error.is_panic()),
+            None => std::future::pending().await,
+        };
+        let task = self.started.remove(&id);
+        Ended {
+            name: task.map_or("unnamed", |task| task.name),
+            panicked,
+        }
+    }
+
+    /// Waits until they have taken back what nobody keeps true any more; to be called when the status
+    /// is published no more. A cluster that does not answer does not keep the daemon.
+    pub async fn close(mut self) {
+        let last_words = async {
+            while self.started.values().any(|task| task.has_last_words) {
+                self.ended().await;
+            }
+        };
+        // What is not said by then stays unsaid.
+        let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_task_that_ends_is_named_and_so_is_how_it_ended() {
+        let mut background = Background::default();
+        background.start("waits", pending());
+        background.start("breaks", async { panic!("hunter2") });
+        let ended = background.ended().await;
+        let message = ended.event().message;
+        assert!(message.contains("\"breaks\" panicked"), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
+        background.start("returns", async {});
+        let ended = background.ended().await;
+        assert!(ended.to_string().contains("\"returns\" ended"), "{ended}");
+    }
+
+    #[tokio::test]
+    async fn only_last_words_are_waited_for() {
+        let mut background = Background::default();
+        background.start("waits", pending());
+        let (say, mut said) = tokio::sync::mpsc::channel(1);
+        background.start_with_last_words("takes back", async move {
+            tokio::task::yield_now().await;
+            say.send(()).await.unwrap();
+        });
+        background.close().await;
+        assert_eq!(said.try_recv(), Ok(()));
+    }
+}
