@@ -2,10 +2,12 @@
 //!
 //! What can be refused at load time is: syntax, unknown variables, unknown functions, expressions
 //! that cannot yield true or false, and expressions too large to be read. What is left at evaluation
-//! is a missing field or a value of another type, and that is an answer, never a panic. Messages name
-//! fields and types and never values: an object may be a Secret.
+//! is a missing field, a value of another type or more work than an evaluation may take, and that is an
+//! answer, never a panic. Messages name fields and types and never values: an object may be a Secret.
 
+mod budget;
 mod check;
+mod metered;
 mod reads;
 #[cfg(test)]
 mod tests;
@@ -15,13 +17,17 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
+use cel::common::ast::IdedExpr;
 use cel::common::types::{
     CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
 };
 use cel::common::value::Val;
 use cel::{Context, Env, ExecutionError, Program, Value};
 
+pub use self::budget::Budget;
+use self::budget::{BUDGET, MOST_STEPS, environment};
 use self::check::Checker;
+use self::metered::{length, metered};
 pub(in crate::rules) use self::reads::Reads;
 use super::Expression;
 use crate::manifest;
@@ -37,7 +43,7 @@ const MAX_BRACKETS: usize = 32;
 const COMPILE_STACK: usize = 32 << 20;
 
 /// The standard environment, built once: it is the same for every expression.
-static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(environment()));
 
 /// What an expression is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,14 +61,16 @@ pub enum EvaluationError {
     Missing(String),
     /// A value is of another type than the expression assumes.
     Type(String),
+    /// It takes more steps than it may.
+    Limit(String),
 }
 
 impl fmt::Display for EvaluationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EvaluationError::Missing(message) | EvaluationError::Type(message) => {
-                f.write_str(message)
-            }
+            EvaluationError::Missing(message)
+            | EvaluationError::Type(message)
+            | EvaluationError::Limit(message) => f.write_str(message),
         }
     }
 }
@@ -94,34 +102,49 @@ impl Expression {
             return Err(format!("brackets are nested more than {MAX_BRACKETS} deep"));
         }
         let text = source.to_owned();
-        let (program, loops, reads) = std::thread::Builder::new()
+        let (evaluated, steps, reads) = std::thread::Builder::new()
             .name("cel".to_owned())
             .stack_size(COMPILE_STACK)
             .spawn(move || compile(&text, yields))
             .map_err(|error| format!("the expression cannot be read: {error}"))?
             .join()
             .map_err(|_| "the expression cannot be read".to_owned())??;
-        Ok(Self {
+        let expression = Self {
             source: source.into(),
-            program: Arc::new(program),
-            loops,
+            evaluated: Arc::new(evaluated),
+            steps,
             reads: Arc::new(reads),
-        })
+        };
+        // What is too much for an object without anything is too much for every one.
+        let nothing = from_entries(std::iter::empty());
+        match expression.yielded(nothing, &Budget::new(MOST_STEPS)) {
+            Err(EvaluationError::Limit(why)) => Err(why),
+            _ => Ok(expression),
+        }
     }
 
     /// Is it true of this observed object?
     pub fn holds(&self, object: &serde_json::Value) -> Result<bool, EvaluationError> {
-        self.evaluate(self.read_json(object))
+        self.holds_within(object, &Budget::new(MOST_STEPS))
+    }
+
+    /// Is it true of this observed object? It takes the steps from a budget that others share.
+    pub fn holds_within(
+        &self,
+        object: &serde_json::Value,
+        budget: &Budget,
+    ) -> Result<bool, EvaluationError> {
+        self.evaluate(self.read_json(object), budget)
     }
 
     /// Is it true of this object of a manifest?
     pub fn holds_for(&self, object: &manifest::Node) -> Result<bool, EvaluationError> {
-        self.evaluate(self.read_node(object))
+        self.evaluate(self.read_node(object), &Budget::new(MOST_STEPS))
     }
 
     /// What it yields for this observed object, as text: a text, a number or a boolean.
     pub(super) fn text(&self, object: &serde_json::Value) -> Result<String, EvaluationError> {
-        match self.yielded(self.read_json(object))? {
+        match self.yielded(self.read_json(object), &Budget::new(MOST_STEPS))? {
             Value::String(text) => Ok(text.as_ref().clone()),
             Value::Int(number) => Ok(number.to_string()),
             Value::UInt(number) => Ok(number.to_string()),
@@ -131,15 +154,6 @@ impl Expression {
                 "the expression yields a {}, not a text, a number or a boolean",
                 other.type_of()
             ))),
-        }
-    }
-
-    /// How often it can go round at most on this object: the longest list or map in it, for each loop
-    /// within a loop.
-    pub(super) fn cost(&self, object: &serde_json::Value) -> u64 {
-        match self.loops {
-            0 => 1,
-            loops => widest(object).max(1).saturating_pow(loops),
         }
     }
 
@@ -169,8 +183,8 @@ impl Expression {
         }
     }
 
-    fn evaluate(&self, object: Read<'_>) -> Result<bool, EvaluationError> {
-        match self.yielded(object)? {
+    fn evaluate(&self, object: Read<'_>, budget: &Budget) -> Result<bool, EvaluationError> {
+        match self.yielded(object, budget)? {
             Value::Bool(answer) => Ok(answer),
             other => Err(EvaluationError::Type(format!(
                 "the expression yields a {}, not true or false",
@@ -179,14 +193,24 @@ impl Expression {
         }
     }
 
-    fn yielded(&self, object: Read<'_>) -> Result<Value, EvaluationError> {
+    fn yielded(&self, object: Read<'_>, budget: &Budget) -> Result<Value, EvaluationError> {
         // The interpreter is not ours: should it panic on some object, that object has no answer
         // and the daemon lives on.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
             context.add_variable_as_val("object", object);
-            self.program.execute(&context)
+            context.add_variable_as_val(BUDGET, Box::new(budget.clone()));
+            budget.charge(self.steps)?;
+            Value::resolve(&self.evaluated, &context)
         }));
+        // Whatever came out: `||` and `exists` pass over errors.
+        if budget.is_exceeded() {
+            return Err(EvaluationError::Limit(format!(
+                "the expression takes more than {} steps: nest fewer loops (all, exists, map, filter), or \
+                 have them go over shorter lists",
+                budget.whole()
+            )));
+        }
         match outcome {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(explain(&error)),
@@ -198,8 +222,8 @@ impl Expression {
 }
 
 /// Parses and checks; what is refused is also dropped here, where the stack is deep enough.
-fn compile(source: &str, yields: Yields) -> Result<(Program, u32, Reads), String> {
-    let program = ENVIRONMENT.compile(source).map_err(|errors| {
+fn compile(source: &str, yields: Yields) -> Result<(IdedExpr, u64, Reads), String> {
+    let program: Program = ENVIRONMENT.compile(source).map_err(|errors| {
         let errors: Vec<String> = errors
             .errors
             .iter()
@@ -213,7 +237,8 @@ fn compile(source: &str, yields: Yields) -> Result<(Program, u32, Reads), String
         checker.result_type(program.expression());
     }
     if checker.errors.is_empty() {
-        Ok((program, checker.deepest, checker.reads))
+        let expression = program.expression();
+        Ok((metered(expression), length(expression), checker.reads))
     } else {
         Err(checker.errors.join("; "))
     }
@@ -245,17 +270,6 @@ fn explain(error: &ExecutionError) -> EvaluationError {
         )),
         _ => EvaluationError::Type("a value is of another type than the expression assumes".into()),
     }
-}
-
-/// The length of the longest list or map in a value.
-fn widest(value: &serde_json::Value) -> u64 {
-    let (length, within) = match value {
-        serde_json::Value::Array(items) => (items.len(), items.iter().map(widest).max()),
-        serde_json::Value::Object(entries) => (entries.len(), entries.values().map(widest).max()),
-        _ => (0, None),
-    };
-    let length = u64::try_from(length).unwrap_or(u64::MAX);
-    within.map_or(length, |within| within.max(length))
 }
 
 /// How deep brackets are nested. Those inside strings count too: that errs on the safe side.

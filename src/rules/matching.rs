@@ -86,7 +86,7 @@ impl RuleSet {
                         .map(|requirement| MatchedRequirement { rule, requirement }),
                 ),
                 Ok(false) | Err(EvaluationError::Missing(_)) => {}
-                Err(EvaluationError::Type(message)) => {
+                Err(EvaluationError::Type(message) | EvaluationError::Limit(message)) => {
                     found.problems.push(MatchProblem { rule, message });
                 }
             }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use duration::parse_duration;
-pub use expression::EvaluationError;
+pub use expression::{Budget, EvaluationError};
 pub use fields::RuleError;
 pub use matching::{MatchProblem, MatchedReference, MatchedRequirement, Matches};
 pub use path::{FieldPath, Found};
@@ -183,17 +183,6 @@ pub struct FindingRule {
     pub advice: String,
     /// The page that explains it, an address.
     pub documentation: Option<String>,
-}
-
-impl FindingRule {
-    /// How often its expressions can go round at most on this object.
-    pub fn cost(&self, object: &serde_json::Value) -> u64 {
-        let templates = self.evidence.iter().map(|(_, template)| template);
-        let costs = templates
-            .chain([&self.message])
-            .map(|template| template.cost(object));
-        costs.fold(self.when.cost(object), u64::saturating_add)
-    }
 }
 
 /// A key that stands in the same map as a name, and the values that fit.

@@ -148,9 +148,10 @@ pub enum OnDeadline {
 #[derive(Clone)]
 pub struct Expression {
     pub(super) source: Arc<str>,
-    pub(super) program: Arc<cel::Program>,
-    /// How deep its loops are nested.
-    pub(super) loops: u32,
+    /// What is evaluated: the program, with calls that count its steps.
+    pub(super) evaluated: Arc<cel::common::ast::IdedExpr>,
+    /// How many steps it takes without its loops.
+    pub(super) steps: u64,
     /// What it reads of the object.
     pub(super) reads: Arc<super::expression::Reads>,
 }

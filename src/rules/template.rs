@@ -48,15 +48,6 @@ impl Template {
         };
         self.0.iter().map(part).collect()
     }
-
-    /// How costly it is at most on an object: see `Expression::cost`.
-    pub fn cost(&self, object: &Value) -> u64 {
-        let costs = self.0.iter().map(|part| match part {
-            Part::Text(_) => 0,
-            Part::Value(expression) => expression.cost(object),
-        });
-        costs.fold(0, u64::saturating_add)
-    }
 }
 
 fn shortened(text: String) -> String {

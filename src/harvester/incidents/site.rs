@@ -1,7 +1,7 @@
 //! Findings of a site's own: what the rule packs look for. Pure.
 //!
 //! Each rule is judged by itself: one that cannot be judged says so and keeps no other from it. What a look
-//! may cost is bounded without a clock, by how often an expression can go round on the lists of an object.
+//! may cost is bounded without a clock, by the steps that an expression takes on all objects together.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use super::finding::{Evidence, Finding};
 use crate::harvester::objects::{Objects, Unlisted, named, text};
 use crate::manifest::GroupKind;
 use crate::reasons::Code;
-use crate::rules::{EvaluationError, FindingRule, Platform};
+use crate::rules::{Budget, EvaluationError, FindingRule, Platform};
 
-/// What one rule may cost in a look, in rounds of its expressions.
-const MOST_ROUNDS: u64 = 2_000_000;
+/// Steps that one rule's `when` may take in a look, on all objects.
+const MOST_STEPS: u64 = 2_000_000;
 /// So many objects of a rule are shown one by one.
 const MOST_FINDINGS: usize = 20;
 
@@ -52,23 +52,16 @@ fn find(objects: &Objects, rule: &FindingRule) -> Result<Vec<Finding>, Unlisted>
         why: format!("{why} ({})", rule.at),
         wanted: false,
     };
-    let mut rounds = 0_u64;
+    let budget = Budget::new(MOST_STEPS);
     let mut found = Vec::new();
     let mut more = 0;
     for object in all.iter().filter(|object| is_meant(rule, object)) {
-        let cost = rule.cost(object);
-        rounds = rounds.saturating_add(cost);
-        if rounds > MOST_ROUNDS {
-            return Err(not_judged(format!(
-                "the rule goes round more than {MOST_ROUNDS} times on these objects: make its loops fewer"
-            )));
-        }
-        match rule.when.holds(object) {
+        match rule.when.holds_within(object, &budget) {
             Ok(true) if found.len() < MOST_FINDINGS => found.push(of(rule, object)),
             Ok(true) => more += 1,
             // What it asks for is not there: not recognised.
             Ok(false) | Err(EvaluationError::Missing(_)) => {}
-            Err(EvaluationError::Type(why)) => {
+            Err(EvaluationError::Type(why) | EvaluationError::Limit(why)) => {
                 return Err(not_judged(format!("`when` on {}: {why}", named(object))));
             }
         }

@@ -291,7 +291,9 @@ async fn an_object(
         Ok(true) => ProbeOutcome::Passed,
         Ok(false) => ProbeOutcome::failed(format!("{}: `{}` is not so", of(), expression.source())),
         Err(EvaluationError::Missing(why)) => ProbeOutcome::failed(format!("{}: {why}", of())),
-        Err(EvaluationError::Type(why)) => ProbeOutcome::unknown(of(), why),
+        Err(EvaluationError::Type(why) | EvaluationError::Limit(why)) => {
+            ProbeOutcome::unknown(of(), why)
+        }
     }
 }
 

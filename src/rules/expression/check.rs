@@ -60,8 +60,6 @@ pub(super) struct Checker {
     /// Loop variables in scope.
     scope: Vec<String>,
     depth: usize,
-    /// How deep loops are nested.
-    pub(super) deepest: u32,
     pub(super) errors: Vec<String>,
     pub(super) reads: Reads,
 }
@@ -128,7 +126,6 @@ impl Checker {
                 }
                 self.visit(&comprehension.iter_range, loops - 1);
                 self.visit(&comprehension.accu_init, loops - 1);
-                self.deepest = self.deepest.max(u32::try_from(loops).unwrap_or(u32::MAX));
                 let before = self.scope.len();
                 self.scope.push(comprehension.iter_var.clone());
                 self.scope.extend(comprehension.iter_var2.clone());

@@ -1,0 +1,181 @@
+//! Whatever the expression and the object: the steps are bounded, and no answer comes from an evaluation that
+//! was cut short.
+
+use super::*;
+
+/// A list of so many entries, as an API gives them.
+fn entries(count: usize) -> serde_json::Value {
+    let entry = |number: usize| json!({"name": format!("entry-{number}"), "ready": true});
+    json!({"entries": (0..count).map(entry).collect::<Vec<_>>(), "text": "x".repeat(1024)})
+}
+
+fn is_too_much(source: &str, object: &serde_json::Value) {
+    let refused = match Expression::compile(source) {
+        // For every object.
+        Err(why) => why,
+        Ok(expression) => match expression.holds(object) {
+            Err(EvaluationError::Limit(why)) => why,
+            other => panic!("{source}: {other:?}"),
+        },
+    };
+    assert!(refused.contains("more than 250000 steps"), "{refused}");
+}
+
+#[test]
+fn loops_over_long_lists_within_loops_are_an_error() {
+    let object = entries(5_000);
+    for source in [
+        "object.entries.all(a, object.entries.exists(b, b.name == a.name && b.ready))",
+        "object.entries.exists(a, object.entries.all(b, b.name != a.name))",
+        "size(object.entries.map(a, object.entries.filter(b, b.name == a.name))) == 3",
+        "object.entries.exists_one(a, object.entries.exists_one(b, a == b))",
+        "object.entries.all(a, object.entries == object.entries)",
+        "object.entries.all(a, a in object.entries)",
+        "object.entries.all(a, size(object.entries + object.entries) > 1)",
+        "object.entries.all(a, [object.entries, object.entries] != [])",
+        "object.entries.all(a, {'a': object.entries} != {})",
+        "object.entries.all(a, object.?entries.hasValue())",
+        "object.entries.all(a, object[?'entries'].hasValue())",
+        "object.entries.all(a, optional.of(object.entries).hasValue())",
+        "object.entries.all(a, dyn(object.entries) != [])",
+        "object.all(k, object.entries.all(a, object.entries.all(b, a != b || k != b.name)))",
+    ] {
+        is_too_much(source, &object);
+    }
+}
+
+#[test]
+fn an_error_that_an_operator_passes_over_does_not_hide_the_excess() {
+    let object = entries(5_000);
+    let long = "object.entries.all(a, object.entries.exists(b, a == b))";
+    for source in [
+        format!("{long} || true"),
+        format!("!({long} && false)"),
+        format!("[1, 2].exists(x, x == 2 || {long})"),
+        format!("{long} ? true : true"),
+    ] {
+        is_too_much(&source, &object);
+    }
+}
+
+#[test]
+fn what_is_too_much_for_every_object_is_refused_when_it_is_compiled() {
+    let numbers: Vec<String> = (0..150).map(|number| number.to_string()).collect();
+    let list = format!("[{}]", numbers.join(","));
+    let doubled = |unit: &str| unit.repeat(25);
+    for source in [
+        format!("{list}.all(a, {list}.all(b, {list}.all(c, a + b + c >= 0)))"),
+        format!("{list}.map(a, {list}.map(b, {list}.map(c, [a, b, c]))) != []"),
+        format!("['xxxxxxxx']{} == []", doubled(".map(a, a + a)")),
+        format!("[[1]]{} == []", doubled(".map(a, a + a)")),
+        format!("[1]{} == []", doubled(".map(a, [a, a])")),
+        format!("[1]{} == []", doubled(".map(a, {'a': a, 'b': a})")),
+        format!(
+            "{list}.all(a, {list}.all(b, !'x'.matches('(a|b){{1,9}}' + string(a * 1000 + b))))"
+        ),
+    ] {
+        let why = Expression::compile(&source).expect_err(&source);
+        assert!(why.contains("more than 250000 steps"), "{source}: {why}");
+    }
+}
+
+#[test]
+fn the_steps_of_an_evaluation_are_at_most_its_budget_and_always_the_same() {
+    let object = entries(400);
+    for source in [
+        "object.entries.all(a, a.ready)",
+        "object.entries.exists(a, object.entries.exists(b, a.name + b.name == ''))",
+        "object.entries.filter(a, a.ready).map(a, a.name) == []",
+        "object.entries.all(a, a.name.matches('^entry-[0-9]+$'))",
+    ] {
+        let expression = Expression::compile(source).unwrap();
+        let taken = |steps: u64| {
+            let budget = Budget::new(steps);
+            let answer = expression.holds_within(&object, &budget);
+            assert!(budget.taken() <= steps, "{source}");
+            (answer, budget.taken())
+        };
+        let (answer, all) = taken(u64::MAX);
+        assert_eq!(taken(u64::MAX), (answer.clone(), all), "{source}");
+        // With as many as it takes it has the same answer, with one less it has none.
+        assert_eq!(taken(all), (answer, all), "{source}");
+        let (none, _) = taken(all - 1);
+        assert!(matches!(none, Err(EvaluationError::Limit(_))), "{source}");
+    }
+}
+
+#[test]
+fn rules_as_people_write_them_take_a_small_part_of_the_budget() {
+    let object = entries(1_000);
+    for (source, most) in [
+        ("object.entries.all(a, a.ready)", 10_000),
+        (
+            "object.entries.exists(a, a.name == 'entry-999' && a.ready)",
+            20_000,
+        ),
+        (
+            "size(object.entries.filter(a, has(a.gone) && a.gone)) == 0",
+            20_000,
+        ),
+        (
+            "object.entries.all(a, a.name.matches('^entry-[0-9]+$'))",
+            40_000,
+        ),
+        (
+            "object.?status.?phase.orValue('') == '' && object.text.startsWith('x')",
+            50,
+        ),
+    ] {
+        let budget = Budget::new(MOST_STEPS);
+        let expression = Expression::compile(source).unwrap();
+        assert_eq!(
+            expression.holds_within(&object, &budget),
+            Ok(true),
+            "{source}"
+        );
+        assert!(budget.taken() <= most, "{source}: {}", budget.taken());
+    }
+}
+
+#[test]
+fn a_pattern_that_takes_much_memory_is_an_error_and_one_of_the_object_is_too() {
+    for (source, pattern) in [
+        ("'x'.matches(object.pattern)", "(\\w{50}){50}"),
+        ("matches('x', object.pattern)", "("),
+    ] {
+        let expression = Expression::compile(source).unwrap();
+        let error = expression.holds(&json!({"pattern": pattern})).unwrap_err();
+        let expected = "`matches` cannot be applied to this value";
+        assert_eq!(error.to_string(), expected, "{source}");
+    }
+}
+
+proptest! {
+    /// Random loops over random lists: an evaluation ends within its budget, or says that it did not.
+    #[test]
+    fn no_loops_take_more_than_the_budget(
+        picks in proptest::collection::vec((0_usize..6, 0_usize..5), 1..4),
+        count in 0_usize..60,
+        steps in 1_u64..20_000,
+    ) {
+        let lists = ["object.entries", "[1, 2, 3]", "object.entries.map(z, [z, z])",
+            "(object.entries + object.entries)", "object.entries.filter(z, z.ready)", "[object, object]"];
+        let loops = ["all", "exists", "exists_one", "filter", "map"];
+        let body = "object.entries == [v] || size(string(object.text + 'x')) > 1".to_owned();
+        let source = picks.iter().enumerate().fold(body, |body, (at, (list, kind))| {
+            // What `map` and `filter` yield is a list: a condition is made of it.
+            match loops[*kind] {
+                kind @ ("map" | "filter") => format!("size({}.{kind}(v, {body})) > {at}", lists[*list]),
+                kind => format!("{}.{kind}(v, {body})", lists[*list]),
+            }
+        }).replace("[v]", "[]");
+        if let Ok(expression) = Expression::compile(&source) {
+            let budget = Budget::new(steps);
+            let answer = expression.holds_within(&entries(count), &budget);
+            prop_assert!(budget.taken() <= steps);
+            if budget.is_exceeded() {
+                prop_assert!(matches!(answer, Err(EvaluationError::Limit(_))), "{source}");
+            }
+        }
+    }
+}
