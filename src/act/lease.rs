@@ -30,7 +30,7 @@ const RENEW: SignedDuration = SignedDuration::from_secs(15);
 pub struct ClusterLease {
     /// Its name.
     name: &'static str,
-    /// Who takes it: the node.
+    /// Who takes it: the machine, by a name that no other has.
     holder: String,
     /// For how long it counts without being renewed, in seconds.
     seconds: i32,

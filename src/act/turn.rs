@@ -14,7 +14,7 @@ const LEASE: Duration = Duration::from_secs(60);
 /// How often it is renewed while a cure is carried out.
 const RENEW: Duration = Duration::from_secs(20);
 
-/// The lease on repairs, for a node of this name.
+/// The lease on repairs, for a machine that is called so in leases.
 pub fn lease_on_repairs(holder: String) -> ClusterLease {
     ClusterLease::new(ClusterLease::REPAIRS, holder, LEASE)
 }

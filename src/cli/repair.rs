@@ -15,7 +15,7 @@ use crate::act::repair::{Record, Records, Worker, carry_out};
 use crate::act::{Turn, lease_on_repairs};
 use crate::daemon::repairs::tell;
 use crate::harvester::incidents::{Finding, diagnose, kinds};
-use crate::observe::management::management;
+use crate::observe::management::lease_holder;
 use crate::observe::objects::{list, reach};
 use crate::observe::requests::RequestAction;
 use crate::reasons::{Code, REASONS};
@@ -183,7 +183,7 @@ fn agreed() -> anyhow::Result<bool> {
 /// Waits until nobody else repairs.
 async fn turn<'c>(context: &Context, client: &'c Client) -> Result<Turn<'c>, String> {
     let until = Instant::now() + WAIT;
-    let mut lease = lease_on_repairs(management(&context.layout).hostname);
+    let mut lease = lease_on_repairs(lease_holder(&context.layout));
     loop {
         match Turn::take(lease, &context.layout.state_dir(), client, now).await {
             Ok(turn) => return Ok(turn),

@@ -30,6 +30,7 @@ use crate::harvester::incidents::{Cure, Finding, Looked};
 use crate::harvester::objects::text;
 use crate::layout::Layout;
 use crate::manifest::sha256_hex;
+use crate::observe::management::lease_holder;
 use crate::observe::requests::{Request, RequestAction};
 use crate::settings::Settings;
 
@@ -106,7 +107,7 @@ impl Repairer {
             return false;
         };
         let lease = self.lease.take();
-        let lease = lease.unwrap_or_else(|| lease_on_repairs(host_name()));
+        let lease = lease.unwrap_or_else(|| lease_on_repairs(lease_holder(layout)));
         match Turn::take(lease, &layout.state_dir(), client, self.now).await {
             Ok(mut turn) => {
                 let place = Place {

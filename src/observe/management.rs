@@ -1,8 +1,10 @@
-//! How others know the node: its name, and the addresses of its management interface.
+//! How others know the node: its name, the addresses of its management interface, and what it is called in a
+//! lease.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use sha2::{Digest as _, Sha256};
 
 use crate::layout::Layout;
 
@@ -68,6 +70,47 @@ pub fn management(layout: &Layout) -> Management {
     ours
 }
 
+/// What tells machines apart that have one name: of the system, and of the hardware for systems that were
+/// copied.
+const MACHINE: &[&str] = &[
+    "/etc/machine-id",
+    "/sys/class/dmi/id/product_uuid",
+    "/sys/class/dmi/id/product_serial",
+];
+/// Where none of these is to be had. It lasts until the machine starts again, and so does what it is for.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// What the machine is called as the holder of a lease: its name, which may be another's too (`localhost`),
+/// and what no other machine has. It is the same after a restart.
+pub fn lease_holder(layout: &Layout) -> String {
+    let name = nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok())
+        .unwrap_or_else(|| "windrow".to_owned());
+    holder(layout, &name)
+}
+
+fn holder(layout: &Layout, name: &str) -> String {
+    let read = |path: &&str| {
+        let text = std::fs::read_to_string(layout.path(path)).ok()?;
+        let text = text.trim().to_owned();
+        // What systemd writes before the first start.
+        (!text.is_empty() && text != "uninitialized").then_some(text)
+    };
+    let mut known: Vec<String> = MACHINE.iter().filter_map(read).collect();
+    if known.is_empty() {
+        known.extend(read(&BOOT));
+    }
+    // A digest of its own: the machine's identity is not for others to read (machine-id(5)).
+    let digest = Sha256::digest(format!("windrow lease\n{}", known.join("\n")));
+    let digest: String = digest
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("{name}_{digest}")
+}
+
 /// `Iface Destination Gateway Flags RefCnt Use Metric Mask …`, in hexadecimal: the default route with
 /// the lowest metric.
 fn default_interface(table: &str) -> Option<String> {
@@ -86,6 +129,35 @@ fn default_interface(table: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_machines_of_one_name_hold_leases_under_two_names_and_each_keeps_its_own() {
+        let machine = |files: &[(&str, &str)]| {
+            let root = tempfile::tempdir().unwrap();
+            let layout = Layout::new(root.path());
+            for (path, text) in files {
+                let path = layout.path(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            }
+            holder(&layout, "localhost")
+        };
+        let id = "/etc/machine-id";
+        let uuid = "/sys/class/dmi/id/product_uuid";
+        let one = machine(&[(id, "4c0a5f9e6d2b4f7e8a9b0c1d2e3f4a5b\n")]);
+        assert!(one.starts_with("localhost_"), "{one}");
+        assert!(!one.contains("4c0a5f9e"), "{one}");
+        assert_eq!(one, machine(&[(id, "4c0a5f9e6d2b4f7e8a9b0c1d2e3f4a5b")]));
+        assert_ne!(one, machine(&[(id, "5c0a5f9e6d2b4f7e8a9b0c1d2e3f4a5b")]));
+        // An image that was started once before it was copied has one machine-id for all.
+        let copied =
+            |hardware| machine(&[(id, "4c0a5f9e6d2b4f7e8a9b0c1d2e3f4a5b"), (uuid, hardware)]);
+        assert_ne!(copied("03000200-0400"), copied("03000200-0500"));
+        // One that has neither goes by its boot.
+        let fresh = |boot| machine(&[(id, "uninitialized\n"), (BOOT, boot)]);
+        assert_ne!(fresh("a"), fresh("b"));
+        assert_eq!(fresh("a"), fresh("a"));
+    }
 
     #[test]
     fn the_default_route_with_the_lowest_metric_counts() {

@@ -7,6 +7,7 @@ use crate::act::{ClusterLease, Holder};
 use crate::gates::trial::State;
 use crate::gates::{Change, Component, Trial};
 use crate::observe::effect;
+use crate::observe::management::lease_holder;
 
 impl Conductor {
     /// Takes or renews the cluster's lease. A rollback by hand goes on without it where nobody answers:
@@ -39,7 +40,8 @@ impl Conductor {
         let lease = self.lease.get_or_insert_with(|| {
             // As long as a trial that is rolled back may take: nobody can renew it meanwhile.
             let longest = site.patience.saturating_mul(3);
-            ClusterLease::new(ClusterLease::GATES, host_name(), longest)
+            let holder = lease_holder(&site.layout);
+            ClusterLease::new(ClusterLease::GATES, holder, longest)
         });
         lease.take(&client, (self.now)()).await
     }
@@ -55,7 +57,8 @@ impl Conductor {
         let released = match client {
             Ok(client) => {
                 let lease = self.lease.get_or_insert_with(|| {
-                    ClusterLease::new(ClusterLease::GATES, host_name(), site.patience)
+                    let holder = lease_holder(&site.layout);
+                    ClusterLease::new(ClusterLease::GATES, holder, site.patience)
                 });
                 lease.release(&client).await
             }
