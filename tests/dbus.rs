@@ -5,11 +5,14 @@
 
 #[path = "support/bus.rs"]
 mod bus;
+#[path = "support/flood.rs"]
+mod flood;
 #[path = "support/daemon.rs"]
 mod support;
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::Duration;
 
@@ -17,6 +20,9 @@ use bus::{Bus, Who};
 use futures::StreamExt as _;
 use serde_json::Value;
 use support::{Daemon, Node};
+
+/// Where the object is.
+const PATH: &str = "/dev/windrow/Agent1";
 
 /// Waits for a kind that nobody brings.
 const WIDGET: &str =
@@ -219,40 +225,86 @@ fn the_bus_may_come_late_and_go_away() {
     assert!(daemon.child.try_wait().unwrap().is_none(), "it has ended");
 }
 
+/// Most memory that the daemon may take while it is flooded, in kB.
+const MOST_MEMORY: u64 = 160 << 10;
+
 #[test]
-fn the_committed_introspection_is_what_the_daemon_says() {
+fn a_user_who_floods_the_bus_is_refused_and_nobody_else_notices() {
+    let Some(bus) = Bus::start() else { return };
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can call as two other users");
+        return;
+    }
+    // As many as make the document large: whoever asks for it without end asks for gigabytes.
+    let names: Vec<String> = (0..500).map(|number| format!("f{number}.yaml")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), WIDGET)).collect();
+    let node = Node::with(&files);
+    let daemon = start(&node, &bus);
+    daemon.eventually("the name on the bus", || bus.is_owned());
+    daemon.eventually("all files held", || {
+        bus.property(Who::Another, "Held").as_deref() == Ok("500")
+    });
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let test = "the_user_who_floods_the_bus";
+    let mut flood = flood::Flood::start(test, &bus.socket(), bus::NOBODY, place.path());
+    flood.is_refused();
+
+    // Others are answered, and manifests are held.
+    for number in 0..5 {
+        let said = bus.method(Who::Another, "Status", &[]).unwrap();
+        assert!(said.starts_with('{'), "{said}");
+        let said = bus.method(Who::Root, "Why", &["string:f1.yaml"]).unwrap();
+        assert!(said.contains("f1.yaml"), "{said}");
+        bus.property(Who::Another, "Readiness").unwrap();
+        let name = format!("new{number}.yaml");
+        fs::write(node.manifest(&name), WIDGET).unwrap();
+        daemon.eventually("a new file is held", || node.is_marked(&name));
+    }
+    let refused = bus.method(Who::Nobody, "Status", &[]).unwrap_err();
+    assert!(refused.contains("LimitsExceeded"), "{refused}");
+    assert!(refused.contains("PropertiesChanged"), "{refused}");
+    let memory = daemon.most_memory();
+    assert!(memory < MOST_MEMORY, "{memory} kB");
+    drop(flood);
+    daemon.eventually("it is answered again", || {
+        bus.method(Who::Nobody, "Status", &[]).is_ok()
+    });
+}
+
+/// The process that the test above starts.
+#[test]
+fn the_user_who_floods_the_bus() {
+    flood::play(20, "dev.windrow.Agent1", PATH, "Status");
+}
+
+#[test]
+fn introspection_says_what_is_installed_and_everything_in_it_is_answered() {
     let Some(bus) = Bus::start() else { return };
     let (_node, _daemon) = served(&bus);
-    let said = bus
-        .call(
-            Who::Nobody,
-            "org.freedesktop.DBus.Introspectable.Introspect",
-            &[],
-        )
-        .unwrap();
-    let begin = said
-        .find("<interface name=\"dev.windrow.Agent1\">")
-        .unwrap();
-    let end = begin + said[begin..].find("</interface>").unwrap();
-    let interface = format!("  {}</interface>", &said[begin..end]);
-    let expected = format!(
-        "<!DOCTYPE node PUBLIC \"-//freedesktop//DTD D-BUS Object Introspection 1.0//EN\"\n \
-         \"http://www.freedesktop.org/standards/dbus/1.0/introspect.dtd\">\n\
-         <!-- Goes to /usr/share/dbus-1/interfaces/. What the daemon says of /dev/windrow/Agent1: \
-         WINDROW_UPDATE=1 cargo test --test dbus writes it. -->\n<node>\n{interface}\n</node>\n"
-    );
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/config/dbus/dev.windrow.Agent1.xml"
-    );
-    if std::env::var_os("WINDROW_UPDATE").is_some() {
-        fs::write(path, &expected).unwrap();
+    let introspect = "org.freedesktop.DBus.Introspectable.Introspect";
+    let said = bus.call(Who::Nobody, introspect, &[]).unwrap();
+    let installed = include_str!("../config/dbus/dev.windrow.Agent1.xml");
+    let begin = installed.find("  <interface").unwrap();
+    let end = installed.find("</node>").unwrap();
+    assert!(said.contains(&installed[begin..end]), "{said}");
+    for property in installed.split("<property name=\"").skip(1) {
+        let name = property.split('"').next().unwrap();
+        bus.property(Who::Nobody, name).unwrap();
     }
-    let committed = fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        committed == expected,
-        "config/dbus/dev.windrow.Agent1.xml is not current: WINDROW_UPDATE=1 writes it"
-    );
+    let above = bus.at("/dev", introspect).unwrap();
+    assert!(above.contains("<node name=\"windrow\"/>"), "{above}");
+    bus.at("/anywhere", "org.freedesktop.DBus.Peer.Ping")
+        .unwrap();
+    for (path, method, expected) in [
+        ("/elsewhere", introspect, "UnknownObject"),
+        (PATH, "dev.windrow.Agent1.Stop", "UnknownMethod"),
+        (PATH, "dev.windrow.Agent2.Status", "UnknownInterface"),
+        (PATH, "dev.windrow.Agent1.Why", "InvalidArgs"),
+    ] {
+        let refused = bus.at(path, method).unwrap_err();
+        assert!(refused.contains(expected), "{method}: {refused}");
+    }
 }
 
 #[test]

@@ -18,7 +18,9 @@ use zbus::OwnedVariant;
 const NAME: &str = "dev.windrow.Agent1";
 const PATH: &str = "/dev/windrow/Agent1";
 /// `nobody`, who has no rights.
-const NOBODY: u32 = 65534;
+pub(crate) const NOBODY: u32 = 65534;
+/// `bin`, who has none either.
+const ANOTHER: u32 = 2;
 
 /// Who calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub(crate) enum Who {
     Root,
     /// A user without rights; where the tests are not run by root, whoever runs them.
     Nobody,
+    /// Another one (`bin`).
+    Another,
 }
 
 /// The bus. It ends with its last owner.
@@ -122,7 +126,7 @@ impl Bus {
         Some(bus)
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.0.directory.path().join("socket")
     }
 
@@ -170,6 +174,11 @@ impl Bus {
         self.send(who, NAME, PATH, method, arguments)
     }
 
+    /// Calls a method of an object elsewhere, as whoever runs the tests.
+    pub(crate) fn at(&self, path: &str, method: &str) -> Result<String, String> {
+        self.send(Who::Root, NAME, path, method, &[])
+    }
+
     fn send(
         &self,
         who: Who,
@@ -190,8 +199,13 @@ impl Bus {
             ])
             .args(arguments)
             .current_dir("/");
-        if who == Who::Nobody && geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+        let uid = match who {
+            Who::Root => None,
+            Who::Nobody => Some(NOBODY),
+            Who::Another => Some(ANOTHER),
+        };
+        if let Some(uid) = uid.filter(|_| geteuid().is_root()) {
+            command.uid(uid).gid(uid);
         }
         let output = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();

@@ -138,6 +138,14 @@ impl Node {
 }
 
 impl Daemon {
+    /// The most memory that it ever took, in kB.
+    pub(crate) fn most_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+        let number = line.unwrap().split_whitespace().nth(1).unwrap();
+        number.parse().unwrap()
+    }
+
     /// Waits for a notification that contains `word`, and returns it.
     pub(crate) fn hear(&self, word: &str) -> String {
         loop {

@@ -1,15 +1,19 @@
-//! The interface `dev.windrow.Agent1`.
+//! The interface `dev.windrow.Agent1`, as `config/dbus/dev.windrow.Agent1.xml` describes it: what a call asks
+//! for, and the answer.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::fs;
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use tokio::sync::watch;
-use zbus::message::Header;
-use zbus::{Connection, Variant, fdo};
+use zbus::message::{Flags, Header, Message};
+use zbus::{Connection, DynamicType, Variant, fdo};
 
 use super::authority::Caller;
-use super::{Desk, Verb};
+use super::calls::reply_error;
+use super::limits::Cost;
+use super::{Desk, NAME, PATH, Verb};
 use crate::decide::Status;
 use crate::printable::{is_hidden, json, printable};
 
@@ -57,7 +61,7 @@ impl Face {
     }
 
     /// Each property with its value.
-    fn properties(&self) -> [(&'static str, Variant<'_>); 12] {
+    pub(super) fn properties(&self) -> [(&'static str, Variant<'_>); 12] {
         [
             ("Readiness", self.readiness.as_str().into()),
             ("Phase", self.phase.as_str().into()),
@@ -96,15 +100,218 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+/// Never changes while the daemon runs.
+pub(super) const VERSION: (&str, &str) = ("Version", env!("CARGO_PKG_VERSION"));
+
+/// What a call asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Is anybody there?
+    Ping,
+    /// Which machine is it?
+    MachineId,
+    /// What is at this path?
+    Introspect(String),
+    /// One property.
+    Get(String),
+    /// All properties.
+    GetAll,
+    /// The status document.
+    Status,
+    /// Why a file or an object is as it is.
+    Why(String),
+    /// Files are to be held or released.
+    Order(Verb, Vec<String>, String),
+}
+
+impl Asked {
+    /// Reads a call; the error is for the caller.
+    pub(super) fn read(call: &Message) -> fdo::Result<Self> {
+        let header = call.header();
+        let path = header.path().map(ToString::to_string).unwrap_or_default();
+        let interface = header.interface().map(ToString::to_string);
+        let interface = interface.unwrap_or_default();
+        let member = header.member().map(ToString::to_string).unwrap_or_default();
+        let unknown =
+            || fdo::Error::UnknownMethod(format!("there is no method {interface}.{member}"));
+        match (interface.as_str(), member.as_str()) {
+            // Of any path, the specification says.
+            ("org.freedesktop.DBus.Peer", "Ping") => return Ok(Self::Ping),
+            ("org.freedesktop.DBus.Peer", "GetMachineId") => return Ok(Self::MachineId),
+            ("org.freedesktop.DBus.Introspectable", "Introspect") if leads_here(&path) => {
+                return Ok(Self::Introspect(path));
+            }
+            _ if path != PATH => {
+                let why = format!("there is nothing at {path}: the object is {PATH}");
+                return Err(fdo::Error::UnknownObject(why));
+            }
+            _ => {}
+        }
+        match (interface.as_str(), member.as_str()) {
+            ("org.freedesktop.DBus.Properties", "Get") => {
+                let (interface, property): (String, String) = arguments(call)?;
+                ours(&interface).map(|()| Self::Get(property))
+            }
+            ("org.freedesktop.DBus.Properties", "GetAll") => {
+                let interface: String = arguments(call)?;
+                ours(&interface).map(|()| Self::GetAll)
+            }
+            ("org.freedesktop.DBus.Properties", "Set") => Err(fdo::Error::PropertyReadOnly(
+                "no property can be set".to_owned(),
+            )),
+            (NAME, "Status") => Ok(Self::Status),
+            (NAME, "Why") => Ok(Self::Why(arguments(call)?)),
+            (NAME, "Hold") => {
+                let (files, reason) = arguments(call)?;
+                Ok(Self::Order(Verb::Hold, files, reason))
+            }
+            (NAME, "Release") => {
+                let (files, reason) = arguments(call)?;
+                Ok(Self::Order(Verb::Release, files, reason))
+            }
+            (NAME | "org.freedesktop.DBus.Properties" | "org.freedesktop.DBus.Peer", _) => {
+                Err(unknown())
+            }
+            _ => ours(&interface).and(Err(unknown())),
+        }
+    }
+
+    pub(super) fn cost(&self) -> Cost {
+        match self {
+            Self::Ping | Self::MachineId | Self::Introspect(_) | Self::Get(_) | Self::GetAll => {
+                Cost::Little
+            }
+            Self::Status | Self::Why(_) => Cost::Document,
+            Self::Order(..) => Cost::Order,
+        }
+    }
+}
+
+fn arguments<T>(call: &Message) -> fdo::Result<T>
+where
+    T: serde::de::DeserializeOwned + zbus::Type,
+{
+    let body = call.body();
+    body.deserialize()
+        .map_err(|error| fdo::Error::InvalidArgs(error.to_string()))
+}
+
+fn ours(interface: &str) -> fdo::Result<()> {
+    match interface {
+        NAME => Ok(()),
+        other => Err(fdo::Error::UnknownInterface(format!(
+            "there is no interface {other} here: it is {NAME}"
+        ))),
+    }
+}
+
+/// Is it the object's path, or one above it?
+fn leads_here(path: &str) -> bool {
+    below(path).is_some() || path == PATH
+}
+
+/// The next part of the object's path, from one above it.
+fn below(path: &str) -> Option<&'static str> {
+    let rest = PATH.strip_prefix(path.trim_end_matches('/'))?;
+    rest.strip_prefix('/')?.split('/').next()
+}
+
+/// What is described in the file that is installed.
+const INTERFACE: &str = include_str!("../../../config/dbus/dev.windrow.Agent1.xml");
+const DOCTYPE: &str = "<!DOCTYPE node PUBLIC \"-//freedesktop//DTD D-BUS Object Introspection 1.0//EN\"\n \
+                       \"http://www.freedesktop.org/standards/dbus/1.0/introspect.dtd\">\n";
+/// What every object has.
+const EVERY_OBJECT: &str = r#"  <interface name="org.freedesktop.DBus.Peer">
+    <method name="Ping"/>
+    <method name="GetMachineId">
+      <arg name="machine_uuid" type="s" direction="out"/>
+    </method>
+  </interface>
+  <interface name="org.freedesktop.DBus.Introspectable">
+    <method name="Introspect">
+      <arg name="xml_data" type="s" direction="out"/>
+    </method>
+  </interface>
+"#;
+const PROPERTIES: &str = r#"  <interface name="org.freedesktop.DBus.Properties">
+    <method name="Get">
+      <arg name="interface_name" type="s" direction="in"/>
+      <arg name="property_name" type="s" direction="in"/>
+      <arg name="value" type="v" direction="out"/>
+    </method>
+    <method name="GetAll">
+      <arg name="interface_name" type="s" direction="in"/>
+      <arg name="properties" type="a{sv}" direction="out"/>
+    </method>
+    <signal name="PropertiesChanged">
+      <arg name="interface_name" type="s"/>
+      <arg name="changed_properties" type="a{sv}"/>
+      <arg name="invalidated_properties" type="as"/>
+    </signal>
+  </interface>
+"#;
+
+pub(super) fn introspection(path: &str) -> String {
+    let within = match below(path) {
+        Some(child) => format!("  <node name=\"{child}\"/>\n"),
+        None => {
+            let begin = INTERFACE.find("  <interface").unwrap_or_default();
+            let end = INTERFACE.rfind("</node>").unwrap_or(INTERFACE.len());
+            format!("{PROPERTIES}{}", &INTERFACE[begin..end])
+        }
+    };
+    format!("{DOCTYPE}<node>\n{EVERY_OBJECT}{within}</node>\n")
+}
+
+/// The document as text, for as long as it is the newest.
+type Written = Option<(Arc<Status>, Arc<str>)>;
+
 /// The object.
 pub(super) struct Agent {
     status: watch::Receiver<Option<Arc<Status>>>,
     desk: Arc<dyn Desk>,
+    written: Mutex<Written>,
 }
 
 impl Agent {
     pub(super) fn new(status: watch::Receiver<Option<Arc<Status>>>, desk: Arc<dyn Desk>) -> Self {
-        Self { status, desk }
+        Self {
+            status,
+            desk,
+            written: Mutex::new(None),
+        }
+    }
+
+    /// Answers a call.
+    pub(super) async fn answer(
+        &self,
+        connection: &Connection,
+        header: &Header<'_>,
+        asked: Asked,
+    ) -> zbus::Result<()> {
+        let reply = Reply { connection, header };
+        match asked {
+            Asked::Ping => reply.with(Ok(())).await,
+            Asked::MachineId => reply.with(machine_id()).await,
+            Asked::Introspect(path) => reply.with(Ok(introspection(&path))).await,
+            Asked::Get(property) => {
+                let face = self.face();
+                reply.with(get(&face, &property)).await
+            }
+            Asked::GetAll => {
+                let face = self.face();
+                reply.with(Ok(all(&face))).await
+            }
+            Asked::Status => {
+                let document = self.document();
+                reply.with(document.as_deref().map_err(Clone::clone)).await
+            }
+            Asked::Why(what) => reply.with(self.why(&what)).await,
+            Asked::Order(verb, files, reason) => {
+                let done = self.order(verb, files, &reason, connection, header);
+                reply.with(done.await).await
+            }
+        }
     }
 
     fn current(&self) -> fdo::Result<Arc<Status>> {
@@ -116,11 +323,41 @@ impl Agent {
         Face::of(self.status.borrow().as_deref())
     }
 
+    /// The status document, as JSON: written once, however often it is asked for.
+    fn document(&self) -> fdo::Result<Arc<str>> {
+        let failed = |why: String| fdo::Error::Failed(why);
+        let status = self.current()?;
+        let mut written = self
+            .written
+            .lock()
+            .map_err(|error| failed(error.to_string()))?;
+        if let Some((of, text)) = &*written
+            && Arc::ptr_eq(of, &status)
+        {
+            return Ok(text.clone());
+        }
+        let text: Arc<str> = json(&*status)
+            .map_err(|error| failed(error.to_string()))?
+            .into();
+        *written = Some((status, text.clone()));
+        Ok(text)
+    }
+
+    fn why(&self, what: &str) -> fdo::Result<String> {
+        let status = self.current()?;
+        self.desk.why(&status, what).ok_or_else(|| {
+            fdo::Error::InvalidArgs(format!(
+                "nothing is known of {what}: no manifest file of that name is staged, and no held \
+                 file has or needs such an object"
+            ))
+        })
+    }
+
     async fn order(
         &self,
         verb: Verb,
         files: Vec<String>,
-        reason: String,
+        reason: &str,
         connection: &Connection,
         header: &Header<'_>,
     ) -> fdo::Result<Vec<String>> {
@@ -128,11 +365,47 @@ impl Agent {
         if files.is_empty() {
             return Err(fdo::Error::InvalidArgs("no file is named".to_owned()));
         }
-        let reason = one_line(&reason);
+        let reason = one_line(reason);
         let desk = self.desk.clone();
         on_a_thread(move || desk.order(verb, &files, &by, &reason))
             .await?
             .map_err(fdo::Error::Failed)
+    }
+}
+
+/// Where an answer goes.
+struct Reply<'a> {
+    connection: &'a Connection,
+    header: &'a Header<'a>,
+}
+
+impl Reply<'_> {
+    async fn with<B: Serialize + DynamicType>(self, answer: fdo::Result<B>) -> zbus::Result<()> {
+        let flags = self.header.primary().flags();
+        match answer {
+            Ok(_) if flags.contains(Flags::NO_REPLY_EXPECTED) => Ok(()),
+            Ok(body) => self.connection.reply(self.header, &body).await,
+            Err(error) => reply_error(self.connection, self.header, error).await,
+        }
+    }
+}
+
+fn get<'f>(face: &'f Face, name: &str) -> fdo::Result<Variant<'f>> {
+    let mut properties = all(face);
+    properties
+        .remove(name)
+        .ok_or_else(|| fdo::Error::UnknownProperty(format!("there is no property {name}")))
+}
+
+fn all(face: &Face) -> HashMap<&'static str, Variant<'_>> {
+    let version = (VERSION.0, Variant::from(VERSION.1));
+    face.properties().into_iter().chain([version]).collect()
+}
+
+fn machine_id() -> fdo::Result<String> {
+    match fs::read_to_string("/etc/machine-id") {
+        Ok(id) => Ok(id.trim().to_owned()),
+        Err(error) => Err(fdo::Error::Failed(format!("/etc/machine-id: {error}"))),
     }
 }
 
@@ -160,133 +433,4 @@ async fn on_a_thread<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| fdo::Error::Failed(error.to_string()))
-}
-
-/// The node as Windrow sees it. All properties come from one status document and change together:
-/// one PropertiesChanged signal has all that differ.
-#[zbus::interface(name = "dev.windrow.Agent1")]
-impl Agent {
-    /// The status document, as JSON (docs/status.schema.json).
-    async fn status(&self) -> fdo::Result<String> {
-        let status = self.current()?;
-        json(&*status).map_err(|error| fdo::Error::Failed(error.to_string()))
-    }
-
-    /// Why a manifest file or an object is as it is, down to the root blocker, as JSON: the same as
-    /// `windrow why -o json`.
-    async fn why(&self, what: String) -> fdo::Result<String> {
-        let status = self.current()?;
-        self.desk.why(&status, &what).ok_or_else(|| {
-            fdo::Error::InvalidArgs(format!(
-                "nothing is known of {what}: no manifest file of that name is staged, and no held \
-                 file has or needs such an object"
-            ))
-        })
-    }
-
-    /// Holds manifest files: RKE2 does not apply them until they are released. Returns the paths of
-    /// those held. Asks PolicyKit for dev.windrow.hold.
-    #[zbus(out_args("held"))]
-    async fn hold(
-        &self,
-        files: Vec<String>,
-        reason: String,
-        #[zbus(connection)] connection: &Connection,
-        #[zbus(header)] header: Header<'_>,
-    ) -> fdo::Result<Vec<String>> {
-        self.order(Verb::Hold, files, reason, connection, &header)
-            .await
-    }
-
-    /// Releases manifest files: RKE2 applies them at its next pass. Returns their paths. Asks
-    /// PolicyKit for dev.windrow.release.
-    #[zbus(out_args("released"))]
-    async fn release(
-        &self,
-        files: Vec<String>,
-        reason: String,
-        #[zbus(connection)] connection: &Connection,
-        #[zbus(header)] header: Header<'_>,
-    ) -> fdo::Result<Vec<String>> {
-        self.order(Verb::Release, files, reason, connection, &header)
-            .await
-    }
-
-    /// The version of the running daemon.
-    #[zbus(property(emits_changed_signal = "const"))]
-    async fn version(&self) -> String {
-        env!("CARGO_PKG_VERSION").to_owned()
-    }
-
-    /// Ready, SettingUp, Degraded, Failed or Unknown.
-    #[zbus(property)]
-    async fn readiness(&self) -> String {
-        self.face().readiness
-    }
-
-    /// The part of the bootstrap that the node is in.
-    #[zbus(property)]
-    async fn phase(&self) -> String {
-        self.face().phase
-    }
-
-    /// The stable code of the first blocker (docs/reasons.md).
-    #[zbus(property)]
-    async fn reason_code(&self) -> String {
-        self.face().reason_code
-    }
-
-    /// The first blocker, in a line.
-    #[zbus(property)]
-    async fn reason_message(&self) -> String {
-        self.face().reason_message
-    }
-
-    /// One line of at most 65 characters.
-    #[zbus(property)]
-    async fn summary(&self) -> String {
-        self.face().summary
-    }
-
-    /// Since when Readiness and Phase are as they are, in microseconds since 1970.
-    #[zbus(property)]
-    async fn since(&self) -> u64 {
-        self.face().since
-    }
-
-    /// Rises by one with every change of the status document.
-    #[zbus(property)]
-    async fn generation(&self) -> u64 {
-        self.face().generation
-    }
-
-    /// How many manifest files are staged.
-    #[zbus(property)]
-    async fn total(&self) -> u32 {
-        self.face().total
-    }
-
-    /// How many of them are kept from RKE2.
-    #[zbus(property)]
-    async fn held(&self) -> u32 {
-        self.face().held
-    }
-
-    /// How many RKE2 has applied.
-    #[zbus(property)]
-    async fn applied(&self) -> u32 {
-        self.face().applied
-    }
-
-    /// How many RKE2 cannot apply.
-    #[zbus(property)]
-    async fn failed(&self) -> u32 {
-        self.face().failed
-    }
-
-    /// How many known problems there are.
-    #[zbus(property)]
-    async fn findings(&self) -> u32 {
-        self.face().findings
-    }
 }

@@ -1,4 +1,4 @@
-//! May this caller do it? root may; everybody else if PolicyKit says so. Where there is no PolicyKit,
+//! Who calls, and may he do it? root may; everybody else if PolicyKit says so. Where there is no PolicyKit,
 //! nobody else may.
 
 use std::collections::HashMap;
@@ -33,20 +33,9 @@ impl<'c> Caller<'c> {
             .sender()
             .ok_or_else(|| fdo::Error::AccessDenied("the caller has no name".to_owned()))?
             .to_string();
-        let answer = connection
-            .call_method(
-                Some(BUS),
-                BUS_PATH,
-                Some(BUS),
-                "GetConnectionUnixUser",
-                &name.as_str(),
-            )
-            .await;
-        let uid: u32 = answer
-            .and_then(|answer| answer.body().deserialize())
-            .map_err(|error| {
-                fdo::Error::AccessDenied(format!("the bus does not tell who calls: {error}"))
-            })?;
+        let uid = uid_of(connection, &name).await.map_err(|error| {
+            fdo::Error::AccessDenied(format!("the bus does not tell who calls: {error}"))
+        })?;
         let flags = header.primary().flags();
         Ok(Self {
             connection,
@@ -99,6 +88,37 @@ impl<'c> Caller<'c> {
         let name = user.map_or_else(|| format!("uid {}", self.uid), |user| user.name);
         format!("{name} over D-Bus")
     }
+}
+
+/// Whose connection a unique name is.
+pub(super) async fn uid_of(connection: &Connection, name: &str) -> zbus::Result<u32> {
+    let answer = connection
+        .call_method(
+            Some(BUS),
+            BUS_PATH,
+            Some(BUS),
+            "GetConnectionUnixUser",
+            &name,
+        )
+        .await?;
+    answer.body().deserialize()
+}
+
+/// Takes a name on the bus; false when another process has it.
+pub(super) async fn take_name(connection: &Connection, name: &str) -> zbus::Result<bool> {
+    const DO_NOT_QUEUE: u32 = 4;
+    const PRIMARY_OWNER: u32 = 1;
+    let answer = connection
+        .call_method(
+            Some(BUS),
+            BUS_PATH,
+            Some(BUS),
+            "RequestName",
+            &(name, DO_NOT_QUEUE),
+        )
+        .await?;
+    let answer: u32 = answer.body().deserialize()?;
+    Ok(answer == PRIMARY_OWNER)
 }
 
 /// The action of `dev.windrow.policy`.

@@ -8,10 +8,13 @@
 //! ```
 //!
 //! The bus may come up after Windrow and may go away: nothing waits for it, and nothing fails
-//! without it. Who may call the verbs is asked in `authority`.
+//! without it. Who may call the verbs is asked in `authority`; how often anybody may call is said in
+//! `limits`, and kept in `calls`.
 
 mod agent;
 mod authority;
+mod calls;
+mod limits;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +29,8 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, connection};
 
 use self::agent::{Agent, Face};
+use self::authority::take_name;
+use self::calls::Calls;
 use super::journal;
 use crate::backoff::Backoff;
 use crate::decide::{Event, Status};
@@ -82,13 +87,20 @@ pub async fn serve(
     loop {
         let agent = Agent::new(status.clone(), desk.clone());
         let why = match connect(address.as_deref(), agent).await {
-            Ok(connection) => {
+            Ok((connection, mut calls)) => {
                 backoff.reset();
                 told = None;
                 tell(Code::OutletServed, "what", NAME);
-                let Some(why) = follow(&connection, &mut status).await else {
-                    return;
+                let why = tokio::select! {
+                    followed = follow(&connection, &mut status) => match followed {
+                        Some(why) => why,
+                        None => return,
+                    },
+                    why = calls.answer() => why,
                 };
+                drop(calls);
+                // What is half written is of no use to the bus.
+                let _ = tokio::time::timeout(PATIENCE, connection.close()).await;
                 why
             }
             Err(why) => why,
@@ -105,20 +117,20 @@ pub async fn serve(
     }
 }
 
-async fn connect(address: Option<&str>, agent: Agent) -> Result<Connection, String> {
+async fn connect(address: Option<&str>, agent: Agent) -> Result<(Connection, Calls), String> {
     let builder = match address {
         Some(address) => connection::Builder::address(address),
         None => connection::Builder::system(),
     };
-    let connection = builder
-        .serve_at(PATH, agent)
-        .name(NAME)
-        .allow_name_replacements(false)
-        .replace_existing_names(false)
-        .build();
-    match tokio::time::timeout(PATIENCE, connection).await {
-        Ok(Ok(connection)) => Ok(connection),
-        Ok(Err(zbus::Error::NameTaken)) => Err(format!("another process has the bus name {NAME}")),
+    let served = async {
+        let connection = builder.build().await?;
+        let calls = Calls::open(&connection, agent).await?;
+        let is_ours = take_name(&connection, NAME).await?;
+        zbus::Result::Ok(is_ours.then_some((connection, calls)))
+    };
+    match tokio::time::timeout(PATIENCE, served).await {
+        Ok(Ok(Some(served))) => Ok(served),
+        Ok(Ok(None)) => Err(format!("another process has the bus name {NAME}")),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("the bus does not answer".to_owned()),
     }
@@ -133,11 +145,14 @@ async fn follow(
     loop {
         tokio::select! {
             changed = status.changed() => changed.ok()?,
-            () = connection.closed() => return Some("the bus has gone away".to_owned()),
+            () = connection.closed() => return Some(calls::GONE.to_owned()),
         }
         let face = Face::of(status.borrow_and_update().as_deref());
-        if let Err(error) = announce(connection, &shown, &face).await {
-            return Some(error.to_string());
+        let announced = tokio::time::timeout(PATIENCE, announce(connection, &shown, &face)).await;
+        match announced {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Some(error.to_string()),
+            Err(_) => return Some("the bus takes no signals".to_owned()),
         }
         shown = face;
     }

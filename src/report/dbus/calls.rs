@@ -1,0 +1,214 @@
+//! The calls that come over the bus, one after the other.
+//!
+//! ```text
+//!   call ──> whose is it? ──> may he, now? ──> Status, Why, properties ──> reply, and then the next call
+//!                 │                │     └────> Hold, Release ──> a task of its own, a few at once
+//!                 └── asked of the bus, once    │
+//!                                  └── no: LimitsExceeded
+//! ```
+//!
+//! The library's own dispatcher starts a task for each call, and each task keeps its reply until the bus has
+//! taken it: whoever asks faster than the bus takes fills the memory. Here the next call is read when the
+//! last reply is gone. A bus that takes none for a while is left: it keeps the replies of callers who do not
+//! read them, up to its own limit, and takes no more from the connection that they came from.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use zbus::message::{Flags, Header, Message, Type};
+use zbus::{Connection, MatchRule, MessageStream, fdo};
+
+use super::agent::{Agent, Asked};
+use super::authority::uid_of;
+use super::limits::{Cost, Limits};
+
+/// Calls that are read from the bus and not answered yet.
+const QUEUED: NonZeroUsize = NonZeroUsize::new(64).expect("it is not zero");
+/// Callers whose user the bus is asked for at once.
+const STRANGERS: usize = 64;
+/// Callers whose user is remembered.
+const KNOWN: usize = 1024;
+/// Orders (Hold, Release) at once: of one user, and of all.
+const ORDERS: (usize, usize) = (4, 16);
+/// Why a connection ends that the bus has ended.
+pub(super) const GONE: &str = "the bus has gone away";
+/// Longest time that the bus may take for a reply.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Who asks for it: the unique name's user.
+type Known = (Message, Option<u32>);
+
+/// The calls of one connection.
+pub(super) struct Calls {
+    connection: Connection,
+    incoming: MessageStream,
+    agent: Arc<Agent>,
+    limits: Limits,
+    start: Instant,
+    known: HashMap<String, u32>,
+    strangers: JoinSet<Known>,
+    orders: JoinSet<(u32, zbus::Result<()>)>,
+    ordering: HashMap<u32, usize>,
+}
+
+impl Calls {
+    /// From here on no call is lost: to be made before the name is taken.
+    pub(super) async fn open(connection: &Connection, agent: Agent) -> zbus::Result<Self> {
+        let rule = MatchRule::builder().msg_type(Type::MethodCall).build()?;
+        let rule = zbus::OwnedMatchRule::from(rule);
+        Ok(Self {
+            connection: connection.clone(),
+            incoming: MessageStream::for_match_rule(rule, connection, Some(QUEUED)).await?,
+            agent: Arc::new(agent),
+            limits: Limits::default(),
+            start: Instant::now(),
+            known: HashMap::new(),
+            strangers: JoinSet::new(),
+            orders: JoinSet::new(),
+            ordering: HashMap::new(),
+        })
+    }
+
+    /// Answers until the bus takes no more; why it does not.
+    pub(super) async fn answer(&mut self) -> String {
+        loop {
+            let answered = tokio::select! {
+                call = self.incoming.next() => match call {
+                    Some(Ok(call)) => self.call(call).await,
+                    Some(Err(_)) | None => return GONE.to_owned(),
+                },
+                Some(Ok((call, uid))) = self.strangers.join_next() => self.presented(call, uid).await,
+                Some(done) = self.orders.join_next() => self.carried_out(done),
+            };
+            match answered {
+                Ok(()) => {}
+                Err(zbus::Error::Failure(why)) => return why,
+                Err(zbus::Error::InputOutput(_)) => return GONE.to_owned(),
+                // It is of this call alone.
+                Err(error) => tracing::debug!("a call over D-Bus is not answered: {error}"),
+            }
+            // Whoever asks without end does not keep the other tasks of this thread waiting.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn call(&mut self, call: Message) -> zbus::Result<()> {
+        let header = call.header();
+        let Some(sender) = header.sender() else {
+            return Ok(());
+        };
+        if let Some(uid) = self.known.get(sender.as_str()) {
+            let uid = *uid;
+            return self.admitted(call, uid).await;
+        }
+        if self.strangers.len() >= STRANGERS {
+            return self.refuse(&call, Cost::Little.refusal()).await;
+        }
+        let (connection, name) = (self.connection.clone(), sender.to_string());
+        self.strangers.spawn(async move {
+            let uid = tokio::time::timeout(PATIENCE, uid_of(&connection, &name)).await;
+            (call, uid.ok().and_then(Result::ok))
+        });
+        Ok(())
+    }
+
+    /// The bus has said whose a caller is; `None` for one that is gone already.
+    async fn presented(&mut self, call: Message, uid: Option<u32>) -> zbus::Result<()> {
+        let Some(uid) = uid else { return Ok(()) };
+        if self.known.len() >= KNOWN {
+            self.known.clear();
+        }
+        if let Some(sender) = call.header().sender() {
+            self.known.insert(sender.to_string(), uid);
+        }
+        self.admitted(call, uid).await
+    }
+
+    async fn admitted(&mut self, call: Message, uid: u32) -> zbus::Result<()> {
+        let header = call.header();
+        let asked = Asked::read(&call);
+        let cost = asked.as_ref().map_or(Cost::Little, Asked::cost);
+        if !self.limits.admit(uid, cost, self.start.elapsed()) {
+            return self.refuse(&call, cost.refusal()).await;
+        }
+        let asked = match asked {
+            Ok(asked) => asked,
+            Err(error) => return self.reply_error(&header, error).await,
+        };
+        if cost == Cost::Order {
+            return self.order(call.clone(), asked, uid).await;
+        }
+        let (connection, agent) = (&self.connection, &self.agent);
+        in_time(agent.answer(connection, &header, asked)).await
+    }
+
+    /// An order may wait for a person's password.
+    async fn order(&mut self, call: Message, asked: Asked, uid: u32) -> zbus::Result<()> {
+        let under_way = self.ordering.get(&uid).copied().unwrap_or(0);
+        if under_way >= ORDERS.0 || self.orders.len() >= ORDERS.1 {
+            let why = "too many orders wait for PolicyKit already: answer those first".to_owned();
+            return self.refuse(&call, why).await;
+        }
+        self.ordering.insert(uid, under_way + 1);
+        let (connection, agent) = (self.connection.clone(), self.agent.clone());
+        self.orders.spawn(async move {
+            let header = call.header();
+            (uid, agent.answer(&connection, &header, asked).await)
+        });
+        Ok(())
+    }
+
+    fn carried_out(
+        &mut self,
+        done: Result<(u32, zbus::Result<()>), tokio::task::JoinError>,
+    ) -> zbus::Result<()> {
+        match done {
+            Ok((uid, answered)) => {
+                if let Some(under_way) = self.ordering.get_mut(&uid) {
+                    *under_way = under_way.saturating_sub(1);
+                }
+                self.ordering.retain(|_, under_way| *under_way > 0);
+                answered
+            }
+            // It panicked: nobody knows whose it was.
+            Err(error) => Err(zbus::Error::Failure(error.to_string())),
+        }
+    }
+
+    async fn refuse(&self, call: &Message, why: String) -> zbus::Result<()> {
+        let header = call.header();
+        self.reply_error(&header, fdo::Error::LimitsExceeded(why))
+            .await
+    }
+
+    async fn reply_error(&self, header: &Header<'_>, error: fdo::Error) -> zbus::Result<()> {
+        in_time(reply_error(&self.connection, header, error)).await
+    }
+}
+
+/// Replies with an error, where a reply is wanted.
+pub(super) async fn reply_error(
+    connection: &Connection,
+    header: &Header<'_>,
+    error: fdo::Error,
+) -> zbus::Result<()> {
+    let flags = header.primary().flags();
+    match flags.contains(Flags::NO_REPLY_EXPECTED) {
+        true => Ok(()),
+        false => connection.reply_dbus_error(header, error).await,
+    }
+}
+
+async fn in_time(reply: impl Future<Output = zbus::Result<()>>) -> zbus::Result<()> {
+    match tokio::time::timeout(PATIENCE, reply).await {
+        Ok(answered) => answered,
+        Err(_) => Err(zbus::Error::Failure(
+            "the bus takes no replies: callers leave theirs unread".to_owned(),
+        )),
+    }
+}

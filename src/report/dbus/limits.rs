@@ -1,0 +1,150 @@
+//! How much a user may ask of the daemon over the bus. Pure: the time is passed in.
+//!
+//! Everybody may read, and a user may have 256 connections; so users are counted, not connections. root is
+//! not: it can end the daemon anyway. Nobody's share is all that there is: one user who asks without end
+//! leaves room for the others.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What is asked for, by what it costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cost {
+    /// A property, the introspection, a ping.
+    Little,
+    /// The status document, or a part of it.
+    Document,
+    /// Files held or released: PolicyKit is asked, and a person may be.
+    Order,
+}
+
+impl Cost {
+    /// How many calls a user may make at once, and then in a second. All users together may make three
+    /// times as many.
+    const fn share(self) -> (u32, u32) {
+        match self {
+            Cost::Little => (200, 100),
+            Cost::Document => (20, 10),
+            Cost::Order => (10, 2),
+        }
+    }
+
+    /// What a caller is told who asked too often.
+    pub(super) fn refusal(self) -> String {
+        let (at_once, in_a_second) = self.share();
+        let what = match self {
+            Cost::Little => "calls",
+            Cost::Document => "calls of Status and Why",
+            Cost::Order => "calls of Hold and Release",
+        };
+        format!(
+            "too many {what}: a user may make {at_once} at once and {in_a_second} in a second. Try again in a \
+             second; to follow the node, wait for the signal PropertiesChanged, or read \
+             /run/windrow/status.json, instead of asking again"
+        )
+    }
+}
+
+/// Calls that may be made yet. They come back with time.
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    left: f64,
+    at: Duration,
+}
+
+impl Bucket {
+    fn take(&mut self, now: Duration, at_once: f64, in_a_second: f64) -> bool {
+        self.left = self.refilled(now, at_once, in_a_second);
+        self.at = now;
+        let fits = self.left >= 1.0;
+        if fits {
+            self.left -= 1.0;
+        }
+        fits
+    }
+
+    fn refilled(&self, now: Duration, at_once: f64, in_a_second: f64) -> f64 {
+        let since = now.saturating_sub(self.at).as_secs_f64();
+        (self.left + since * in_a_second).min(at_once)
+    }
+}
+
+/// What users have asked for.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    users: HashMap<u32, [Option<Bucket>; 3]>,
+    all: [Option<Bucket>; 3],
+}
+
+/// More users than this are not remembered one by one.
+const USERS: usize = 256;
+/// All users together may make as many calls as so many of them.
+const ALL: f64 = 3.0;
+
+impl Limits {
+    /// May this user ask for it now? `now` is the time since some start.
+    pub(super) fn admit(&mut self, uid: u32, cost: Cost, now: Duration) -> bool {
+        if uid == 0 {
+            return true;
+        }
+        if self.users.len() >= USERS && !self.users.contains_key(&uid) {
+            self.users.clear();
+        }
+        let (at_once, in_a_second) = cost.share();
+        let (at_once, in_a_second) = (f64::from(at_once), f64::from(in_a_second));
+        let full = |at_once: f64| Bucket {
+            left: at_once,
+            at: now,
+        };
+        let kind = cost as usize;
+        let own = self.users.entry(uid).or_default();
+        // Who has nothing left takes nothing from the others.
+        own[kind]
+            .get_or_insert(full(at_once))
+            .take(now, at_once, in_a_second)
+            && self.all[kind].get_or_insert(full(at_once * ALL)).take(
+                now,
+                at_once * ALL,
+                in_a_second * ALL,
+            )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Duration = Duration::from_secs(100);
+
+    fn admitted(limits: &mut Limits, uid: u32, cost: Cost, now: Duration) -> usize {
+        (0..1_000).filter(|_| limits.admit(uid, cost, now)).count()
+    }
+
+    #[test]
+    fn a_user_has_a_share_that_comes_back_with_time_and_root_has_no_limit() {
+        let mut limits = Limits::default();
+        let second = Duration::from_secs(1);
+        assert_eq!(admitted(&mut limits, 1000, Cost::Document, START), 20);
+        assert_eq!(
+            admitted(&mut limits, 1000, Cost::Document, START + second),
+            10
+        );
+        let later = START + second * 60;
+        assert_eq!(admitted(&mut limits, 1000, Cost::Document, later), 20);
+        assert_eq!(admitted(&mut limits, 1000, Cost::Little, START), 200);
+        assert_eq!(admitted(&mut limits, 0, Cost::Document, START), 1_000);
+    }
+
+    #[test]
+    fn one_who_asks_without_end_leaves_the_others_their_share() {
+        let mut limits = Limits::default();
+        assert_eq!(admitted(&mut limits, 65534, Cost::Document, START), 20);
+        assert_eq!(admitted(&mut limits, 1000, Cost::Document, START), 20);
+        // All together have three shares, however many they are.
+        let more: usize = (2000..3000)
+            .map(|uid| admitted(&mut limits, uid, Cost::Document, START))
+            .sum();
+        assert_eq!(more, 20);
+        assert!(limits.users.len() <= USERS);
+    }
+}
