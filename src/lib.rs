@@ -34,6 +34,7 @@ pub mod rke2;
 pub mod rules;
 pub mod settings;
 pub mod simulate;
+mod suggest;
 #[cfg(test)]
 mod testing;
 

@@ -22,6 +22,7 @@ const PURE: &[&str] = &[
     "layout.rs",
     "memo.rs",
     "printable.rs",
+    "suggest.rs",
 ];
 
 /// What they must not name, and why.

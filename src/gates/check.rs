@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::catalogue::{Catalogue, Gate, Stage, Standing};
-use super::{Component, Minor, Request, Version, When, dependencies, suggest};
+use super::{Component, Minor, Request, Version, When, dependencies};
 use crate::plan::Finding;
 use crate::reasons::{Code, Severity};
 use crate::rules::Location;
+use crate::suggest::nearest;
 
 /// The version that will start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -388,9 +389,9 @@ fn unknown(catalogue: &Catalogue, set: &Set<'_>, version: Version) -> (Code, Str
         )
     };
     let here = catalogue.gates().filter(knows).map(Gate::name);
-    let meant = match suggest::nearest(name, here) {
+    let meant = match nearest(name, here) {
         Some(meant) => format!("; did you mean `{meant}`?"),
-        None => match suggest::nearest(name, catalogue.gates().map(Gate::name)) {
+        None => match nearest(name, catalogue.gates().map(Gate::name)) {
             Some(meant) => {
                 format!("; it resembles `{meant}`, which {version} does not know either")
             }

@@ -16,7 +16,6 @@ mod record;
 mod refusal;
 mod settle;
 mod status;
-mod suggest;
 pub mod syntax;
 mod target;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Did you mean: the known name nearest to a wrong one.
 
 /// The name that was most likely meant, if one is near enough.
-pub(super) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+pub(crate) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let wrong = folded(wrong);
     // A quarter of a name may be mistyped; short names must fit better.
     let limit = (wrong.len() / 4).clamp(1, 4);
