@@ -98,6 +98,15 @@ const LARGEST_TEXT: u64 = 4 << 20;
 ///
 /// Those of the file system; a file that is not regular, larger than 4 MiB or not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_bytes(path)?).map_err(|_| io::Error::other("it is not UTF-8 text"))
+}
+
+/// The same for bytes of any kind.
+///
+/// # Errors
+///
+/// Those of the file system; a file that is not regular or larger than 4 MiB.
+pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let file = fs::OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
@@ -110,7 +119,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     if bytes.len() as u64 > LARGEST_TEXT {
         return Err(io::Error::other("it is larger than 4 MiB"));
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
+    Ok(bytes)
 }
 
 /// By which a file that was replaced is told from the one before.

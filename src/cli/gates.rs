@@ -7,19 +7,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::document::now;
-use super::inputs::carried_configuration;
+use super::inputs::{carried_configuration, say_if_ambiguous, say_notes};
 use super::{Context, Exit, style};
 use crate::act::Memory;
 use crate::daemon::hook;
+use crate::files::read_bytes;
 use crate::gates::{
     Component, DROP_IN, Request, Resolved, Target, Trial, TrialStatus, Version, assess, check,
     drop_in, resolve,
 };
 use crate::layout::Layout;
 use crate::manifest::extract::{FileKind, extract, kind_of};
-use crate::manifest::{Limits, yaml};
+use crate::manifest::user_data::{self, Opened};
+use crate::manifest::{Limits, Problem, yaml};
 use crate::observe::effect;
 use crate::observe::rke2::{Found, candidates, config_files};
+use crate::reasons::Code;
 use crate::render::GatesReport;
 use crate::report::journal;
 use crate::rke2::config::{ConfigFile, Place, is_read, merge};
@@ -115,6 +118,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     };
     let on_node = look.paths.is_empty();
     let data_dir = inputs.data_dir.clone();
+    let not_looked_at = inputs.not_looked_at;
     let mut report = judge(inputs, &resolved);
     if on_node {
         confirm(context, &data_dir, &resolved, &mut report)?;
@@ -129,6 +133,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     print(&text)?;
     Ok(match report.starts {
         _ if shows => Exit::Ok,
+        Some(true) if not_looked_at => Exit::Unknown,
         Some(true) => Exit::Ok,
         Some(false) => Exit::Failed,
         None => Exit::Unknown,
@@ -244,6 +249,8 @@ struct Inputs {
     data_dir: String,
     /// What cannot be read or used at all.
     errors: Vec<String>,
+    /// Is there something that was not looked at?
+    not_looked_at: bool,
     /// Windrow's own configuration, and what is wrong with it.
     settings: ConfigFiles,
     wrong: Vec<String>,
@@ -304,24 +311,68 @@ impl Inputs {
     }
 
     fn one(&mut self, path: &Path) {
-        let mut found = Found::default();
-        found.file(Place::DropIn, path);
-        self.errors.extend(found.errors);
-        for mut file in found.files {
-            if kind_of(&file.text) != FileKind::Manifests {
-                self.carried(&file);
-            } else if asks_for_gates(&file.text) {
-                self.setting(file.path, file.text);
-            } else if is_read(file.name()) {
-                if file.name() == "config.yaml" {
-                    file.place = Place::Main;
+        let shown = path.display().to_string();
+        let opened =
+            read_bytes(path).map(|bytes| user_data::open(&shown, bytes, &Limits::default()));
+        let bytes = match opened {
+            Ok(Opened::Text(bytes)) => bytes,
+            Ok(Opened::Wrapped(found)) => {
+                say_notes(&shown, &found);
+                self.problems(&shown, &found.problems);
+                for part in found.parts {
+                    self.carried(&ConfigFile::new(Place::DropIn, part.shown, part.text));
                 }
-                self.files.push(file);
-            } else {
-                self.errors.push(format!(
-                    "{}: RKE2 reads only names that end in .yaml or .yml",
-                    file.path
-                ));
+                return;
+            }
+            Err(error) => {
+                self.errors
+                    .push(format!("{shown}: cannot be read: {error}"));
+                return;
+            }
+        };
+        let Ok(text) = String::from_utf8(bytes) else {
+            self.errors
+                .push(format!("{shown}: cannot be read: it is not UTF-8 text"));
+            return;
+        };
+        let mut file = ConfigFile::new(Place::DropIn, shown, text);
+        if kind_of(&file.text) != FileKind::Manifests {
+            self.carried(&file);
+        } else if asks_for_gates(&file.text) {
+            self.setting(file.path, file.text);
+        } else if is_read(file.name()) {
+            if file.name() == "config.yaml" {
+                file.place = Place::Main;
+            }
+            self.files.push(file);
+        } else {
+            self.errors.push(format!(
+                "{}: RKE2 reads only names that end in .yaml or .yml",
+                file.path
+            ));
+        }
+    }
+
+    /// Takes what is wrong with a file that carries configuration.
+    fn problems(&mut self, shown: &str, problems: &[Problem]) {
+        for problem in problems {
+            let line = problem
+                .line
+                .map_or(String::new(), |line| format!(":{line}"));
+            let message = &problem.message;
+            match problem.code {
+                // A manifest sets no gates.
+                Code::PathNotRead => {}
+                Code::KeyNotRead => self.errors.push(format!("{shown}{line}: {message}")),
+                Code::UserDataIgnored => eprintln!("windrow: {shown}{line}: {message}"),
+                Code::NotLookedAt => {
+                    eprintln!("windrow: {shown}{line}: {message}");
+                    self.not_looked_at = true;
+                }
+                // The reader's words can quote a line, and these files hold secrets.
+                _ => self.errors.push(format!(
+                    "{shown}{line}: cannot be read here; `windrow plan {shown}` says why"
+                )),
             }
         }
     }
@@ -329,20 +380,9 @@ impl Inputs {
     /// Takes the configuration out of a file that carries it.
     fn carried(&mut self, outer: &ConfigFile) {
         let extraction = extract(&outer.path, &outer.text, &Limits::default());
-        let problems = extraction
-            .problems
-            .iter()
-            .chain(&extraction.configuration_problems);
-        for problem in problems {
-            // The reader's words can quote a line, and these files hold secrets.
-            let line = problem
-                .line
-                .map_or(String::new(), |line| format!(":{line}"));
-            self.errors.push(format!(
-                "{}{line}: cannot be read here; `windrow plan {}` says why",
-                outer.path, outer.path
-            ));
-        }
+        say_if_ambiguous(&outer.path, &outer.text);
+        self.problems(&outer.path, &extraction.problems);
+        self.problems(&outer.path, &extraction.configuration_problems);
         let own = carried_configuration(&extraction.configuration);
         let settings = own.into_iter().filter(|file| file.role == Role::Settings);
         self.settings.files.extend(settings);

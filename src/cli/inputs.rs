@@ -1,22 +1,25 @@
 //! What a person gives a verb to look at: directories, manifests, and configurations that carry
 //! manifests, in any mix.
 
+mod destinations;
 mod markers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+pub(super) use destinations::rke2_files;
 pub(super) use markers::{ForeignMarker, skipped_by};
 
 use super::Context;
 use super::document::now;
 use crate::harvester;
 use crate::layout::Layout;
-use crate::manifest::extract::{self, Extracted, FileKind, InnerLines};
+use crate::manifest::extract::{self, Extracted, Extraction, FileKind, InnerLines, recognise};
+use crate::manifest::user_data::{self, Opened, Wrapped, stand_in};
 use crate::manifest::{
     self, Content, Limits, MARKER_SUFFIX, ManifestFile, Problem, is_manifest_name,
 };
@@ -42,6 +45,8 @@ pub(super) struct Inputs {
     pub(super) configuration: Vec<Extracted>,
     /// Markers that keep files from RKE2 and that Windrow did not make.
     pub(super) markers: Vec<ForeignMarker>,
+    /// Carriers that are parts of something else, by what they are called: they cannot be written as they are.
+    pub(super) parts: Vec<String>,
     /// What is wrong with the configurations that carry manifests.
     pub(super) findings: Vec<Finding>,
     /// Everything that cannot be used, each with its file.
@@ -55,6 +60,14 @@ pub(super) struct Input {
     pub(super) shown: Shown,
     /// Who writes it late, if it is not there from the beginning.
     pub(super) late: Option<String>,
+    /// Where it is written to, if a configuration says so.
+    destination: Option<Destination>,
+}
+
+/// Below which data directory a configuration writes a file, and where it says so.
+struct Destination {
+    data_dir: String,
+    at: Location,
 }
 
 /// The rules in force on this machine, those of further directories or files, and those that follow
@@ -194,6 +207,7 @@ pub(super) fn gather(paths: &[PathBuf], limits: &Limits) -> Inputs {
             one_file(&mut inputs, path, limits);
         }
     }
+    destinations::leave_out_unread(&mut inputs);
     twice(&mut inputs);
     inputs
 }
@@ -290,6 +304,9 @@ fn standard_input(inputs: &mut Inputs, limits: &Limits) {
             "standard input: more than {} bytes; raise staging.limits.fileBytes",
             limits.file_bytes
         )),
+        Ok(_) if bytes.trim_ascii().is_empty() => inputs
+            .errors
+            .push("standard input: it is empty: nothing was looked at".to_owned()),
         Ok(_) => text(
             inputs,
             "stdin.yaml",
@@ -303,13 +320,20 @@ fn standard_input(inputs: &mut Inputs, limits: &Limits) {
     }
 }
 
-/// A text whose kind is not known yet: a manifest, or a configuration that carries manifests.
+/// A text whose kind is not known yet: a manifest, a configuration that carries manifests, or something around
+/// configurations.
 fn text(inputs: &mut Inputs, name: &str, shown: String, bytes: Vec<u8>, limits: &Limits) {
+    let bytes = match user_data::open(&shown, bytes, limits) {
+        Opened::Text(bytes) => bytes,
+        Opened::Wrapped(found) => return wrapped(inputs, &shown, found, limits),
+    };
     let carrier = std::str::from_utf8(&bytes)
         .ok()
         .filter(|text| extract::kind_of(text) != FileKind::Manifests);
     if let Some(text) = carrier {
-        carried(inputs, &shown, text, limits);
+        if let Some(nothing) = carried(inputs, &shown, text, limits) {
+            eprintln!("windrow: {shown}: {nothing}");
+        }
     } else if is_manifest_name(name) {
         let content = Content::Bytes(bytes);
         manifest(inputs, name, content, Shown::itself(shown), None, limits);
@@ -321,8 +345,48 @@ fn text(inputs: &mut Inputs, name: &str, shown: String, bytes: Vec<u8>, limits: 
     }
 }
 
-/// The manifests that a configuration carries.
-fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
+/// What is in something around configurations.
+fn wrapped(inputs: &mut Inputs, shown: &str, found: Wrapped, limits: &Limits) {
+    say_notes(shown, &found);
+    let problems = found.problems.iter();
+    inputs
+        .findings
+        .extend(problems.map(|problem| problem_finding(problem, shown)));
+    let before = inputs.files.len();
+    let nothing_wrong = found.problems.is_empty();
+    for part in found.parts {
+        carried(inputs, &part.shown, &part.text, limits);
+        inputs.parts.push(part.shown);
+    }
+    if inputs.files.len() == before && nothing_wrong {
+        eprintln!("windrow: {shown}: none of its parts writes files below RKE2's server/manifests");
+    }
+    // Of two parts that write one file the later one does so last.
+    let mut later = BTreeSet::new();
+    for number in (before..inputs.files.len()).rev() {
+        if !later.insert(inputs.files[number].manifest.path.clone()) {
+            inputs.files.remove(number);
+        }
+    }
+}
+
+/// Says how the parts of a file were read, where that is not as it stands there.
+pub(super) fn say_notes(shown: &str, found: &Wrapped) {
+    for (line, note) in &found.notes {
+        eprintln!("windrow: {shown}:{line}: {note}");
+    }
+}
+
+/// Says what a configuration was taken for, where it could be something else.
+pub(super) fn say_if_ambiguous(shown: &str, text: &str) {
+    if let Some(taken) = recognise(text).where_ambiguous() {
+        eprintln!("windrow: {shown}: {taken}");
+    }
+}
+
+/// The manifests that a configuration carries; when it carries none, what was looked at.
+fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) -> Option<String> {
+    say_if_ambiguous(shown, text);
     let extraction = extract::extract(shown, text, limits);
     inputs.harvester |= extraction.is_harvester();
     inputs.preset |= extraction.is_harvester() && harvester::presets_storage_network(text);
@@ -330,15 +394,13 @@ fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
         let preset = Setup::preset_storage_network(text);
         inputs.storage_network = preset.or(inputs.storage_network.take());
     }
-    inputs.findings.extend(
-        extraction
-            .problems
-            .iter()
-            .map(|problem| found(problem, shown)),
-    );
-    if extraction.files.is_empty() && extraction.problems.is_empty() {
-        eprintln!("windrow: {shown}: it writes no files below RKE2's server/manifests");
-    }
+    let problems = extraction.problems.iter();
+    inputs
+        .findings
+        .extend(problems.map(|problem| problem_finding(problem, shown)));
+    let nothing = extraction.files.is_empty() && extraction.problems.is_empty();
+    let nothing = nothing.then(|| brings_nothing(&extraction));
+    let by_yip = matches!(extraction.kind, FileKind::HarvesterConfig | FileKind::Yip);
     inputs.configuration.extend(extraction.configuration);
     inputs.carriers.push((shown.to_owned(), text.to_owned()));
     for file in extraction.files {
@@ -347,6 +409,10 @@ fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
         if !is_manifest_name(file.path.rsplit('/').next().unwrap_or_default()) {
             continue;
         }
+        let destination = Destination {
+            at: Location::line(&*file.source, file.written_at),
+            data_dir: file.data_dir,
+        };
         let (first_line, line_by_line) = match file.lines {
             InnerLines::Follow { first } => (first, true),
             InnerLines::Begin { line } => (line, false),
@@ -356,12 +422,36 @@ fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) {
             first_line,
             line_by_line,
         };
-        let content = Content::Bytes(file.content);
+        // yip renders what it writes; what comes of it is known only on the node.
+        let content = match String::from_utf8(file.content) {
+            Ok(text) if by_yip && text.contains("{{") => stand_in(&text).into_bytes(),
+            Ok(text) => text.into_bytes(),
+            Err(error) => error.into_bytes(),
+        };
+        let content = Content::Bytes(content);
         manifest(inputs, &file.path, content, shown, file.late, limits);
+        if let Some(input) = inputs.files.last_mut() {
+            input.destination = Some(destination);
+        }
     }
+    nothing
 }
 
-fn found(problem: &Problem, shown: &str) -> Finding {
+/// What was looked at, where nothing came of it.
+fn brings_nothing(extraction: &Extraction) -> String {
+    let files = match extraction.written {
+        0 => "it writes no files".to_owned(),
+        1 => "it writes one file, but".to_owned(),
+        many => format!("it writes {many} files, but"),
+    };
+    let none = if extraction.written == 0 { "" } else { " none" };
+    format!(
+        "read as {}: {files}{none} below RKE2's server/manifests",
+        extraction.kind.name()
+    )
+}
+
+fn problem_finding(problem: &Problem, shown: &str) -> Finding {
     Finding {
         incident: None,
         code: problem.code,
@@ -387,6 +477,7 @@ fn manifest(
         content,
         shown,
         late,
+        destination: None,
     });
 }
 

@@ -7,8 +7,8 @@ use super::inputs::{self, ForeignMarker, Inputs, skipped_by};
 use super::{Context, Exit, complain, style};
 use crate::manifest::Limits;
 use crate::observe::platform::detect;
-use crate::plan::{Plan, examine, link};
-use crate::reasons::Severity;
+use crate::plan::{Finding, Plan, examine, link};
+use crate::reasons::{Code, Severity};
 use crate::rehearse::carriers;
 use crate::rehearse::proofs::switched_off;
 use crate::render;
@@ -151,11 +151,14 @@ fn print(plan: &Plan, output: Output) -> anyhow::Result<()> {
     }
 }
 
-/// An error is what keeps it from working; everything less does not.
+/// An error is what keeps it from working; everything less does not. What was not looked at could.
 fn exit_of(plan: &Plan) -> Exit {
-    let broken = plan
-        .findings
-        .iter()
-        .any(|finding| finding.severity == Severity::Error);
-    if broken { Exit::Failed } else { Exit::Ok }
+    let has = |wanted: &dyn Fn(&Finding) -> bool| plan.findings.iter().any(wanted);
+    if has(&|finding| finding.severity == Severity::Error) {
+        Exit::Failed
+    } else if has(&|finding| finding.code == Code::NotLookedAt) {
+        Exit::Unknown
+    } else {
+        Exit::Ok
+    }
 }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use fleet::{Cluster, Laid, ReadNode, together};
 
-use super::inputs::{self, ForeignMarker, Input, Inputs, skipped_by};
+use super::inputs::{self, ForeignMarker, Input, Inputs, rke2_files, skipped_by};
 use super::{Context, Exit, complain, style};
 use crate::files::{Durability, read_text, replace};
 use crate::gates::{Target, Version, assess};
@@ -27,7 +27,7 @@ use crate::rehearse::membership::{Membership, membership};
 use crate::rehearse::proofs::{Given, asked, image_list, lacking, not_bundled, proofs};
 use crate::rehearse::{Ended, Part, Rehearsal, carriers, modelled};
 use crate::render;
-use crate::rke2::config::{ConfigFile as Rke2File, Place, is_read, merge};
+use crate::rke2::config::merge;
 use crate::rules::{Platform, parse_duration};
 use crate::settings::{self, ConfigFiles};
 use crate::simulate::{Change, Files, Scenario, Setup};
@@ -199,6 +199,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         carriers,
         configuration,
         markers,
+        parts,
         mut findings,
         errors,
     } = inputs::gather(paths, &limits);
@@ -261,7 +262,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
     if let Some(directory) = &args.fix {
         fix(
             directory,
-            &sources(&files, &carriers),
+            &sources(&files, &carriers, &parts),
             &findings,
             &lacking,
             &limits,
@@ -337,8 +338,14 @@ fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, Refused> {
 }
 
 /// The files as a person gave them.
-fn sources(files: &[Input], carriers: &[(String, String)]) -> Vec<Source> {
-    let carried = carriers.iter().map(|(shown, text)| Source {
+fn sources(files: &[Input], carriers: &[(String, String)], parts: &[String]) -> Vec<Source> {
+    for part in parts {
+        eprintln!(
+            "windrow: {part}: a part of a file cannot be corrected in a copy; mend it by hand"
+        );
+    }
+    let whole = carriers.iter().filter(|(shown, _)| !parts.contains(shown));
+    let carried = whole.map(|(shown, text)| Source {
         name: Path::new(shown)
             .file_name()
             .and_then(OsStr::to_str)
@@ -403,20 +410,7 @@ fn fix(
 
 /// Would every component start with the gates that the configuration sets?
 fn gates(configuration: &[Extracted], version: Option<Version>) -> Vec<Finding> {
-    let files: Vec<Rke2File> = configuration
-        .iter()
-        .filter(|file| file.path.starts_with("/etc/rancher/rke2/") && is_read(&file.path))
-        .map(|file| Rke2File {
-            place: match file.path.contains("/config.yaml.d/") {
-                true => Place::DropIn,
-                false => Place::Main,
-            },
-            path: file.path.clone(),
-            text: String::from_utf8_lossy(&file.content).into_owned(),
-            shown: file.source.clone(),
-            lines: file.lines,
-        })
-        .collect();
+    let files = rke2_files(configuration);
     if files.is_empty() {
         return Vec::new();
     }

@@ -9,19 +9,16 @@ mod version;
 
 pub use version::HarvesterVersion;
 
+use crate::manifest::file_kind::field;
 use crate::manifest::{Node, yaml};
 
 /// File name shown for the rules of [`preset_rules`].
 pub const PRESET_RULES: &str = "harvester-preset.yaml";
 
 /// Line of a storage network that an installer's configuration presets. The installer writes
-/// `/oem/harvester.config` with lower-cased keys, people write `systemSettings`: any case is read.
+/// `/oem/harvester.config` with lower-cased keys, people write `systemSettings` or `system_settings`.
 pub fn preset_storage_network(config: &Node) -> Option<u32> {
-    let settings = config
-        .entries()
-        .iter()
-        .find(|entry| entry.key.eq_ignore_ascii_case("systemSettings"))?;
-    let preset = settings.value.entry("storage-network")?;
+    let preset = field(config, "systemSettings")?.entry("storage-network")?;
     preset
         .value
         .as_str()
@@ -76,6 +73,10 @@ mod tests {
         assert_eq!(
             preset("systemsettings:\n  storage-network: '{\"vlan\":1}'\n"),
             Some(2)
+        );
+        assert_eq!(
+            preset("system_settings: {storage-network: '{\"vlan\":1}'}\n"),
+            Some(1)
         );
         assert_eq!(preset("systemSettings: {storage-network: ''}\n"), None);
         assert_eq!(preset("systemSettings: {ntp-servers: x}\n"), None);

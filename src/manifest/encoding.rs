@@ -50,6 +50,11 @@ pub(crate) fn base64(text: &[u8]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
+/// Does it begin as gzip does (RFC 1952)?
+pub(super) fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b])
+}
+
 /// Unpacks gzip, at most `limit` bytes of it: a small file can hold a very large one.
 pub(super) fn gunzip(packed: &[u8], limit: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();

@@ -3,22 +3,13 @@
 //!
 //! What is wrong inside is told with the line of the *outer* file, as far as it is known.
 
+pub(crate) use super::file_kind::field;
+use super::file_kind::unread;
+pub use super::file_kind::{FileKind, kind_of, recognise};
+use super::manifest_path::{ManifestPlace, configuration, manifest_place};
 use super::yaml;
 use super::{Content, Limits, ManifestFile, Node, Problem, Value, encoding, read};
 use crate::reasons::Code;
-
-/// What kind of file a text is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    /// Kubernetes manifests.
-    Manifests,
-    /// A Harvester configuration (`os.writeFiles`). The platform is then known.
-    HarvesterConfig,
-    /// cloud-init user data (`#cloud-config`, `write_files`).
-    CloudInit,
-    /// A yip file (`stages.<stage>[].files[]`), as on an Elemental system and in Harvester's `/oem`.
-    Yip,
-}
 
 /// What such a file writes below a `server/manifests` directory.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +25,8 @@ pub struct Extraction {
     pub configuration: Vec<Extracted>,
     /// What is wrong with those. It keeps no manifest from being staged.
     pub configuration_problems: Vec<Problem>,
+    /// How many files it writes at all.
+    pub written: usize,
 }
 
 impl Extraction {
@@ -48,6 +41,10 @@ impl Extraction {
 pub struct Extracted {
     /// Path below the manifests directory, with `/`; of configuration the whole path on the node.
     pub path: String,
+    /// The data directory above the manifests directory that it is written to; empty for configuration.
+    pub data_dir: String,
+    /// The line of the outer file that says so.
+    pub written_at: u32,
     /// Its bytes, decoded.
     pub content: Vec<u8>,
     /// The outer file, as it was named.
@@ -118,55 +115,6 @@ fn relocate(node: &mut Node, lines: InnerLines) {
     }
 }
 
-/// What kind of file is this? Tells even when the file has a mistake further down.
-pub fn kind_of(text: &str) -> FileKind {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match yaml::parse(text, 1, &Limits::default()) {
-        Ok(Some(node)) => kind_by(text, |name| field(&node, name).is_some()),
-        _ => kind_by(text, |name| {
-            text.lines()
-                .filter_map(|line| line.split_once(':'))
-                .any(|(key, _)| is_key(key, name))
-        }),
-    }
-}
-
-fn kind_by(text: &str, has: impl Fn(&str) -> bool) -> FileKind {
-    if has("apiversion") && has("kind") {
-        FileKind::Manifests
-    } else if text.lines().next().is_some_and(is_cloud_config) {
-        FileKind::CloudInit
-    } else if has("stages") {
-        FileKind::Yip
-    } else if has("schemeversion") || has("systemsettings") || has("os") || has("install") {
-        FileKind::HarvesterConfig
-    } else if has("writefiles") {
-        FileKind::CloudInit
-    } else {
-        FileKind::Manifests
-    }
-}
-
-fn is_cloud_config(line: &str) -> bool {
-    line.trim_end() == "#cloud-config"
-}
-
-/// Harvester takes a key in any case, with or without `_`.
-fn is_key(written: &str, name: &str) -> bool {
-    written
-        .chars()
-        .filter(|ch| *ch != '_' && *ch != '-')
-        .flat_map(char::to_lowercase)
-        .eq(name.chars())
-}
-
-/// The value of a key as Harvester takes it: in any case, with or without `_`; the last one counts.
-pub(crate) fn field<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
-    let entries = node.entries().iter().rev();
-    let mut found = entries.filter(|entry| is_key(&entry.key, name));
-    found.next().map(|entry| &entry.value)
-}
-
 /// Takes the manifests out of a file. `source` is the file's name, for messages. A file of plain
 /// manifests brings none: it is one.
 pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
@@ -177,6 +125,7 @@ pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
         problems: Vec::new(),
         configuration: Vec::new(),
         configuration_problems: Vec::new(),
+        written: 0,
     };
     if kind == FileKind::Manifests {
         return extraction;
@@ -190,6 +139,7 @@ pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
             return extraction;
         }
     };
+    extraction.problems = unread(kind, text, &root);
     let mut taker = Taker {
         source,
         lines: text.lines().collect(),
@@ -201,7 +151,7 @@ pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
     match kind {
         FileKind::Manifests => {}
         FileKind::HarvesterConfig => {
-            let files = field(&root, "os").and_then(|os| field(os, "writefiles"));
+            let files = field(&root, "os").and_then(|os| field(os, "writeFiles"));
             taker.list(files, "os.writeFiles");
         }
         FileKind::CloudInit => taker.list(root.get("write_files"), "write_files"),
@@ -235,6 +185,14 @@ impl Taker<'_> {
         });
     }
 
+    /// The value of a key of a file. cloud-init and yip take a key only as it is called.
+    fn field<'n>(&self, file: &'n Node, name: &str) -> Option<&'n Node> {
+        match self.kind {
+            FileKind::HarvesterConfig => field(file, name),
+            _ => file.get(name),
+        }
+    }
+
     fn list(&mut self, files: Option<&Node>, name: &str) {
         let Some(files) = files else { return };
         if !files.is_null() && !matches!(files.value, Value::Sequence(_)) {
@@ -247,6 +205,7 @@ impl Taker<'_> {
             );
         }
         for file in files.items() {
+            self.extraction.written += 1;
             if let Err((line, message)) = self.file(file) {
                 self.problem(line, message);
             }
@@ -254,7 +213,7 @@ impl Taker<'_> {
     }
 
     fn file(&mut self, file: &Node) -> Result<(), (u32, String)> {
-        let Some(path) = field(file, "path") else {
+        let Some(path) = self.field(file, "path") else {
             return Err((
                 file.line,
                 "a file without `path`; write where it goes".to_owned(),
@@ -264,11 +223,22 @@ impl Taker<'_> {
             let message = format!("`path` is {}, not a string; quote it", path.type_name());
             return Err((path.line, message));
         };
-        let Some(below) = below_manifests(written).map_err(|why| (path.line, why))? else {
-            if let Some(path) = configuration(written) {
-                self.configuration(file, path);
+        let (data_dir, below) = match manifest_place(written).map_err(|why| (path.line, why))? {
+            ManifestPlace::Below { data_dir, path } => (data_dir, path),
+            ManifestPlace::NextTo(why) => {
+                self.extraction.problems.push(Problem {
+                    code: Code::PathNotRead,
+                    line: Some(path.line),
+                    message: Code::PathNotRead.say(&[("path", written), ("why", &why)]),
+                });
+                return Ok(());
             }
-            return Ok(());
+            ManifestPlace::Elsewhere => {
+                if let Some(path) = configuration(written) {
+                    self.configuration(file, path);
+                }
+                return Ok(());
+            }
         };
         let (content, lines) = self.content(file)?;
         if content.len() as u64 > self.limits.file_bytes {
@@ -281,9 +251,12 @@ impl Taker<'_> {
         }
         // Written later, it replaces what was written before.
         let late = self.late(file);
-        self.extraction.files.retain(|known| known.path != below);
+        let same = |known: &Extracted| known.path == below && known.data_dir == data_dir;
+        self.extraction.files.retain(|known| !same(known));
         self.extraction.files.push(Extracted {
             path: below,
+            data_dir,
+            written_at: path.line,
             content,
             source: self.source.to_owned(),
             lines,
@@ -313,6 +286,8 @@ impl Taker<'_> {
                 files.retain(|known| known.path != path);
                 files.push(Extracted {
                     path,
+                    data_dir: String::new(),
+                    written_at: file.line,
                     content,
                     source: self.source.to_owned(),
                     lines,
@@ -328,8 +303,11 @@ impl Taker<'_> {
     }
 
     fn content(&self, file: &Node) -> Result<(Vec<u8>, InnerLines), (u32, String)> {
-        let Some(content) = field(file, "content") else {
-            if let Some(from) = field(file, "source").or_else(|| field(file, "url")) {
+        let Some(content) = self.field(file, "content") else {
+            if let Some(from) = self
+                .field(file, "source")
+                .or_else(|| self.field(file, "url"))
+            {
                 let message = "the content comes from somewhere else and is not known here; write it as `content`";
                 return Err((from.line, message.to_owned()));
             }
@@ -347,7 +325,7 @@ impl Taker<'_> {
             }
         };
         let begin = InnerLines::Begin { line: content.line };
-        let encoding = field(file, "encoding");
+        let encoding = self.field(file, "encoding");
         let name = encoding.and_then(Node::as_str).unwrap_or_default();
         let decode = || {
             let bare: Vec<u8>;
@@ -363,7 +341,10 @@ impl Taker<'_> {
             })
         };
         match name {
-            "" | "text/plain" => Ok((text.as_bytes().to_vec(), self.inner_lines(content, text))),
+            "" | "text/plain" => Ok((
+                text.as_bytes().to_vec(),
+                inner_lines(&self.lines, content, text),
+            )),
             "b64" | "base64" => Ok((decode()?, begin)),
             "gz+b64" | "gzip+b64" | "gz+base64" | "gzip+base64" => {
                 let packed = decode()?;
@@ -382,32 +363,32 @@ impl Taker<'_> {
             }
         }
     }
+}
 
-    /// A literal block begins in the line after its `|`. Whether it is one is seen from the outer
-    /// text, and believed only if the first line of the content stands there.
-    fn inner_lines(&self, content: &Node, text: &str) -> InnerLines {
-        let line_at = |line: u32| {
-            let at = usize::try_from(line).ok()?.checked_sub(1)?;
-            self.lines.get(at).copied()
-        };
-        let first = content.line.saturating_add(1);
-        let opens_block = line_at(content.line).is_some_and(|line| {
-            let code = line.split(" #").next().unwrap_or(line).trim_end();
-            let indicators = code.trim_end_matches(|ch: char| matches!(ch, '+' | '-' | '0'..='9'));
-            indicators.ends_with('|')
+/// A literal block begins in the line after its `|`. Whether it is one is seen from the outer text, and
+/// believed only if the first line of the content stands there.
+pub(super) fn inner_lines(lines: &[&str], content: &Node, text: &str) -> InnerLines {
+    let line_at = |line: u32| {
+        let at = usize::try_from(line).ok()?.checked_sub(1)?;
+        lines.get(at).copied()
+    };
+    let first = content.line.saturating_add(1);
+    let opens_block = line_at(content.line).is_some_and(|line| {
+        let code = line.split(" #").next().unwrap_or(line).trim_end();
+        let indicators = code.trim_end_matches(|ch: char| matches!(ch, '+' | '-' | '0'..='9'));
+        indicators.ends_with('|')
+    });
+    let follows = text
+        .lines()
+        .zip(first..)
+        .find(|(line, _)| !line.trim().is_empty())
+        .is_some_and(|(line, number)| {
+            line_at(number).is_some_and(|outer| outer.trim() == line.trim())
         });
-        let follows = text
-            .lines()
-            .zip(first..)
-            .find(|(line, _)| !line.trim().is_empty())
-            .is_some_and(|(line, number)| {
-                line_at(number).is_some_and(|outer| outer.trim() == line.trim())
-            });
-        if opens_block && follows {
-            InnerLines::Follow { first }
-        } else {
-            InnerLines::Begin { line: content.line }
-        }
+    if opens_block && follows {
+        InnerLines::Follow { first }
+    } else {
+        InnerLines::Begin { line: content.line }
     }
 }
 
@@ -416,50 +397,6 @@ impl Taker<'_> {
 fn is_early(stage: &str) -> bool {
     let bare = stage.trim_end_matches(".before").trim_end_matches(".after");
     matches!(bare, "rootfs" | "initramfs") || bare.contains("install")
-}
-
-/// The path below a `server/manifests` directory, if it is in one.
-fn below_manifests(written: &str) -> Result<Option<String>, String> {
-    const DIRECTORY: [&str; 2] = ["server", "manifests"];
-    let parts: Vec<&str> = written
-        .split('/')
-        .filter(|part| !part.is_empty() && *part != ".")
-        .collect();
-    let Some(at) = parts.windows(2).position(|pair| pair == DIRECTORY) else {
-        return Ok(None);
-    };
-    let below = &parts[at + 2..];
-    if parts.contains(&"..") {
-        return Err(format!(
-            "the path `{written}` has `..` in it; write it without"
-        ));
-    }
-    if below.is_empty() || written.ends_with('/') {
-        return Err(format!(
-            "the path `{written}` is a directory; write the file's name behind it"
-        ));
-    }
-    Ok(Some(below.join("/")))
-}
-
-/// The path on the node, if RKE2 or Windrow reads it as its configuration.
-fn configuration(written: &str) -> Option<String> {
-    const DIRECTORIES: [&str; 5] = [
-        "/etc/rancher/rke2/",
-        "/usr/lib/windrow/",
-        "/run/windrow/",
-        "/etc/windrow/",
-        "/etc/rancher/windrow/",
-    ];
-    let parts: Vec<&str> = written
-        .split('/')
-        .filter(|part| !part.is_empty() && *part != ".")
-        .collect();
-    let path = format!("/{}", parts.join("/"));
-    DIRECTORIES
-        .iter()
-        .any(|directory| path.starts_with(directory))
-        .then_some(path)
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ mod addon;
 mod digest;
 mod encoding;
 pub mod extract;
+pub mod file_kind;
 mod json;
+pub mod manifest_path;
 mod name;
 mod node;
 mod object;
@@ -19,6 +21,7 @@ mod split;
 mod template;
 #[cfg(test)]
 mod tests;
+pub mod user_data;
 pub mod yaml;
 
 pub use addon::{MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name, objects_path};

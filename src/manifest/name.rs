@@ -30,10 +30,6 @@ const AGGREGATED: [&str; 5] = [
 
 /// Why no kube-apiserver takes an object of this kind under this name, and how it could be called; `None` when one might.
 pub fn object_name_error(kind: &GroupKind, name: &str) -> Option<String> {
-    // Rendered before RKE2 sees it (yip, cloud-init's jinja): nobody knows to what.
-    if name.contains("{{") {
-        return None;
-    }
     let rule = rule(kind)?;
     let longest = match (kind.group.as_str(), kind.kind.as_str()) {
         ("batch", "CronJob") => LONGEST_CRON_JOB,
@@ -227,7 +223,7 @@ mod tests {
         ] {
             assert_eq!(error(group, kind, "A_b"), None, "{kind}");
         }
-        assert_eq!(error("", "ConfigMap", "{{ .Hostname }}-a"), None);
+        assert!(error("", "ConfigMap", "{{ .Hostname }}-a").is_some());
     }
 
     #[test]

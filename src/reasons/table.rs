@@ -210,6 +210,22 @@ reasons! {
             "the installer is reported to pass over `os.{key}` without a word (harvester#10514)"
             "Write `os.writeFiles`; `windrow rehearse --fix DIR` does so in a copy."
             "17d10a56b13b4c94b1cbe61402ccbf88";
+        KeyNotRead "key-not-read" Error
+            "nothing reads `{key}`: {why}"
+            "Write the key as the message says; what stands below it is passed over without a word."
+            "2dc1a285bf7145b0b518eb4c49e9f1c7";
+        PathNotRead "path-not-read" Error
+            "no RKE2 reads {path}: {why}"
+            "Write the file below server/manifests in RKE2's data directory."
+            "000f69445a3d4b038d86b16f8e038032";
+        UserDataIgnored "user-data-ignored" Warning
+            "cloud-init passes over this: {why}"
+            "Begin user-data with `#cloud-config`, and give each part of a multipart file a type that cloud-init knows."
+            "7de37a6508274a93a782cdf65571fa4f";
+        NotLookedAt "not-looked-at" Warning
+            "not looked at: {what}"
+            "What it brings to the node is not known here. Give what it brings as files of its own."
+            "3b0ee90be2e4435aa99431ab4ee73b03";
         PlatformUnknown "platform-unknown" Notice
             "it is not known whether the target is Harvester or plain RKE2"
             "Say so with --platform, or `platform:` in windrow.yaml."

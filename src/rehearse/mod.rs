@@ -320,12 +320,15 @@ impl Rehearsal {
     }
 }
 
-/// What an error among the findings keeps from working stays unfinished.
+/// What an error among the findings keeps from working stays unfinished; of what was not looked at nobody
+/// knows.
 fn proved(findings: &[Finding]) -> Option<Ended> {
-    let mut errors = findings.iter().map(|finding| finding.severity);
-    errors
-        .any(|severity| severity == Severity::Error)
-        .then_some(Ended::Stuck)
+    let ends = findings.iter().filter_map(|finding| match finding {
+        finding if finding.severity == Severity::Error => Some(Ended::Stuck),
+        finding if finding.code == Code::NotLookedAt => Some(Ended::Unknown),
+        _ => None,
+    });
+    ends.max()
 }
 
 /// What is rehearsed of some seeds.

@@ -9,7 +9,7 @@ use super::report::held_at_boot;
 use super::text::{fit, wrap};
 use crate::plan::{Finding, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Shown};
 use crate::printable::printable;
-use crate::reasons::Severity;
+use crate::reasons::{Code, Severity};
 use crate::rules::{Condition, Location, Tier};
 
 /// Requirements that only order are listed up to this many per file: they never keep a node from
@@ -317,7 +317,14 @@ fn verdict(out: &mut String, plan: &Plan, style: Style) {
         .iter()
         .filter(|finding| finding.severity == Severity::Error)
         .count();
+    let unread = plan
+        .findings
+        .iter()
+        .any(|finding| finding.code == Code::NotLookedAt);
     let line = match errors {
+        0 if unread => {
+            style.waiting("It is not known whether it can work: not everything was looked at.")
+        }
         0 if plan.files.is_empty() => "There is nothing to stage.".to_owned(),
         0 => match (nobodys(plan), installers(plan)) {
             (Some(what), _) => style.waiting(&format!(

@@ -8,6 +8,7 @@ use super::files::Files;
 use super::node::Scenario;
 use super::run::Setup;
 use crate::harvester::HarvesterVersion;
+use crate::manifest::file_kind::installer_reads;
 use crate::manifest::{Limits, Node, extract, yaml};
 use crate::rules::RuleSet;
 
@@ -54,15 +55,8 @@ impl Setup {
         config
             .iter()
             .flat_map(Node::entries)
-            .filter(|entry| is_system_settings(&entry.key))
+            .filter(|entry| installer_reads(&entry.key, "systemSettings"))
             .find_map(|entry| entry.value.str_at(&["storage-network"]))
             .map(str::to_owned)
     }
-}
-
-/// The installer takes its keys in any spelling (`systemSettings`, `system_settings`), and writes
-/// them in lower case.
-fn is_system_settings(key: &str) -> bool {
-    key.replace(['_', '-'], "")
-        .eq_ignore_ascii_case("systemsettings")
 }

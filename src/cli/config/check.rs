@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::inputs::carried_configuration;
+use super::super::inputs::{carried_configuration, say_if_ambiguous, say_notes};
 use super::super::{Exit, complain};
-use crate::files::read_text;
+use crate::files::read_bytes;
 use crate::harvester;
-use crate::manifest::extract::{Extraction, FileKind, extract, kind_of};
+use crate::manifest::extract::{FileKind, extract, kind_of};
+use crate::manifest::user_data::{self, Opened, Wrapped};
 use crate::manifest::{self, Limits, Problem, yaml};
-use crate::reasons::Severity;
+use crate::reasons::{Code, Severity};
 use crate::rules::Location;
 use crate::settings::{self, ConfigError, ConfigFile, ConfigFiles, Role};
 
@@ -41,6 +42,9 @@ pub(super) fn run(paths: &[PathBuf]) -> Exit {
     if !given.wrong.is_empty() {
         return Exit::Configuration;
     }
+    if given.not_looked_at {
+        return Exit::Unknown;
+    }
     println!("{files} files, {packs} of them rule packs: no errors");
     Exit::Ok
 }
@@ -54,6 +58,8 @@ struct Given {
     wrong: Vec<ConfigError>,
     /// What cannot be looked at, or is no configuration.
     unusable: Vec<String>,
+    /// Is there something that was not looked at?
+    not_looked_at: bool,
 }
 
 impl Given {
@@ -111,13 +117,23 @@ impl Given {
 
     /// A file; what it is is seen from what it says, where its place does not tell.
     fn file(&mut self, path: &Path, role: Option<Role>, node: &mut ConfigFiles) {
-        let text = match read_text(path) {
-            Ok(text) => text,
+        let shown = path.display().to_string();
+        let bytes = match read_bytes(path) {
+            Ok(bytes) => bytes,
             Err(error) => return self.unusable(path, &error),
         };
-        let shown = path.display().to_string();
+        let bytes = match user_data::open(&shown, bytes, &Limits::default()) {
+            Opened::Wrapped(found) if role.is_none() => return self.wrapped(&shown, found),
+            Opened::Wrapped(_) => Vec::from(*b"\xff"),
+            Opened::Text(bytes) => bytes,
+        };
+        let Ok(text) = String::from_utf8(bytes) else {
+            return self.unusable(path, &std::io::Error::other("it is not UTF-8 text"));
+        };
         if role.is_none() && kind_of(&text) != FileKind::Manifests {
-            return self.carrier(&shown, &text);
+            let mut node = ConfigFiles::default();
+            self.carrier(&shown, &text, &mut node);
+            return self.nodes.push(node);
         }
         let Some(role) = role.or_else(|| role_of(&text)) else {
             self.unusable.push(format!(
@@ -134,46 +150,63 @@ impl Given {
         });
     }
 
+    /// Parts that write Windrow's, together one node.
+    fn wrapped(&mut self, shown: &str, found: Wrapped) {
+        say_notes(shown, &found);
+        self.problems(shown, &found.problems);
+        let mut node = ConfigFiles::default();
+        for part in &found.parts {
+            self.carrier(&part.shown, &part.text, &mut node);
+        }
+        self.nodes.push(node);
+    }
+
     /// A configuration that writes Windrow's.
-    fn carrier(&mut self, shown: &str, text: &str) {
+    fn carrier(&mut self, shown: &str, text: &str, node: &mut ConfigFiles) {
+        say_if_ambiguous(shown, text);
         let extraction = extract(shown, text, &Limits::default());
-        let unreadable = unreadable(&extraction, shown);
-        let mut node = ConfigFiles {
-            files: carried_configuration(&extraction.configuration),
-            ..ConfigFiles::default()
-        };
+        let files = carried_configuration(&extraction.configuration);
         if extraction.is_harvester() {
             node.preset = harvester::presets_storage_network(text);
             // On the node its webhooks are Windrow's as well.
             self.wrong.extend(settings::installer_errors(shown, text));
         }
-        if node.files.is_empty() && unreadable.is_empty() {
-            eprintln!("windrow: {shown}: it writes no configuration of Windrow's");
+        let sound = !self.problems(shown, &extraction.problems)
+            & !self.problems(shown, &extraction.configuration_problems);
+        if files.is_empty() && sound {
+            let kind = extraction.kind.name();
+            eprintln!("windrow: {shown}: read as {kind}: it writes no configuration of Windrow's");
         }
-        self.wrong.extend(unreadable);
-        self.nodes.push(node);
+        node.files.extend(files);
+    }
+
+    /// Takes what keeps a configuration, or what it writes of configuration, from being read, and says what is
+    /// less. Is there any of the first?
+    fn problems(&mut self, shown: &str, problems: &[Problem]) -> bool {
+        let mut broken = false;
+        for problem in problems {
+            let error = ConfigError {
+                at: Location {
+                    file: shown.to_owned(),
+                    line: problem.line,
+                },
+                message: problem.message.clone(),
+            };
+            self.not_looked_at |= problem.code == Code::NotLookedAt;
+            if problem.code.severity() == Severity::Error {
+                broken = true;
+                self.wrong.push(error);
+            } else if matches!(problem.code, Code::NotLookedAt | Code::UserDataIgnored) {
+                complain(&[error]);
+            }
+        }
+        broken
     }
 
     fn unusable(&mut self, path: &Path, error: &std::io::Error) {
         let text = format!("{}: cannot be read: {error}", path.display());
         self.unusable.push(text);
     }
-}
-
-/// What keeps a configuration, or what it writes of configuration, from being read.
-fn unreadable(extraction: &Extraction, shown: &str) -> Vec<ConfigError> {
-    let broken = |problem: &&Problem| problem.code.severity() == Severity::Error;
-    let outer = extraction.problems.iter().filter(broken);
-    outer
-        .chain(&extraction.configuration_problems)
-        .map(|problem| ConfigError {
-            at: Location {
-                file: shown.to_owned(),
-                line: problem.line,
-            },
-            message: problem.message.clone(),
-        })
-        .collect()
 }
 
 /// Is it a file of several documents, or with something wrong in it, of which one is an object of Kubernetes?

@@ -1,0 +1,86 @@
+//! Files that a configuration writes where this node's RKE2 does not look.
+
+use crate::manifest::extract::Extracted;
+use crate::manifest::manifest_path::{DATA_DIR, is_never_read, not_read};
+use crate::manifest::yaml;
+use crate::plan::Finding;
+use crate::reasons::Code;
+use crate::rke2::config::{ConfigFile, Place, is_read};
+use crate::rke2::data_dir;
+use crate::settings::Role;
+
+use super::{Destination, Inputs, carried_configuration};
+
+/// What configurations write of RKE2's own.
+pub(in crate::cli) fn rke2_files(configuration: &[Extracted]) -> Vec<ConfigFile> {
+    configuration
+        .iter()
+        .filter(|file| file.path.starts_with("/etc/rancher/rke2/") && is_read(&file.path))
+        .map(|file| ConfigFile {
+            place: match file.path.contains("/config.yaml.d/") {
+                true => Place::DropIn,
+                false => Place::Main,
+            },
+            path: file.path.clone(),
+            text: String::from_utf8_lossy(&file.content).into_owned(),
+            shown: file.source.clone(),
+            lines: file.lines,
+        })
+        .collect()
+}
+
+/// The data directory that the configurations name, and where; RKE2's word counts before Windrow's.
+fn named(configuration: &[Extracted]) -> Option<(String, String)> {
+    if let Some(item) = data_dir(&rke2_files(configuration)) {
+        return Some((item.text, item.at.to_string()));
+    }
+    let mut settings = carried_configuration(configuration);
+    settings.retain(|file| file.role == Role::Settings);
+    settings.iter().rev().find_map(|file| {
+        let root = yaml::one(&file.text).ok().flatten()?;
+        let directory = root.str_at(&["dataDir"])?.to_owned();
+        Some((directory, file.path.display().to_string()))
+    })
+}
+
+/// Takes out what RKE2 does not read, and says so.
+pub(super) fn leave_out_unread(inputs: &mut Inputs) {
+    let named = named(&inputs.configuration);
+    let (data_dir, at) = match &named {
+        Some((data_dir, at)) => (data_dir.as_str(), Some(at.as_str())),
+        None => (DATA_DIR, None),
+    };
+    let mut findings = Vec::new();
+    inputs.files.retain(|file| {
+        let Some(Destination {
+            data_dir: written,
+            at: place,
+        }) = &file.destination
+        else {
+            return true;
+        };
+        let Some(why) = not_read(written, data_dir, at) else {
+            return true;
+        };
+        let path = format!("{written}/server/manifests/{}", file.manifest.path);
+        let (code, message) = match is_never_read(written, at) {
+            true => (
+                Code::PathNotRead,
+                Code::PathNotRead.say(&[("path", &path), ("why", &why)]),
+            ),
+            false => {
+                let what = format!("{path}: RKE2 may not read it: {why}");
+                (Code::NotLookedAt, Code::NotLookedAt.say(&[("what", &what)]))
+            }
+        };
+        findings.push(Finding {
+            incident: None,
+            code,
+            severity: code.severity(),
+            message,
+            at: vec![place.clone()],
+        });
+        false
+    });
+    inputs.findings.append(&mut findings);
+}

@@ -1,0 +1,190 @@
+//! Where on a node a file is written: into a manifests directory, into RKE2's or Windrow's own
+//! configuration, beside a manifests directory by a slip, or anywhere else.
+
+use super::is_manifest_name;
+use crate::suggest::nearest;
+
+/// RKE2's data directory where nothing names another (`k3s pkg/datadir`).
+pub const DATA_DIR: &str = "/var/lib/rancher/rke2";
+/// The data directory of k3s.
+const K3S: &str = "/var/lib/rancher/k3s";
+/// Below the data directory, where the deploy controller looks.
+const DIRECTORY: [&str; 2] = ["server", "manifests"];
+
+/// Where a file goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ManifestPlace {
+    /// Into a `server/manifests` directory.
+    Below {
+        /// The data directory above it.
+        data_dir: String,
+        /// The path below it.
+        path: String,
+    },
+    /// Into a directory that resembles one, and why nothing reads it.
+    NextTo(String),
+    /// Anywhere else.
+    Elsewhere,
+}
+
+fn parts(written: &str) -> Vec<&str> {
+    let parts = written.split('/');
+    parts
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect()
+}
+
+/// The place of a path, as it was written.
+pub(super) fn manifest_place(written: &str) -> Result<ManifestPlace, String> {
+    let parts = parts(written);
+    let Some(at) = parts.windows(2).position(|pair| pair == DIRECTORY) else {
+        return Ok(match meant(&parts) {
+            Some(meant) => ManifestPlace::NextTo(format!(
+                "it reads the directory server/manifests; did you mean {meant}?"
+            )),
+            None => ManifestPlace::Elsewhere,
+        });
+    };
+    let below = &parts[at + 2..];
+    if parts.contains(&"..") {
+        return Err(format!(
+            "the path `{written}` has `..` in it; write it without"
+        ));
+    }
+    if below.is_empty() || written.ends_with('/') {
+        return Err(format!(
+            "the path `{written}` is a directory; write the file's name behind it"
+        ));
+    }
+    Ok(ManifestPlace::Below {
+        data_dir: format!("/{}", parts[..at].join("/")),
+        path: below.join("/"),
+    })
+}
+
+/// The path that was probably meant by one whose directories resemble RKE2's.
+fn meant(parts: &[&str]) -> Option<String> {
+    let (name, directories) = parts.split_last()?;
+    if !is_manifest_name(name) {
+        return None;
+    }
+    let like = |part: &str, meant: &'static str| nearest(part, [meant].into_iter()).is_some();
+    let manifests = directories
+        .iter()
+        .position(|part| like(part, "manifests"))?;
+    let (above, behind) = (&directories[..manifests], &directories[manifests + 1..]);
+    let path = match above.split_last() {
+        Some((server, above)) if *server == "server" => above,
+        Some((server, above))
+            if above.starts_with(&["var", "lib", "rancher"]) && like(server, "server") =>
+        {
+            above
+        }
+        _ if above == ["var", "lib", "rancher", "rke2"] => above,
+        _ => return None,
+    };
+    let path = [path, &DIRECTORY, behind, &[name]].concat();
+    Some(format!("/{}", path.join("/")))
+}
+
+/// Why RKE2 with this data directory does not read manifests below that one; `None` when it does.
+/// `named` says where a data directory is named, if anything does.
+pub fn not_read(written: &str, data_dir: &str, named: Option<&str>) -> Option<String> {
+    let data_dir = format!("/{}", parts(data_dir).join("/"));
+    if written == data_dir {
+        return None;
+    }
+    let reads = format!("it reads {data_dir}/server/manifests");
+    Some(match (written, named) {
+        (K3S, _) => format!("that directory is k3s'; {reads}"),
+        (_, Some(named)) => format!("{reads}, which is below the data-dir of {named}"),
+        _ => format!("{reads} unless its data-dir is {written}, and nothing here sets that"),
+    })
+}
+
+/// Is it known that RKE2 does not read them, rather than only not known that it does?
+pub fn is_never_read(written: &str, named: Option<&str>) -> bool {
+    named.is_some() || written == K3S
+}
+
+/// The path on the node, if RKE2 or Windrow reads it as its configuration.
+pub(super) fn configuration(written: &str) -> Option<String> {
+    const DIRECTORIES: [&str; 5] = [
+        "/etc/rancher/rke2/",
+        "/usr/lib/windrow/",
+        "/run/windrow/",
+        "/etc/windrow/",
+        "/etc/rancher/windrow/",
+    ];
+    let path = format!("/{}", parts(written).join("/"));
+    DIRECTORIES
+        .iter()
+        .any(|directory| path.starts_with(directory))
+        .then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_resembles_rke2s_is_told_with_the_path_that_was_meant() {
+        const MEANT: &str = "did you mean /var/lib/rancher/rke2/server/manifests/a.yaml?";
+        for directory in [
+            "server/manifest",
+            "server/mainfests",
+            "server/Manifests",
+            "server/manifests.d",
+            "manifests",
+            "sever/manifests",
+        ] {
+            let path = format!("/var/lib/rancher/rke2/{directory}/a.yaml");
+            match manifest_place(&path) {
+                Ok(ManifestPlace::NextTo(why)) => assert!(why.ends_with(MEANT), "{path}: {why}"),
+                other => panic!("{path}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn other_files_are_none_of_rke2s_manifests() {
+        for path in [
+            "/var/lib/rancher/rke2/agent/pod-manifests/etcd.yaml",
+            "/var/lib/rancher/rke2/agent/images/a.tar.zst",
+            "/var/lib/rancher/rke2/server/manifest/README",
+            "/opt/manifests/a.yaml",
+            "/etc/rancher/rancherd/config.yaml.d/a.yaml",
+            "/etc/motd",
+        ] {
+            assert_eq!(manifest_place(path), Ok(ManifestPlace::Elsewhere), "{path}");
+        }
+    }
+
+    #[test]
+    fn only_the_directory_below_rkes_data_directory_is_read() {
+        assert_eq!(
+            not_read("/data/rke2", "/data/rke2/", Some("c.yaml:3")),
+            None
+        );
+        assert_eq!(not_read(DATA_DIR, DATA_DIR, None), None);
+        let k3s = not_read("/var/lib/rancher/k3s", DATA_DIR, None).unwrap();
+        assert!(
+            k3s.starts_with(
+                "that directory is k3s'; it reads /var/lib/rancher/rke2/server/manifests"
+            ),
+            "{k3s}"
+        );
+        let named = not_read(DATA_DIR, "/data", Some("c.yaml:3")).unwrap();
+        assert_eq!(
+            named,
+            "it reads /data/server/manifests, which is below the data-dir of c.yaml:3"
+        );
+        let elsewhere = not_read("/data", DATA_DIR, None).unwrap();
+        assert!(
+            elsewhere.ends_with("unless its data-dir is /data, and nothing here sets that"),
+            "{elsewhere}"
+        );
+        assert!(is_never_read("/var/lib/rancher/k3s", None));
+        assert!(!is_never_read("/data", None));
+    }
+}

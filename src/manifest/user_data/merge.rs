@@ -1,0 +1,202 @@
+//! Several cloud-configs are one: each is merged into those before it, and by default a key takes the
+//! place of the same key of an earlier part (`cloudinit/handlers/cloud_config.py`, `_extract_mergers`:
+//! `dict(replace)+list()+str()`). What is replaced is blanked out here, so that every line stays where it is.
+
+use std::ops::Range;
+
+use super::{Part, Wrapped};
+use crate::manifest::{Limits, Node, Value, yaml};
+use crate::reasons::Code;
+
+/// The lists that are looked at here.
+const LISTS: [&str; 3] = ["write_files", "runcmd", "bootcmd"];
+
+/// What becomes of a list that an earlier part has too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListMerge {
+    /// It takes the earlier one's place.
+    Replace,
+    /// The earlier one stays.
+    Keep,
+    /// It follows the earlier one.
+    Append,
+    /// It comes before the earlier one.
+    Prepend,
+    /// Entries are merged one by one, or nobody knows how.
+    Other,
+}
+
+/// Merges the parts as cloud-init does.
+pub(super) fn merge(wrapped: &mut Wrapped) {
+    let mut merged: Vec<Part> = Vec::new();
+    for mut part in std::mem::take(&mut wrapped.parts) {
+        // A part that is no YAML is told of where its files are taken out.
+        let how = root(&part).map_or(ListMerge::Replace, |root| {
+            list_merge(&root, part.merge.as_deref())
+        });
+        for list in LISTS {
+            if lines_of(&part, list).is_none() {
+                continue;
+            }
+            for earlier in &mut merged {
+                let Some(lines) = lines_of(earlier, list) else {
+                    continue;
+                };
+                if !(is_block(earlier, list) && is_block(&part, list)) {
+                    let what = format!(
+                        "how `{list}` is merged with that of an earlier part; write it in a line of its own"
+                    );
+                    wrapped.not_looked_at(part.first, &what);
+                    continue;
+                }
+                let line = |part: &Part, lines: &Range<usize>| match part.mapped {
+                    true => u32::try_from(lines.start)
+                        .unwrap_or(u32::MAX)
+                        .saturating_add(1),
+                    false => part.first,
+                };
+                match how {
+                    ListMerge::Append | ListMerge::Prepend => {}
+                    ListMerge::Replace => {
+                        let at = line(earlier, &lines);
+                        let why = format!(
+                            "the part that begins in line {} has the key too and takes its place; write `merge_how: \
+                             dict(recurse_list)+list(append)` there to have both",
+                            part.first
+                        );
+                        blank(earlier, lines);
+                        wrapped.problem(Code::KeyNotRead, at, &[("key", list), ("why", &why)]);
+                    }
+                    ListMerge::Keep => {
+                        if let Some(lines) = lines_of(&part, list) {
+                            let at = line(&part, &lines);
+                            let why = format!(
+                                "the part that begins in line {} has the key already, and `merge_how` keeps that",
+                                earlier.first
+                            );
+                            blank(&mut part, lines);
+                            wrapped.problem(Code::KeyNotRead, at, &[("key", list), ("why", &why)]);
+                        }
+                    }
+                    ListMerge::Other => {
+                        let what = format!(
+                            "how `{list}` is merged with that of an earlier part (`merge_how`)"
+                        );
+                        wrapped.not_looked_at(part.first, &what);
+                    }
+                }
+            }
+        }
+        match how {
+            ListMerge::Prepend => merged.insert(0, part),
+            _ => merged.push(part),
+        }
+    }
+    wrapped.parts = merged;
+}
+
+fn root(part: &Part) -> Option<Node> {
+    yaml::parse(&part.text, 1, &Limits::default())
+        .ok()
+        .flatten()
+}
+
+/// The lines of a key and of what stands below it, counted from 0.
+fn lines_of(part: &Part, key: &str) -> Option<Range<usize>> {
+    let root = root(part)?;
+    let mut entries = root.entries().iter().skip_while(|entry| entry.key != key);
+    let start = index(entries.next()?.line);
+    let end = entries.next().map_or(usize::MAX, |entry| index(entry.line));
+    Some(start..end.max(start + 1))
+}
+
+/// Does the key begin a line, so that what stands below it can be told from the rest?
+fn is_block(part: &Part, key: &str) -> bool {
+    lines_of(part, key).is_none_or(|lines| {
+        let line = part.text.lines().nth(lines.start).unwrap_or_default();
+        line.trim_start_matches(['"', '\'']).starts_with(key)
+    })
+}
+
+fn index(line: u32) -> usize {
+    usize::try_from(line)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(1)
+}
+
+fn blank(part: &mut Part, lines: Range<usize>) {
+    let kept = part
+        .text
+        .split_inclusive('\n')
+        .enumerate()
+        .map(|(number, line)| match lines.contains(&number) {
+            true if line.ends_with('\n') => "\n",
+            true => "",
+            false => line,
+        });
+    part.text = kept.collect();
+}
+
+/// How a part asks to be merged: by its keys, then by its headers, the first merger of a type counting.
+fn list_merge(root: &Node, header: Option<&str>) -> ListMerge {
+    let asked = ["merge_how", "merge_type"]
+        .into_iter()
+        .find_map(|key| root.get(key));
+    let mut mergers = asked.map_or_else(Vec::new, mergers);
+    mergers.extend(header.map_or_else(Vec::new, parsed));
+    if mergers.is_empty() {
+        return ListMerge::Replace;
+    }
+    let options = |name: &str| {
+        let mut known = mergers.iter();
+        known
+            .find(|(known, _)| known == name)
+            .map(|(_, options)| options)
+    };
+    let has = |options: &[String], wanted: &[&str]| {
+        options.iter().any(|one| wanted.contains(&one.as_str()))
+    };
+    match (options("dict"), options("list")) {
+        (Some(dict), _) if has(dict, &["replace"]) => ListMerge::Replace,
+        (Some(dict), _) if !has(dict, &["recurse_list", "recurse_array"]) => ListMerge::Keep,
+        (Some(_), Some(list)) if has(list, &["append"]) => ListMerge::Append,
+        (Some(_), Some(list)) if has(list, &["prepend"]) => ListMerge::Prepend,
+        _ => ListMerge::Other,
+    }
+}
+
+type Merger = (String, Vec<String>);
+
+/// `merge_how` as text, as a list of names with settings, or as a list of lists.
+fn mergers(asked: &Node) -> Vec<Merger> {
+    if let Value::String(text) = &asked.value {
+        return parsed(text);
+    }
+    let texts = |nodes: &[Node]| -> Vec<String> {
+        let texts = nodes.iter().filter_map(Node::as_str);
+        texts.map(str::to_owned).collect()
+    };
+    let one = |item: &Node| match item.str_at(&["name"]) {
+        Some(name) => Some((
+            name.to_owned(),
+            texts(item.get("settings").map_or(&[], Node::items)),
+        )),
+        None => {
+            let mut words = texts(item.items());
+            (!words.is_empty()).then(|| (words.remove(0), words))
+        }
+    };
+    asked.items().iter().filter_map(one).collect()
+}
+
+/// `dict(recurse_list)+list(append)`
+fn parsed(text: &str) -> Vec<Merger> {
+    let mergers = text.split('+').filter_map(|merger| {
+        let (name, options) = merger.trim().strip_suffix(')')?.split_once('(')?;
+        let options = options
+            .split(',')
+            .map(|option| option.trim().to_lowercase());
+        Some((name.trim().to_lowercase(), options.collect()))
+    });
+    mergers.collect()
+}

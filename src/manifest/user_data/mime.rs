@@ -1,0 +1,195 @@
+//! Multipart user-data: a MIME message whose parts are cloud-configs, scripts and more.
+
+use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+
+use super::{Payload, Wrapped, below, take, type_of};
+use crate::manifest::{Limits, encoding};
+
+/// More than any platform hands over; every few bytes could be a part or a header with a cost of its own.
+const LONGEST: usize = 4 << 20;
+/// More lines that could begin a part are not looked at.
+const MOST_PARTS: usize = 10_000;
+/// cloud-init takes for MIME what has this word in so many bytes (`cloudinit/user_data.py`,
+/// `convert_string`).
+const VERSION: (&str, usize) = ("mime-version:", 4096);
+/// Types that say that a part is packed (`DECOMP_TYPES` there).
+const PACKED: [&str; 8] = [
+    "application/gzip",
+    "application/gzip-compressed",
+    "application/gzipped",
+    "application/x-compress",
+    "application/x-compressed",
+    "application/x-gunzip",
+    "application/x-gzip",
+    "application/x-gzip-compressed",
+];
+
+/// Does it begin with the headers of a message?
+pub(super) fn is_mime(text: &str) -> bool {
+    let mut told = false;
+    for line in text.lines() {
+        let line = line.trim_end();
+        let lower = line.to_ascii_lowercase();
+        told |= lower.starts_with("mime-version:") || lower.starts_with("content-type: multipart/");
+        let name = line.split_once(':').map_or("", |(name, _)| name);
+        let header = !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        // As mail programs begin a file.
+        let from = line.starts_with("From ");
+        if line.is_empty() || !(header || from || line.starts_with([' ', '\t'])) {
+            break;
+        }
+    }
+    told
+}
+
+pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &Limits) {
+    let beginning = &text.as_bytes()[..text.len().min(VERSION.1)];
+    if !beginning
+        .to_ascii_lowercase()
+        .windows(VERSION.0.len())
+        .any(|word| word == VERSION.0.as_bytes())
+    {
+        let why = format!(
+            "without the header `MIME-Version: 1.0` in its first {} bytes it is no multipart message to it",
+            VERSION.1
+        );
+        wrapped.ignored(1, &why);
+        wrapped.not_looked_at(1, "the parts of a message that cloud-init passes over");
+        return;
+    }
+    if text.len() > LONGEST {
+        wrapped.not_looked_at(
+            1,
+            &format!("a multipart message of more than {LONGEST} bytes"),
+        );
+        return;
+    }
+    if text.lines().filter(|line| line.starts_with("--")).count() > MOST_PARTS {
+        wrapped.not_looked_at(
+            1,
+            &format!("a multipart message of more than {MOST_PARTS} parts"),
+        );
+        return;
+    }
+    let Some(message) = MessageParser::new().parse(text) else {
+        wrapped.not_looked_at(1, "its headers cannot be read");
+        return;
+    };
+    parts(wrapped, shown, text, &message, limits);
+    if wrapped.parts.is_empty() && wrapped.problems.is_empty() && wrapped.notes.is_empty() {
+        wrapped.not_looked_at(
+            1,
+            "a multipart message in which no part was found; check its boundary",
+        );
+    }
+}
+
+fn parts(wrapped: &mut Wrapped, shown: &str, text: &str, message: &Message<'_>, limits: &Limits) {
+    for part in &message.parts {
+        match &part.body {
+            PartType::Multipart(_) => {}
+            PartType::Message(_) => {
+                let line = line_of(text, part.offset_body);
+                wrapped.not_looked_at(line, "a part that is a message of its own");
+            }
+            _ => one(wrapped, shown, text, part, limits),
+        }
+    }
+}
+
+fn one(wrapped: &mut Wrapped, shown: &str, text: &str, part: &MessagePart<'_>, limits: &Limits) {
+    let first = line_of(text, part.offset_body);
+    let called = format!("{shown}:{first}: part");
+    // A part without a type, or with one that is none, is plain text.
+    let stated = part
+        .content_type()
+        .and_then(|kind| Some(format!("{}/{}", kind.ctype(), kind.subtype()?).to_ascii_lowercase()))
+        .unwrap_or_else(|| "text/plain".to_owned());
+    let packed = PACKED.contains(&stated.as_str());
+    let mut mapped = false;
+    let body = if part.encoding == Encoding::None && !packed {
+        mapped = true;
+        raw(text, part).to_owned()
+    } else {
+        let mut bytes = part.contents().to_vec();
+        if part.is_encoding_problem {
+            wrapped.not_looked_at(
+                first,
+                "a part whose Content-Transfer-Encoding cannot be undone; encode it again",
+            );
+            return;
+        }
+        if packed {
+            bytes = match encoding::gunzip(&bytes, limits.file_bytes) {
+                Ok(bytes) => bytes,
+                Err(why) => {
+                    wrapped.not_looked_at(
+                        first,
+                        &format!("a part of the type {stated} that is not valid gzip: {why}"),
+                    );
+                    return;
+                }
+            };
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(_) => {
+                wrapped.not_looked_at(
+                    first,
+                    &format!("a part of the type {stated} that is no UTF-8 text"),
+                );
+                return;
+            }
+        }
+    };
+    let looked_at = packed
+        || matches!(
+            stated.as_str(),
+            "text/plain" | "text/x-not-multipart" | "text/x-shellscript"
+        );
+    let kind = match type_of(&body).filter(|_| looked_at) {
+        Some(kind) => kind,
+        None if packed => "text/plain",
+        None => &stated,
+    };
+    let header = |name: &str| {
+        let headers = part.headers.iter();
+        let mut found = headers.filter(|header| header.name().eq_ignore_ascii_case(name));
+        found
+            .next()
+            .and_then(|header| text.get(offset(header.offset_start)..offset(header.offset_end)))
+    };
+    let merge = header("Merge-Type").or_else(|| header("X-Merge-Type"));
+    let payload = Payload {
+        shown: if mapped { shown } else { &called },
+        text: match mapped {
+            true => below(first, &body),
+            false => body,
+        },
+        first,
+        mapped,
+        merge: merge.map(|merge| merge.trim().to_owned()),
+        alone: false,
+    };
+    take(wrapped, payload, kind, limits);
+}
+
+fn offset(at: u32) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
+}
+
+/// The body as it stands there.
+fn raw<'t>(text: &'t str, part: &MessagePart<'_>) -> &'t str {
+    let (start, end) = (offset(part.offset_body), offset(part.offset_end));
+    text.get(start..end.max(start).min(text.len()))
+        .unwrap_or_default()
+}
+
+fn line_of(text: &str, at: u32) -> u32 {
+    let before = text.as_bytes().get(..offset(at)).unwrap_or_default();
+    let breaks = before.iter().filter(|byte| **byte == b'\n').count();
+    u32::try_from(breaks).unwrap_or(u32::MAX).saturating_add(1)
+}

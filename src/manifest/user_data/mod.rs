@@ -1,0 +1,374 @@
+//! User-data as cloud-init takes it: packed or not, one cloud-config or several in a multipart message or
+//! an archive, and what else it may be. Only cloud-configs are read. What is not read is said, because it
+//! could bring manifests all the same.
+//!
+//! Source: cloud-init's `cloudinit/user_data.py`, `cloudinit/handlers/`, `cloudinit/mergers/`.
+
+mod jinja;
+mod merge;
+mod mime;
+#[cfg(test)]
+mod tests;
+
+pub use jinja::stand_in;
+
+use super::extract::{InnerLines, inner_lines};
+use super::file_kind::{FileKind, begins_with, is_cloud_config, kind_of};
+use super::{Limits, Node, Problem, Value, encoding, yaml};
+use crate::reasons::Code;
+
+/// What a file that was given turned out to be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Opened {
+    /// One text, as it was given: manifests, or a configuration. What kind it is, its keys tell.
+    Text(Vec<u8>),
+    /// Something around configurations.
+    Wrapped(Wrapped),
+}
+
+/// What was found in a wrapping.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wrapped {
+    /// The configurations, in the order in which cloud-init counts them.
+    pub parts: Vec<Part>,
+    /// What is wrong, or was not looked at.
+    pub problems: Vec<Problem>,
+    /// What a person should know of how it was read, each a line with its place.
+    pub notes: Vec<(u32, String)>,
+}
+
+/// A configuration inside a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// How it is called in messages: as the file where its lines are lines of the file, else with the line
+    /// where it begins there.
+    pub shown: String,
+    /// Its text. Blank lines stand for what comes before it in the file.
+    pub text: String,
+    /// The line of the file in which it begins.
+    first: u32,
+    /// Are its lines those of the file?
+    mapped: bool,
+    /// How it asks to be merged, in its headers.
+    merge: Option<String>,
+}
+
+/// What the beginning of a text says it is, longest first (`cloudinit/handlers/__init__.py`,
+/// `INCLUSION_TYPES_MAP`).
+const BEGINNINGS: [(&str, &str); 9] = [
+    ("#cloud-config-archive", "text/cloud-config-archive"),
+    ("#cloud-config-jsonp", "text/cloud-config-jsonp"),
+    ("## template: jinja", "text/jinja2"),
+    ("#cloud-boothook", "text/cloud-boothook"),
+    ("#include-once", "text/x-include-once-url"),
+    ("#cloud-config", "text/cloud-config"),
+    ("#part-handler", "text/part-handler"),
+    ("#include", "text/x-include-url"),
+    ("#!", "text/x-shellscript"),
+];
+
+fn type_of(text: &str) -> Option<&'static str> {
+    let mut beginnings = BEGINNINGS.iter();
+    let found = beginnings.find(|(beginning, _)| begins_with(text, beginning));
+    found.map(|(_, kind)| *kind)
+}
+
+/// Opens what was given. `shown` is how it is called in messages.
+pub fn open(shown: &str, bytes: Vec<u8>, limits: &Limits) -> Opened {
+    let mut wrapped = Wrapped::default();
+    if encoding::is_gzip(&bytes) {
+        let unpacked = encoding::gunzip(&bytes, limits.file_bytes).and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|_| "it holds no UTF-8 text".to_owned())
+        });
+        match unpacked {
+            Ok(text) => {
+                let shown = format!("{shown} (unpacked)");
+                match open(&shown, text.into_bytes(), limits) {
+                    Opened::Wrapped(inner) => return Opened::Wrapped(inner),
+                    Opened::Text(bytes) => {
+                        let text = String::from_utf8_lossy(&bytes).into_owned();
+                        if kind_of(&text) == FileKind::Manifests {
+                            let what = "packed manifests: RKE2 reads no packed file; unpack it";
+                            wrapped.not_looked_at(1, what);
+                        } else {
+                            wrapped.parts.push(Part {
+                                shown,
+                                text,
+                                first: 1,
+                                mapped: true,
+                                merge: None,
+                            });
+                        }
+                    }
+                }
+            }
+            Err(why) => wrapped.not_looked_at(1, &format!("it begins as gzip does, but {why}")),
+        }
+        return Opened::Wrapped(wrapped);
+    }
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return Opened::Text(bytes);
+    };
+    if mime::is_mime(text) {
+        mime::read(&mut wrapped, shown, text, limits);
+        merge::merge(&mut wrapped);
+        return Opened::Wrapped(wrapped);
+    }
+    let plain = match type_of(text) {
+        None | Some("text/cloud-config") => true,
+        // To YAML these are comments: what has the keys of another kind of file is that.
+        Some(_) => match kind_of(text) {
+            FileKind::HarvesterConfig | FileKind::Yip => true,
+            FileKind::Manifests => has_objects(text),
+            FileKind::CloudInit => false,
+        },
+    };
+    if plain {
+        return Opened::Text(bytes);
+    }
+    let part = Payload {
+        shown,
+        text: text.to_owned(),
+        first: 1,
+        mapped: true,
+        merge: None,
+        alone: true,
+    };
+    take(
+        &mut wrapped,
+        part,
+        type_of(text).unwrap_or_default(),
+        limits,
+    );
+    merge::merge(&mut wrapped);
+    Opened::Wrapped(wrapped)
+}
+
+fn has_objects(text: &str) -> bool {
+    let root = yaml::parse(text, 1, &Limits::default()).ok().flatten();
+    root.is_some_and(|root| root.get("apiVersion").is_some() && root.get("kind").is_some())
+}
+
+/// A part whose type is known.
+struct Payload<'p> {
+    shown: &'p str,
+    text: String,
+    first: u32,
+    mapped: bool,
+    merge: Option<String>,
+    /// Is it the whole file?
+    alone: bool,
+}
+
+impl Wrapped {
+    fn problem(&mut self, code: Code, line: u32, fields: &[(&str, &str)]) {
+        self.problems.push(Problem {
+            code,
+            line: Some(line),
+            message: code.say(fields),
+        });
+    }
+
+    fn not_looked_at(&mut self, line: u32, what: &str) {
+        self.problem(Code::NotLookedAt, line, &[("what", what)]);
+    }
+
+    fn ignored(&mut self, line: u32, why: &str) {
+        self.problem(Code::UserDataIgnored, line, &[("why", why)]);
+    }
+}
+
+/// Takes a part by its type.
+fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &Limits) {
+    let line = part.first;
+    match kind {
+        "text/cloud-config" => match kind_of(&part.text) {
+            FileKind::HarvesterConfig => {
+                wrapped.not_looked_at(line, "a Harvester configuration inside user-data: Harvester's installer reads only a file of its own");
+            }
+            _ => wrapped.parts.push(cloud_config(part)),
+        },
+        "text/jinja2" => template(wrapped, part, limits),
+        "text/cloud-config-archive" => archive(wrapped, &part, limits),
+        "text/x-include-url" | "text/x-include-once-url" => {
+            wrapped.not_looked_at(
+                line,
+                "it includes what cloud-init fetches from an address (`#include`)",
+            );
+        }
+        "text/cloud-config-jsonp" => {
+            wrapped.not_looked_at(
+                line,
+                "a patch in JSON of the parts before it (`#cloud-config-jsonp`)",
+            );
+        }
+        "text/part-handler" => {
+            wrapped.not_looked_at(line, "a program that takes other parts (`#part-handler`)");
+        }
+        "text/cloud-boothook" => script(
+            wrapped,
+            &part,
+            "a script that runs early in the boot (`#cloud-boothook`)",
+        ),
+        kind if kind.starts_with("text/x-shellscript") => script(wrapped, &part, "a script"),
+        _ if part.text.trim().is_empty() => {}
+        kind => wrapped.ignored(
+            line,
+            &format!("it takes no part of the type {kind} that begins like this one"),
+        ),
+    }
+}
+
+/// What a script does is not known, as with `runcmd`. It counts where it is all there is, or where it names a
+/// directory whose files are looked at here.
+fn script(wrapped: &mut Wrapped, part: &Payload<'_>, what: &str) {
+    const DIRECTORIES: [&str; 3] = ["server/manifests", "/etc/rancher/", "/etc/windrow/"];
+    let lines = (1..).zip(part.text.lines());
+    let names = |line: &str| {
+        DIRECTORIES
+            .into_iter()
+            .find(|directory| line.contains(directory))
+    };
+    let found = lines
+        .filter_map(|(number, line)| Some((number, names(line)?)))
+        .next();
+    match found {
+        Some((number, directory)) => {
+            let line = if part.mapped { number } else { part.first };
+            wrapped.not_looked_at(
+                line,
+                &format!("{what}, which names {directory}: what it writes there is not known"),
+            );
+        }
+        None if part.alone => {
+            wrapped.not_looked_at(part.first, &format!("{what}: nothing else is in the file"))
+        }
+        None => wrapped
+            .notes
+            .push((part.first, format!("{what}: what it does is not looked at"))),
+    }
+}
+
+/// The part as a file of its own. By its type it is a cloud-config, whatever its first line is.
+fn cloud_config(part: Payload<'_>) -> Part {
+    const HEADER: &str = "#cloud-config\n";
+    let Payload {
+        shown,
+        mut text,
+        first,
+        mapped,
+        merge,
+        ..
+    } = part;
+    if !is_cloud_config(&text) {
+        // A blank line is before it where its lines are those of the file: its headers end with one.
+        let before = usize::try_from(first).unwrap_or_default().saturating_sub(2);
+        text = match mapped && text.get(before..=before) == Some("\n") {
+            true => format!("{}{HEADER}{}", &text[..before], &text[before + 1..]),
+            false => format!("{HEADER}{text}"),
+        };
+    }
+    Part {
+        shown: shown.to_owned(),
+        text,
+        first,
+        mapped,
+        merge,
+    }
+}
+
+/// A template that cloud-init renders before it looks what it is.
+fn template(wrapped: &mut Wrapped, mut part: Payload<'_>, limits: &Limits) {
+    if let Some(line) = jinja::statement(&part.text) {
+        let line = if part.mapped { line } else { part.first };
+        wrapped.not_looked_at(line, "a template with statements (`{%`): what cloud-init makes of it is known only on the node");
+        return;
+    }
+    let rendered = jinja::without_header(&part.text);
+    for (line, expression, stand_in) in jinja::expressions(&rendered) {
+        let line = if part.mapped { line } else { part.first };
+        wrapped.notes.push((
+            line,
+            format!(
+                "cloud-init fills in `{expression}` on the node; it is read here as `{stand_in}`"
+            ),
+        ));
+    }
+    part.text = jinja::stand_in(&rendered);
+    match type_of(&part.text) {
+        None | Some("text/jinja2") => {
+            wrapped.ignored(part.first, "behind `## template: jinja` nothing says what it is; write `#cloud-config` into the second line");
+        }
+        Some(kind) => take(wrapped, part, kind, limits),
+    }
+}
+
+/// A list of parts (`cloudinit/user_data.py`, `_explode_archive`).
+fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Limits) {
+    let root = match yaml::parse(&part.text, 1, limits) {
+        Ok(Some(root)) if matches!(root.value, Value::Sequence(_)) => root,
+        Ok(_) => {
+            wrapped.ignored(
+                part.first,
+                "the archive is not a list; begin each part with `-`",
+            );
+            return;
+        }
+        Err(problems) => {
+            wrapped.problems.extend(problems);
+            return;
+        }
+    };
+    let lines: Vec<&str> = part.text.lines().collect();
+    for entry in root.items() {
+        let content = entry.get("content").unwrap_or(entry);
+        let Some(text) = content.as_str() else {
+            wrapped.ignored(
+                entry.line,
+                "a part of the archive without text; write it as `content`",
+            );
+            continue;
+        };
+        let kind = entry
+            .get("type")
+            .and_then(Node::as_str)
+            .filter(|kind| !kind.is_empty());
+        let kind = kind
+            .or_else(|| type_of(text))
+            .unwrap_or("text/cloud-config");
+        if kind == "text/cloud-config-archive" {
+            wrapped.ignored(entry.line, "an archive inside an archive");
+            continue;
+        }
+        let inner = match inner_lines(&lines, content, text) {
+            InnerLines::Follow { first } if part.mapped => Some(first),
+            _ => None,
+        };
+        let called = format!("{}:{}: part", part.shown, content.line);
+        let payload = match inner {
+            Some(first) => Payload {
+                shown: part.shown,
+                text: below(first, text),
+                first,
+                mapped: true,
+                merge: None,
+                alone: false,
+            },
+            None => Payload {
+                shown: &called,
+                text: text.to_owned(),
+                first: content.line,
+                mapped: false,
+                merge: None,
+                alone: false,
+            },
+        };
+        take(wrapped, payload, kind, limits);
+    }
+}
+
+/// A text that begins in this line of a file.
+fn below(first: u32, text: &str) -> String {
+    let before = usize::try_from(first.saturating_sub(1)).unwrap_or_default();
+    "\n".repeat(before) + text
+}
