@@ -54,7 +54,9 @@ fn waits(plan: &Plan, path: &str) -> Vec<String> {
 
 #[test]
 fn a_chart_waits_for_nothing_as_rke2_registers_its_kind_before_it_reads_manifests() {
+    // Of another chart: one's own configuration is to come first (rule helmchart-config).
     let config = CHART.replace("HelmChart", "HelmChartConfig");
+    let config = config.replace("name: app", "name: other");
     let plan = plan(&[("chart.yaml", CHART), ("config.yaml", &config)]);
     for file in ["chart.yaml", "config.yaml"] {
         assert_eq!(waits(&plan, file), [""; 0]);
