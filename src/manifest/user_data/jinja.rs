@@ -16,14 +16,21 @@ pub(super) fn without_header(text: &str) -> String {
     format!("{}{}", &text[..start], &text[end..])
 }
 
+/// So many expressions are told.
+const MOST: usize = 100;
+
 /// Each expression once: its first line, itself, and what stands for it.
 pub(super) fn expressions(text: &str) -> Vec<(u32, String, String)> {
     let mut found: Vec<(u32, String, String)> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let mut rest = line;
         while let Some((_, expression, after)) = next(rest) {
-            if !found.iter().any(|(_, known, _)| known == expression) {
-                found.push((number, expression.to_owned(), word(expression)));
+            if found.len() < MOST
+                && !found
+                    .iter()
+                    .any(|(_, known, _)| *known == unquoted(expression))
+            {
+                found.push((number, unquoted(expression), word(expression)));
             }
             rest = after;
         }
@@ -55,9 +62,27 @@ fn next(line: &str) -> Option<(&str, &str, &str)> {
     Some((before, expression, after))
 }
 
+/// An expression without the texts in it, which could be secrets.
+fn unquoted(expression: &str) -> String {
+    let mut bare = String::with_capacity(expression.len());
+    let mut quote = None;
+    for ch in expression.chars() {
+        match quote {
+            Some(open) if ch == open => quote = None,
+            Some(_) => {}
+            None if matches!(ch, '"' | '\'') => {
+                quote = Some(ch);
+                bare.push_str("…");
+            }
+            None => bare.push(ch),
+        }
+    }
+    bare
+}
+
 /// `{{ v1.local_hostname }}` → `v1-local-hostname`: a name that every field takes.
 fn word(expression: &str) -> String {
-    let bare = expression.trim_matches(['{', '}']);
+    let bare = unquoted(expression.trim_matches(['{', '}']));
     let words = bare.split(|ch: char| !ch.is_ascii_alphanumeric());
     let words: Vec<String> = words
         .filter(|word| !word.is_empty())

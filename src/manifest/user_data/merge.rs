@@ -28,55 +28,52 @@ enum ListMerge {
 
 /// Merges the parts as cloud-init does.
 pub(super) fn merge(wrapped: &mut Wrapped) {
-    let mut merged: Vec<Part> = Vec::new();
+    let mut merged: Vec<(Part, Lists)> = Vec::new();
     for mut part in std::mem::take(&mut wrapped.parts) {
         // A part that is no YAML is told of where its files are taken out.
-        let how = root(&part).map_or(ListMerge::Replace, |root| {
-            list_merge(&root, part.merge.as_deref())
+        let root = yaml::parse(&part.text, 1, &Limits::default())
+            .ok()
+            .flatten();
+        let how = root.as_ref().map_or(ListMerge::Replace, |root| {
+            list_merge(root, part.merge.as_deref())
         });
-        for list in LISTS {
-            if lines_of(&part, list).is_none() {
-                continue;
-            }
-            for earlier in &mut merged {
-                let Some(lines) = lines_of(earlier, list) else {
+        let mut lists = root.as_ref().map_or_else(Lists::default, |root| {
+            LISTS.map(|list| lines_of(root, list))
+        });
+        for (number, list) in LISTS.into_iter().enumerate() {
+            for (earlier, earlier_lists) in &mut merged {
+                let (Some(own), Some(before)) = (&lists[number], &earlier_lists[number]) else {
                     continue;
                 };
-                if !(is_block(earlier, list) && is_block(&part, list)) {
+                if !(is_block(earlier, before, list) && is_block(&part, own, list)) {
                     let what = format!(
                         "how `{list}` is merged with that of an earlier part; write it in a line of its own"
                     );
                     wrapped.not_looked_at(part.first, &what);
                     continue;
                 }
-                let line = |part: &Part, lines: &Range<usize>| match part.mapped {
-                    true => u32::try_from(lines.start)
-                        .unwrap_or(u32::MAX)
-                        .saturating_add(1),
-                    false => part.first,
-                };
                 match how {
                     ListMerge::Append | ListMerge::Prepend => {}
                     ListMerge::Replace => {
-                        let at = line(earlier, &lines);
+                        let at = line_of(earlier, before);
                         let why = format!(
                             "the part that begins in line {} has the key too and takes its place; write `merge_how: \
                              dict(recurse_list)+list(append)` there to have both",
                             part.first
                         );
-                        blank(earlier, lines);
+                        blank(earlier, before);
+                        earlier_lists[number] = None;
                         wrapped.problem(Code::KeyNotRead, at, &[("key", list), ("why", &why)]);
                     }
                     ListMerge::Keep => {
-                        if let Some(lines) = lines_of(&part, list) {
-                            let at = line(&part, &lines);
-                            let why = format!(
-                                "the part that begins in line {} has the key already, and `merge_how` keeps that",
-                                earlier.first
-                            );
-                            blank(&mut part, lines);
-                            wrapped.problem(Code::KeyNotRead, at, &[("key", list), ("why", &why)]);
-                        }
+                        let at = line_of(&part, own);
+                        let why = format!(
+                            "the part that begins in line {} has the key already, and `merge_how` keeps that",
+                            earlier.first
+                        );
+                        blank(&mut part, own);
+                        lists[number] = None;
+                        wrapped.problem(Code::KeyNotRead, at, &[("key", list), ("why", &why)]);
                     }
                     ListMerge::Other => {
                         let what = format!(
@@ -88,22 +85,28 @@ pub(super) fn merge(wrapped: &mut Wrapped) {
             }
         }
         match how {
-            ListMerge::Prepend => merged.insert(0, part),
-            _ => merged.push(part),
+            ListMerge::Prepend => merged.insert(0, (part, lists)),
+            _ => merged.push((part, lists)),
         }
     }
-    wrapped.parts = merged;
+    wrapped.parts = merged.into_iter().map(|(part, _)| part).collect();
 }
 
-fn root(part: &Part) -> Option<Node> {
-    yaml::parse(&part.text, 1, &Limits::default())
-        .ok()
-        .flatten()
+/// The lines of each of [`LISTS`], counted from 0.
+type Lists = [Option<Range<usize>>; LISTS.len()];
+
+/// The line of the file in which a list begins, as far as that is known.
+fn line_of(part: &Part, lines: &Range<usize>) -> u32 {
+    match part.mapped {
+        true => u32::try_from(lines.start)
+            .unwrap_or(u32::MAX)
+            .saturating_add(1),
+        false => part.first,
+    }
 }
 
-/// The lines of a key and of what stands below it, counted from 0.
-fn lines_of(part: &Part, key: &str) -> Option<Range<usize>> {
-    let root = root(part)?;
+/// The lines of a key and of what stands below it.
+fn lines_of(root: &Node, key: &str) -> Option<Range<usize>> {
     let mut entries = root.entries().iter().skip_while(|entry| entry.key != key);
     let start = index(entries.next()?.line);
     let end = entries.next().map_or(usize::MAX, |entry| index(entry.line));
@@ -111,11 +114,9 @@ fn lines_of(part: &Part, key: &str) -> Option<Range<usize>> {
 }
 
 /// Does the key begin a line, so that what stands below it can be told from the rest?
-fn is_block(part: &Part, key: &str) -> bool {
-    lines_of(part, key).is_none_or(|lines| {
-        let line = part.text.lines().nth(lines.start).unwrap_or_default();
-        line.trim_start_matches(['"', '\'']).starts_with(key)
-    })
+fn is_block(part: &Part, lines: &Range<usize>, key: &str) -> bool {
+    let line = part.text.lines().nth(lines.start).unwrap_or_default();
+    line.trim_start_matches(['"', '\'']).starts_with(key)
 }
 
 fn index(line: u32) -> usize {
@@ -124,7 +125,7 @@ fn index(line: u32) -> usize {
         .saturating_sub(1)
 }
 
-fn blank(part: &mut Part, lines: Range<usize>) {
+fn blank(part: &mut Part, lines: &Range<usize>) {
     let kept = part
         .text
         .split_inclusive('\n')

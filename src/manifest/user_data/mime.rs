@@ -95,7 +95,13 @@ fn parts(wrapped: &mut Wrapped, shown: &str, text: &str, message: &Message<'_>, 
                 let line = line_of(text, part.offset_body);
                 wrapped.not_looked_at(line, "a part that is a message of its own");
             }
-            _ => one(wrapped, shown, text, part, limits),
+            _ => {
+                let length = offset(part.offset_end.saturating_sub(part.offset_body));
+                if !wrapped.has_room(line_of(text, part.offset_body), length) {
+                    return;
+                }
+                one(wrapped, shown, text, part, limits);
+            }
         }
     }
 }

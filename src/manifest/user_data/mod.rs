@@ -35,7 +35,14 @@ pub struct Wrapped {
     pub problems: Vec<Problem>,
     /// What a person should know of how it was read, each a line with its place.
     pub notes: Vec<(u32, String)>,
+    /// How much text the parts have together, with the blank lines before them.
+    bytes: usize,
 }
+
+/// More parts than these are not looked at: each costs something of its own.
+const MOST_PARTS: usize = 1000;
+/// Nor is more text. A part has a blank line for each line before it.
+const MOST_BYTES: usize = 8 << 20;
 
 /// A configuration inside a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,6 +174,18 @@ impl Wrapped {
             line: Some(line),
             message: code.say(fields),
         });
+    }
+
+    /// Is there room for a part of this length, below so many lines? If not, that is said.
+    fn has_room(&mut self, first: u32, length: usize) -> bool {
+        let before = usize::try_from(first).unwrap_or(usize::MAX);
+        self.bytes = self.bytes.saturating_add(before).saturating_add(length);
+        let parts = self.parts.len() + self.problems.len() + self.notes.len();
+        let room = self.bytes <= MOST_BYTES && parts < MOST_PARTS;
+        if !room {
+            self.not_looked_at(first, "this part and those behind it: there are too many");
+        }
+        room
     }
 
     fn not_looked_at(&mut self, line: u32, what: &str) {
@@ -344,6 +363,9 @@ fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Limits) {
             InnerLines::Follow { first } if part.mapped => Some(first),
             _ => None,
         };
+        if !wrapped.has_room(content.line, text.len()) {
+            return;
+        }
         let called = format!("{}:{}: part", part.shown, content.line);
         let payload = match inner {
             Some(first) => Payload {

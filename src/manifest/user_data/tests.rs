@@ -324,6 +324,31 @@ fn a_message_made_to_cost_is_not_read() {
     assert_eq!(told(&opened(long)), [(Code::NotLookedAt, 1)]);
 }
 
+#[test]
+fn many_parts_cost_no_more_than_a_few() {
+    // Each would have a blank line for each line before it.
+    let kind = "Content-Type: text/cloud-config";
+    let high = "\n".repeat(1 << 20);
+    let mut parts = vec![(kind, high.as_str())];
+    parts.extend([(kind, "runcmd: []"); 900]);
+    let archive = "#cloud-config-archive\n".to_owned() + &"- 'runcmd: []'\n".repeat(20_000);
+    for text in [message(&parts), archive] {
+        let found = opened(text);
+        let bytes: usize = found.parts.iter().map(|part| part.text.len()).sum();
+        assert!(bytes <= MOST_BYTES && found.parts.len() <= MOST_PARTS);
+        let codes: Vec<Code> = found.problems.iter().map(|one| one.code).collect();
+        assert!(codes.contains(&Code::NotLookedAt), "{}", codes.len());
+    }
+}
+
+#[test]
+fn texts_inside_an_expression_are_not_repeated() {
+    let text =
+        "## template: jinja\n#cloud-config\nfinal_message: \"{{ ds.x | default('hunter2') }}\"\n";
+    let found = opened(text);
+    assert!(!format!("{:?} {}", found.notes, found.parts[0].text).contains("hunter2"));
+}
+
 proptest::proptest! {
     #[test]
     fn no_bytes_make_it_panic(
