@@ -17,6 +17,7 @@ pub(crate) mod base64;
 mod keys;
 mod known;
 mod message;
+mod programs;
 mod shapes;
 #[cfg(test)]
 mod tests;

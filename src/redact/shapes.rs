@@ -12,8 +12,8 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 use regex::{Captures, Regex};
 
-use super::REDACTED;
 use super::value::Found;
+use super::{REDACTED, programs};
 
 /// Characters of which a key is.
 #[derive(Clone, Copy)]
@@ -387,14 +387,14 @@ const PATTERNS: &[(&[&str], &str)] = &[
         r"([\x22']?[A-Za-z_][A-Za-z0-9_.-]{0,31}:)[^\s'\x22|]+([\x22']?\s*\|\s*(?:sudo\s+)?chpasswd)",
     ),
     (
-        &["passwd"],
-        r"(\becho\s+(?:-[en]+\s+)*)(?:'[^'\n]*'|\x22[^\x22\n]*\x22|\S+)(\s*\|\s*(?:sudo\s+)?(?:passwd|cryptsetup)\b)",
-    ),
-    (
         &["iscsiadm", "nmcli", "wpa_"],
         r"((?i:\bnode\.session\.auth\.password(?:_in)?\b\s+-v\s+|\b(?:wifi-sec|802-11-wireless-security|802-1x|wpa_passphrase\s+\S+)\.?\S*\s+|\bnmcli\b[^\n|;]*?\spassword\s+))(?:'[^'\n]*'|\x22[^\x22\n]*\x22|\S+)",
     ),
 ];
+
+fn patterns_of() -> impl Iterator<Item = &'static (&'static [&'static str], &'static str)> {
+    PATTERNS.iter().chain(programs::PATTERNS)
+}
 
 /// The beginnings, for one search for all.
 static BEGINNINGS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
@@ -405,15 +405,14 @@ static BEGINNINGS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 });
 
 static REGEXES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    PATTERNS
-        .iter()
+    patterns_of()
         .map(|(_, pattern)| super::text::regex(pattern))
         .collect()
 });
 
 /// The hints of all patterns, in order, and which pattern each belongs to.
 static HINTS: LazyLock<(Option<AhoCorasick>, Vec<usize>)> = LazyLock::new(|| {
-    let all = PATTERNS.iter().enumerate();
+    let all = patterns_of().enumerate();
     let (owners, hints): (Vec<usize>, Vec<&str>) = all
         .flat_map(|(at, (hints, _))| hints.iter().map(move |hint| (at, *hint)))
         .unzip();
@@ -425,7 +424,8 @@ static HINTS: LazyLock<(Option<AhoCorasick>, Vec<usize>)> = LazyLock::new(|| {
 
 /// A text without what looks like a secret.
 pub(super) fn redact(text: &str, found: Found<'_>) -> String {
-    patterns(&prefixed(text, found), found)
+    let text = patterns(&prefixed(text, found), found);
+    programs::spaced(&text, found)
 }
 
 fn prefixed(text: &str, found: Found<'_>) -> String {
@@ -460,7 +460,7 @@ fn patterns(text: &str, found: Found<'_>) -> String {
     let (Some(search), owners) = (&HINTS.0, &HINTS.1) else {
         return text.to_owned();
     };
-    let mut hinted: Vec<bool> = PATTERNS.iter().map(|(hints, _)| hints.is_empty()).collect();
+    let mut hinted: Vec<bool> = patterns_of().map(|(hints, _)| hints.is_empty()).collect();
     let mut missing = hinted.iter().filter(|hinted| !**hinted).count();
     for hint in search.find_overlapping_iter(text) {
         let one = &mut hinted[owners[hint.pattern().as_usize()]];

@@ -16,6 +16,7 @@ fn value(found: &Value) -> Value {
 fn secrets_are_known_by_the_words_before_them() {
     for (before, after) in [
         ("token: abc", "token: [redacted]"),
+        ("mutual_password={abc} x", "mutual_password=[redacted] x"),
         // To the next blank, whatever is in it; in a URL's query to the next parameter.
         ("token=abc&x,y;z)}] b", "token=[redacted] b"),
         (
@@ -65,6 +66,31 @@ fn secrets_are_known_by_the_words_before_them() {
             "a [redacted] b",
         ),
         (
+            "x -----BEGIN OpenVPN Static key V1-----\n0123456789abcdef\n-----END OpenVPN Static key V1----- y",
+            "x [redacted] y",
+        ),
+        (
+            "Private-Lines: 1\nAAAAIJ1wtWzy9Xg7Y4rXv3bq\n",
+            "Private-Lines: 1\n[redacted]",
+        ),
+        (
+            "chpasswd <<EOF\nroot:geheim\nEOF",
+            "chpasswd <<EOF\n[redacted]EOF",
+        ),
+        ("  Secret p6BvUCsMehGAkWvj", "  Secret [redacted]"),
+        (
+            "neighbor 10.0.0.1 password geheim",
+            "neighbor 10.0.0.1 password [redacted]",
+        ),
+        (
+            "aws configure set aws_secret_access_key \"l6LONvXFMzq8\"",
+            "aws configure set aws_secret_access_key \"[redacted]\"",
+        ),
+        (
+            "bgp_peers 10.0.0.1:65000:geheim:false",
+            "bgp_peers 10.0.0.1:65000:[redacted]:false",
+        ),
+        (
             "cut off -----BEGIN PRIVATE KEY-----\nMHcC",
             "cut off [redacted]",
         ),
@@ -106,6 +132,15 @@ fn what_is_public_or_says_nothing_stays() {
         "volume pvc-7f3c2c0e-6a2f-4a2e-9c51-1f4d3b0f6f10 is attached",
         "time=\"2026-11-22T18:27:48Z\" level=error msg=\"failed to get token: connection refused\"",
         "rancher/system-agent-installer-rke2:v1.35.6-rke2r1",
+        "the secret harvester-tls-x2x9k was not found",
+        "password authentication failed for user ann, secret \"Foo\" not found",
+        "Token CA hash does not match the Cluster CA certificate hash",
+        "to enable password authentication see man sshd_config",
+        "error: EAP authentication failed; neighbor 10.0.0.2 is up",
+        "node.kubernetes.io/unreachable:NoExecute 10.0.0.1:6443:true",
+        "secret kube-system/n1.node-password.rke2 is missing",
+        "token /var/lib/rancher/rke2/server/Node1Token is read",
+        "<name>vm-1</name><token/>",
         "sk_buff hf_net npm_install gho_st dapi key-value",
         "level=info msg=\"Starting rke2 v1.35.6+rke2r1 (0123456789abcdef0123456789abcdef01234567)\"",
     ] {
@@ -124,6 +159,7 @@ fn secrets_are_known_by_the_keys_above_them() {
         "secretRef": {"name": "tls"},
         "volumes": [{"secret": {"secretName": "tls"}}],
         "sshAuthorizedKeys": ["ssh-ed25519 AAAA ann@example"],
+        "jwk": {"kty": "RSA", "n": "public", "d": "abc"},
     });
     assert_eq!(
         value(&found),
@@ -136,6 +172,7 @@ fn secrets_are_known_by_the_keys_above_them() {
             "secretRef": {"name": "tls"},
             "volumes": [{"secret": {"secretName": "tls"}}],
             "sshAuthorizedKeys": ["ssh-ed25519 AAAA ann@example"],
+            "jwk": {"kty": "RSA", "n": "public", "d": REDACTED},
         })
     );
 }

@@ -11,10 +11,16 @@ use super::{REDACTED, base64, message, shapes};
 /// A private key's own limit: what begins like one and never ends is none beyond it.
 const LONGEST_KEY: usize = 16 << 10;
 
-static KEY_BEGIN: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"));
-static KEY_END: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"));
+static KEY_BEGIN: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"-{4,5} ?BEGIN (?:[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?|OpenVPN [A-Za-z0-9 -]*key(?: V1)?) ?-{4,5}",
+    )
+});
+static KEY_END: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"-{4,5} ?END (?:[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?|OpenVPN [A-Za-z0-9 -]*key(?: V1)?) ?-{4,5}",
+    )
+});
 /// Who logs in, and with what, in a URL.
 static USER_INFO: LazyLock<Regex> =
     LazyLock::new(|| regex(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#\x22'<>]+)@"));
@@ -332,8 +338,12 @@ fn value<'t>(text: &'t str, place: &Around) -> Option<Assigned<'t>> {
         let length = closing(body, before).unwrap_or_else(|| body.find('\n').unwrap_or(body.len()));
         return worth(before, &body[..length], length);
     }
+    // A map; `password={abc}` is none.
     if quote == '{' && slashes == 0 {
-        return None;
+        let word = text.split([' ', '\n', '}']).next().unwrap_or_default();
+        if word.len() == 1 || word.contains([':', '=', '"', '\'']) {
+            return None;
+        }
     }
     if quote == '[' && !text.starts_with(REDACTED) {
         let length = text.find([']', '\n']).unwrap_or(text.len());

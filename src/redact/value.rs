@@ -91,6 +91,8 @@ fn map(
         .find(|class| *class != Class::Plain);
     // A file that somebody's configuration writes: its content can be anything.
     let file = entries.contains_key("path") && entries.contains_key("content");
+    // A JSON web key: what is not public in it has names of one letter or two.
+    let web_key = entries.contains_key("kty");
     // A webhook as Harvester's installer has them: who knows its whole URL may post to it.
     let webhook = entries.contains_key("event") && entries.contains_key("url");
     entries
@@ -107,6 +109,9 @@ fn map(
             };
             let value = match key.as_str() {
                 "data" | "stringData" if secret => walk(value, Class::Whole, depth, found),
+                "d" | "p" | "q" | "dp" | "dq" | "qi" | "k" if web_key => {
+                    walk(value, Class::Secret, depth, found)
+                }
                 "value" | "Value" if named.is_some() => {
                     walk(value, named.unwrap_or(own), depth, found)
                 }

@@ -151,7 +151,11 @@ impl Planter {
                 rest = &rest[1..];
                 continue;
             }
-            if inside && bounds.is_some() && next == '}' && !rest[1..].starts_with('<') {
+            if inside
+                && bounds.is_some()
+                && next == '}'
+                && (!rest[1..].starts_with('<') || rest[1..].starts_with("</"))
+            {
                 inside = false;
                 rest = &rest[1..];
                 continue;
@@ -185,6 +189,48 @@ impl Planter {
         self.remember(&made, place);
         self.planted += 1;
         made
+    }
+
+    /// A secret of any form that people choose or programs make: what is written is all of it.
+    pub(crate) fn secret(&mut self, place: &str) -> String {
+        const FORMS: &[(&str, usize)] = &[
+            ("pw", 18),
+            ("pw", 10),
+            ("an", 16),
+            ("an", 8),
+            ("hex", 32),
+            ("hex", 64),
+            ("b64", 44),
+            ("lo", 12),
+            ("let", 14),
+            ("word", 24),
+        ];
+        let (alphabet, length) = FORMS[self.random.below(FORMS.len())];
+        let mut made = self.random.text(alphabet, length);
+        // What begins like a flag is the next flag.
+        if made.starts_with(['-', '+', '/', '_']) {
+            made.replace_range(..1, "x");
+        }
+        if self.random.below(6) == 0 {
+            made = format!("{made} {}", self.random.text("an", 9));
+        }
+        self.remember(&made, place);
+        self.planted += 1;
+        made
+    }
+
+    /// One of a known shape.
+    pub(crate) fn shape(&mut self, place: &str) -> String {
+        let shapes: Vec<Entry> = corpus()
+            .into_iter()
+            .filter(|entry| entry.class == Class::Shape)
+            .collect();
+        let entry = &shapes[self.random.below(shapes.len())];
+        self.plant(entry, place)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.random.below(bound)
     }
 
     fn remember(&mut self, secret: &str, of: &str) {
