@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
+#[path = "secrets/anywhere.rs"]
+mod anywhere;
 #[path = "support/apiserver.rs"]
 #[allow(dead_code, reason = "each test file takes what it needs of it")]
 mod apiserver;

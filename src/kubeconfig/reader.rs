@@ -9,6 +9,7 @@ use rustls::pki_types::pem::PemObject;
 
 use crate::files::read_text;
 use crate::manifest::{Node, Problem, Value, base64, yaml};
+use crate::redact;
 use crate::rules::Location;
 
 /// The whole file, which is a map.
@@ -139,12 +140,17 @@ impl<'p> Reader<'p> {
         line: u32,
     ) -> Option<&'n Node> {
         let items = root.get(list).map_or(&[][..], Node::items);
+        // A token where a name should be is not shown.
+        let shown = match redact::tells_a_secret(name) {
+            true => redact::quoted(name),
+            false => format!("{name:?}"),
+        };
         let called = |item: &&Node| item.get("name").and_then(Node::as_str) == Some(name);
         let mut found = items.iter().filter(called);
         let Some(item) = found.next() else {
             self.say(
                 line,
-                format!("no {kind} is called {name:?}: add it under `{list}`, or name another"),
+                format!("no {kind} is called {shown}: add it under `{list}`, or name another"),
             );
             return None;
         };
@@ -152,7 +158,7 @@ impl<'p> Reader<'p> {
             self.say(
                 other.line,
                 format!(
-                    "a second {kind} is called {name:?}, the first is in line {}: keep one",
+                    "a second {kind} is called {shown}, the first is in line {}: keep one",
                     item.line
                 ),
             );
@@ -166,7 +172,7 @@ impl<'p> Reader<'p> {
             _ => {
                 self.say(
                     item.line,
-                    format!("the {kind} {name:?} has no map `{kind}`: write its fields there"),
+                    format!("the {kind} {shown} has no map `{kind}`: write its fields there"),
                 );
                 None
             }

@@ -22,15 +22,15 @@ const DEADLINE: Duration = Duration::from_secs(600);
 const HARVESTER: &str = "/oem/harvester.config";
 
 /// What was said, and where.
-type Said = Vec<(String, Vec<u8>)>;
+pub(crate) type Said = Vec<(String, Vec<u8>)>;
 
-fn nothing_in(planter: &Planter, said: &Said) {
+pub(crate) fn nothing_in(planter: &Planter, said: &Said) {
     let texts = said.iter();
     planter.nothing_in(texts.map(|(of, text)| (of.clone(), text.as_slice())));
 }
 
 /// Everything that a command says.
-fn say(node: &Node, said: &mut Said, arguments: &[&str]) {
+pub(crate) fn say(node: &Node, said: &mut Said, arguments: &[&str]) {
     let output = windrow(node, arguments);
     let of = arguments.join(" ");
     let code = output.status.code();
@@ -40,7 +40,7 @@ fn say(node: &Node, said: &mut Said, arguments: &[&str]) {
 }
 
 /// Every file below a directory.
-fn files(below: &Path) -> BTreeSet<PathBuf> {
+pub(crate) fn files(below: &Path) -> BTreeSet<PathBuf> {
     let mut all = BTreeSet::new();
     let mut open = vec![below.to_owned()];
     while let Some(directory) = open.pop() {
