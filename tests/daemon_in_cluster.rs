@@ -131,3 +131,86 @@ async fn a_custom_resource_waits_for_its_definition_and_is_applied_without_one_f
             .collect();
     assert_eq!(failures, [""; 0]);
 }
+
+/// A password that its definition refuses, and words that it takes for a number.
+const REFUSED: &str = "apiVersion: refused.example.com/v1
+kind: Widget
+metadata: {name: first, namespace: default}
+spec: {password: p4sswordThatIsQuoted, motto: m0ttoThatIsQuoted, count: c0untThatIsQuoted}
+";
+const STRICT: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.refused.example.com}
+spec:
+  group: refused.example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets, singular: widget}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              properties:
+                password: {type: string, minLength: 40}
+                motto: {type: string, pattern: '^[a-z]+$', enum: [one, two]}
+                count: {type: integer}
+";
+const QUOTED: &str = "ThatIsQuoted";
+
+/// Files below a directory that have this text in them.
+fn with_text(below: &Path, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(below).unwrap().map_while(Result::ok) {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() {
+            found.extend(with_text(&path, text));
+        } else if kind.is_file()
+            && String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).contains(text)
+        {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn what_the_api_quotes_of_a_refused_object_is_in_nothing_that_the_daemon_writes() {
+    let Some(cluster) = cluster::shared().await else {
+        return;
+    };
+    let _logs = cluster.logs_on_failure();
+    let root = cluster.dir().join("daemon-quotes");
+    let manifests = Node::manifests(&root);
+    fs::create_dir_all(&manifests).unwrap();
+    fs::write(manifests.join("daemon-50-refused.yaml"), REFUSED).unwrap();
+    fs::write(manifests.join("daemon-60-strict.yaml"), STRICT).unwrap();
+    let node = Node::start(&root, &cluster.kubeconfig(Who::Admin));
+    let Some(_rke2) = cluster.deploy(&manifests) else {
+        return;
+    };
+    let events: Api<Event> = Api::namespaced(cluster.client(Who::Admin).await, "kube-system");
+    // RKE2 has the values in its own event: the API quoted them.
+    eventually("RKE2's event with a value in it", DEADLINE, async || {
+        let warnings = ListParams::default().fields("type=Warning");
+        let all = events.list(&warnings).await.unwrap().items;
+        all.into_iter()
+            .filter_map(|event| event.message)
+            .any(|message| message.contains(QUOTED))
+            .then_some(())
+    })
+    .await;
+    let status = eventually("the refusal in the status", DEADLINE, async || {
+        let status = node.status()?.to_string();
+        (status.contains("Invalid value") && status.contains("spec.password")).then_some(status)
+    })
+    .await;
+    assert!(!status.contains(QUOTED), "{status}");
+    assert!(status.contains("[redacted]"), "{status}");
+    let written = with_text(&root, QUOTED);
+    assert_eq!(written, [manifests.join("daemon-50-refused.yaml")]);
+}
