@@ -490,3 +490,44 @@ fn on_a_full_disk_what_is_not_held_is_not_listed_as_held_and_every_release_works
         });
     }
 }
+
+#[test]
+fn a_data_directory_that_the_sandbox_does_not_open_is_said_with_commands_that_open_it() {
+    if skipped() {
+        return;
+    }
+    let file = "/data/rke2/server/manifests/elsewhere.yaml";
+    let marker = format!("{file}.skip");
+    let machine = node()
+        .file(
+            "/usr/lib/windrow/conf.d/30-data.yaml",
+            "dataDir: /data/rke2\n",
+        )
+        .file("/etc/rancher/rke2/config.yaml", "data-dir: /data/rke2\n")
+        .file(file, WIDGET)
+        .boot();
+    let journal = ["--boot", "--unit=windrow.service"];
+    machine.wait_journal(&journal, "elsewhere.yaml not held");
+    let commands = machine.wait_for("the status says how to open it", |machine| {
+        let status = machine.read("/run/windrow/status.json")?;
+        let status: Value = serde_json::from_str(&status).ok()?;
+        let findings = status["findings"].as_array()?;
+        let found = findings
+            .iter()
+            .find(|finding| finding["code"] == "manifests-read-only")?;
+        let (_, commands) = found["message"].as_str()?.split_once(" Run: ")?;
+        Some(commands.to_owned())
+    });
+    machine.wait_until("the status lists it as not held", |machine| {
+        listed(machine, "notHeld") == ["elsewhere.yaml"]
+    });
+    assert!(listed(&machine, "held").is_empty() && !machine.exists(&marker));
+    machine.sh(&commands);
+    machine.wait_until("it is held", |machine| {
+        machine.exists(&marker) && listed(machine, "held") == ["elsewhere.yaml"]
+    });
+    // The fail-safe may write there too.
+    machine.write(TEST_DROP_IN, NEVER_STARTS);
+    machine.sh("systemctl daemon-reload; systemctl kill --signal=KILL windrow.service");
+    machine.wait_until("the fail-safe lifts it", |machine| !machine.exists(&marker));
+}
