@@ -72,7 +72,7 @@ fn unquoted(expression: &str) -> String {
             Some(_) => {}
             None if matches!(ch, '"' | '\'') => {
                 quote = Some(ch);
-                bare.push_str("…");
+                bare.push('…');
             }
             None => bare.push(ch),
         }
