@@ -59,6 +59,14 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
             whole.replace("user: u}", "user: w}"),
             "FILE:6: no user is called \"w\"",
         ),
+        // A token where the name should be is not quoted.
+        (
+            whole.replace(
+                "user: u}",
+                "user: ghp_0123456789abcdefghijklmnopqrstuvwxyz}",
+            ),
+            "FILE:6: no user is called a text of 40 characters",
+        ),
         (
             whole.replace("user: u}", "user: [u]}"),
             "FILE:6: `user` must be text, not a list",
