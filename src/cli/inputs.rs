@@ -55,19 +55,28 @@ pub(super) struct Inputs {
 
 /// One manifest file.
 pub(super) struct Input {
-    pub(super) manifest: ManifestFile,
+    /// Path below the manifests directory, with `/`.
+    pub(super) path: String,
     pub(super) content: Content,
     pub(super) shown: Shown,
     /// Who writes it late, if it is not there from the beginning.
     pub(super) late: Option<String>,
     /// Where it is written to, if a configuration says so.
     destination: Option<Destination>,
+    pub(super) limits: Limits,
 }
 
 /// Below which data directory a configuration writes a file, and where it says so.
 struct Destination {
     data_dir: String,
     at: Location,
+}
+
+impl Input {
+    /// The file, read. Its values take several times its size in memory.
+    pub(super) fn manifest(&self) -> ManifestFile {
+        manifest::read(&self.path, &self.content, &self.limits)
+    }
 }
 
 /// The rules in force on this machine, those of further directories or files, and those that follow
@@ -364,7 +373,7 @@ fn wrapped(inputs: &mut Inputs, shown: &str, found: Wrapped, limits: &Limits) {
     // Of two parts that write one file the later one does so last.
     let mut later = BTreeSet::new();
     for number in (before..inputs.files.len()).rev() {
-        if !later.insert(inputs.files[number].manifest.path.clone()) {
+        if !later.insert(inputs.files[number].path.clone()) {
             inputs.files.remove(number);
         }
     }
@@ -473,7 +482,8 @@ fn manifest(
     limits: &Limits,
 ) {
     inputs.files.push(Input {
-        manifest: manifest::read(path, &content, limits),
+        path: path.to_owned(),
+        limits: limits.clone(),
         content,
         shown,
         late,
@@ -486,7 +496,7 @@ fn twice(inputs: &mut Inputs) {
     let mut sorted: Vec<(&str, &str)> = inputs
         .files
         .iter()
-        .map(|file| (file.manifest.path.as_str(), file.shown.file.as_str()))
+        .map(|file| (file.path.as_str(), file.shown.file.as_str()))
         .collect();
     sorted.sort_unstable();
     let errors: Vec<String> = sorted

@@ -7,7 +7,7 @@ use super::inputs::{self, ForeignMarker, Inputs, skipped_by};
 use super::{Context, Exit, complain, style};
 use crate::manifest::Limits;
 use crate::observe::platform::detect;
-use crate::plan::{Finding, Plan, examine, link};
+use crate::plan::{Finding, Plan, examine_content, link};
 use crate::reasons::{Code, Severity};
 use crate::rehearse::carriers;
 use crate::rehearse::proofs::switched_off;
@@ -124,8 +124,9 @@ fn of(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> Plan {
         .files
         .into_iter()
         .map(|file| {
-            let marker = skipped_by(&inputs.markers, &file.manifest.path);
-            let examined = examine(&file.manifest, file.shown, rules, platform);
+            let marker = skipped_by(&inputs.markers, &file.path);
+            let (path, content, limits) = (&file.path, &file.content, &file.limits);
+            let examined = examine_content(path, content, limits, file.shown, rules, platform);
             Arc::new(examined.skipped_by(marker))
         })
         .collect();

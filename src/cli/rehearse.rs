@@ -219,11 +219,13 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         .harvester
         .or(harvester.then_some(HarvesterVersion::LATEST));
     let platform = version.map_or(Platform::Rke2, |_| Platform::Harvester);
+    let manifests: Vec<_> = files.iter().map(Input::manifest).collect();
     let examined: Vec<_> = files
         .iter()
-        .map(|file| {
-            let examined = examine(&file.manifest, file.shown.clone(), &rules, Some(platform));
-            Arc::new(examined.skipped_by(skipped_by(&markers, &file.manifest.path)))
+        .zip(&manifests)
+        .map(|(file, read)| {
+            let examined = examine(read, file.shown.clone(), &rules, Some(platform));
+            Arc::new(examined.skipped_by(skipped_by(&markers, &file.path)))
         })
         .collect();
     let plan = link(&examined, &rules, Some(platform));
@@ -234,11 +236,12 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
     }
     disabled.extend(markers.iter().filter_map(ForeignMarker::disables));
     let images = images(&args.images)?;
-    let shown = |file: &&Input| skipped_by(&markers, &file.manifest.path).is_none();
+    let shown = |file: &Input| skipped_by(&markers, &file.path).is_none();
     let read: Vec<_> = files
         .iter()
-        .filter(shown)
-        .map(|file| (&file.manifest, &file.shown))
+        .zip(&manifests)
+        .filter(|(file, _)| shown(file))
+        .map(|(file, read)| (read, &file.shown))
         .collect();
     let given = Given {
         files: &read,
@@ -268,7 +271,12 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
             &limits,
         )?;
     }
-    let laid = files.iter().filter(shown).map(Laid::of).collect();
+    let laid = files
+        .iter()
+        .zip(&manifests)
+        .filter(|(file, _)| shown(file))
+        .map(|(file, read)| Laid::of(file, read))
+        .collect();
     let membership = carriers
         .iter()
         .map(|(shown, text)| membership(shown, text, &limits))
@@ -279,7 +287,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         directory.put(marker.path, Content::Bytes(Vec::new()), POWER_ON);
     }
     for file in files {
-        let path = file.manifest.path;
+        let path = file.path;
         match file.late {
             None => directory.put(path, file.content, POWER_ON),
             Some(by) => changes.push(Change {
@@ -357,7 +365,7 @@ fn sources(files: &[Input], carriers: &[(String, String)], parts: &[String]) -> 
         carries: files
             .iter()
             .filter(|file| file.shown.file == *shown)
-            .map(|file| file.manifest.path.clone())
+            .map(|file| file.path.clone())
             .collect(),
     });
     let plain = files
@@ -365,7 +373,7 @@ fn sources(files: &[Input], carriers: &[(String, String)], parts: &[String]) -> 
         .filter(|file| carriers.iter().all(|(shown, _)| *shown != file.shown.file))
         .filter_map(|file| match &file.content {
             Content::Bytes(bytes) => Some(Source {
-                name: file.manifest.path.clone(),
+                name: file.path.clone(),
                 shown: file.shown.file.clone(),
                 text: String::from_utf8_lossy(bytes).into_owned(),
                 carries: Vec::new(),

@@ -179,7 +179,7 @@ fn own(context: &Context, into: &mut Collected) {
 }
 
 fn manifest(input: &Input) -> Value {
-    let file: &ManifestFile = &input.manifest;
+    let file: ManifestFile = input.manifest();
     let objects: Vec<Value> = file
         .objects()
         .map(|object| json!({"object": object.id, "version": object.version, "line": object.line}))

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -115,15 +116,20 @@ impl Flight {
         if self.writer.is_none() {
             return;
         }
-        let changed: Vec<(String, Content)> = directory
+        let changed: Vec<(String, Arc<Content>)> = directory
             .files
             .iter()
             .filter_map(|file| {
-                let content = match file.content.as_deref()? {
-                    Content::Bytes(bytes) if bytes.len() > LARGEST => Content::TooLarge {
-                        size: bytes.len() as u64,
-                    },
-                    content => content.clone(),
+                let content = match file.content.as_ref()? {
+                    known
+                        if let Content::Bytes(bytes) = &**known
+                            && bytes.len() > LARGEST =>
+                    {
+                        Arc::new(Content::TooLarge {
+                            size: bytes.len() as u64,
+                        })
+                    }
+                    known => Arc::clone(known),
                 };
                 Some((file.path.clone(), content))
             })

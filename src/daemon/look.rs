@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
 use crate::decide::Directory;
-use crate::manifest::Limits;
+use crate::manifest::{Content, Limits};
 use crate::observe::files::{FileEvent, FileWatch};
 use crate::observe::scan::{ScanResult, Stamps, scan};
 
@@ -19,6 +19,8 @@ use crate::observe::scan::{ScanResult, Stamps, scan};
 const QUIET: Duration = Duration::from_secs(5);
 /// A directory that is new may get files before the watch reaches it: look once more after so long.
 const AFTER_DIRECTORY: Duration = Duration::from_millis(250);
+/// The files of a large directory are read at several looks, with so long between them.
+const AFTER_MUCH: Duration = Duration::from_secs(1);
 /// How often to look when events cannot be had at all.
 const WITHOUT_EVENTS: Duration = Duration::from_secs(5);
 
@@ -162,6 +164,11 @@ impl Look {
         let present = |path: &String| directory.files.iter().any(|file| file.path == *path);
         self.writing.retain(|path, _| present(path));
         for file in &mut directory.files {
+            if let Some(Content::NoRoom { .. }) = file.content.as_deref() {
+                // What is known of it stays until it is read, at one of the next looks.
+                file.content = None;
+                self.next = self.next.min(started + AFTER_MUCH);
+            }
             if self.writing.contains_key(&file.path) {
                 // Half a file is not looked at, and read in full once it is whole.
                 file.content = None;

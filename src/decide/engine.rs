@@ -173,8 +173,12 @@ impl Engine {
                         kept.insert(path, known.clone());
                         continue;
                     }
-                    let file = manifest::read(&path, &content, &self.settings.staging.limits);
-                    let same = known.filter(|known| known.sha256() == file.sha256);
+                    let limits = &self.settings.staging.limits;
+                    let shown = Shown::itself(&path);
+                    let (rules, platform) = (&self.rules, self.platform);
+                    let file =
+                        plan::examine_content(&path, &content, limits, shown, rules, platform);
+                    let same = known.filter(|known| known.sha256() == file.sha256());
                     match same {
                         // What has no bytes to be known by: a pipe is the pipe that it was.
                         Some(known) => {
@@ -183,8 +187,7 @@ impl Engine {
                         }
                         None => {
                             changed = true;
-                            let shown = Shown::itself(&path);
-                            Arc::new(plan::examine(&file, shown, &self.rules, self.platform))
+                            Arc::new(file)
                         }
                     }
                 }

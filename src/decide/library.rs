@@ -8,7 +8,7 @@ use super::engine::FileChange;
 use super::interests::Asked;
 use super::judged::Judged;
 use super::lookup::Lookup;
-use crate::manifest::{self, Content, Limits};
+use crate::manifest::{Content, Limits};
 use crate::plan::{self, Examined, Plan, Shown};
 use crate::rules::{Platform, RuleSet};
 
@@ -64,8 +64,8 @@ impl Library {
         let examined: BTreeMap<String, Arc<Examined>> = contents
             .iter()
             .map(|(path, content)| {
-                let file = manifest::read(path, content, limits);
-                let examined = plan::examine(&file, Shown::itself(path), rules, platform);
+                let shown = Shown::itself(path);
+                let examined = plan::examine_content(path, content, limits, shown, rules, platform);
                 (path.to_owned(), Arc::new(examined))
             })
             .collect();

@@ -4,33 +4,40 @@ use sha2::{Digest, Sha256};
 
 use super::{Entry, Node, Object, Value};
 
-/// SHA-256 over the canonical form of all objects: keys sorted, nothing of the formatting, and of
-/// a HelmChart nothing that RKE2 itself writes into the file.
-pub(super) fn of<'a>(objects: impl Iterator<Item = &'a Object>) -> String {
-    let mut canon = Canon {
-        hasher: Sha256::new(),
-        buffer: Vec::with_capacity(FULL + 1024),
-    };
-    for object in objects {
-        if object.id.group == "helm.cattle.io" && object.id.kind == "HelmChart" {
-            canon.node(&without_rke2(&object.node));
-        } else {
-            canon.node(&object.node);
-        }
-        canon.byte(b'\n');
-    }
-    canon.hasher.update(&canon.buffer);
-    hex(&canon.hasher.finalize())
-}
-
 const FULL: usize = 8192;
 
-struct Canon {
+/// SHA-256 over the canonical form of all objects: keys sorted, nothing of the formatting, and of
+/// a HelmChart nothing that RKE2 itself writes into the file.
+pub(super) struct Canon {
     hasher: Sha256,
     buffer: Vec<u8>,
 }
 
 impl Canon {
+    /// Of no objects.
+    pub(super) fn new() -> Self {
+        Self {
+            hasher: Sha256::new(),
+            buffer: Vec::with_capacity(FULL + 1024),
+        }
+    }
+
+    /// One more object.
+    pub(super) fn object(&mut self, object: &Object) {
+        if object.id.group == "helm.cattle.io" && object.id.kind == "HelmChart" {
+            self.node(&without_rke2(&object.node));
+        } else {
+            self.node(&object.node);
+        }
+        self.byte(b'\n');
+    }
+
+    /// The digest.
+    pub(super) fn finish(mut self) -> String {
+        self.hasher.update(&self.buffer);
+        hex(&self.hasher.finalize())
+    }
+
     fn byte(&mut self, byte: u8) {
         self.buffer.push(byte);
     }

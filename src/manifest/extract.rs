@@ -3,6 +3,8 @@
 //!
 //! What is wrong inside is told with the line of the *outer* file, as far as it is known.
 
+use std::cell::OnceCell;
+
 pub(crate) use super::file_kind::field;
 use super::file_kind::unread;
 pub use super::file_kind::{FileKind, kind_of, recognise};
@@ -142,8 +144,9 @@ pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
     extraction.problems = unread(kind, text, &root);
     let mut taker = Taker {
         source,
-        lines: text.lines().collect(),
+        lines: OuterLines::new(text),
         limits,
+        taken: 0,
         kind,
         late: None,
         extraction: &mut extraction,
@@ -169,8 +172,10 @@ pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
 
 struct Taker<'t> {
     source: &'t str,
-    lines: Vec<&'t str>,
+    lines: OuterLines<'t>,
     limits: &'t Limits,
+    /// Bytes taken out of it so far.
+    taken: u64,
     kind: FileKind,
     late: Option<String>,
     extraction: &'t mut Extraction,
@@ -241,13 +246,22 @@ impl Taker<'_> {
             }
         };
         let (content, lines) = self.content(file)?;
-        if content.len() as u64 > self.limits.file_bytes {
-            let message = format!(
+        let too_much = if content.len() as u64 > self.limits.file_bytes {
+            Some(format!(
                 "the file has {} bytes, the limit is {}; split it, or raise staging.limits.fileBytes",
                 content.len(),
                 self.limits.file_bytes
-            );
-            return Err((file.line, message));
+            ))
+        } else {
+            self.keep(&content).err()
+        };
+        if let Some(message) = too_much {
+            self.extraction.problems.push(Problem {
+                code: Code::FileTooLarge,
+                line: Some(file.line),
+                message,
+            });
+            return Ok(());
         }
         // Written later, it replaces what was written before.
         let late = self.late(file);
@@ -279,7 +293,11 @@ impl Taker<'_> {
     }
 
     fn configuration(&mut self, file: &Node, path: String) {
-        match self.content(file) {
+        let content = self.content(file).and_then(|(content, lines)| {
+            let kept = self.keep(&content).map_err(|message| (file.line, message));
+            kept.map(|()| (content, lines))
+        });
+        match content {
             Ok((content, lines)) => {
                 let late = self.late(file);
                 let files = &mut self.extraction.configuration;
@@ -300,6 +318,19 @@ impl Taker<'_> {
                 message,
             }),
         }
+    }
+
+    /// Counts what is taken out: a hundred small archives may hold a gigabyte.
+    fn keep(&mut self, content: &[u8]) -> Result<(), String> {
+        let taken = self.taken + content.len() as u64;
+        if taken > self.limits.directory_bytes {
+            return Err(format!(
+                "with this file more than {} bytes would be taken out of the configuration, so it is not known what RKE2 does with it; split the configuration, or raise staging.limits.directoryBytes",
+                self.limits.directory_bytes
+            ));
+        }
+        self.taken = taken;
+        Ok(())
     }
 
     fn content(&self, file: &Node) -> Result<(Vec<u8>, InnerLines), (u32, String)> {
@@ -349,7 +380,8 @@ impl Taker<'_> {
             "gz+b64" | "gzip+b64" | "gz+base64" | "gzip+base64" => {
                 let packed = decode()?;
                 let bytes = encoding::gunzip(&packed, self.limits.file_bytes).map_err(|why| {
-                    let message = format!("`content` is not valid gzip: {why}; pack it anew");
+                    let message =
+                        format!("`content` cannot be unpacked: {why}; pack it anew with gzip");
                     (content.line, message)
                 })?;
                 Ok((bytes, begin))
@@ -365,15 +397,37 @@ impl Taker<'_> {
     }
 }
 
+/// The lines of a configuration.
+pub(super) struct OuterLines<'t> {
+    text: &'t str,
+    /// Where they begin; looked for when the first is asked for.
+    starts: OnceCell<Vec<u32>>,
+}
+
+impl<'t> OuterLines<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        let starts = OnceCell::new();
+        Self { text, starts }
+    }
+
+    /// A line, counted from 1.
+    fn get(&self, line: u32) -> Option<&'t str> {
+        let starts = self.starts.get_or_init(|| {
+            let breaks = self.text.match_indices('\n');
+            let starts = breaks.map(|(at, _)| u32::try_from(at + 1).unwrap_or(u32::MAX));
+            std::iter::once(0).chain(starts).collect()
+        });
+        let at = usize::try_from(line).ok()?.checked_sub(1)?;
+        let start = usize::try_from(*starts.get(at)?).ok()?;
+        self.text.get(start..)?.lines().next()
+    }
+}
+
 /// A literal block begins in the line after its `|`. Whether it is one is seen from the outer text, and
 /// believed only if the first line of the content stands there.
-pub(super) fn inner_lines(lines: &[&str], content: &Node, text: &str) -> InnerLines {
-    let line_at = |line: u32| {
-        let at = usize::try_from(line).ok()?.checked_sub(1)?;
-        lines.get(at).copied()
-    };
+pub(super) fn inner_lines(outer: &OuterLines<'_>, content: &Node, text: &str) -> InnerLines {
     let first = content.line.saturating_add(1);
-    let opens_block = line_at(content.line).is_some_and(|line| {
+    let opens_block = outer.get(content.line).is_some_and(|line| {
         let code = line.split(" #").next().unwrap_or(line).trim_end();
         let indicators = code.trim_end_matches(|ch: char| matches!(ch, '+' | '-' | '0'..='9'));
         indicators.ends_with('|')
@@ -383,7 +437,9 @@ pub(super) fn inner_lines(lines: &[&str], content: &Node, text: &str) -> InnerLi
         .zip(first..)
         .find(|(line, _)| !line.trim().is_empty())
         .is_some_and(|(line, number)| {
-            line_at(number).is_some_and(|outer| outer.trim() == line.trim())
+            outer
+                .get(number)
+                .is_some_and(|outer| outer.trim() == line.trim())
         });
     if opens_block && follows {
         InnerLines::Follow { first }

@@ -178,7 +178,7 @@ fn what_cannot_be_taken_out_is_told_with_its_line() {
         (
             cloud_config("  encoding: gz+b64\n  content: YTog\n"),
             5,
-            "not valid gzip",
+            "cannot be unpacked",
         ),
         (
             cloud_config("  encoding: rot13\n  content: x\n"),
@@ -274,4 +274,27 @@ fn configuration_of_rke2_and_of_windrow_is_handed_out_with_its_lines() {
     );
     assert_eq!(extraction.configuration[0].lines.outer(2), 6);
     assert_eq!(extraction.configuration_problems[0].line, Some(12));
+}
+
+#[test]
+fn no_more_is_unpacked_than_there_is_room_for() {
+    let plain = "#".repeat(600);
+    let files: String = (0..3)
+        .map(|number| {
+            format!("- path: /x/server/manifests/a{number}.yaml\n  content: \"{plain}\"\n")
+        })
+        .collect();
+    let limits = Limits {
+        directory_bytes: 1500,
+        ..Limits::default()
+    };
+    let extraction = extract(
+        "user-data",
+        &format!("#cloud-config\nwrite_files:\n{files}"),
+        &limits,
+    );
+    assert_eq!(extraction.files.len(), 2);
+    assert_eq!(extraction.problems.len(), 1);
+    assert_eq!(extraction.problems[0].code, Code::FileTooLarge);
+    assert_eq!(extraction.problems[0].line, Some(7));
 }

@@ -5,6 +5,7 @@
 
 use serde_json::Number;
 
+use super::budget::{self, Budget, Spent};
 use super::{Entry, Limits, Node, Problem, Value, node, template};
 use crate::reasons::Code;
 
@@ -15,6 +16,7 @@ pub(super) fn parse(text: &str, first_line: u32, limits: &Limits) -> Result<Node
         at: 0,
         line: first_line,
         depth: limits.depth,
+        budget: Budget::new(limits),
     };
     let read = parser.blank().value(0).and_then(|node| {
         parser.blank();
@@ -43,6 +45,7 @@ pub(super) fn parse(text: &str, first_line: u32, limits: &Limits) -> Result<Node
                     limits.depth
                 ),
             ),
+            Wrong::TooMuch => (Code::LimitExceeded, budget::exceeded(limits)),
         };
         Problem {
             code,
@@ -55,6 +58,13 @@ pub(super) fn parse(text: &str, first_line: u32, limits: &Limits) -> Result<Node
 enum Wrong {
     Syntax(String),
     TooDeep,
+    TooMuch,
+}
+
+impl From<Spent> for Wrong {
+    fn from(Spent: Spent) -> Self {
+        Self::TooMuch
+    }
 }
 
 struct Parser<'t> {
@@ -62,6 +72,7 @@ struct Parser<'t> {
     at: usize,
     line: u32,
     depth: usize,
+    budget: Budget,
 }
 
 impl Parser<'_> {
@@ -142,9 +153,11 @@ impl Parser<'_> {
             let key = self.string()?;
             self.expect(b':', "`:` after the key")?;
             let value = self.blank().value(depth)?;
+            self.budget.grow(&entries)?;
             entries.push(Entry { key, line, value });
             if self.blank().peek() == Some(b'}') {
                 self.at += 1;
+                self.budget.trim(&mut entries);
                 return Ok(Value::Mapping(node::keep_last(entries).0));
             }
             self.expect(b',', "`,` or `}`")?;
@@ -159,9 +172,12 @@ impl Parser<'_> {
             return Ok(Value::Sequence(items));
         }
         loop {
-            items.push(self.blank().value(depth)?);
+            let item = self.blank().value(depth)?;
+            self.budget.grow(&items)?;
+            items.push(item);
             if self.blank().peek() == Some(b']') {
                 self.at += 1;
+                self.budget.trim(&mut items);
                 return Ok(Value::Sequence(items));
             }
             self.expect(b',', "`,` or `]`")?;
@@ -228,6 +244,8 @@ impl Parser<'_> {
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
+                    string.shrink_to_fit();
+                    self.budget.take(budget::of_text(&string))?;
                     return Ok(string);
                 }
                 Some(b'\\') => string.push(self.escape()?),

@@ -5,6 +5,7 @@
 //! deploy controller (`docs/reading-manifests.md`).
 
 mod addon;
+mod budget;
 mod digest;
 mod encoding;
 pub mod extract;
@@ -25,6 +26,7 @@ pub mod user_data;
 pub mod yaml;
 
 pub use addon::{MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name, objects_path};
+pub(crate) use budget::{MOST_PROBLEMS, of_node as memory_of};
 pub use digest::sha256_hex;
 pub(crate) use encoding::base64;
 pub(crate) use name::object_name_refusal;
@@ -32,7 +34,7 @@ pub use name::{namespace_name_error, object_name_error};
 pub use node::{Entry, Node, Value};
 pub use object::{GroupKind, Object, ObjectRef};
 pub(crate) use read::nodes;
-pub use read::read;
+pub use read::{read, read_each};
 
 use crate::reasons::{Code, Severity};
 
@@ -44,6 +46,12 @@ pub enum Content {
     Bytes(Vec<u8>),
     /// A regular file above the size limit; it was not read.
     TooLarge {
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// A regular file for which there was no room: the files before it are as large as is read of the
+    /// directory in one look.
+    NoRoom {
         /// Its size in bytes.
         size: u64,
     },
@@ -82,6 +90,11 @@ pub struct Limits {
     pub depth: usize,
     /// Most values that aliases may add to a document.
     pub alias_nodes: usize,
+    /// Most memory that the values of one document may take, aliases written out, in bytes.
+    pub expanded_bytes: usize,
+    /// Most that is read of the directory in one look, and unpacked from one configuration, in
+    /// bytes.
+    pub directory_bytes: u64,
 }
 
 impl Default for Limits {
@@ -91,6 +104,8 @@ impl Default for Limits {
             documents: 10_000,
             depth: 100,
             alias_nodes: 100_000,
+            expanded_bytes: 16 << 20,
+            directory_bytes: 32 << 20,
         }
     }
 }

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 use serde_json::Number;
 
+use super::budget::MOST_PROBLEMS;
+
 /// One value and the line (from 1) on which it starts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
@@ -153,6 +155,9 @@ pub(super) fn keep_last(mut entries: Vec<Entry>) -> (Vec<Entry>, Vec<(String, u3
     for (at, entry) in entries.iter().enumerate() {
         if let Some(earlier) = last.insert(&entry.key, at) {
             dropped[earlier] = true;
+            if repeated.len() > MOST_PROBLEMS {
+                continue;
+            }
             repeated.push((entry.key.clone(), entry.line, entries[earlier].line));
         }
     }

@@ -1,12 +1,20 @@
 //! The objects of a document: Lists taken apart, names and types checked.
 
+use super::budget::MOST_PROBLEMS;
 use super::yaml::ReadKey;
 use super::{Entry, Node, Object, ObjectRef, Problem, Value};
 use crate::reasons::Code;
 
-/// Takes a document apart. RKE2 flattens a List by one level: whatever has `items` is one. `keys` are those
-/// that it reads as something else than what is written.
-pub(super) fn of_document(node: Node, keys: &[ReadKey]) -> (Vec<Object>, Vec<Problem>) {
+/// A name or kind that is longer is none: no API server takes it.
+const LONGEST: usize = 1000;
+
+/// Takes a document apart: at most so many objects. RKE2 flattens a List by one level: whatever has
+/// `items` is one. `keys` are those that it reads as something else than what is written.
+pub(super) fn of_document(
+    node: Node,
+    keys: &[ReadKey],
+    most: usize,
+) -> (Vec<Object>, Vec<Problem>) {
     let mut problems = Vec::new();
     if !matches!(node.value, Value::Mapping(_)) {
         problems.push(Problem {
@@ -23,11 +31,11 @@ pub(super) fn of_document(node: Node, keys: &[ReadKey]) -> (Vec<Object>, Vec<Pro
         let object = object(node, keys, &mut problems);
         return (object.into_iter().collect(), problems);
     }
-    let objects = list(node, keys, &mut problems);
+    let objects = list(node, keys, most, &mut problems);
     (objects, problems)
 }
 
-fn list(mut node: Node, keys: &[ReadKey], problems: &mut Vec<Problem>) -> Vec<Object> {
+fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Problem>) -> Vec<Object> {
     let Some((list_version, list_kind)) = type_of(&node, problems) else {
         return Vec::new();
     };
@@ -57,8 +65,11 @@ fn list(mut node: Node, keys: &[ReadKey], problems: &mut Vec<Problem>) -> Vec<Ob
         }
     };
     let item_kind = list_kind.strip_suffix("List").unwrap_or(&list_kind);
-    let mut objects = Vec::with_capacity(items.len());
+    let mut objects = Vec::with_capacity(items.len().min(most));
     for mut item in items {
+        if objects.len() >= most || problems.len() > MOST_PROBLEMS {
+            break;
+        }
         if !matches!(item.value, Value::Mapping(_)) {
             problems.push(Problem {
                 code: Code::FileRefused,
@@ -147,6 +158,13 @@ fn required(node: &Node, key: &str, fallback: u32, problems: &mut Vec<Problem>) 
 
 fn text(entry: &Entry, name: &str, problems: &mut Vec<Problem>) -> Option<String> {
     match &entry.value.value {
+        Value::String(text) if text.len() > LONGEST => problems.push(refused(
+            entry.line,
+            &format!(
+                "`{name}` has {} bytes, and no API server takes so many; write a shorter one",
+                text.len()
+            ),
+        )),
         Value::String(text) if !text.is_empty() => return Some(text.clone()),
         Value::String(_) | Value::Null => problems.push(refused(
             entry.line,
@@ -262,6 +280,7 @@ fn texts(entry: &Entry, key: &str, keys: &[ReadKey]) -> Vec<Problem> {
         Value::Mapping(entries) => entries
             .iter()
             .filter(|item| !matches!(item.value.value, Value::String(_) | Value::Null))
+            .take(MOST_PROBLEMS)
             .map(|item| {
                 let type_name = item.value.type_name();
                 let is_this = |one: &&ReadKey| (one.line, &one.read) == (item.line, &item.key);

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use super::MOST_PROBLEMS;
+
 /// One document: where it stands in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chunk {
@@ -32,13 +34,17 @@ pub(super) enum Behind {
     Text,
 }
 
-/// Cuts a text into documents; those without content are left out.
-pub(super) fn split(text: &str) -> (Vec<Chunk>, Vec<BadSeparator>) {
+/// Cuts a text into documents; those without content are left out. After `most` of them, or
+/// more bad separators than are told, the rest is not cut.
+pub(super) fn split(text: &str, most: usize) -> (Vec<Chunk>, Vec<BadSeparator>) {
     let mut chunks = Vec::new();
     let mut bad = Vec::new();
     let mut start = 0;
     let mut start_line = 1;
     for at in separators(text) {
+        if chunks.len() >= most || bad.len() > MOST_PROBLEMS {
+            return (chunks, bad);
+        }
         let end = text[at..].find('\n').map_or(text.len(), |end| at + end + 1);
         let rest = text[at + 3..end].trim();
         let is_bad = !rest.is_empty() && !rest.starts_with('#');
@@ -96,7 +102,7 @@ mod tests {
     use super::*;
 
     fn documents(text: &str) -> Vec<(u32, &str)> {
-        split(text)
+        split(text, 100)
             .0
             .into_iter()
             .map(|chunk| (chunk.line, &text[chunk.range]))
@@ -132,13 +138,13 @@ mod tests {
             ),
         ] {
             assert_eq!(documents(text), expected, "{text:?}");
-            assert_eq!(split(text).1, vec![], "{text:?}");
+            assert_eq!(split(text, 100).1, vec![], "{text:?}");
         }
     }
 
     #[test]
     fn a_separator_with_text_behind_it_is_told_with_its_line() {
-        let (chunks, bad) = split("a: 1\n--- foo\nb: 2\n----\nc: 3\n---\t\n");
+        let (chunks, bad) = split("a: 1\n--- foo\nb: 2\n----\nc: 3\n---\t\n", 100);
         assert_eq!(chunks.len(), 3);
         let lines: Vec<u32> = bad.iter().map(|bad| bad.line).collect();
         assert_eq!(lines, [2, 4]);

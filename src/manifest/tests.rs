@@ -495,6 +495,59 @@ fn limits_are_kept_and_named() {
 }
 
 #[test]
+fn what_takes_too_much_memory_is_told_and_not_taken() {
+    let limits = Limits {
+        expanded_bytes: 1 << 20,
+        documents: 100,
+        ..Limits::default()
+    };
+    let few = |text: &str| {
+        let read = read("x.yaml", &Content::Bytes(text.as_bytes().to_vec()), &limits);
+        let exceeded = read
+            .problems
+            .iter()
+            .filter(|problem| problem.code == Code::LimitExceeded);
+        assert!(exceeded.count() >= 1, "{text:.60}");
+        assert!(read.problems.len() <= MOST_PROBLEMS + 1);
+        assert!(read.objects().count() <= 100);
+    };
+    few(&format!("{{\"a\": [{}1]}}", "[],".repeat(50_000)));
+    few(&"---\na: 1\n".repeat(200));
+    few(&format!("a:\n{}", "- !!int x\n".repeat(2000)));
+    few(&"--- a\n".repeat(2000));
+    let object = "- {apiVersion: v1, kind: A, metadata: {name: a}}\n";
+    few(&format!(
+        "apiVersion: v1\nkind: List\nitems:\n{}",
+        object.repeat(101)
+    ));
+    // Of all documents together, unless each is forgotten when it was looked at.
+    let large = format!("{}x: {}\n", map("a"), "y".repeat(600_000));
+    let two = format!("{large}---\n{large}");
+    few(&two);
+    let mut seen = 0;
+    let content = Content::Bytes(two.clone().into_bytes());
+    let each = read_each("x.yaml", &content, &limits, &mut |_| seen += 1);
+    assert_eq!((seen, &each.problems), (2, &Vec::new()));
+    assert_eq!(each.digest, file(&two).digest);
+    assert_eq!(each.sha256, file(&two).sha256);
+}
+
+#[test]
+fn a_name_that_no_api_server_takes_is_not_repeated() {
+    let long = "x".repeat(100_000);
+    for text in [
+        format!("apiVersion: v1\nkind: A\nmetadata: {{name: {long}}}\n"),
+        format!("apiVersion: v1\nkind: {long}\nmetadata: {{name: a}}\n"),
+        format!("apiVersion: {long}\nkind: A\nmetadata: {{name: a}}\n"),
+    ] {
+        let read = file(&text);
+        assert_eq!(read.problems[0].code, Code::ObjectRefused);
+        assert!(read.problems[0].message.contains("100000 bytes"));
+        assert!(read.problems[0].message.len() < 200);
+    }
+}
+
+#[test]
 fn what_is_no_file_is_told_by_its_code() {
     let text = |text: &str| text.to_owned();
     for (content, code) in [

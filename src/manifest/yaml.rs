@@ -4,6 +4,7 @@
 //! meaning of scalars is in `scalar`. Anchors are expanded here, within two budgets: the reader's
 //! own rule against alias bombs, and ours.
 
+mod aliases;
 mod builder;
 mod source;
 #[cfg(test)]
@@ -15,7 +16,7 @@ use libyaml_safer::{Encoding, EventData, Mark, Parser};
 
 use self::builder::{Builder, Refusal};
 use self::source::{Lines, Source};
-use super::{Limits, Node, Problem, Value};
+use super::{Limits, Node, Problem, Value, budget};
 use crate::reasons::Code;
 
 /// Reads the first document of `text`, as RKE2 does: what follows it is not looked at. Lines are
@@ -111,7 +112,7 @@ impl<'t> Reader<'t> {
         self.parser.set_encoding(Encoding::Utf8);
         self.parser.set_input(Source::new(text));
         // The parser panics on a few malformed tags (`[!a,b]`) which RKE2's reader refuses.
-        let builder = Builder::new(limits, self.whole, self.pairs);
+        let builder = Builder::new(text, limits, self.whole, self.pairs);
         let whole = self.whole;
         let (parser, aside) = (&mut self.parser, &mut self.aside);
         let read = catch_unwind(AssertUnwindSafe(|| {
@@ -143,6 +144,14 @@ impl Reader<'_> {
         first_line: u32,
         limits: &Limits,
     ) -> Result<Option<Node>, Vec<Problem>> {
+        // It is copied, as a whole and text by text.
+        if text.len() > limits.expanded_bytes / 4 {
+            return Err(vec![Problem {
+                code: Code::LimitExceeded,
+                line: Some(first_line),
+                message: budget::exceeded(limits),
+            }]);
+        }
         let mut reader = Reader {
             whole: self.whole,
             ..Reader::default()

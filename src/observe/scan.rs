@@ -149,7 +149,10 @@ impl Stamps {
 impl Found {
     /// The stamps, for the next look.
     pub fn stamps(&self) -> Stamps {
-        let files = self.files.iter();
+        // What there was no room for is read at a later look.
+        let no_room =
+            |file: &&FileEntry| !matches!(file.state, FileState::Read(Content::NoRoom { .. }));
+        let files = self.files.iter().filter(no_room);
         let markers = self.markers.iter();
         Stamps {
             files: files.map(|file| (file.path.clone(), file.stamp)).collect(),
@@ -199,6 +202,7 @@ pub fn scan(dir: &Path, limits: &Limits, seen: &Stamps, now: Timestamp) -> ScanR
         limits,
         seen,
         now,
+        unread: Vec::new(),
         found: Found::default(),
     };
     let first = Step {
@@ -226,6 +230,7 @@ pub fn scan(dir: &Path, limits: &Limits, seen: &Stamps, now: Timestamp) -> ScanR
             }
         }
     }
+    scan.read_files();
     let mut found = scan.found;
     found.files.sort_by(|a, b| a.path.cmp(&b.path));
     found.markers.sort_by(|a, b| a.path.cmp(&b.path));
@@ -259,6 +264,8 @@ struct Scan<'s> {
     limits: &'s Limits,
     seen: &'s Stamps,
     now: Timestamp,
+    /// What has to be read: where it is, what it is called, what it was when it was met.
+    unread: Vec<(PathBuf, PathBuf, Metadata)>,
     found: Found,
 }
 
@@ -403,14 +410,37 @@ impl Scan<'_> {
             });
             return;
         }
-        match read(at, self.limits.file_bytes) {
-            Ok((content, metadata)) => self.file(below, content, &metadata),
-            Err(error) if is_gone(&error) => {}
-            Err(error) => {
-                let content = Content::Unreadable {
-                    error: error.to_string(),
-                };
-                self.file(below, content, metadata);
+        let unread = (at.to_owned(), below.to_owned(), metadata.clone());
+        self.unread.push(unread);
+    }
+
+    /// Reads what has to be read, in the order of the paths, until it is as much as is read at one look.
+    fn read_files(&mut self) {
+        let mut unread = std::mem::take(&mut self.unread);
+        unread.sort_by(|(_, one, _), (_, other, _)| one.cmp(other));
+        let mut taken = 0;
+        for (at, below, metadata) in unread {
+            let size = metadata.size();
+            let fits = size <= self.limits.file_bytes;
+            // One file is read at each look, whatever its size.
+            if fits && taken > 0 && taken + size > self.limits.directory_bytes {
+                self.file(&below, Content::NoRoom { size }, &metadata);
+                continue;
+            }
+            match read(&at, self.limits.file_bytes) {
+                Ok((content, metadata)) => {
+                    if let Content::Bytes(bytes) = &content {
+                        taken += bytes.len() as u64;
+                    }
+                    self.file(&below, content, &metadata);
+                }
+                Err(error) if is_gone(&error) => {}
+                Err(error) => {
+                    let content = Content::Unreadable {
+                        error: error.to_string(),
+                    };
+                    self.file(&below, content, &metadata);
+                }
             }
         }
     }
@@ -455,6 +485,8 @@ fn read(at: &Path, limit: u64) -> io::Result<(Content, Metadata)> {
     }
     let mut bytes = Vec::new();
     if metadata.size() <= limit {
+        // Grown step by step, it would take twice the memory.
+        bytes.reserve_exact(usize::try_from(metadata.size()).unwrap_or_default() + 1);
         (&file)
             .take(limit.saturating_add(1))
             .read_to_end(&mut bytes)?;

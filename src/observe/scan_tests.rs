@@ -340,6 +340,37 @@ fn a_large_file_is_not_read() {
 }
 
 #[test]
+fn a_large_directory_is_read_in_parts() {
+    let dir = TempDir::new().unwrap();
+    for name in ["a.yaml", "b.yaml", "c.yaml"] {
+        write(dir.path().join(name), "x".repeat(60)).unwrap();
+    }
+    let limits = Limits {
+        directory_bytes: 100,
+        ..Limits::default()
+    };
+    let look = |seen: &Stamps| match scan(dir.path(), &limits, seen, later()) {
+        ScanResult::Found(found) => found,
+        other => panic!("{other:?}"),
+    };
+    let mut seen = Stamps::new();
+    let mut read = Vec::new();
+    for _ in 0..3 {
+        let found = look(&seen);
+        assert_eq!(paths(&found), ["a.yaml", "b.yaml", "c.yaml"]);
+        for file in &found.files {
+            match &file.state {
+                FileState::Read(Content::Bytes(_)) => read.push(file.path.clone()),
+                FileState::Read(Content::NoRoom { size: 60 }) | FileState::Unchanged => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        seen = found.stamps();
+    }
+    assert_eq!(read, ["a.yaml", "b.yaml", "c.yaml"]);
+}
+
+#[test]
 fn names_that_are_no_text_are_told_and_stay_two() {
     let dir = TempDir::new().unwrap();
     for name in [&b"\xff.yaml"[..], b"\xfe.yaml"] {

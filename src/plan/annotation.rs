@@ -29,12 +29,30 @@ pub(super) struct Dependency {
     pub(super) tier: Tier,
 }
 
+/// More references of one annotation are not read.
+const MOST: usize = 1000;
+/// A longer reference is none.
+const LONGEST: usize = 1000;
+
 /// Reads a depends-on annotation: every reference that can be read, and an error for every one that
 /// cannot.
 pub(super) fn depends_on(value: &str, with_suffixes: bool) -> (Vec<Dependency>, Vec<String>) {
     let mut dependencies: Vec<Dependency> = Vec::new();
     let mut errors = Vec::new();
-    for reference in value.split(',').map(str::trim) {
+    for (number, reference) in value.split(',').map(str::trim).enumerate() {
+        if number == MOST {
+            errors.push(format!(
+                "it names more than {MOST} objects; the rest counts for nothing"
+            ));
+            break;
+        }
+        if reference.len() > LONGEST {
+            errors.push(format!(
+                "a reference has {} bytes, and no name is so long",
+                reference.len()
+            ));
+            continue;
+        }
         match dependency(reference, with_suffixes) {
             Ok(dependency) if dependencies.iter().any(|d| d.object == dependency.object) => {
                 errors.push(format!("{reference:?} stands twice"));

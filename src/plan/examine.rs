@@ -3,12 +3,16 @@
 //! This is the costly half of planning and depends on nothing but the file, the rules and the
 //! platform, so the daemon keeps the result for as long as the file does not change.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use super::annotation::{self, DEPENDS_ON, WINDROW_DEPENDS_ON};
 use super::installer::{Installing, created_namespace, installing};
 use super::{Finding, Origin, Trouble, builtin};
-use crate::manifest::{self, GroupKind, ManifestFile, Object, ObjectRef};
+use crate::manifest::{
+    self, Content, GroupKind, Limits, MOST_PROBLEMS, ManifestFile, Object, ObjectRef,
+};
 use crate::reasons::Code;
 use crate::rke2;
 use crate::rules::{Condition, Location, OnDeadline, Platform, RuleSet, Target, Tier};
@@ -67,7 +71,26 @@ pub struct Examined {
     pub(super) findings: Vec<Finding>,
     /// Rules that would apply if the platform were known.
     pub(super) platform_matters: bool,
+    /// It goes beyond a limit: what RKE2 does with it is not known, and it is never held for it.
+    beyond_limits: bool,
+    /// What its objects want, each thing once, by a digest; empty once it is examined.
+    wanted: HashSet<u64>,
+    /// How often.
+    requests: usize,
+    wants_too_much: bool,
 }
+
+/// Larger values in memory are no object: kube-apiserver takes requests of 3 MiB at most. They are not
+/// given to the rules.
+const LARGEST_OBJECT: usize = 8 << 20;
+/// More different things no file asks for.
+const MOST_WANTS: usize = 5000;
+/// Nor more often.
+const MOST_REQUESTS: usize = 10 * MOST_WANTS;
+/// A name that is longer is none.
+const LONGEST_NAME: usize = 1000;
+/// More of a text that stands in a file is not told.
+const LONGEST_MESSAGE: usize = 2000;
 
 #[derive(Debug, Clone)]
 pub(super) struct ExaminedObject {
@@ -104,32 +127,27 @@ pub fn examine(
     rules: &RuleSet,
     platform: Option<Platform>,
 ) -> Examined {
-    let name = base_name(&file.path);
-    let mut examined = Examined {
-        path: file.path.clone(),
-        addon: manifest::addon_name(name).to_owned(),
-        sha256: file.sha256.clone(),
-        digest: file.digest.clone(),
-        owner: rke2::owner(&file.path),
-        refused: None,
-        harmful: false,
-        skipped: None,
-        trouble: None,
-        hold: None,
-        apply_once: false,
-        objects: Vec::new(),
-        findings: Vec::new(),
-        platform_matters: false,
-        shown,
-    };
-    examined.problems(file, name);
-    // A refused file declares nothing: RKE2 applies none of it.
-    if examined.refused.is_none() {
-        for object in file.objects() {
-            examined.object(object, rules, platform);
-        }
+    let mut examined = Examined::new(&file.path, shown);
+    for object in file.objects() {
+        examined.object(object, rules, platform);
     }
-    examined
+    examined.finish(file)
+}
+
+/// Reads a file and examines it, one document after the other, so that no more than one is in memory.
+pub fn examine_content(
+    path: &str,
+    content: &Content,
+    limits: &Limits,
+    shown: Shown,
+    rules: &RuleSet,
+    platform: Option<Platform>,
+) -> Examined {
+    let mut examined = Examined::new(path, shown);
+    let file = manifest::read_each(path, content, limits, &mut |object| {
+        examined.object(object, rules, platform);
+    });
+    examined.finish(&file)
 }
 
 /// The last part of a path.
@@ -138,6 +156,59 @@ pub(crate) fn base_name(path: &str) -> &str {
 }
 
 impl Examined {
+    fn new(path: &str, shown: Shown) -> Self {
+        Self {
+            path: path.to_owned(),
+            addon: manifest::addon_name(base_name(path)).to_owned(),
+            sha256: String::new(),
+            digest: String::new(),
+            owner: rke2::owner(path),
+            refused: None,
+            harmful: false,
+            skipped: None,
+            trouble: None,
+            hold: None,
+            apply_once: false,
+            objects: Vec::new(),
+            findings: Vec::new(),
+            platform_matters: false,
+            beyond_limits: false,
+            wanted: HashSet::new(),
+            requests: 0,
+            wants_too_much: false,
+            shown,
+        }
+    }
+
+    /// Adds what is known of the file as a whole, once its objects are known.
+    fn finish(mut self, file: &ManifestFile) -> Self {
+        self.sha256.clone_from(&file.sha256);
+        self.digest.clone_from(&file.digest);
+        let of_objects = std::mem::take(&mut self.findings);
+        let trouble_of_objects = self.trouble.take();
+        let path = self.path.clone();
+        self.problems(file, base_name(&path));
+        // A refused file declares nothing: RKE2 applies none of it.
+        if self.refused.is_some() {
+            self.objects.clear();
+            self.hold = None;
+            self.apply_once = false;
+            self.platform_matters = false;
+        } else {
+            self.findings.extend(of_objects);
+            self.trouble = self.trouble.or(trouble_of_objects);
+        }
+        // What was read may still bring something, but a guess about the whole file is no reason to hold it.
+        if self.beyond_limits {
+            for object in &mut self.objects {
+                object.wants = Vec::new();
+            }
+        }
+        self.findings.truncate(2 * MOST_PROBLEMS);
+        self.wanted = HashSet::new();
+        self
+    }
+
     /// Path below the manifests directory.
     pub fn path(&self) -> &str {
         &self.path
@@ -177,8 +248,19 @@ impl Examined {
         self
     }
 
-    fn find(&mut self, code: Code, line: Option<u32>, message: String) {
+    fn find(&mut self, code: Code, line: Option<u32>, mut message: String) {
         self.trouble = self.trouble.or(Trouble::of(code));
+        self.beyond_limits |= matches!(
+            code,
+            Code::LimitExceeded | Code::FileTooLarge | Code::FileUnreadable
+        );
+        if self.findings.len() > 2 * MOST_PROBLEMS && code != Code::LimitExceeded {
+            return;
+        }
+        if let Some((at, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+            message.truncate(at);
+            message.push('…');
+        }
         self.findings.push(Finding {
             incident: None,
             code,
@@ -221,19 +303,56 @@ impl Examined {
         }
         self.names(object, &id);
         let mut wants = Vec::new();
-        self.annotations(object, &id, &mut wants);
-        self.rules(object, rules, platform, &mut wants);
-        self.references(object, &id, rules, &mut wants);
-        self.kind(object, &kind, &mut wants);
-        self.namespace(object, &id, &mut wants);
+        let too_large = manifest::memory_of(&object.node) > LARGEST_OBJECT;
+        if too_large {
+            let message = format!(
+                "the values of {id} take more than {} MiB of memory, and kube-apiserver takes no object of more than 3 MiB: nothing more is known of it; make it smaller",
+                LARGEST_OBJECT >> 20
+            );
+            self.find(Code::LimitExceeded, Some(object.line), message);
+        } else {
+            self.annotations(object, &id, &mut wants);
+            self.rules(object, rules, platform, &mut wants);
+            self.references(object, &id, rules, &mut wants);
+            self.kind(object, &kind, &mut wants);
+            self.namespace(object, &id, &mut wants);
+        }
+        if !self.counts(&wants) {
+            let message = format!(
+                "the objects of the file need more than {MOST_WANTS} different things, so it is not held for any; split it"
+            );
+            if !self.wants_too_much {
+                self.find(Code::LimitExceeded, Some(object.line), message);
+            }
+            self.wants_too_much = true;
+            wants = Vec::new();
+        }
+        wants.shrink_to_fit();
         self.objects.push(ExaminedObject {
             line: object.line,
             serves: serves(object),
-            creates: created_namespace(object),
-            installing: installing(object, &id),
+            creates: created_namespace(object).filter(|one| one.name.len() <= LONGEST_NAME),
+            installing: match too_large {
+                true => Installing::No,
+                false => installing(object, &id),
+            },
             object: id,
             wants,
         });
+    }
+
+    /// Counts what an object wants: false when the file wants too much.
+    fn counts(&mut self, wants: &[Want]) -> bool {
+        self.requests += wants.len();
+        for want in wants {
+            let mut hasher = DefaultHasher::new();
+            want.target.to_string().hash(&mut hasher);
+            self.wanted.insert(hasher.finish());
+            if self.wanted.len() > MOST_WANTS {
+                return false;
+            }
+        }
+        self.requests <= MOST_REQUESTS
     }
 
     /// Names that no API server takes.
@@ -300,8 +419,9 @@ impl Examined {
                 None | Some("") => "no reason given",
                 Some(reason) => reason,
             };
+            let reason: String = reason.chars().take(LONGEST_MESSAGE).collect();
             let at = self.shown.at(Some(entry.line));
-            self.hold.get_or_insert_with(|| (reason.to_owned(), at));
+            self.hold.get_or_insert((reason, at));
         }
         match object.annotation(annotation::APPLY) {
             Some(("once", _)) => self.apply_once = true,
@@ -356,7 +476,12 @@ impl Examined {
         wants: &mut Vec<Want>,
     ) {
         for reference in rules.references_of(object) {
-            if &reference.target == id {
+            let target = &reference.target;
+            let longest = target
+                .name
+                .len()
+                .max(target.namespace.as_ref().map_or(0, |one| one.len()));
+            if target == id || longest > LONGEST_NAME {
                 continue;
             }
             wants.push(Want {
@@ -438,6 +563,9 @@ fn serves(object: &Object) -> Option<(GroupKind, bool)> {
     }
     let group = object.node.str_at(&["spec", "group"])?;
     let kind = object.node.str_at(&["spec", "names", "kind"])?;
+    if group.len().max(kind.len()) > LONGEST_NAME {
+        return None;
+    }
     let namespaced = object.node.str_at(&["spec", "scope"]) != Some("Cluster");
     Some((GroupKind::new(group, kind), namespaced))
 }

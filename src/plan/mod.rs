@@ -15,7 +15,7 @@ mod link;
 mod tests;
 
 pub(crate) use examine::base_name;
-pub use examine::{Examined, Shown, examine};
+pub use examine::{Examined, Shown, examine, examine_content};
 pub use link::link;
 
 use std::time::Duration;

@@ -23,8 +23,12 @@ use crate::files::{Durability, make_private, replace};
 use crate::flight::{
     Configuration, Files, Head, Key, Line, Made, RecordedFile, Recorder, Repaired, VERSION,
 };
-use crate::manifest::{self, Content, Limits};
+use crate::manifest::{self, Content, Limits, Problem};
+use crate::reasons::Code;
 
+/// The values of one file take no more memory than this while it is recorded: the daemon reads it at
+/// the same time.
+const LARGEST_VALUES: usize = 4 << 20;
 /// More than this waiting to be written means that the disk does not answer: nothing more is taken.
 const MOST_WAITING: usize = 2000;
 /// So long a stop waits for what is not written yet.
@@ -41,7 +45,7 @@ pub enum Item {
         /// When they were seen.
         at: Timestamp,
         /// What each is now.
-        changed: Vec<(String, Content)>,
+        changed: Vec<(String, Arc<Content>)>,
         /// Those that are gone.
         gone: Vec<String>,
     },
@@ -222,7 +226,7 @@ impl Log {
     fn files(
         &mut self,
         at: Timestamp,
-        changed: Vec<(String, Content)>,
+        changed: Vec<(String, Arc<Content>)>,
         gone: Vec<String>,
     ) -> io::Result<()> {
         let mut known = Vec::new();
@@ -233,7 +237,11 @@ impl Log {
             }
         }
         for (path, content) in changed {
-            let file = manifest::read(&path, &content, &self.limits);
+            let limits = Limits {
+                expanded_bytes: self.limits.expanded_bytes.min(LARGEST_VALUES),
+                ..self.limits.clone()
+            };
+            let file = manifest::read(&path, &content, &limits);
             drop(content);
             let same = self.written.get(&path);
             if same.is_some_and(|known| known.sha256 == file.sha256 && !file.sha256.is_empty()) {
@@ -243,7 +251,16 @@ impl Log {
             let taken: usize = self.written.values().map(|known| known.length).sum();
             let room = self.place.bound / SHARE_OF_MANIFESTS;
             let room = usize::try_from(room).unwrap_or(usize::MAX);
-            let recorded = RecordedFile::of(&file, room.saturating_sub(taken));
+            let exceeds = |problem: &Problem| problem.code == Code::LimitExceeded;
+            let recorded = if limits != self.limits && file.problems.iter().any(exceeds) {
+                let why = "its values take too much memory to be recorded".to_owned();
+                RecordedFile {
+                    sha256: file.sha256.clone(),
+                    ..RecordedFile::left_out(&path, why)
+                }
+            } else {
+                RecordedFile::of(&file, room.saturating_sub(taken))
+            };
             self.pending.insert(path, recorded);
         }
         if self.broken {

@@ -184,6 +184,23 @@ pub(super) const KEYS: &[Key] = &[
         show: |settings| settings.staging.limits.alias_nodes.to_string(),
     },
     Key {
+        name: "staging.limits.expandedBytes",
+        set: |settings, node| {
+            settings.staging.limits.expanded_bytes =
+                usize::try_from(size(node)?).unwrap_or(usize::MAX);
+            Ok(())
+        },
+        show: |settings| show_size(settings.staging.limits.expanded_bytes as u64),
+    },
+    Key {
+        name: "staging.limits.directoryBytes",
+        set: |settings, node| {
+            settings.staging.limits.directory_bytes = size(node)?;
+            Ok(())
+        },
+        show: |settings| show_size(settings.staging.limits.directory_bytes),
+    },
+    Key {
         name: "gates.onChange",
         set: |settings, node| {
             settings.gates.on_change = match node.as_str() {

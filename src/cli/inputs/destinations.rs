@@ -62,7 +62,7 @@ pub(super) fn leave_out_unread(inputs: &mut Inputs) {
         let Some(why) = not_read(written, data_dir, at) else {
             return true;
         };
-        let path = format!("{written}/server/manifests/{}", file.manifest.path);
+        let path = format!("{written}/server/manifests/{}", file.path);
         let (code, message) = match is_never_read(written, at) {
             true => (
                 Code::PathNotRead,

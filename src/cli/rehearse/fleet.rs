@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::manifest::addon_name;
+use crate::manifest::{ManifestFile, addon_name};
 use crate::plan::{Finding, base_name};
 use crate::reasons::Code;
 use crate::rehearse::membership::{AgentBecause, Membership};
@@ -36,10 +36,10 @@ pub(super) struct Laid {
 }
 
 impl Laid {
-    pub(super) fn of(file: &Input) -> Self {
+    pub(super) fn of(file: &Input, read: &ManifestFile) -> Self {
         Self {
-            path: file.manifest.path.clone(),
-            digest: file.manifest.digest.clone(),
+            path: file.path.clone(),
+            digest: read.digest.clone(),
             at: file.shown.at(None),
         }
     }

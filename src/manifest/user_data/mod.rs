@@ -12,7 +12,7 @@ mod tests;
 
 pub use jinja::stand_in;
 
-use super::extract::{InnerLines, inner_lines};
+use super::extract::{InnerLines, OuterLines, inner_lines};
 use super::file_kind::{FileKind, begins_with, is_cloud_config, kind_of};
 use super::{Limits, Node, Problem, Value, encoding, yaml};
 use crate::reasons::Code;
@@ -338,7 +338,7 @@ fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Limits) {
             return;
         }
     };
-    let lines: Vec<&str> = part.text.lines().collect();
+    let lines = OuterLines::new(&part.text);
     for entry in root.items() {
         let content = entry.get("content").unwrap_or(entry);
         let Some(text) = content.as_str() else {

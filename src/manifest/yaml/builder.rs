@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use libyaml_safer::EventData;
 
 use super::ReadKey;
+use super::aliases::{self, Aliases};
+use crate::manifest::budget::{self, Budget, MOST_PROBLEMS, Spent};
 use crate::manifest::scalar::{self, Scalar};
 use crate::manifest::{Entry, Limits, Node, Problem, Value, node};
 use crate::reasons::Code;
@@ -18,14 +20,6 @@ pub(super) struct Refusal {
     pub(super) message: String,
 }
 
-/// The share of decoding work that may come from aliases, as the YAML library in RKE2 bounds it.
-mod share {
-    pub(super) const LOW: f64 = 400_000.0;
-    pub(super) const HIGH: f64 = 4_000_000.0;
-    pub(super) const MOST: f64 = 0.99;
-    pub(super) const LEAST: f64 = 0.10;
-}
-
 /// What an anchor stands for.
 enum Anchor {
     /// The value is still being read: an alias to it would contain itself.
@@ -34,6 +28,8 @@ enum Anchor {
         node: Node,
         nodes: usize,
         height: usize,
+        /// The memory behind it.
+        bytes: usize,
     },
 }
 
@@ -69,6 +65,10 @@ struct Frame {
 
 pub(super) struct Builder<'l> {
     limits: &'l Limits,
+    text: &'l str,
+    /// What may name an anchor; looked for when the first anchor comes.
+    aliases: Option<Aliases<'l>>,
+    budget: Budget,
     unique: bool,
     /// Keep every pair of the outermost map.
     pairs: bool,
@@ -83,9 +83,12 @@ pub(super) struct Builder<'l> {
 }
 
 impl<'l> Builder<'l> {
-    pub(super) fn new(limits: &'l Limits, unique: bool, pairs: bool) -> Self {
+    pub(super) fn new(text: &'l str, limits: &'l Limits, unique: bool, pairs: bool) -> Self {
         Self {
             limits,
+            text,
+            aliases: None,
+            budget: Budget::new(limits),
             unique,
             pairs,
             stack: Vec::with_capacity(16),
@@ -128,6 +131,7 @@ impl<'l> Builder<'l> {
             } => {
                 self.decoded += 1;
                 let tag = tag.as_deref().filter(|tag| !tag.is_empty());
+                self.weigh(&value, tag)?;
                 self.scalar(anchor, tag, value, plain_implicit, line)
             }
             EventData::Alias { anchor } => self.alias(&anchor, line),
@@ -158,7 +162,66 @@ impl<'l> Builder<'l> {
         )
     }
 
+    /// Counts a text. Base64 that is no UTF-8 becomes larger than it was.
+    fn weigh(&mut self, text: &str, tag: Option<&str>) -> Result<(), Refusal> {
+        let times = match tag {
+            Some(tag) if tag.ends_with("binary") => 4,
+            _ => 1,
+        };
+        self.take_bytes(budget::of_text(text) * times)
+    }
+
+    fn take_bytes(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.budget.take(bytes).map_err(|Spent| self.spent())
+    }
+
+    fn spent(&self) -> Refusal {
+        Refusal {
+            code: Code::LimitExceeded,
+            message: budget::exceeded(self.limits),
+        }
+    }
+
+    /// Is an anchor worth keeping? One that no alias names is not.
+    fn is_named(&mut self, anchor: &str) -> bool {
+        let text = self.text;
+        let aliases = self.aliases.get_or_insert_with(|| Aliases::of(text));
+        aliases.has(anchor)
+    }
+
+    /// Keeps what an anchor stands for, if an alias may name it.
+    fn anchor(
+        &mut self,
+        anchor: Option<String>,
+        node: &Node,
+        (nodes, height): (usize, usize),
+    ) -> Result<(), Refusal> {
+        let Some(anchor) = anchor.filter(|anchor| self.is_named(anchor)) else {
+            return Ok(());
+        };
+        let bytes = budget::of_node(node) + size_of::<Anchor>();
+        let name = budget::of_text(&anchor) + size_of::<(String, Anchor)>();
+        self.take_bytes(bytes + name)?;
+        let done = Anchor::Done {
+            node: node.clone(),
+            nodes,
+            height,
+            bytes,
+        };
+        if let Some(before) = self.anchors.insert(anchor, done) {
+            let bytes = match before {
+                Anchor::Open => 0,
+                Anchor::Done { bytes, .. } => bytes,
+            };
+            self.budget.give(bytes + name);
+        }
+        Ok(())
+    }
+
     fn problem(&mut self, line: u32, message: String) {
+        if self.problems.len() > MOST_PROBLEMS {
+            return;
+        }
         self.problems.push(Problem {
             code: Code::FileRefused,
             line: Some(line),
@@ -176,9 +239,11 @@ impl<'l> Builder<'l> {
     ) -> Result<(), Refusal> {
         let awaits_key = self.awaits_key();
         if awaits_key && scalar::is_merge(&text, tag, plain) {
-            if let Some(anchor) = anchor {
-                self.anchors.insert(anchor, done_scalar(text, line));
-            }
+            let node = Node {
+                line,
+                value: Value::String(text),
+            };
+            self.anchor(anchor, &node, (1, 0))?;
             return self.key(Key::Merge);
         }
         let written = (awaits_key && self.keys.len() < MOST_KEYS && may_be_no_text(&text))
@@ -191,15 +256,9 @@ impl<'l> Builder<'l> {
             }
         };
         if awaits_key {
-            if let Some(anchor) = anchor {
+            if anchor.is_some() {
                 let value = resolved.clone().into_value().unwrap_or(Value::Null);
-                let node = Node { line, value };
-                let done = Anchor::Done {
-                    node,
-                    nodes: 1,
-                    height: 0,
-                };
-                self.anchors.insert(anchor, done);
+                self.anchor(anchor, &Node { line, value }, (1, 0))?;
             }
             let key = match resolved.into_key() {
                 Ok(key) => key,
@@ -226,14 +285,7 @@ impl<'l> Builder<'l> {
             }
         };
         let node = Node { line, value };
-        if let Some(anchor) = anchor {
-            let done = Anchor::Done {
-                node: node.clone(),
-                nodes: 1,
-                height: 0,
-            };
-            self.anchors.insert(anchor, done);
-        }
+        self.anchor(anchor, &node, (1, 0))?;
         self.value(node, 1, 0, false)
     }
 
@@ -251,8 +303,13 @@ impl<'l> Builder<'l> {
     }
 
     fn alias(&mut self, name: &str, line: u32) -> Result<(), Refusal> {
-        let (nodes, height) = match self.anchors.get(name) {
-            Some(Anchor::Done { nodes, height, .. }) => (*nodes, *height),
+        let (nodes, height, bytes) = match self.anchors.get(name) {
+            Some(Anchor::Done {
+                nodes,
+                height,
+                bytes,
+                ..
+            }) => (*nodes, *height, *bytes),
             Some(Anchor::Open) => {
                 return Err(refuse(
                     "an alias (`*name`) stands inside the value of its own anchor (`&name`); write the value out"
@@ -271,7 +328,7 @@ impl<'l> Builder<'l> {
         self.aliased += nodes;
         if self.aliased > 100
             && self.decoded > 1000
-            && self.aliased as f64 / self.decoded as f64 > allowed_share(self.decoded)
+            && self.aliased as f64 / self.decoded as f64 > aliases::allowed_share(self.decoded)
         {
             return Err(refuse(
                 "the document consists almost only of aliases, which RKE2 refuses; write the values out"
@@ -288,6 +345,7 @@ impl<'l> Builder<'l> {
             });
         }
         self.check_depth(self.stack.len() + height)?;
+        self.take_bytes(bytes)?;
         let Some(Anchor::Done { node, .. }) = self.anchors.get(name) else {
             return Ok(());
         };
@@ -331,8 +389,14 @@ impl<'l> Builder<'l> {
             return Err(refuse(key_is_no_scalar()));
         }
         self.check_depth(self.stack.len() + 1)?;
+        let anchor = anchor.filter(|anchor| self.is_named(anchor));
         if let Some(anchor) = &anchor {
-            self.anchors.insert(anchor.clone(), Anchor::Open);
+            self.take_bytes(budget::of_text(anchor) + size_of::<(String, Anchor)>())?;
+            if let Some(Anchor::Done { bytes, .. }) =
+                self.anchors.insert(anchor.clone(), Anchor::Open)
+            {
+                self.budget.give(bytes);
+            }
         }
         self.stack.push(Frame {
             line,
@@ -349,26 +413,27 @@ impl<'l> Builder<'l> {
             return Ok(());
         };
         let value = match frame.items {
-            Items::Sequence(items) => Value::Sequence(items),
+            Items::Sequence(mut items) => {
+                self.budget.trim(&mut items);
+                Value::Sequence(items)
+            }
             Items::Mapping { entries, .. } if self.pairs && self.stack.is_empty() => {
                 Value::Mapping(entries)
             }
             Items::Mapping {
-                entries, merged, ..
-            } => Value::Mapping(self.unique(entries, merged)),
+                mut entries,
+                merged,
+                ..
+            } => {
+                self.budget.trim(&mut entries);
+                Value::Mapping(self.unique(entries, merged))
+            }
         };
         let node = Node {
             line: frame.line,
             value,
         };
-        if let Some(anchor) = frame.anchor {
-            let done = Anchor::Done {
-                node: node.clone(),
-                nodes: frame.nodes,
-                height: frame.height,
-            };
-            self.anchors.insert(anchor, done);
-        }
+        self.anchor(frame.anchor, &node, (frame.nodes, frame.height))?;
         self.value(node, frame.nodes, frame.height, false)
     }
 
@@ -385,6 +450,22 @@ impl<'l> Builder<'l> {
         };
         frame.nodes += nodes;
         frame.height = frame.height.max(height + 1);
+        let grown = match &frame.items {
+            Items::Sequence(items) => self.budget.grow(items),
+            Items::Mapping { entries, .. } => match &node.value {
+                Value::Mapping(merged) if by_alias => self
+                    .budget
+                    .take(2 * merged.len() * size_of::<Entry>())
+                    .and_then(|()| self.budget.grow(entries)),
+                _ => self.budget.grow(entries),
+            },
+        };
+        if grown.is_err() {
+            return Err(self.spent());
+        }
+        let Some(frame) = self.stack.last_mut() else {
+            return Ok(());
+        };
         match &mut frame.items {
             Items::Sequence(items) => items.push(node),
             Items::Mapping {
@@ -446,17 +527,6 @@ fn merge(entries: &mut Vec<Entry>, node: Node, by_alias: bool) -> Result<(), Ref
     Ok(())
 }
 
-fn done_scalar(text: String, line: u32) -> Anchor {
-    Anchor::Done {
-        node: Node {
-            line,
-            value: Value::String(text),
-        },
-        nodes: 1,
-        height: 0,
-    }
-}
-
 /// Could a plain scalar be read as a truth or a number? Quick, and for most keys a no.
 fn may_be_no_text(text: &str) -> bool {
     let first = text.bytes().next().unwrap_or_default();
@@ -473,16 +543,4 @@ fn refuse(message: String) -> Refusal {
         code: Code::FileRefused,
         message,
     }
-}
-
-fn allowed_share(decoded: usize) -> f64 {
-    let decoded = decoded as f64;
-    if decoded <= share::LOW {
-        return share::MOST;
-    }
-    if decoded >= share::HIGH {
-        return share::LEAST;
-    }
-    let along = (decoded - share::LOW) / (share::HIGH - share::LOW);
-    share::MOST - (share::MOST - share::LEAST) * along
 }

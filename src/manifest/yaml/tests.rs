@@ -214,6 +214,47 @@ fn an_alias_bomb_is_refused_in_no_time() {
 }
 
 #[test]
+fn memory_is_counted_before_it_is_taken() {
+    let limits = Limits {
+        expanded_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    let long = "x".repeat(10_000);
+    let aliases = vec!["*a"; 200].join(", ");
+    let nested = |named: bool| {
+        let anchors: String = (0..90).map(|level| format!("&a{level} [")).collect();
+        let mut text = format!("a: {anchors}\"{long}\"{}\n", "]".repeat(90));
+        if named {
+            let aliases: Vec<String> = (0..90).map(|level| format!("*a{level}")).collect();
+            text.push_str(&format!("b: [{}]\n", aliases.join(", ")));
+        }
+        text
+    };
+    for text in [
+        format!("a: &a \"{long}\"\nb: [{aliases}]\n"),
+        format!("a: [{}]\n", "[],".repeat(40_000)),
+        format!("a: [{}]\n", "[x],".repeat(10_000)),
+        "a: 1\n".repeat(20_000),
+        "- \n".repeat(40_000),
+        format!("a: \"{}\"\n", "x".repeat(1 << 20)),
+        format!("a: !!binary \"{}\"\n", "////".repeat(1 << 17)),
+        format!(
+            "a: &a {{b: \"{long}\"}}\nc:\n{}",
+            "- {<<: *a}\n".repeat(200)
+        ),
+        nested(true),
+    ] {
+        let problems = parse(&text, 1, &limits).unwrap_err();
+        assert_eq!(problems[0].code, Code::LimitExceeded, "{:.50}", text);
+        assert!(problems[0].message.contains("staging.limits.expandedBytes"));
+    }
+    // An anchor that no alias names costs nothing, and one that takes another's place gives its room.
+    assert!(parse(&nested(false), 1, &limits).is_ok());
+    let again = format!("- &a \"{}\"\n- *a\n", "x".repeat(1000)).repeat(300);
+    assert!(parse(&again, 1, &limits).is_ok());
+}
+
+#[test]
 fn deep_nesting_is_refused_whichever_way_it_is_written() {
     let limits = Limits::default();
     for text in [
