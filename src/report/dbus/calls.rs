@@ -27,10 +27,14 @@ use super::agent::{Agent, Asked};
 use super::authority::uid_of;
 use super::limits::{Cost, Limits};
 
-/// Calls that are read from the bus and not answered yet.
-const QUEUED: NonZeroUsize = NonZeroUsize::new(64).expect("it is not zero");
-/// Callers whose user the bus is asked for at once.
-const STRANGERS: usize = 64;
+/// Calls that are read from the bus and not looked at yet: the bus lets each be 32 MB long.
+const QUEUED: NonZeroUsize = NonZeroUsize::new(4).expect("it is not zero");
+/// A call that is longer, in bytes, is none of ours: paths and reasons are short.
+const LONGEST: usize = 16 << 10;
+/// Callers whose user the bus is asked for at once. A user may have 256 connections.
+const STRANGERS: usize = 512;
+/// Calls of each that wait for that.
+const CALLS: usize = 4;
 /// Callers whose user is remembered.
 const KNOWN: usize = 1024;
 /// Orders (Hold, Release) at once: of one user, and of all.
@@ -40,8 +44,8 @@ pub(super) const GONE: &str = "the bus has gone away";
 /// Longest time that the bus may take for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who asks for it: the unique name's user.
-type Known = (Message, Option<u32>);
+/// A caller's unique name, and whose it is.
+type Known = (String, Option<u32>);
 
 /// The calls of one connection.
 pub(super) struct Calls {
@@ -52,6 +56,8 @@ pub(super) struct Calls {
     start: Instant,
     known: HashMap<String, u32>,
     strangers: JoinSet<Known>,
+    /// Their calls.
+    waiting: HashMap<String, Vec<Message>>,
     orders: JoinSet<(u32, zbus::Result<()>)>,
     ordering: HashMap<u32, usize>,
 }
@@ -69,6 +75,7 @@ impl Calls {
             start: Instant::now(),
             known: HashMap::new(),
             strangers: JoinSet::new(),
+            waiting: HashMap::new(),
             orders: JoinSet::new(),
             ordering: HashMap::new(),
         })
@@ -82,7 +89,7 @@ impl Calls {
                     Some(Ok(call)) => self.call(call).await,
                     Some(Err(_)) | None => return GONE.to_owned(),
                 },
-                Some(Ok((call, uid))) = self.strangers.join_next() => self.presented(call, uid).await,
+                Some(Ok((name, uid))) = self.strangers.join_next() => self.presented(name, uid).await,
                 Some(done) = self.orders.join_next() => self.carried_out(done),
             };
             match answered {
@@ -102,31 +109,44 @@ impl Calls {
         let Some(sender) = header.sender() else {
             return Ok(());
         };
+        if call.data().len() > LONGEST {
+            let why = format!("the call is longer than {LONGEST} bytes: write a shorter reason");
+            return self.refuse(&call, why).await;
+        }
         if let Some(uid) = self.known.get(sender.as_str()) {
             let uid = *uid;
             return self.admitted(call, uid).await;
         }
-        if self.strangers.len() >= STRANGERS {
-            return self.refuse(&call, Cost::Little.refusal()).await;
+        let strangers = self.waiting.len();
+        match self.waiting.get_mut(sender.as_str()) {
+            Some(calls) if calls.len() < CALLS => {
+                calls.push(call.clone());
+                return Ok(());
+            }
+            None if strangers < STRANGERS => {}
+            Some(_) | None => return self.refuse(&call, Cost::Little.refusal()).await,
         }
         let (connection, name) = (self.connection.clone(), sender.to_string());
+        self.waiting.insert(name.clone(), vec![call.clone()]);
         self.strangers.spawn(async move {
             let uid = tokio::time::timeout(PATIENCE, uid_of(&connection, &name)).await;
-            (call, uid.ok().and_then(Result::ok))
+            (name, uid.ok().and_then(Result::ok))
         });
         Ok(())
     }
 
     /// The bus has said whose a caller is; `None` for one that is gone already.
-    async fn presented(&mut self, call: Message, uid: Option<u32>) -> zbus::Result<()> {
+    async fn presented(&mut self, name: String, uid: Option<u32>) -> zbus::Result<()> {
+        let calls = self.waiting.remove(&name).unwrap_or_default();
         let Some(uid) = uid else { return Ok(()) };
         if self.known.len() >= KNOWN {
             self.known.clear();
         }
-        if let Some(sender) = call.header().sender() {
-            self.known.insert(sender.to_string(), uid);
+        self.known.insert(name, uid);
+        for call in calls {
+            self.admitted(call, uid).await?;
         }
-        self.admitted(call, uid).await
+        Ok(())
     }
 
     async fn admitted(&mut self, call: Message, uid: u32) -> zbus::Result<()> {
