@@ -484,6 +484,20 @@ fn a_hostile_directory_neither_blocks_nor_hides_what_is_good() {
             "nothing said of {name}: {found:?}"
         );
     }
+    // No marker could hide this name, so that there is none and nothing says that it is held.
+    let of_the_name = &found["\\xff\\xfe.yaml"];
+    assert!(
+        of_the_name.iter().any(|code| code == "file-name-not-text"),
+        "{found:?}"
+    );
+    let held = status["staging"]["held"].to_string();
+    assert!(!held.contains("xfe.yaml"), "{held}");
+    let names = fs::read_dir(node.manifests()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name());
+    let markers: Vec<_> = names
+        .filter(|name| name.to_string_lossy().ends_with("xfe.yaml.skip"))
+        .collect();
+    assert!(markers.is_empty(), "{markers:?}");
     daemon.ticks(2);
 }
 
@@ -544,7 +558,7 @@ fn a_second_daemon_on_the_same_root_ends_at_once_and_touches_nothing() {
     });
     let output = second.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(output.status.code(), Some(75), "{said}");
     assert!(
         said.starts_with("windrow: ") && said.contains("already runs") && said.lines().count() == 1,
         "{said}"

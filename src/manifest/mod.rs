@@ -72,6 +72,8 @@ pub enum Content {
         /// The target as written in the link.
         target: String,
     },
+    /// Its name is not UTF-8: nothing can be called like it, an Addon of RKE2's no more than a marker.
+    NotUtf8Name,
     /// The file is there and cannot be read.
     Unreadable {
         /// Why, in the system's words.

@@ -357,6 +357,7 @@ fn without_bytes(path: &str, content: &Content, limits: &Limits) -> ManifestFile
                 "symbolic link to {target}, out of the manifests directory, not followed; put the file itself here"
             ),
         ),
+        Content::NotUtf8Name => (Code::FileNameNotText, Code::FileNameNotText.say(&[])),
         Content::Unreadable { error } => (
             Code::FileUnreadable,
             format!("cannot be read: {error}; mend permissions or the file system"),

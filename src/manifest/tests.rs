@@ -553,6 +553,7 @@ fn what_is_no_file_is_told_by_its_code() {
     for (content, code) in [
         (Content::Fifo, Code::SpecialFile),
         (Content::Special { what: "a socket" }, Code::SpecialFile),
+        (Content::NotUtf8Name, Code::FileNameNotText),
         (Content::TooLarge { size: 1 << 40 }, Code::FileTooLarge),
         (
             Content::DanglingSymlink {

@@ -386,13 +386,6 @@ impl Scan<'_> {
 
     /// A manifest's name and no link any more: `at` is what is opened, `below` what it is called.
     fn regular(&mut self, at: &Path, below: &Path, metadata: &Metadata) {
-        if below.to_str().is_none() {
-            let content = Content::Unreadable {
-                error: "its name is not UTF-8; rename it".to_owned(),
-            };
-            self.file(below, content, metadata);
-            return;
-        }
         if let Some(content) = special(metadata) {
             self.file(below, content, metadata);
             return;
@@ -446,6 +439,12 @@ impl Scan<'_> {
     }
 
     fn file(&mut self, below: &Path, content: Content, metadata: &Metadata) {
+        // A link that leads nowhere stops RKE2 whatever it is called.
+        let content = match content {
+            Content::DanglingSymlink { .. } => content,
+            _ if below.to_str().is_none() => Content::NotUtf8Name,
+            content => content,
+        };
         self.found.files.push(FileEntry {
             path: printable(below.as_os_str()),
             state: FileState::Read(content),

@@ -271,7 +271,10 @@ impl Examined {
     }
 
     fn problems(&mut self, file: &ManifestFile, name: &str) {
-        if let Some(error) = manifest::addon_name_error(name) {
+        // No marker hides these, so that nothing may say that they are held.
+        let has = |code| file.problems.iter().any(|problem| problem.code == code);
+        let no_marker_hides = has(Code::FileNameNotText) || has(Code::DanglingSymlink);
+        if let Some(error) = manifest::addon_name_error(name).filter(|_| !no_marker_hides) {
             let message = Code::AddonNameInvalid.say(&[("name", &error)]);
             self.refused = Some(message.clone());
             self.find(Code::AddonNameInvalid, None, message);

@@ -101,6 +101,8 @@ pub enum Trouble {
     Unreadable,
     /// Its Addon is another file's too.
     Collides,
+    /// RKE2 refuses all of it, and it cannot be held.
+    Refused,
     /// RKE2 refuses an object of it.
     PartlyRefused,
     /// RKE2 applies it, and Windrow does not know what is in it.
@@ -113,6 +115,7 @@ impl Trouble {
         match code {
             Code::DanglingSymlink => Some(Self::Dangling),
             Code::FileUnreadable => Some(Self::Unreadable),
+            Code::FileNameNotText => Some(Self::Refused),
             Code::AddonCollision => Some(Self::Collides),
             Code::ObjectRefused | Code::ObjectNameInvalid => Some(Self::PartlyRefused),
             Code::FileTooLarge | Code::LimitExceeded | Code::SymlinkOutside => Some(Self::Unseen),
@@ -126,6 +129,7 @@ impl Trouble {
             Self::Dangling => "stops RKE2: leads nowhere",
             Self::Unreadable => "stops RKE2: not readable",
             Self::Collides => "collides",
+            Self::Refused => "refused",
             Self::PartlyRefused => "refused in part",
             Self::Unseen => "applied unseen",
         }

@@ -114,6 +114,10 @@ reasons! {
             "cannot be read: {error}"
             "Mend permissions or the file system; RKE2 stops its whole pass at such a file."
             "04ed822a517246fbbdb94deec1edb373";
+        FileNameNotText "file-name-not-text" Error
+            "the file's name is not UTF-8: RKE2 can make no Addon of that name and refuses the file at each pass, and Windrow cannot hold it"
+            "Rename the file."
+            "ceb0376f8ce8445592bfaa596f2ef36f";
         KindWithoutProvider "kind-without-provider" Warning
             "nothing known brings the kind {kind}"
             "Add the CustomResourceDefinition, or say who brings it with `provides:` in a rule file."
