@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -177,6 +177,36 @@ fn a_kill_and_a_restart_change_nothing_that_was_decided() {
         "told once only:\n{}",
         daemon.said()
     );
+}
+
+#[test]
+fn a_directory_that_is_read_in_parts_is_decided_as_a_whole() {
+    let node = Node::with(&[("a.yaml", FREE), ("b.yaml", FREE), ("z.yaml", WIDGET)]);
+    node.write(
+        "/etc/windrow/conf.d/10-small.yaml",
+        "staging: {limits: {directoryBytes: 100}}\n",
+    );
+    let marker = || fs::metadata(node.manifest("z.yaml.skip")).map(|found| found.ino());
+    let daemon = node.ready();
+    let held = marker().unwrap();
+    // A start and a reload forget what was read: the hold stays meanwhile.
+    assert!(!daemon.end(Signal::SIGKILL).success());
+    let daemon = node.ready();
+    daemon.ticks(2);
+    daemon.signal(Signal::SIGHUP);
+    daemon.hear("RELOADING=1");
+    daemon.hear("READY=1");
+    daemon.ticks(2);
+    assert_eq!(marker().unwrap(), held);
+    let said = daemon.said();
+    let changes = [
+        "z.yaml held",
+        "z.yaml released",
+        "z.yaml is gone",
+        "z.yaml applied",
+    ];
+    assert!(!changes.iter().any(|one| said.contains(one)), "{said}");
+    assert_eq!(node.status()["staging"]["total"], 3);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the daemon knows of the manifests directory between two scans: what is being written, what
 //! was read already, and when to look again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub(super) struct Look {
     /// Why there are no events, until it was told.
     untold: Option<String>,
     stamps: Stamps,
+    /// Files for which there was no room at the last look, and which were not read as they are now.
+    unread: BTreeSet<String>,
     /// Files that are being written, and when each is taken as whole.
     writing: BTreeMap<String, Instant>,
     again: Option<Instant>,
@@ -62,6 +64,7 @@ impl Look {
             watch,
             untold,
             stamps: Stamps::new(),
+            unread: BTreeSet::new(),
             writing: BTreeMap::new(),
             again: None,
             next: Instant::now(),
@@ -117,7 +120,12 @@ impl Look {
         self.next = Instant::now();
     }
 
-    /// Is a file that a marker of this path hides being written?
+    /// Are there files that were not read yet, because there were too many?
+    pub(super) fn is_partial(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Is a file that a marker of this path hides being written, or not read yet?
     pub(super) fn is_being_written(&self, marker: &str) -> bool {
         let base = |path: &str| -> Option<String> {
             Some(Path::new(path).file_name()?.to_str()?.to_owned())
@@ -127,6 +135,7 @@ impl Look {
         };
         self.writing
             .keys()
+            .chain(&self.unread)
             .any(|path| base(path).is_some_and(|name| hidden == format!("{name}.skip")))
     }
 
@@ -160,6 +169,7 @@ impl Look {
             ScanResult::Unreadable { error } => return Seen::Unreadable(error),
         };
         self.stamps = found.stamps();
+        self.unread.clear();
         let mut directory = found.into_directory();
         let present = |path: &String| directory.files.iter().any(|file| file.path == *path);
         self.writing.retain(|path, _| present(path));
@@ -167,6 +177,7 @@ impl Look {
             if let Some(Content::NoRoom { .. }) = file.content.as_deref() {
                 // What is known of it stays until it is read, at one of the next looks.
                 file.content = None;
+                self.unread.insert(file.path.clone());
                 self.next = self.next.min(started + AFTER_MUCH);
             }
             if self.writing.contains_key(&file.path) {

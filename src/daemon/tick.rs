@@ -20,6 +20,7 @@ use crate::decide::{
     WebhookStatus, hidden_name,
 };
 use crate::layout::Layout;
+use crate::manifest;
 use crate::observe::files::FileEvent;
 use crate::observe::{platform, process};
 use crate::plan::{Finding, base_name};
@@ -35,6 +36,8 @@ pub(super) const BURST: Duration = Duration::from_millis(20);
 
 /// So often a decision is made again in one tick because of what its actions came to.
 const ROUNDS: usize = 3;
+/// Parts of a large directory that are read at one look: 256 MiB with the default of `staging.limits.directoryBytes`.
+const MOST_PARTS: usize = 8;
 
 /// The cluster, as the daemon sees it: events come in, what is of interest goes out.
 pub struct Link {
@@ -345,13 +348,8 @@ impl Daemon {
         self.feed_watchdog();
     }
 
-    fn scan(&mut self) {
-        self.engine.reconsider();
-        self.find_platform();
-        let staging = &self.engine.settings().staging;
-        let (limits, rescan) = (staging.limits.clone(), staging.rescan);
-        let path = self.layout.manifests().display().to_string();
-        match self.look.scan(&limits, rescan, self.clock.now()) {
+    fn scan_part(&mut self, limits: &manifest::Limits, rescan: Duration, path: &str) {
+        match self.look.scan(limits, rescan, self.clock.now()) {
             Seen::Directory(directory) => {
                 self.flight.scanned(&directory, self.clock.now());
                 self.engine.scanned(directory);
@@ -371,6 +369,22 @@ impl Daemon {
                 let line = Code::ActionFailed.say(&[("what", &what), ("error", &error)]);
                 self.tell_once("the directory", Code::ActionFailed, line);
             }
+        }
+    }
+
+    fn scan(&mut self) {
+        self.engine.reconsider();
+        self.find_platform();
+        let staging = &self.engine.settings().staging;
+        let (limits, rescan) = (staging.limits.clone(), staging.rescan);
+        let path = self.layout.manifests().display().to_string();
+        // A large directory is read in parts, and nothing is decided before all of them were read once.
+        for _ in 0..MOST_PARTS {
+            self.scan_part(&limits, rescan, &path);
+            if !self.look.is_partial() {
+                break;
+            }
+            self.feed_watchdog();
         }
         match self.look.trouble() {
             Some(error) => {

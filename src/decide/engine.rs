@@ -178,7 +178,7 @@ impl Engine {
                     let (rules, platform) = (&self.rules, self.platform);
                     let file =
                         plan::examine_content(&path, &content, limits, shown, rules, platform);
-                    let same = known.filter(|known| known.sha256() == file.sha256());
+                    let same = known.filter(|known| known.is_same_as(&file));
                     match same {
                         // What has no bytes to be known by: a pipe is the pipe that it was.
                         Some(known) => {

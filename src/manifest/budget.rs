@@ -33,10 +33,16 @@ impl Budget {
 
     /// Takes what one more item makes a list grow by.
     pub(super) fn grow<T>(&mut self, items: &Vec<T>) -> Result<(), Spent> {
-        if items.len() < items.capacity() {
+        self.grow_by(items, 1)
+    }
+
+    /// Takes what so many more items make a list grow by.
+    pub(super) fn grow_by<T>(&mut self, items: &Vec<T>, more: usize) -> Result<(), Spent> {
+        let (needed, there) = (items.len() + more, items.capacity());
+        if needed <= there {
             return Ok(());
         }
-        self.take(items.capacity().max(4) * size_of::<T>())
+        self.take((needed.max(2 * there).max(4) - there) * size_of::<T>())
     }
 
     /// Gives so many bytes back.

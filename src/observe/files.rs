@@ -100,12 +100,17 @@ impl FileWatch {
     ///
     /// When nothing can be watched (`fs.inotify.max_user_watches`): the regular rescan goes on.
     pub fn aim(&mut self) -> notify::Result<bool> {
+        let aimed = self.aim_at_manifests();
         for (spool, watched) in self.spools.iter().zip(&mut self.spools_watched) {
             if !*watched && spool.is_dir() {
                 self.watcher.watch(spool, RecursiveMode::NonRecursive)?;
                 *watched = true;
             }
         }
+        aimed
+    }
+
+    fn aim_at_manifests(&mut self) -> notify::Result<bool> {
         // The directory can come while the watch on its ancestor is being set.
         for _ in 0..8 {
             let target = nearest(&self.directory).map_err(notify::Error::io)?;

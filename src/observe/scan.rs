@@ -258,14 +258,23 @@ struct Step {
     follows: bool,
 }
 
+/// A file that has to be read.
+struct Unread {
+    at: PathBuf,
+    below: PathBuf,
+    metadata: Metadata,
+    /// It was read as it is now, so shortly after it was written that a change need not show.
+    read_before: Option<Stamp>,
+}
+
 struct Scan<'s> {
     /// The directory without any link in its path.
     inside: PathBuf,
     limits: &'s Limits,
     seen: &'s Stamps,
     now: Timestamp,
-    /// What has to be read: where it is, what it is called, what it was when it was met.
-    unread: Vec<(PathBuf, PathBuf, Metadata)>,
+    /// What has to be read.
+    unread: Vec<Unread>,
     found: Found,
 }
 
@@ -392,32 +401,53 @@ impl Scan<'_> {
         }
         let path = printable(below.as_os_str());
         let stamp = Stamp::of(metadata, self.now);
-        if let Some(earlier) = self.seen.files.get(&path)
-            && earlier.settled
-            && earlier.is_same_file_as(&stamp)
-        {
-            self.found.files.push(FileEntry {
+        let earlier = self.seen.files.get(&path);
+        let earlier = earlier.filter(|earlier| earlier.is_same_file_as(&stamp));
+        match earlier {
+            Some(earlier) if earlier.settled => self.found.files.push(FileEntry {
                 path,
                 state: FileState::Unchanged,
                 stamp: *earlier,
-            });
-            return;
+            }),
+            _ => self.unread.push(Unread {
+                at: at.to_owned(),
+                below: below.to_owned(),
+                metadata: metadata.clone(),
+                read_before: earlier.copied(),
+            }),
         }
-        let unread = (at.to_owned(), below.to_owned(), metadata.clone());
-        self.unread.push(unread);
     }
 
-    /// Reads what has to be read, in the order of the paths, until it is as much as is read at one look.
+    /// Reads what has to be read until it is as much as is read at one look: first what was never read, in the
+    /// order of the paths, so that nothing waits for ever behind a file that is written again and again.
     fn read_files(&mut self) {
         let mut unread = std::mem::take(&mut self.unread);
-        unread.sort_by(|(_, one, _), (_, other, _)| one.cmp(other));
+        unread.sort_by(|one, other| {
+            let key = |file: &Unread| file.read_before.is_some();
+            key(one)
+                .cmp(&key(other))
+                .then_with(|| one.below.cmp(&other.below))
+        });
         let mut taken = 0;
-        for (at, below, metadata) in unread {
+        for file in unread {
+            let Unread {
+                at,
+                below,
+                metadata,
+                read_before,
+            } = file;
             let size = metadata.size();
             let fits = size <= self.limits.file_bytes;
             // One file is read at each look, whatever its size.
             if fits && taken > 0 && taken + size > self.limits.directory_bytes {
-                self.file(&below, Content::NoRoom { size }, &metadata);
+                match read_before {
+                    Some(stamp) => self.found.files.push(FileEntry {
+                        path: printable(below.as_os_str()),
+                        state: FileState::Unchanged,
+                        stamp,
+                    }),
+                    None => self.file(&below, Content::NoRoom { size }, &metadata),
+                }
                 continue;
             }
             match read(&at, self.limits.file_bytes) {
@@ -439,10 +469,19 @@ impl Scan<'_> {
     }
 
     fn file(&mut self, below: &Path, content: Content, metadata: &Metadata) {
-        // A link that leads nowhere stops RKE2 whatever it is called.
+        // What RKE2 stops at it stops at whatever it is called.
         let content = match content {
-            Content::DanglingSymlink { .. } => content,
-            _ if below.to_str().is_none() => Content::NotUtf8Name,
+            Content::Bytes(_) | Content::TooLarge { .. } | Content::NoRoom { .. }
+                if below.to_str().is_none() =>
+            {
+                match below.file_name().and_then(OsStr::to_str) {
+                    None => Content::NotUtf8Name,
+                    Some(_) => Content::Unreadable {
+                        error: "a directory above it has a name that is not UTF-8; rename that"
+                            .to_owned(),
+                    },
+                }
+            }
             content => content,
         };
         self.found.files.push(FileEntry {

@@ -371,6 +371,33 @@ fn a_large_directory_is_read_in_parts() {
 }
 
 #[test]
+fn a_file_that_is_read_at_each_look_keeps_no_other_from_being_read() {
+    let dir = TempDir::new().unwrap();
+    for name in ["a.yaml", "b.yaml", "z.yaml"] {
+        write(dir.path().join(name), "x".repeat(60)).unwrap();
+    }
+    let limits = Limits {
+        directory_bytes: 100,
+        ..Limits::default()
+    };
+    // The clock is behind: what was just written may be written again without a trace.
+    let now = Timestamp::UNIX_EPOCH;
+    let mut seen = Stamps::new();
+    let mut read = Vec::new();
+    for _ in 0..3 {
+        let ScanResult::Found(found) = scan(dir.path(), &limits, &seen, now) else {
+            panic!("it is there");
+        };
+        seen = found.stamps();
+        read.extend(found.files.iter().filter_map(|file| match file.state {
+            FileState::Read(Content::Bytes(_)) => Some(file.path.clone()),
+            _ => None,
+        }));
+    }
+    assert_eq!(read, ["a.yaml", "b.yaml", "z.yaml"]);
+}
+
+#[test]
 fn names_that_are_no_text_are_told_and_stay_two() {
     let dir = TempDir::new().unwrap();
     for name in [&b"\xff.yaml"[..], b"\xfe.yaml"] {

@@ -214,6 +214,11 @@ impl Examined {
         &self.path
     }
 
+    /// Is it the same file, byte for byte? What has no bytes is known by what is said of it.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        (&self.sha256, &self.digest) == (&other.sha256, &other.digest)
+    }
+
     /// Hex SHA-256 of the bytes that were examined.
     pub fn sha256(&self) -> &str {
         &self.sha256

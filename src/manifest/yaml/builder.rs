@@ -452,11 +452,20 @@ impl<'l> Builder<'l> {
         frame.height = frame.height.max(height + 1);
         let grown = match &frame.items {
             Items::Sequence(items) => self.budget.grow(items),
-            Items::Mapping { entries, .. } => match &node.value {
-                Value::Mapping(merged) if by_alias => self
-                    .budget
-                    .take(2 * merged.len() * size_of::<Entry>())
-                    .and_then(|()| self.budget.grow(entries)),
+            Items::Mapping { entries, key, .. } => match (&node.value, key) {
+                (Value::Mapping(merged), Some(Key::Merge)) => {
+                    let copied = if by_alias { 2 * merged.len() } else { 0 };
+                    self.budget
+                        .take(copied * size_of::<Entry>())
+                        .and_then(|()| self.budget.grow_by(entries, merged.len()))
+                }
+                (Value::Sequence(maps), Some(Key::Merge)) => {
+                    let merged = maps.iter().map(|map| match &map.value {
+                        Value::Mapping(entries) => entries.len(),
+                        _ => 0,
+                    });
+                    self.budget.grow_by(entries, merged.sum())
+                }
                 _ => self.budget.grow(entries),
             },
         };

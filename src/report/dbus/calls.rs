@@ -27,8 +27,8 @@ use super::agent::{Agent, Asked};
 use super::authority::uid_of;
 use super::limits::{Cost, Limits};
 
-/// Calls that are read from the bus and not looked at yet: the bus lets each be 32 MB long.
-const QUEUED: NonZeroUsize = NonZeroUsize::new(4).expect("it is not zero");
+/// Calls that are read from the bus and not looked at yet: dbus-daemon lets each be 32 MB long, dbus-broker 128 MB.
+const QUEUED: NonZeroUsize = NonZeroUsize::MIN;
 /// A call that is longer, in bytes, is none of ours: paths and reasons are short.
 const LONGEST: usize = 16 << 10;
 /// Callers whose user the bus is asked for at once. A user may have 256 connections.
@@ -109,6 +109,10 @@ impl Calls {
         let Some(sender) = header.sender() else {
             return Ok(());
         };
+        // No call of ours comes with open files; they are closed at once.
+        if !call.data().fds().is_empty() {
+            return Ok(());
+        }
         if call.data().len() > LONGEST {
             let why = format!("the call is longer than {LONGEST} bytes: write a shorter reason");
             return self.refuse(&call, why).await;
@@ -170,7 +174,7 @@ impl Calls {
     /// An order may wait for a person's password.
     async fn order(&mut self, call: Message, asked: Asked, uid: u32) -> zbus::Result<()> {
         let under_way = self.ordering.get(&uid).copied().unwrap_or(0);
-        if under_way >= ORDERS.0 || self.orders.len() >= ORDERS.1 {
+        if uid != 0 && (under_way >= ORDERS.0 || self.orders.len() >= ORDERS.1) {
             let why = "too many orders wait for PolicyKit already: answer those first".to_owned();
             return self.refuse(&call, why).await;
         }

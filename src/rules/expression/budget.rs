@@ -24,7 +24,7 @@ const BYTES: usize = 64;
 /// Steps for compiling a regular expression, and its largest size in memory: what one takes to compile goes
 /// by that.
 const COMPILE: u64 = 5_000;
-const LARGEST_PATTERN: usize = 1 << 20;
+const LARGEST_PATTERN: usize = 10 << 20;
 
 /// Steps that may be taken yet. Its copies share them.
 #[derive(Debug, Clone)]
