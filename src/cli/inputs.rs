@@ -25,6 +25,7 @@ use crate::manifest::{
 };
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
 use crate::plan::{Finding, Shown};
+use crate::reasons::Code;
 use crate::rules::{Location, RuleSet};
 use crate::settings::{ConfigFile, Loaded, Role, rule_sources};
 use crate::simulate::Setup;
@@ -407,6 +408,24 @@ fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) -> Opt
     inputs
         .findings
         .extend(problems.map(|problem| problem_finding(problem, shown)));
+    // What RKE2's or Windrow's own configuration says decides what is read and held.
+    inputs
+        .findings
+        .extend(extraction.configuration_problems.iter().map(|problem| {
+            let what = Problem {
+                code: Code::NotLookedAt,
+                line: problem.line,
+                message: Code::NotLookedAt.say(&[("what", &problem.message)]),
+            };
+            problem_finding(
+                if problem.code == Code::NotLookedAt {
+                    problem
+                } else {
+                    &what
+                },
+                shown,
+            )
+        }));
     let nothing = extraction.files.is_empty() && extraction.problems.is_empty();
     let nothing = nothing.then(|| brings_nothing(&extraction));
     let by_yip = matches!(extraction.kind, FileKind::HarvesterConfig | FileKind::Yip);

@@ -9,8 +9,8 @@ pub(crate) use super::file_kind::field;
 use super::file_kind::unread;
 pub use super::file_kind::{FileKind, kind_of, recognise};
 use super::manifest_path::{ManifestPlace, configuration, manifest_place};
-use super::yaml;
 use super::{Content, Limits, ManifestFile, Node, Problem, Value, encoding, read};
+use super::{split, yaml};
 use crate::reasons::Code;
 
 /// What such a file writes below a `server/manifests` directory.
@@ -142,6 +142,14 @@ pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
         }
     };
     extraction.problems = unread(kind, text, &root);
+    // cloud-init takes nothing of two documents, and the installer and yip the first alone.
+    if let Some(second) = split::split(text, 2).0.get(1) {
+        extraction.problems.push(not_looked_at(
+            second.line,
+            "a second document begins here, and such a file has one; take the `---` out",
+        ));
+    }
+    extraction.problems.extend(misshaped(kind, &root));
     let mut taker = Taker {
         source,
         lines: OuterLines::new(text),
@@ -198,6 +206,29 @@ impl Taker<'_> {
         }
     }
 
+    /// Why what stands here is not what will be in the file, or not all of it.
+    fn is_from_elsewhere(&self, file: &Node) -> Option<(u32, &'static str)> {
+        if self.kind != FileKind::CloudInit {
+            return None;
+        }
+        // cloud-init fetches it, and takes `content` only where that fails.
+        if let Some(source) = file.get("source").filter(|from| from.get("uri").is_some()) {
+            let why = "the file's content is fetched from `source`; write it as `content`";
+            return Some((source.line, why));
+        }
+        let append = file.get("append")?;
+        let appends = match &append.value {
+            Value::Bool(append) => *append,
+            Value::String(text) => {
+                let text = text.to_lowercase();
+                ["true", "1", "on", "yes"].contains(&text.as_str())
+            }
+            _ => false,
+        };
+        let why = "`append` puts this behind what the file has by then; write the whole file as one `content`";
+        appends.then_some((append.line, why))
+    }
+
     fn list(&mut self, files: Option<&Node>, name: &str) {
         let Some(files) = files else { return };
         if !files.is_null() && !matches!(files.value, Value::Sequence(_)) {
@@ -245,6 +276,10 @@ impl Taker<'_> {
                 return Ok(());
             }
         };
+        if let Some((line, why)) = self.is_from_elsewhere(file) {
+            self.extraction.problems.push(not_looked_at(line, why));
+            return Ok(());
+        }
         let (content, lines) = self.content(file)?;
         let too_much = if content.len() as u64 > self.limits.file_bytes {
             Some(format!(
@@ -293,6 +328,11 @@ impl Taker<'_> {
     }
 
     fn configuration(&mut self, file: &Node, path: String) {
+        if let Some((line, why)) = self.is_from_elsewhere(file) {
+            let problem = not_looked_at(line, why);
+            self.extraction.configuration_problems.push(problem);
+            return;
+        }
         let content = self.content(file).and_then(|(content, lines)| {
             let kept = self.keep(&content).map_err(|message| (file.line, message));
             kept.map(|()| (content, lines))
@@ -395,6 +435,49 @@ impl Taker<'_> {
             }
         }
     }
+}
+
+fn not_looked_at(line: u32, what: &str) -> Problem {
+    Problem {
+        code: Code::NotLookedAt,
+        line: Some(line),
+        message: Code::NotLookedAt.say(&[("what", what)]),
+    }
+}
+
+/// What is of another type than whoever reads it takes: nothing of it is read.
+fn misshaped(kind: FileKind, root: &Node) -> Vec<Problem> {
+    let is_map = |node: &Node| node.is_null() || matches!(node.value, Value::Mapping(_));
+    let is_list = |node: &Node| node.is_null() || matches!(node.value, Value::Sequence(_));
+    let mut problems = Vec::new();
+    let mut expect = |node: &Node, name: &str, fits: bool, what: &str| {
+        if !fits {
+            problems.push(Problem {
+                code: Code::FileRefused,
+                line: Some(node.line),
+                message: format!("{name} is {}, not a {what}", node.type_name()),
+            });
+        }
+    };
+    expect(root, "the configuration", is_map(root), "map");
+    match kind {
+        FileKind::HarvesterConfig => {
+            if let Some(os) = field(root, "os") {
+                expect(os, "`os`", is_map(os), "map");
+            }
+        }
+        FileKind::Yip => {
+            if let Some(stages) = root.get("stages") {
+                expect(stages, "`stages`", is_map(stages), "map");
+                for stage in stages.entries() {
+                    let name = format!("`stages.{}`", stage.key);
+                    expect(&stage.value, &name, is_list(&stage.value), "list");
+                }
+            }
+        }
+        FileKind::CloudInit | FileKind::Manifests => {}
+    }
+    problems
 }
 
 /// The lines of a configuration.

@@ -28,13 +28,18 @@ pub(super) enum ManifestPlace {
 }
 
 fn parts(written: &str) -> Vec<&str> {
-    let parts = written.split('/');
+    let mut parts = Vec::new();
+    for part in written.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
     parts
-        .filter(|part| !part.is_empty() && *part != ".")
-        .collect()
 }
 
-/// The place of a path, as it was written.
+/// The place of a path, as it was written. What leads up again is taken out, as who writes the file does.
 pub(super) fn manifest_place(written: &str) -> Result<ManifestPlace, String> {
     let parts = parts(written);
     let Some(at) = parts.windows(2).position(|pair| pair == DIRECTORY) else {
@@ -46,11 +51,6 @@ pub(super) fn manifest_place(written: &str) -> Result<ManifestPlace, String> {
         });
     };
     let below = &parts[at + 2..];
-    if parts.contains(&"..") {
-        return Err(format!(
-            "the path `{written}` has `..` in it; write it without"
-        ));
-    }
     if below.is_empty() || written.ends_with('/') {
         return Err(format!(
             "the path `{written}` is a directory; write the file's name behind it"
@@ -155,8 +155,23 @@ mod tests {
             "/opt/manifests/a.yaml",
             "/etc/rancher/rancherd/config.yaml.d/a.yaml",
             "/etc/motd",
+            "/var/lib/rancher/rke2/server/manifests/../x.yaml",
         ] {
             assert_eq!(manifest_place(path), Ok(ManifestPlace::Elsewhere), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_leads_up_again_is_where_it_leads() {
+        for path in [
+            "/var/lib/rancher/rke2/server/tls/../manifests/a.yaml",
+            "/var/lib/rancher/rke2/server/manifests/sub/../a.yaml",
+        ] {
+            let expected = ManifestPlace::Below {
+                data_dir: DATA_DIR.to_owned(),
+                path: "a.yaml".to_owned(),
+            };
+            assert_eq!(manifest_place(path), Ok(expected), "{path}");
         }
     }
 
