@@ -361,7 +361,7 @@ impl Daemon {
             Seen::Missing => {
                 self.flight.scanned(&Directory::default(), self.clock.now());
                 self.engine.scanned(Directory::default());
-                let line = Code::DirectoryMissing.say(&[("path", &path)]);
+                let line = Code::DirectoryMissing.say(&[("path", path)]);
                 self.tell_once("the directory", Code::DirectoryMissing, line);
             }
             Seen::Unreadable(error) => {
