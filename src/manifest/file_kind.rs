@@ -3,7 +3,7 @@
 //! installer and yip read files that begin with it.
 
 use super::yaml;
-use super::{Limits, Node, Problem};
+use super::{Entry, Limits, Node, Problem, Value};
 use crate::reasons::Code;
 use crate::suggest::nearest;
 
@@ -130,12 +130,23 @@ pub fn recognise(text: &str) -> Recognised {
         Ok(Some(root)) => {
             let entries = root.entries().iter();
             entries
+                .filter(|entry| !is_other_s_word(entry))
                 .map(|entry| (entry.key.clone(), entry.line))
                 .collect()
         }
         _ => keys_by_line(text),
     };
     decide(is_cloud_config(text), &keys)
+}
+
+/// `install: true` and `os: linux` are keys of Helm values and of many others: the installer's have more below them.
+fn is_other_s_word(entry: &Entry) -> bool {
+    let is_word = matches!(
+        entry.value.value,
+        Value::Bool(_) | Value::Number(_) | Value::String(_)
+    );
+    let mut sections = ["os", "install", "systemSettings"].into_iter();
+    is_word && sections.any(|section| installer_reads(&entry.key, section))
 }
 
 /// The keys at the top of a text that is no YAML.
@@ -345,6 +356,9 @@ mod tests {
                 "#cloud-config\nSYSTEMSETTINGS: {}\n",
                 FileKind::HarvesterConfig,
             ),
+            // Values of a chart, and what a build service reads.
+            ("install: true\nreplicas: 2\n", FileKind::Manifests),
+            ("os: linux\nlanguage: go\n", FileKind::Manifests),
             // RKE2's own configuration.
             ("token: x\nserver: https://a\n", FileKind::Manifests),
             (
@@ -381,7 +395,7 @@ mod tests {
              which `write_files` in line 3 belongs to"
         );
         assert_eq!(
-            said("#cloud-config\nos: x\nwrite_files: []\nusers: []\n").unwrap(),
+            said("#cloud-config\nos: {}\nwrite_files: []\nusers: []\n").unwrap(),
             "read as cloud-init user-data because of `write_files` in line 3, not as a Harvester \
              configuration, which `os` in line 2 belongs to"
         );
