@@ -17,7 +17,7 @@ use crate::gates::{
     drop_in, resolve,
 };
 use crate::layout::Layout;
-use crate::manifest::extract::{FileKind, extract, kind_of};
+use crate::manifest::extract::{Extraction, FileKind, extract, kind_of};
 use crate::manifest::user_data::{self, Opened};
 use crate::manifest::{Limits, Problem, yaml};
 use crate::observe::effect;
@@ -319,8 +319,9 @@ impl Inputs {
             Ok(Opened::Wrapped(found)) => {
                 say_notes(&shown, &found);
                 self.problems(&shown, &found.problems);
-                for part in found.parts {
-                    self.carried(&ConfigFile::new(Place::DropIn, part.shown, part.text));
+                let extractions = found.extract(&Limits::default());
+                for (part, extraction) in found.parts.iter().zip(extractions) {
+                    self.carried(&part.shown, &part.text, extraction);
                 }
                 return;
             }
@@ -337,7 +338,8 @@ impl Inputs {
         };
         let mut file = ConfigFile::new(Place::DropIn, shown, text);
         if kind_of(&file.text) != FileKind::Manifests {
-            self.carried(&file);
+            let extraction = extract(&file.path, &file.text, &Limits::default());
+            self.carried(&file.path, &file.text, extraction);
         } else if asks_for_gates(&file.text) {
             self.setting(file.path, file.text);
         } else if is_read(file.name()) {
@@ -378,18 +380,17 @@ impl Inputs {
     }
 
     /// Takes the configuration out of a file that carries it.
-    fn carried(&mut self, outer: &ConfigFile) {
-        let extraction = extract(&outer.path, &outer.text, &Limits::default());
-        say_if_ambiguous(&outer.path, &outer.text);
-        self.problems(&outer.path, &extraction.problems);
-        self.problems(&outer.path, &extraction.configuration_problems);
+    fn carried(&mut self, shown: &str, text: &str, extraction: Extraction) {
+        say_if_ambiguous(shown, text);
+        self.problems(shown, &extraction.problems);
+        self.problems(shown, &extraction.configuration_problems);
         let own = carried_configuration(&extraction.configuration);
         let settings = own.into_iter().filter(|file| file.role == Role::Settings);
         self.settings.files.extend(settings);
         for inner in extraction.configuration {
             let Ok(text) = String::from_utf8(inner.content) else {
                 self.errors
-                    .push(format!("{}: {} is not UTF-8 text", outer.path, inner.path));
+                    .push(format!("{shown}: {} is not UTF-8 text", inner.path));
                 continue;
             };
             let place = match inner.path.strip_prefix("/etc/rancher/rke2/") {

@@ -4,7 +4,7 @@
 mod destinations;
 mod markers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -341,7 +341,8 @@ fn text(inputs: &mut Inputs, name: &str, shown: String, bytes: Vec<u8>, limits: 
         .ok()
         .filter(|text| extract::kind_of(text) != FileKind::Manifests);
     if let Some(text) = carrier {
-        if let Some(nothing) = carried(inputs, &shown, text, limits) {
+        let extraction = extract::extract(&shown, text, limits);
+        if let Some(nothing) = carried(inputs, &shown, text, extraction, limits) {
             eprintln!("windrow: {shown}: {nothing}");
         }
     } else if is_manifest_name(name) {
@@ -364,19 +365,13 @@ fn wrapped(inputs: &mut Inputs, shown: &str, found: Wrapped, limits: &Limits) {
         .extend(problems.map(|problem| problem_finding(problem, shown)));
     let before = inputs.files.len();
     let nothing_wrong = found.problems.is_empty();
-    for part in found.parts {
-        carried(inputs, &part.shown, &part.text, limits);
+    let extractions = found.extract(limits);
+    for (part, extraction) in found.parts.into_iter().zip(extractions) {
+        carried(inputs, &part.shown, &part.text, extraction, limits);
         inputs.parts.push(part.shown);
     }
     if inputs.files.len() == before && nothing_wrong {
         eprintln!("windrow: {shown}: none of its parts writes files below RKE2's server/manifests");
-    }
-    // Of two parts that write one file the later one does so last.
-    let mut later = BTreeSet::new();
-    for number in (before..inputs.files.len()).rev() {
-        if !later.insert(inputs.files[number].path.clone()) {
-            inputs.files.remove(number);
-        }
     }
 }
 
@@ -395,9 +390,14 @@ pub(super) fn say_if_ambiguous(shown: &str, text: &str) {
 }
 
 /// The manifests that a configuration carries; when it carries none, what was looked at.
-fn carried(inputs: &mut Inputs, shown: &str, text: &str, limits: &Limits) -> Option<String> {
+fn carried(
+    inputs: &mut Inputs,
+    shown: &str,
+    text: &str,
+    extraction: Extraction,
+    limits: &Limits,
+) -> Option<String> {
     say_if_ambiguous(shown, text);
-    let extraction = extract::extract(shown, text, limits);
     inputs.harvester |= extraction.is_harvester();
     inputs.preset |= extraction.is_harvester() && harvester::presets_storage_network(text);
     if extraction.is_harvester() {

@@ -183,7 +183,7 @@ fn what_cannot_be_taken_out_is_told_with_its_line() {
         (
             cloud_config("  encoding: rot13\n  content: x\n"),
             4,
-            "`rot13`",
+            "`encoding: rot13`",
         ),
         (cloud_config("  content: {a: 1}\n"), 4, "begin it with `|`"),
         (
@@ -275,6 +275,7 @@ fn configuration_of_rke2_and_of_windrow_is_handed_out_with_its_lines() {
     let text = "os:\n  write_files:\n  - path: /etc/rancher/rke2/config.yaml.d/50-a.yaml\n    content: |\n      kubelet-arg:\n      - v=4\n  - path: etc//windrow/conf.d/gates.yaml\n    content: 'featureGates: {}'\n  - path: /etc/hostname\n    content: x\n  - path: /etc/rancher/rke2/config.yaml\n    encoding: rot13\n    content: x\n";
     let extraction = extract("harvester.yaml", text, &Limits::default());
     assert_eq!(extraction.problems, []);
+    assert_eq!(extraction.configuration_problems[0].line, Some(12));
     let paths: Vec<&str> = extraction
         .configuration
         .iter()
@@ -284,11 +285,11 @@ fn configuration_of_rke2_and_of_windrow_is_handed_out_with_its_lines() {
         paths,
         [
             "/etc/rancher/rke2/config.yaml.d/50-a.yaml",
-            "/etc/windrow/conf.d/gates.yaml"
+            "/etc/windrow/conf.d/gates.yaml",
+            "/etc/rancher/rke2/config.yaml"
         ]
     );
     assert_eq!(extraction.configuration[0].lines.outer(2), 6);
-    assert_eq!(extraction.configuration_problems[0].line, Some(12));
 }
 
 #[test]

@@ -3,8 +3,7 @@
 //! installer and yip read files that begin with it.
 
 use super::yaml;
-use super::{Entry, Limits, Node, Problem, Value};
-use crate::reasons::Code;
+use super::{Entry, Limits, Node, Value};
 use crate::suggest::nearest;
 
 /// What kind of file a text is.
@@ -62,7 +61,7 @@ const HARVESTER: &[(&str, Tells)] = &[
 ];
 
 /// The keys of cloud-init whose files or commands are looked at here.
-const CLOUD_INIT_READ: [&str; 3] = ["write_files", "runcmd", "bootcmd"];
+pub(super) const CLOUD_INIT_READ: [&str; 3] = ["write_files", "runcmd", "bootcmd"];
 
 /// cloud-init's other keys: `cloudinit/config/schemas/schema-cloud-config-v1.json`.
 const CLOUD_INIT: &str = "allow_public_ssh_keys ansible apk_repos apt apt_pipelining \
@@ -211,15 +210,19 @@ fn decide(header: bool, keys: &[(String, u32)]) -> Recognised {
     }
 }
 
-fn is_cloud_inits(key: &str) -> bool {
-    CLOUD_INIT_READ.contains(&key)
-        || CLOUD_INIT
-            .split_ascii_whitespace()
-            .any(|known| known == key)
+/// All keys of cloud-init's.
+pub(super) fn cloud_init_keys() -> impl Iterator<Item = &'static str> {
+    CLOUD_INIT_READ
+        .into_iter()
+        .chain(CLOUD_INIT.split_ascii_whitespace())
+}
+
+pub(super) fn is_cloud_inits(key: &str) -> bool {
+    cloud_init_keys().any(|known| known == key)
 }
 
 /// `write-files`, `writeFiles` and the like: no key of cloud-init, but what was meant.
-fn meant_write_files(key: &str) -> bool {
+pub(super) fn meant_write_files(key: &str) -> bool {
     nearest(key, ["write_files"].into_iter()).is_some()
 }
 
@@ -270,64 +273,6 @@ pub(crate) fn field<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     let entries = node.entries().iter().rev();
     let mut found = entries.filter(|entry| installer_reads(&entry.key, name));
     found.next().map(|entry| &entry.value)
-}
-
-/// Keys that nobody reads where files were meant to be written, and user-data that nobody reads at all.
-pub(super) fn unread(kind: FileKind, text: &str, root: &Node) -> Vec<Problem> {
-    let problem = |code: Code, line: u32, fields: &[(&'static str, &str)]| Problem {
-        code,
-        line: Some(line),
-        message: code.say(fields),
-    };
-    let key_not_read = |key: &str, line: u32, why: &str| {
-        problem(Code::KeyNotRead, line, &[("key", key), ("why", why)])
-    };
-    let mut found = Vec::new();
-    match kind {
-        FileKind::CloudInit => {
-            if !is_cloud_config(text) {
-                let blank = text.lines().take_while(|line| line.trim().is_empty());
-                let first = u32::try_from(blank.count()).unwrap_or_default();
-                let why = "its first line is not `#cloud-config`; only a file of /etc/cloud/cloud.cfg.d needs none";
-                found.push(problem(
-                    Code::UserDataIgnored,
-                    first.saturating_add(1),
-                    &[("why", why)],
-                ));
-            }
-            let known = || {
-                let others = CLOUD_INIT.split_ascii_whitespace();
-                CLOUD_INIT_READ.into_iter().chain(others)
-            };
-            for entry in root.entries() {
-                if is_cloud_inits(&entry.key) {
-                    continue;
-                }
-                let meant =
-                    nearest(&entry.key, known()).filter(|key| CLOUD_INIT_READ.contains(key));
-                if let Some(meant) = meant {
-                    let why = format!("cloud-init has no such key; did you mean `{meant}`?");
-                    found.push(key_not_read(&entry.key, entry.line, &why));
-                }
-            }
-        }
-        FileKind::HarvesterConfig => {
-            for entry in root.entries() {
-                if meant_write_files(&entry.key) {
-                    let why = "Harvester's installer reads files only below `os`; move it there as `os.writeFiles`";
-                    found.push(key_not_read(&entry.key, entry.line, why));
-                }
-            }
-            for entry in field(root, "os").map_or(&[][..], Node::entries) {
-                if meant_write_files(&entry.key) && !installer_reads(&entry.key, "writeFiles") {
-                    let why = "Harvester's installer has no such key; did you mean `writeFiles`?";
-                    found.push(key_not_read(&format!("os.{}", entry.key), entry.line, why));
-                }
-            }
-        }
-        FileKind::Manifests | FileKind::Yip => {}
-    }
-    found
 }
 
 #[cfg(test)]

@@ -64,6 +64,17 @@ pub(super) struct ReadKey {
     pub(super) read: String,
 }
 
+/// A key that stands twice in one map; the last one counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RepeatedKey {
+    /// The key.
+    pub(super) key: String,
+    /// Its last line.
+    pub(super) line: u32,
+    /// The line before, in which it stands too.
+    pub(super) earlier: u32,
+}
+
 /// What a document's text says beside its value.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
@@ -71,6 +82,8 @@ pub(super) struct Aside {
     pub(super) unread: Option<u32>,
     /// Keys that are read as something else than what is written, the first of them.
     pub(super) keys: Vec<ReadKey>,
+    /// Keys that stand twice, the first of them.
+    pub(super) repeated: Vec<RepeatedKey>,
 }
 
 /// Reads documents one after the other; its buffers are used again.
@@ -237,7 +250,7 @@ fn document(
             Err(error) => return Err(builder.stop(source::syntax(&error, text, lines))),
         }
     }
-    aside.keys = builder.read_keys();
+    (aside.keys, aside.repeated) = builder.odd_keys();
     builder.finish()
 }
 

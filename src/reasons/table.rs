@@ -222,6 +222,10 @@ reasons! {
             "no RKE2 reads {path}: {why}"
             "Write the file below server/manifests in RKE2's data directory."
             "000f69445a3d4b038d86b16f8e038032";
+        InputRefused "input-refused" Error
+            "the file that writes manifests cannot be used as it is: {why}"
+            "Mend the line named; whoever reads the file takes nothing of it, or nothing from there on."
+            "30ff42fd4cc047918280f0f2ca17865b";
         UserDataIgnored "user-data-ignored" Warning
             "cloud-init passes over this: {why}"
             "Begin user-data with `#cloud-config`, and give each part of a multipart file a type that cloud-init knows."

@@ -6,7 +6,7 @@ use super::super::inputs::{carried_configuration, say_if_ambiguous, say_notes};
 use super::super::{Exit, complain};
 use crate::files::read_bytes;
 use crate::harvester;
-use crate::manifest::extract::{FileKind, extract, kind_of};
+use crate::manifest::extract::{Extraction, FileKind, extract, kind_of};
 use crate::manifest::user_data::{self, Opened, Wrapped};
 use crate::manifest::{self, Limits, Problem, yaml};
 use crate::reasons::{Code, Severity};
@@ -132,7 +132,8 @@ impl Given {
         };
         if role.is_none() && kind_of(&text) != FileKind::Manifests {
             let mut node = ConfigFiles::default();
-            self.carrier(&shown, &text, &mut node);
+            let extraction = extract(&shown, &text, &Limits::default());
+            self.carrier(&shown, &text, extraction, &mut node);
             return self.nodes.push(node);
         }
         let Some(role) = role.or_else(|| role_of(&text)) else {
@@ -155,16 +156,16 @@ impl Given {
         say_notes(shown, &found);
         self.problems(shown, &found.problems);
         let mut node = ConfigFiles::default();
-        for part in &found.parts {
-            self.carrier(&part.shown, &part.text, &mut node);
+        let extractions = found.extract(&Limits::default());
+        for (part, extraction) in found.parts.iter().zip(extractions) {
+            self.carrier(&part.shown, &part.text, extraction, &mut node);
         }
         self.nodes.push(node);
     }
 
     /// A configuration that writes Windrow's.
-    fn carrier(&mut self, shown: &str, text: &str, node: &mut ConfigFiles) {
+    fn carrier(&mut self, shown: &str, text: &str, extraction: Extraction, node: &mut ConfigFiles) {
         say_if_ambiguous(shown, text);
-        let extraction = extract(shown, text, &Limits::default());
         let files = carried_configuration(&extraction.configuration);
         if extraction.is_harvester() {
             node.preset = harvester::presets_storage_network(text);

@@ -12,7 +12,9 @@ mod tests;
 
 pub use jinja::stand_in;
 
-use super::extract::{InnerLines, OuterLines, inner_lines};
+use super::extract::{
+    Extraction, InnerLines, OuterLines, extract_parts, inner_lines, named, of_input,
+};
 use super::file_kind::{FileKind, begins_with, is_cloud_config, kind_of};
 use super::{Limits, Node, Problem, Value, encoding, yaml};
 use crate::reasons::Code;
@@ -168,6 +170,12 @@ struct Payload<'p> {
 }
 
 impl Wrapped {
+    /// What its parts write, part by part.
+    pub fn extract(&self, limits: &Limits) -> Vec<Extraction> {
+        let parts = self.parts.iter();
+        extract_parts(parts.map(|part| (&*part.shown, &*part.text)), limits)
+    }
+
     fn problem(&mut self, code: Code, line: u32, fields: &[(&str, &str)]) {
         self.problems.push(Problem {
             code,
@@ -241,17 +249,7 @@ fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &Limits) {
 /// What a script does is not known, as with `runcmd`. It counts where it is all there is, or where it names a
 /// directory whose files are looked at here.
 fn script(wrapped: &mut Wrapped, part: &Payload<'_>, what: &str) {
-    const DIRECTORIES: [&str; 3] = ["server/manifests", "/etc/rancher/", "/etc/windrow/"];
-    let lines = (1..).zip(part.text.lines());
-    let names = |line: &str| {
-        DIRECTORIES
-            .into_iter()
-            .find(|directory| line.contains(directory))
-    };
-    let found = lines
-        .filter_map(|(number, line)| Some((number, names(line)?)))
-        .next();
-    match found {
+    match named(&part.text) {
         Some((number, directory)) => {
             let line = if part.mapped { number } else { part.first };
             wrapped.not_looked_at(
@@ -334,7 +332,7 @@ fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Limits) {
             return;
         }
         Err(problems) => {
-            wrapped.problems.extend(problems);
+            wrapped.problems.extend(problems.into_iter().map(of_input));
             return;
         }
     };

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use libyaml_safer::EventData;
 
-use super::ReadKey;
 use super::aliases::{self, Aliases};
+use super::{ReadKey, RepeatedKey};
 use crate::manifest::budget::{self, Budget, MOST_PROBLEMS, Spent};
 use crate::manifest::scalar::{self, Scalar};
 use crate::manifest::{Entry, Limits, Node, Problem, Value, node};
@@ -77,6 +77,7 @@ pub(super) struct Builder<'l> {
     anchors: HashMap<String, Anchor>,
     problems: Vec<Problem>,
     keys: Vec<ReadKey>,
+    repeated: Vec<RepeatedKey>,
     /// Values read, aliases expanded, and how many of them came from aliases.
     decoded: usize,
     aliased: usize,
@@ -96,6 +97,7 @@ impl<'l> Builder<'l> {
             anchors: HashMap::new(),
             problems: Vec::new(),
             keys: Vec::new(),
+            repeated: Vec::new(),
             decoded: 0,
             aliased: 0,
         }
@@ -107,9 +109,12 @@ impl<'l> Builder<'l> {
         self.problems
     }
 
-    /// The keys that are read as something else than what is written.
-    pub(super) fn read_keys(&mut self) -> Vec<ReadKey> {
-        std::mem::take(&mut self.keys)
+    /// The keys that are read as something else than what is written, and those that stand twice.
+    pub(super) fn odd_keys(&mut self) -> (Vec<ReadKey>, Vec<RepeatedKey>) {
+        (
+            std::mem::take(&mut self.keys),
+            std::mem::take(&mut self.repeated),
+        )
     }
 
     pub(super) fn finish(self) -> Result<Option<Node>, Vec<Problem>> {
@@ -499,14 +504,19 @@ impl<'l> Builder<'l> {
     /// Keeps the last of the entries that share a key; in configuration that is an error.
     fn unique(&mut self, entries: Vec<Entry>, merged: bool) -> Vec<Entry> {
         let (entries, repeated) = node::keep_last(entries);
-        if self.unique && !merged {
-            for (key, line, earlier) in repeated {
+        if merged {
+            return entries;
+        }
+        for (key, line, earlier) in repeated {
+            if self.unique {
                 self.problem(
                     line,
                     format!(
                         "the key `{key}` stands twice in this map, first in line {earlier}; keep one"
                     ),
                 );
+            } else if self.repeated.len() < MOST_KEYS {
+                self.repeated.push(RepeatedKey { key, line, earlier });
             }
         }
         entries

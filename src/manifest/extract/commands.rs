@@ -1,0 +1,71 @@
+//! Commands, scripts, and what is fetched onto a node: what they do there is not known. They count where
+//! they name a directory whose files are looked at here.
+
+use super::lines::inner_lines;
+use super::taker::Taker;
+use super::{InnerLines, Node};
+
+/// Directories whose files are looked at.
+const DIRECTORIES: [&str; 3] = ["server/manifests", "/etc/rancher/", "/etc/windrow/"];
+/// The same in full.
+const WHOLE: [&str; 3] = [
+    "/var/lib/rancher/rke2/server/manifests/",
+    "/etc/rancher/",
+    "/etc/windrow/",
+];
+
+/// The first line that names such a directory, counted from 1, and the directory.
+pub(in crate::manifest) fn named(text: &str) -> Option<(u32, &'static str)> {
+    let mut lines = (1..).zip(text.lines());
+    lines.find_map(|(number, line)| {
+        let mut directories = DIRECTORIES.into_iter();
+        let named = directories.find(|directory| line.contains(directory))?;
+        Some((number, named))
+    })
+}
+
+impl Taker<'_> {
+    /// A list of commands, each a text or a list of words; the first that names such a directory is told.
+    pub(super) fn commands(&mut self, list: Option<&Node>, what: &str) {
+        let commands = list.map_or(&[][..], |list| match list.as_str() {
+            Some(_) => std::slice::from_ref(list),
+            None => list.items(),
+        });
+        let found = commands.iter().find_map(|command| {
+            if let Some(text) = command.as_str() {
+                let (line, directory) = named(text)?;
+                let line = inner_lines(&self.lines, command, text).outer(line);
+                return Some((line, directory));
+            }
+            let mut words = command.items().iter().filter_map(Node::as_str);
+            words.find_map(|word| Some((command.line, named(word)?.1)))
+        });
+        if let Some((line, directory)) = found {
+            let what =
+                format!("{what}: a command names {directory}, and what it does there is not known");
+            self.not_looked_at(line, &what);
+        }
+    }
+
+    /// A path to which something is fetched.
+    pub(super) fn target(&mut self, path: Option<&Node>, what: &str) {
+        let Some((node, text)) = path.and_then(|path| Some((path, path.as_str()?))) else {
+            return;
+        };
+        let below = format!("{}/", text.trim_end_matches('/'));
+        let holds = WHOLE.iter().any(|whole| whole.starts_with(&below));
+        if !text.is_empty() && (holds || named(&below).is_some()) {
+            let what = format!("{what}: what is fetched to {text} is not known");
+            self.not_looked_at(node.line, &what);
+        }
+    }
+
+    /// A script that is written somewhere, to be run by somebody.
+    pub(super) fn names_directory(&mut self, script: &[u8], lines: InnerLines, path: &str) {
+        if let Some((line, directory)) = named(&String::from_utf8_lossy(script)) {
+            let what =
+                format!("the script {path} names {directory}, and what it does there is not known");
+            self.not_looked_at(lines.outer(line), &what);
+        }
+    }
+}

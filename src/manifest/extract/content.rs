@@ -1,0 +1,147 @@
+//! The bytes that a file will have.
+//!
+//! cloud-init (`cloudinit/config/cc_write_files.py`, 26.2) takes the name of an encoding in any case; yip
+//! (`pkg/plugins/file_decoder.go`, v1.9.6), which writes Harvester's files too, as it is written. To both a
+//! name that they do not know is plain text.
+
+use super::taker::Taker;
+use super::{FileKind, InnerLines, Node, Problem, Value, inner_lines, key_not_read, not_looked_at};
+use crate::manifest::encoding;
+
+/// How the content is encoded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Plain,
+    Base64,
+    Gzip,
+    GzipInBase64,
+    /// A name that nobody knows.
+    Unknown,
+}
+
+impl Encoding {
+    fn of(name: &str, kind: FileKind) -> Self {
+        let name = match kind {
+            FileKind::CloudInit => name.trim().to_lowercase(),
+            _ => name.to_owned(),
+        };
+        match name.as_str() {
+            "" | "text/plain" => Self::Plain,
+            "b64" | "base64" => Self::Base64,
+            "gz" | "gzip" => Self::Gzip,
+            "gz+b64" | "gzip+b64" | "gz+base64" | "gzip+base64" => Self::GzipInBase64,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+type Content = (Vec<u8>, InnerLines);
+
+impl Taker<'_> {
+    fn encoding(&self, file: &Node) -> Encoding {
+        let name = self.field(file, "encoding").and_then(Node::as_str);
+        Encoding::of(name.unwrap_or_default(), self.kind)
+    }
+
+    /// What is said of an encoding that its reader does not know.
+    pub(super) fn unknown_encoding(&self, file: &Node) -> Option<Problem> {
+        let name = self.field(file, "encoding")?;
+        (self.encoding(file) == Encoding::Unknown).then(|| {
+            let key = format!("encoding: {}", name.as_str().unwrap_or_default());
+            let why = "no such encoding is known, and the content is taken as it stands here; use b64 or gz+b64, or none";
+            key_not_read(&key, name.line, why)
+        })
+    }
+
+    /// Why what stands here is not what will be in the file. cloud-init fetches it, and takes `content` only
+    /// where that fails; the others know no `source`.
+    pub(super) fn is_from_elsewhere(&self, file: &Node) -> Option<Problem> {
+        let source = file
+            .get("source")
+            .filter(|_| self.kind == FileKind::CloudInit)?;
+        let is_fetched = match &source.value {
+            Value::Null => false,
+            Value::Mapping(_) => source.str_at(&["uri"]).is_some(),
+            _ => true,
+        };
+        let why = "the file's content is fetched from `source`; write it as `content`";
+        is_fetched.then(|| not_looked_at(source.line, why))
+    }
+
+    pub(super) fn content(&self, file: &Node) -> Result<Content, (u32, String)> {
+        let Some(content) = self.field(file, "content") else {
+            if let Some(from) = self
+                .field(file, "source")
+                .or_else(|| self.field(file, "url"))
+            {
+                let message = "the content comes from somewhere else and is not known here; write it as `content`";
+                return Err((from.line, message.to_owned()));
+            }
+            return Ok((Vec::new(), InnerLines::Begin { line: file.line }));
+        };
+        let text = match &content.value {
+            Value::String(text) => text.as_str(),
+            Value::Null => "",
+            _ => {
+                let message = format!(
+                    "`content` is {}, not text; begin it with `|`",
+                    content.type_name()
+                );
+                return Err((content.line, message));
+            }
+        };
+        let begin = InnerLines::Begin { line: content.line };
+        let binary = self.binary(content);
+        let bytes = binary.as_deref().unwrap_or(text.as_bytes());
+        let unpacked = |packed: &[u8]| {
+            encoding::gunzip(packed, self.limits.file_bytes).map_err(|why| {
+                let message =
+                    format!("`content` cannot be unpacked: {why}; pack it again with gzip");
+                (content.line, message)
+            })
+        };
+        let decoded = || {
+            // Python passes over what is no digit.
+            let bare: Vec<u8> = match self.kind {
+                FileKind::CloudInit => {
+                    let bytes = bytes.iter().copied();
+                    bytes.filter(|byte| !byte.is_ascii_whitespace()).collect()
+                }
+                _ => bytes.to_vec(),
+            };
+            encoding::base64(&bare).map_err(|why| {
+                let message = format!("`content` is not valid base64: {why}; encode it again");
+                (content.line, message)
+            })
+        };
+        match self.encoding(file) {
+            Encoding::Plain | Encoding::Unknown if binary.is_some() => Ok((bytes.to_vec(), begin)),
+            Encoding::Plain | Encoding::Unknown => {
+                Ok((bytes.to_vec(), inner_lines(&self.lines, content, text)))
+            }
+            Encoding::Base64 => Ok((decoded()?, begin)),
+            Encoding::Gzip => Ok((unpacked(bytes)?, begin)),
+            Encoding::GzipInBase64 => Ok((unpacked(&decoded()?)?, begin)),
+        }
+    }
+
+    /// The bytes of a `!!binary`, which need not be text. The installer makes text of them on its way to yip.
+    fn binary(&self, content: &Node) -> Option<Vec<u8>> {
+        if self.kind == FileKind::HarvesterConfig {
+            return None;
+        }
+        let line = self.lines.get(content.line)?;
+        let (before, value) = line.split_once("!!binary")?;
+        let value = value.trim();
+        if !value.starts_with(['|', '>']) {
+            let value = value.trim_matches(['"', '\'', '}', ' ']);
+            return encoding::base64(value.as_bytes()).ok();
+        }
+        let indent = |line: &str| line.len() - line.trim_start_matches([' ', '-']).len();
+        let below = (content.line.saturating_add(1)..).map_while(|line| self.lines.get(line));
+        let block =
+            below.take_while(|line| line.trim().is_empty() || indent(line) > indent(before));
+        let digits: String = block.map(str::trim).collect();
+        encoding::base64(digits.as_bytes()).ok()
+    }
+}

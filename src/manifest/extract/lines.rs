@@ -1,0 +1,86 @@
+//! Which line of the outer file a line of an inner one is.
+
+use std::cell::OnceCell;
+
+use crate::manifest::Node;
+
+/// How lines of an extracted file map to lines of the outer one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InnerLines {
+    /// A literal block (`content: |`): its first line is this one, and the others follow.
+    Follow {
+        /// Line of the outer file, counted from 1.
+        first: u32,
+    },
+    /// Quoted, plain, folded, encoded or appended text: only where it begins is known, and every line inside
+    /// is told as that one.
+    Begin {
+        /// Line of the outer file, counted from 1.
+        line: u32,
+    },
+}
+
+impl InnerLines {
+    /// The outer line of an inner one.
+    pub fn outer(self, inner: u32) -> u32 {
+        match self {
+            InnerLines::Follow { first } => first.saturating_add(inner.saturating_sub(1)),
+            InnerLines::Begin { line } => line,
+        }
+    }
+}
+
+/// The lines of a configuration.
+pub(in crate::manifest) struct OuterLines<'t> {
+    text: &'t str,
+    /// Where they begin; looked for when the first is asked for.
+    starts: OnceCell<Vec<u32>>,
+}
+
+impl<'t> OuterLines<'t> {
+    pub(in crate::manifest) fn new(text: &'t str) -> Self {
+        let starts = OnceCell::new();
+        Self { text, starts }
+    }
+
+    /// A line, counted from 1.
+    pub(super) fn get(&self, line: u32) -> Option<&'t str> {
+        let starts = self.starts.get_or_init(|| {
+            let breaks = self.text.match_indices('\n');
+            let starts = breaks.map(|(at, _)| u32::try_from(at + 1).unwrap_or(u32::MAX));
+            std::iter::once(0).chain(starts).collect()
+        });
+        let at = usize::try_from(line).ok()?.checked_sub(1)?;
+        let start = usize::try_from(*starts.get(at)?).ok()?;
+        self.text.get(start..)?.lines().next()
+    }
+}
+
+/// A literal block begins in the line after its `|`. Whether it is one is seen from the outer text, and
+/// believed only if the first line of the content stands there.
+pub(in crate::manifest) fn inner_lines(
+    outer: &OuterLines<'_>,
+    content: &Node,
+    text: &str,
+) -> InnerLines {
+    let first = content.line.saturating_add(1);
+    let opens_block = outer.get(content.line).is_some_and(|line| {
+        let code = line.split(" #").next().unwrap_or(line).trim_end();
+        let indicators = code.trim_end_matches(|ch: char| matches!(ch, '+' | '-' | '0'..='9'));
+        indicators.ends_with('|')
+    });
+    let follows = text
+        .lines()
+        .zip(first..)
+        .find(|(line, _)| !line.trim().is_empty())
+        .is_some_and(|(line, number)| {
+            outer
+                .get(number)
+                .is_some_and(|outer| outer.trim() == line.trim())
+        });
+    if opens_block && follows {
+        InnerLines::Follow { first }
+    } else {
+        InnerLines::Begin { line: content.line }
+    }
+}

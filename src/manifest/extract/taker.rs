@@ -1,0 +1,327 @@
+//! Takes what one file writes out of it, as its reader would: Harvester's installer, cloud-init or yip.
+
+use super::order::{Moment, is_early};
+use super::unread::entry_keys;
+use super::{
+    Extracted, Extraction, FileKind, InnerLines, Limits, Node, OuterLines, Problem, Value, field,
+    not_looked_at,
+};
+use crate::manifest::manifest_path::{ManifestPlace, configuration, manifest_place};
+use crate::reasons::Code;
+
+pub(super) struct Taker<'t> {
+    source: &'t str,
+    pub(super) lines: OuterLines<'t>,
+    pub(super) limits: &'t Limits,
+    pub(super) kind: FileKind,
+    pub(super) extraction: &'t mut Extraction,
+    /// Bytes taken out of it so far, and those of other files that were looked into.
+    taken: u64,
+    looked_into: u64,
+    /// When what is taken now is written.
+    moment: Moment,
+    late: Option<String>,
+}
+
+impl<'t> Taker<'t> {
+    pub(super) fn new(
+        source: &'t str,
+        text: &'t str,
+        limits: &'t Limits,
+        kind: FileKind,
+        extraction: &'t mut Extraction,
+    ) -> Self {
+        Self {
+            source,
+            lines: OuterLines::new(text),
+            limits,
+            kind,
+            extraction,
+            taken: 0,
+            looked_into: 0,
+            moment: Moment::EARLY,
+            late: None,
+        }
+    }
+
+    /// The installer makes a yip file of it: what it writes is in the stage initramfs, and the commands are run
+    /// once, at the installation. A configuration from an address is merged into it (harvester-installer
+    /// `pkg/config/cos.go`, `pkg/console/install_panels.go`, v1.8.0).
+    pub(super) fn harvester(&mut self, root: &Node) {
+        let os = field(root, "os");
+        let of_os = |name: &str| os.and_then(|os| field(os, name));
+        self.list(of_os("writeFiles"), "os.writeFiles");
+        self.commands(
+            of_os("afterInstallChrootCommands"),
+            "os.afterInstallChrootCommands",
+        );
+        let address = field(root, "install").and_then(|install| field(install, "configUrl"));
+        if let Some(address) =
+            address.filter(|address| !address.is_null() && address.as_str() != Some(""))
+        {
+            let what = "the configuration at `install.configUrl`, which the installer merges into this one";
+            self.not_looked_at(address.line, what);
+        }
+    }
+
+    pub(super) fn cloud_init(&mut self, root: &Node) {
+        self.list(root.get("write_files"), "write_files");
+        for key in ["bootcmd", "runcmd"] {
+            self.commands(root.get(key), key);
+        }
+    }
+
+    /// yip takes cloud-init's keys only below a first line that is `#cloud-config` and nothing else, as the
+    /// first step of its stage boot (`pkg/schema/loader_cloudinit.go`, `pkg/schema/cloudinit/config.go`, v1.9.6).
+    pub(super) fn yip(&mut self, text: &str, root: &Node) {
+        let with_cloud_config = text.lines().next().map(str::trim_end) == Some("#cloud-config");
+        if with_cloud_config {
+            self.stage("boot");
+            self.list(root.get("write_files"), "write_files");
+            self.commands(root.get("runcmd"), "runcmd");
+        }
+        for stage in root.get("stages").map_or(&[][..], Node::entries) {
+            self.stage(&stage.key);
+            for step in stage.value.items() {
+                let called = |key: &str| format!("stages.{}[].{key}", stage.key);
+                self.list(step.get("files"), &called("files"));
+                self.commands(step.get("commands"), &called("commands"));
+                self.fetched(step, &called);
+            }
+        }
+    }
+
+    fn stage(&mut self, stage: &str) {
+        self.moment = Moment::of_stage(stage);
+        self.late = (!is_early(stage)).then(|| format!("yip, stage {stage}"));
+    }
+
+    /// What a step fetches. Images are unpacked by mudler/yip alone; a data source brings a whole
+    /// configuration (`pkg/plugins/datasource.go`).
+    fn fetched(&mut self, step: &Node, called: &dyn Fn(&str) -> String) {
+        for (list, path) in [("downloads", "path"), ("unpack_images", "target")] {
+            for one in step.get(list).map_or(&[][..], Node::items) {
+                self.target(one.get(path), &called(list));
+            }
+        }
+        let git = step.get("git").and_then(|git| git.get("path"));
+        self.target(git, &called("git"));
+        let providers = step
+            .get("datasource")
+            .and_then(|from| from.get("providers"));
+        if let Some(providers) = providers.filter(|providers| !providers.items().is_empty()) {
+            let what = format!("{}: it brings user-data of its own", called("datasource"));
+            self.not_looked_at(providers.line, &what);
+        }
+    }
+
+    pub(super) fn not_looked_at(&mut self, line: u32, what: &str) {
+        self.extraction.problems.push(not_looked_at(line, what));
+    }
+
+    fn problem(&mut self, line: u32, message: String) {
+        self.extraction.problems.push(Problem {
+            code: Code::InputRefused,
+            line: Some(line),
+            message,
+        });
+    }
+
+    /// The value of a key of a file. cloud-init and yip take a key only as it is called.
+    pub(super) fn field<'n>(&self, file: &'n Node, name: &str) -> Option<&'n Node> {
+        match self.kind {
+            FileKind::HarvesterConfig => field(file, name),
+            _ => file.get(name),
+        }
+    }
+
+    fn list(&mut self, files: Option<&Node>, name: &str) {
+        let Some(files) = files else { return };
+        if !files.is_null() && !matches!(files.value, Value::Sequence(_)) {
+            self.problem(
+                files.line,
+                format!(
+                    "`{name}` is {}, not a list; begin each file with `- path:`",
+                    files.type_name()
+                ),
+            );
+        }
+        for file in files.items() {
+            self.extraction.written += 1;
+            if let Err((line, message)) = self.file(file) {
+                self.problem(line, message);
+            }
+        }
+    }
+
+    fn file(&mut self, file: &Node) -> Result<(), (u32, String)> {
+        let Some(path) = self.field(file, "path") else {
+            return Err((
+                file.line,
+                "a file without `path`; write where it goes".to_owned(),
+            ));
+        };
+        let Some(written) = path.as_str() else {
+            let message = format!("`path` is {}, not a string; quote it", path.type_name());
+            return Err((path.line, message));
+        };
+        match manifest_place(written).map_err(|why| (path.line, why))? {
+            ManifestPlace::Below {
+                data_dir,
+                path: below,
+            } => self.manifest(file, data_dir, below, path.line)?,
+            ManifestPlace::NextTo(why) => self.extraction.problems.push(Problem {
+                code: Code::PathNotRead,
+                line: Some(path.line),
+                message: Code::PathNotRead.say(&[("path", written), ("why", &why)]),
+            }),
+            ManifestPlace::Elsewhere => match configuration(written) {
+                Some(path) => self.configuration(file, path),
+                None => self.script(file, written),
+            },
+        }
+        Ok(())
+    }
+
+    fn manifest(
+        &mut self,
+        file: &Node,
+        data_dir: String,
+        path: String,
+        written_at: u32,
+    ) -> Result<(), (u32, String)> {
+        let slips = entry_keys(self.kind, file);
+        self.extraction.problems.extend(slips);
+        if let Some(problem) = self.is_from_elsewhere(file) {
+            self.extraction.problems.push(problem);
+            return Ok(());
+        }
+        let slip = self.unknown_encoding(file);
+        self.extraction.problems.extend(slip);
+        let (content, lines) = self.content(file)?;
+        let too_much = if content.len() as u64 > self.limits.file_bytes {
+            Some(format!(
+                "the file has {} bytes, the limit is {}; split it, or raise staging.limits.fileBytes",
+                content.len(),
+                self.limits.file_bytes
+            ))
+        } else {
+            self.keep(&content).err()
+        };
+        if let Some(message) = too_much {
+            self.extraction.problems.push(Problem {
+                code: Code::FileTooLarge,
+                line: Some(file.line),
+                message,
+            });
+            return Ok(());
+        }
+        let extracted = self.extracted(file, path, content, lines);
+        self.extraction.files.push(Extracted {
+            data_dir,
+            written_at,
+            ..extracted
+        });
+        Ok(())
+    }
+
+    fn configuration(&mut self, file: &Node, path: String) {
+        let slips = entry_keys(self.kind, file).into_iter();
+        let slips = slips.chain(self.unknown_encoding(file));
+        self.extraction.configuration_problems.extend(slips);
+        if let Some(problem) = self.is_from_elsewhere(file) {
+            self.extraction.configuration_problems.push(problem);
+            return;
+        }
+        let content = self.content(file).and_then(|(content, lines)| {
+            let kept = self.keep(&content).map_err(|message| (file.line, message));
+            kept.map(|()| (content, lines))
+        });
+        match content {
+            Ok((content, lines)) => {
+                let extracted = self.extracted(file, path, content, lines);
+                self.extraction.configuration.push(extracted);
+            }
+            Err((line, message)) => self.extraction.configuration_problems.push(Problem {
+                code: Code::ConfigurationInvalid,
+                line: Some(line),
+                message,
+            }),
+        }
+    }
+
+    fn extracted(
+        &self,
+        file: &Node,
+        path: String,
+        content: Vec<u8>,
+        lines: InnerLines,
+    ) -> Extracted {
+        let is_cloud_init = self.kind == FileKind::CloudInit;
+        let asks = |key: &str| {
+            file.get(key)
+                .filter(|value| is_cloud_init && is_true(value))
+        };
+        let (moment, late) = match asks("defer").is_some() {
+            // That comes after multi-user.target.
+            true => (Moment::DEFERRED, Some("cloud-init, final stage".to_owned())),
+            false => (self.moment, self.late.clone()),
+        };
+        Extracted {
+            path,
+            data_dir: String::new(),
+            written_at: file.line,
+            content,
+            source: self.source.to_owned(),
+            lines,
+            late,
+            moment,
+            appends: asks("append").map(|append| append.line),
+        }
+    }
+
+    /// Counts what is taken out: a hundred small archives may hold a gigabyte.
+    fn keep(&mut self, content: &[u8]) -> Result<(), String> {
+        let taken = self.taken + content.len() as u64;
+        if taken > self.limits.directory_bytes {
+            return Err(format!(
+                "with this file more than {} bytes would be taken out of the configuration, so it is not known what RKE2 does with it; split the configuration, or raise staging.limits.directoryBytes",
+                self.limits.directory_bytes
+            ));
+        }
+        self.taken = taken;
+        Ok(())
+    }
+
+    /// A file that nobody here reads. A script could be run, and write what is read.
+    fn script(&mut self, file: &Node, path: &str) {
+        if self.looked_into > self.limits.directory_bytes {
+            return;
+        }
+        let Ok((content, lines)) = self.content(file) else {
+            return;
+        };
+        self.looked_into += content.len() as u64;
+        if self.looked_into > self.limits.directory_bytes {
+            self.not_looked_at(
+                file.line,
+                "the files from here on: they are too large together",
+            );
+        } else if content.starts_with(b"#!") {
+            self.names_directory(&content, lines, path);
+        }
+    }
+}
+
+/// cloud-init's `util.get_cfg_option_bool` (26.2): a text counts in any case.
+fn is_true(value: &Node) -> bool {
+    match &value.value {
+        Value::Bool(is_true) => *is_true,
+        Value::Number(number) => number.as_i64() == Some(1),
+        Value::String(text) => {
+            let text = text.trim().to_lowercase();
+            ["true", "1", "on", "yes"].contains(&text.as_str())
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,195 @@
+//! Keys that nobody reads where files were meant to be written, and user-data that nobody reads at all.
+
+use super::{FileKind, Node, Problem, Value, field, key_not_read, not_looked_at};
+use crate::manifest::file_kind::{
+    CLOUD_INIT_READ, cloud_init_keys, installer_reads, is_cloud_config, is_cloud_inits,
+    meant_write_files,
+};
+use crate::manifest::yaml::RepeatedKey;
+use crate::reasons::Code;
+use crate::suggest::nearest;
+
+/// The keys of a file that is written: cloud-init's schema of `write_files` (26.2), which has those that the
+/// installer and yip read. A slip in the last two changes nothing that is looked at here.
+const ENTRY: [&str; 8] = [
+    "path",
+    "content",
+    "source",
+    "encoding",
+    "append",
+    "defer",
+    "owner",
+    "permissions",
+];
+
+/// Keys of the file itself.
+pub(super) fn keys(kind: FileKind, text: &str, root: &Node) -> Vec<Problem> {
+    match kind {
+        FileKind::CloudInit => cloud_init(text, root),
+        FileKind::HarvesterConfig => harvester(root),
+        FileKind::Yip => yip(text, root),
+        FileKind::Manifests => Vec::new(),
+    }
+}
+
+fn cloud_init(text: &str, root: &Node) -> Vec<Problem> {
+    let mut found = Vec::new();
+    if !is_cloud_config(text) {
+        let blank = text.lines().take_while(|line| line.trim().is_empty());
+        let first = u32::try_from(blank.count()).unwrap_or_default();
+        let why = "its first line is not `#cloud-config`; only a file of /etc/cloud/cloud.cfg.d needs none";
+        found.push(ignored(first.saturating_add(1), why));
+        let what = "whether cloud-init reads this file at all";
+        found.push(not_looked_at(first.saturating_add(1), what));
+    }
+    for entry in root.entries() {
+        if is_cloud_inits(&entry.key) {
+            continue;
+        }
+        let meant =
+            nearest(&entry.key, cloud_init_keys()).filter(|key| CLOUD_INIT_READ.contains(key));
+        if let Some(meant) = meant {
+            let why = format!("cloud-init has no such key; did you mean `{meant}`?");
+            found.push(key_not_read(&entry.key, entry.line, &why));
+        }
+    }
+    found
+}
+
+fn harvester(root: &Node) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for entry in root.entries() {
+        if meant_write_files(&entry.key) {
+            let why = "Harvester's installer reads files only below `os`; move it there as `os.writeFiles`";
+            found.push(key_not_read(&entry.key, entry.line, why));
+        }
+    }
+    for entry in field(root, "os").map_or(&[][..], Node::entries) {
+        if meant_write_files(&entry.key) && !installer_reads(&entry.key, "writeFiles") {
+            let why = "Harvester's installer has no such key; did you mean `writeFiles`?";
+            found.push(key_not_read(&format!("os.{}", entry.key), entry.line, why));
+        }
+    }
+    found
+}
+
+/// A file with the keys of both is read by both, each in its own way.
+fn yip(text: &str, root: &Node) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let Some(stages) = root.entry("stages") else {
+        return found;
+    };
+    let with_cloud_config = text.lines().next().map(str::trim_end) == Some("#cloud-config");
+    let entries = root.entries().iter();
+    let cloud_inits = entries.filter(|entry| CLOUD_INIT_READ.contains(&entry.key.as_str()));
+    let (read, unread): (Vec<_>, Vec<_>) =
+        cloud_inits.partition(|entry| with_cloud_config && entry.key != "bootcmd");
+    if let Some(entry) = read.first() {
+        let why = format!(
+            "it has no key `stages`. The file is read here as yip reads it: `{}` belongs to its stage boot. Put what is \
+             for cloud-init into a file of its own",
+            entry.key
+        );
+        found.push(ignored(stages.line, &why));
+    }
+    for entry in unread {
+        let why = match with_cloud_config {
+            true => "yip has no such key; move it into a stage as `commands`",
+            false => "yip takes it only below a first line `#cloud-config`; move it into a stage",
+        };
+        found.push(key_not_read(&entry.key, entry.line, why));
+    }
+    for stage in stages.value.entries() {
+        for entry in stage.value.items().iter().flat_map(Node::entries) {
+            let meant = nearest(&entry.key, ["files"].into_iter());
+            if meant.is_some() && entry.key != "files" {
+                let key = format!("stages.{}[].{}", stage.key, entry.key);
+                let why = "yip has no such key; did you mean `files`?";
+                found.push(key_not_read(&key, entry.line, why));
+            }
+        }
+    }
+    found
+}
+
+/// Keys of a file that is written.
+pub(super) fn entry_keys(kind: FileKind, file: &Node) -> Vec<Problem> {
+    let reads = |key: &str| match kind {
+        FileKind::HarvesterConfig => ENTRY.iter().any(|name| installer_reads(key, name)),
+        _ => ENTRY.contains(&key),
+    };
+    let slips = file.entries().iter().filter(|entry| !reads(&entry.key));
+    slips
+        .filter_map(|entry| {
+            let meant = nearest(&entry.key, ENTRY.into_iter().take(6))?;
+            let why = format!("a file has no such key; did you mean `{meant}`?");
+            Some(key_not_read(&entry.key, entry.line, &why))
+        })
+        .collect()
+}
+
+/// Keys that stand twice. The installer and yip take nothing of such a file (their YAML reader, `gopkg.in/yaml.v3`,
+/// refuses it); of cloud-init's (PyYAML) the last one counts, and only those that are read here are told.
+pub(super) fn repeated(kind: FileKind, keys: Vec<RepeatedKey>) -> Vec<Problem> {
+    let told = keys.into_iter().filter_map(|key| {
+        let RepeatedKey { key, line, earlier } = key;
+        if kind != FileKind::CloudInit {
+            return Some(Problem {
+                code: Code::InputRefused,
+                line: Some(line),
+                message: format!(
+                    "the key `{key}` stands twice in this map, first in line {earlier}, and nothing of the file is read; keep one"
+                ),
+            });
+        }
+        let known = CLOUD_INIT_READ.contains(&key.as_str()) || ENTRY.contains(&key.as_str());
+        known.then(|| {
+            let why = format!("the key stands again in line {line}, and the last one counts; make one of them");
+            key_not_read(&key, earlier, &why)
+        })
+    });
+    told.collect()
+}
+
+fn ignored(line: u32, why: &str) -> Problem {
+    Problem {
+        code: Code::UserDataIgnored,
+        line: Some(line),
+        message: Code::UserDataIgnored.say(&[("why", why)]),
+    }
+}
+
+/// What is of another type than whoever reads it takes: nothing of it is read.
+pub(super) fn misshaped(kind: FileKind, root: &Node) -> Vec<Problem> {
+    let is_map = |node: &Node| node.is_null() || matches!(node.value, Value::Mapping(_));
+    let is_list = |node: &Node| node.is_null() || matches!(node.value, Value::Sequence(_));
+    let mut problems = Vec::new();
+    let mut expect = |node: &Node, name: &str, fits: bool, what: &str| {
+        if !fits {
+            problems.push(Problem {
+                code: Code::InputRefused,
+                line: Some(node.line),
+                message: format!("{name} is {}, not a {what}", node.type_name()),
+            });
+        }
+    };
+    expect(root, "the configuration", is_map(root), "map");
+    match kind {
+        FileKind::HarvesterConfig => {
+            if let Some(os) = field(root, "os") {
+                expect(os, "`os`", is_map(os), "map");
+            }
+        }
+        FileKind::Yip => {
+            if let Some(stages) = root.get("stages") {
+                expect(stages, "`stages`", is_map(stages), "map");
+                for stage in stages.entries() {
+                    let name = format!("`stages.{}`", stage.key);
+                    expect(&stage.value, &name, is_list(&stage.value), "list");
+                }
+            }
+        }
+        FileKind::CloudInit | FileKind::Manifests => {}
+    }
+    problems
+}

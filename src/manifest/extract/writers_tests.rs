@@ -1,0 +1,261 @@
+//! Who writes a path last, what is written from elsewhere, and slips in what is written.
+
+use super::*;
+
+const FILE: &str = "/var/lib/rancher/rke2/server/manifests/a.yaml";
+
+fn cloud_config(files: &str) -> String {
+    format!(
+        "#cloud-config\nwrite_files:\n{}",
+        files.replace("FILE", FILE)
+    )
+}
+
+fn take(text: &str) -> Extraction {
+    extract("c.yaml", text, &Limits::default())
+}
+
+fn contents(extraction: &Extraction) -> Vec<String> {
+    let files = extraction.files.iter().chain(&extraction.configuration);
+    let text = |file: &Extracted| String::from_utf8_lossy(&file.content).into_owned();
+    files.map(text).collect()
+}
+
+fn told(extraction: &Extraction) -> Vec<(Code, u32)> {
+    let problems = extraction.problems.iter();
+    let all = problems.chain(&extraction.configuration_problems);
+    all.map(|problem| (problem.code, problem.line.unwrap()))
+        .collect()
+}
+
+#[test]
+fn what_is_deferred_is_written_last() {
+    for defer in ["true", "\"True\"", "'yes'", "on", "1"] {
+        let text = cloud_config(&format!(
+            "- {{path: FILE, content: late, defer: {defer}}}\n- {{path: FILE, content: early}}\n"
+        ));
+        let found = take(&text);
+        assert_eq!(contents(&found), ["late"], "{defer}");
+        assert_eq!(
+            found.files[0].late.as_deref(),
+            Some("cloud-init, final stage")
+        );
+    }
+    for defer in ["false", "\"no\"", "0", "''", "{}"] {
+        let text = cloud_config(&format!("- {{path: FILE, content: x, defer: {defer}}}\n"));
+        assert_eq!(take(&text).files[0].late, None, "{defer}");
+    }
+}
+
+#[test]
+fn stages_write_in_the_order_in_which_they_run() {
+    let stage =
+        |stage: &str| format!("  {stage}:\n  - files:\n    - {{path: {FILE}, content: {stage}}}\n");
+    for (stages, last) in [
+        (["boot", "initramfs"], "boot"),
+        (["network", "boot.after"], "network"),
+        (["boot.after", "boot.before"], "boot.after"),
+        (["rootfs", "after-install-chroot"], "rootfs"),
+        (["mine", "reconcile"], "mine"),
+    ] {
+        let text = format!("stages:\n{}{}", stage(stages[0]), stage(stages[1]));
+        assert_eq!(contents(&take(&text)), [last], "{stages:?}");
+    }
+}
+
+#[test]
+fn a_file_with_stages_and_write_files_is_read_as_yip_reads_it_and_that_is_said() {
+    let text = format!(
+        "#cloud-config\nwrite_files:\n- {{path: {FILE}, content: first}}\nstages:\n  boot:\n  - files:\n    - {{path: /etc/rancher/rke2/config.yaml, content: 'a: 1'}}\n"
+    );
+    let found = take(&text);
+    assert_eq!(contents(&found), ["first", "a: 1"]);
+    assert_eq!(found.files[0].late.as_deref(), Some("yip, stage boot"));
+    assert_eq!(told(&found), [(Code::UserDataIgnored, 4)]);
+    // yip knows the header only as the whole first line.
+    let found = take(&text.replace("#cloud-config", "# cloud-config"));
+    assert_eq!(contents(&found), ["a: 1"]);
+    assert_eq!(told(&found), [(Code::KeyNotRead, 2)]);
+}
+
+#[test]
+fn what_is_appended_follows_what_was_written() {
+    let first = cloud_config("- {path: FILE, content: \"a\\n\"}\n");
+    let second = cloud_config("- {path: FILE, content: \"b\\n\", append: \"True\"}\n");
+    let parts = |parts: [&str; 2]| {
+        let parts = parts.into_iter().map(|text| ("u", text));
+        extract_parts(parts, &Limits::default())
+    };
+    let found = parts([&first, &second]);
+    assert_eq!(contents(&found[0]), ["a\nb\n"]);
+    assert_eq!(contents(&found[1]), [""; 0]);
+    assert_eq!(told(&found[1]), []);
+    // Nothing is known of what is there before.
+    let found = parts([&second, &first]);
+    assert_eq!(told(&found[0]), [(Code::NotLookedAt, 3)]);
+    assert_eq!(contents(&found[1]), ["a\n"]);
+    let text =
+        cloud_config("- {path: /etc/rancher/rke2/config.yaml, content: 'a: 1', append: yes}\n");
+    assert_eq!(told(&take(&text)), [(Code::NotLookedAt, 3)]);
+}
+
+#[test]
+fn the_last_of_two_parts_that_write_one_path_counts_but_another_data_directory_is_another_path() {
+    let one = cloud_config("- {path: FILE, content: one}\n");
+    let two = cloud_config("- {path: FILE, content: two}\n");
+    let other = two.replace("/var/lib/rancher/rke2", "/data");
+    let names = |texts: [&str; 2]| {
+        let found = extract_parts(
+            texts.map(|text| ("u", text)).into_iter(),
+            &Limits::default(),
+        );
+        found.iter().flat_map(contents).collect::<Vec<_>>()
+    };
+    assert_eq!(names([&one, &two]), ["two"]);
+    assert_eq!(names([&one, &other]), ["one", "two"]);
+}
+
+#[test]
+fn commands_and_targets_count_where_they_name_a_directory_that_is_looked_at() {
+    for (text, line) in [
+        (
+            "#cloud-config\nruncmd:\n- ls\n- cp a.yaml /var/lib/rancher/rke2/server/manifests\n",
+            4,
+        ),
+        (
+            "#cloud-config\nbootcmd:\n- [sh, -c, 'echo x > /etc/rancher/rke2/config.yaml']\n",
+            3,
+        ),
+        (
+            "#cloud-config\nruncmd:\n- |\n  true\n  mkdir /etc/windrow/conf.d\n",
+            5,
+        ),
+        (
+            "os:\n  after_install_chroot_commands:\n  - touch /etc/rancher/rke2/config.yaml\n",
+            3,
+        ),
+        (
+            "stages:\n  boot:\n  - commands:\n    - touch /etc/rancher/x\n",
+            4,
+        ),
+        (
+            "#cloud-config\nstages: {}\nruncmd: [touch /etc/rancher/x]\n",
+            3,
+        ),
+        (
+            "stages:\n  boot:\n  - downloads:\n    - {path: /var/lib/rancher/rke2/server/manifests/a.yaml, url: 'http://x'}\n",
+            4,
+        ),
+        (
+            "stages:\n  boot:\n  - unpack_images:\n    - {source: x, target: /}\n",
+            4,
+        ),
+        (
+            "stages:\n  boot:\n  - git: {url: x, path: /etc/rancher}\n",
+            3,
+        ),
+        (
+            "stages:\n  boot:\n  - datasource:\n      providers: [aws]\n",
+            4,
+        ),
+        ("install:\n  configUrl: http://x\n", 2),
+        ("install:\n  config_url: http://x\n", 2),
+        (
+            "#cloud-config\nwrite_files:\n- path: /usr/local/bin/x\n  content: |\n    #!/bin/sh\n    ls /etc/rancher/\n",
+            6,
+        ),
+    ] {
+        let told = told(&take(text));
+        assert!(
+            told.contains(&(Code::NotLookedAt, line)),
+            "{text}\n{told:?}"
+        );
+    }
+    for text in [
+        "#cloud-config\nruncmd: [[ls, -l], systemctl enable rke2-server]\nbootcmd: null\n",
+        "os:\n  after_install_chroot_commands: [touch /etc/motd]\ninstall: {config_url: ''}\n",
+        "stages:\n  boot:\n  - commands: [ls]\n    downloads: [{path: /opt/x}]\n    git: {path: /opt/y}\n",
+        "#cloud-config\nwrite_files:\n- {path: /etc/motd, content: see /etc/rancher/}\n",
+    ] {
+        assert_eq!(told(&take(text)), [], "{text}");
+    }
+}
+
+#[test]
+fn what_is_fetched_is_not_looked_at() {
+    for source in ["{uri: 'http://x'}", "http://x", "[http://x]"] {
+        let file = format!("- {{path: FILE, source: {source}, content: x}}\n");
+        let found = take(&cloud_config(&file));
+        assert_eq!(told(&found), [(Code::NotLookedAt, 3)], "{source}");
+        assert_eq!(contents(&found), [""; 0]);
+    }
+    for source in ["null", "{}", "{uri: ''}"] {
+        let file = format!("- {{path: FILE, source: {source}, content: x}}\n");
+        assert_eq!(contents(&take(&cloud_config(&file))), ["x"], "{source}");
+    }
+}
+
+#[test]
+fn an_encoding_counts_as_its_reader_takes_it() {
+    // `a: 1` and a line break.
+    const BASE64: &str = "YTogMQo=";
+    const GZIP: &str = "H4sIAAAAAAACA0u0UjDkAgBpGSPjBQAAAA==";
+    for (encoding, content) in [
+        ("B64", BASE64.to_owned()),
+        (" base64 ", BASE64.to_owned()),
+        ("GZ+B64", GZIP.to_owned()),
+        ("gzip", format!("!!binary {GZIP}")),
+        (
+            "gz",
+            format!("!!binary |\n    {}\n    {}", &GZIP[..12], &GZIP[12..]),
+        ),
+        ("b64", "!!binary WVRvZ01Rbz0=".to_owned()),
+        ("", format!("!!binary {BASE64}")),
+        ("Text/Plain", "|\n    a: 1".to_owned()),
+    ] {
+        let file = format!("- path: FILE\n  encoding: '{encoding}'\n  content: {content}\n");
+        let found = take(&cloud_config(&file));
+        assert_eq!(
+            (contents(&found), told(&found)),
+            (vec!["a: 1\n".to_owned()], vec![]),
+            "{encoding}"
+        );
+    }
+    // yip takes only the names as they are written.
+    let yip = |encoding: &str| {
+        take(&format!(
+            "stages:\n  boot:\n  - files:\n    - {{path: {FILE}, encoding: {encoding}, content: {BASE64}}}\n"
+        ))
+    };
+    assert_eq!(contents(&yip("b64")), ["a: 1\n"]);
+    assert_eq!(contents(&yip("B64")), [BASE64]);
+    assert_eq!(told(&yip("B64")), [(Code::KeyNotRead, 4)]);
+    let found = take(&cloud_config(
+        "- {path: FILE, encoding: rot13, content: x}\n",
+    ));
+    assert_eq!(
+        (contents(&found), told(&found)),
+        (vec!["x".to_owned()], vec![(Code::KeyNotRead, 3)])
+    );
+}
+
+#[test]
+fn a_key_that_nobody_reads_and_a_key_that_stands_twice_are_told() {
+    for key in ["Content", "contents", "conten"] {
+        let text = cloud_config(&format!("- path: FILE\n  {key}: x\n"));
+        assert_eq!(told(&take(&text)), [(Code::KeyNotRead, 4)], "{key}");
+        let text = cloud_config(&format!("- path: /etc/windrow/windrow.yaml\n  {key}: x\n"));
+        assert_eq!(told(&take(&text)), [(Code::KeyNotRead, 4)], "{key}");
+    }
+    let text = format!("stages:\n  boot:\n  - Files: [{{path: {FILE}, content: x}}]\n");
+    assert_eq!(told(&take(&text)), [(Code::KeyNotRead, 3)]);
+    let text = format!("os:\n  write_files:\n  - {{PATH: {FILE}, CONTENT: x}}\n");
+    assert_eq!(told(&take(&text)), []);
+    let twice = cloud_config("- {path: FILE, content: x}\n") + "write_files: []\n";
+    assert_eq!(told(&take(&twice)), [(Code::KeyNotRead, 2)]);
+    let packages = "#cloud-config\npackages: [a]\npackages: [b]\n";
+    assert_eq!(told(&take(packages)), []);
+    // The installer and yip read nothing of such a file.
+    let twice = "os: {hostname: a}\nos: {hostname: b}\n";
+    assert_eq!(told(&take(twice)), [(Code::InputRefused, 2)]);
+}
