@@ -5,11 +5,11 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use jiff::Timestamp;
-use windrow::decide::{ClusterEvent, Directory, Engine, FileChange, Ledger};
-use windrow::manifest::{Content, GroupKind};
-use windrow::readiness::KindSeen;
-use windrow::rules::{Platform, RuleSet};
-use windrow::settings::Settings;
+use windrow_decide::settings::Settings;
+use windrow_decide::{ClusterEvent, Directory, Engine, FileChange, Ledger};
+use windrow_model::manifest::{Content, GroupKind};
+use windrow_plan::readiness::KindSeen;
+use windrow_plan::rules::{Platform, RuleSet};
 
 /// An engine with `documents` custom objects of kinds that nobody serves, ten to a file, all held
 /// and all of that told already: what every further tick looks at.

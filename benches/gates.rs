@@ -3,9 +3,9 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use windrow::gates::catalogue::{Catalogue, Standing};
-use windrow::gates::{Minor, Target, assess};
-use windrow::rke2::config::{ConfigFile, Place, merge};
+use windrow_gates::catalogue::{Catalogue, Standing};
+use windrow_gates::{Minor, Target, assess};
+use windrow_plan::rke2::config::{ConfigFile, Place, merge};
 
 fn drop_ins() -> Vec<ConfigFile> {
     let minor = Minor::one(35);

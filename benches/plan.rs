@@ -6,9 +6,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use windrow::manifest::{self, Content, Limits};
-use windrow::plan::{self, Shown};
-use windrow::rules::{Platform, RuleSet};
+use windrow_model::manifest::{self, Content, Limits};
+use windrow_plan::rules::{Platform, RuleSet};
+use windrow_plan::{self as plan, Shown};
 
 /// One document in ten brings a kind, the others are a mix of what people really ship; every
 /// document is about 3 kB, a file has ten of them.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
-use windrow::rules::RuleSet;
-use windrow::simulate::{
+use windrow_plan::rules::RuleSet;
+use windrow_simulate::{
     Faults, Files, Join, Known, Role, Run, Scenario, Setup, Verdict, with_windrow,
 };
 

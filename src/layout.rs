@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use windrow_plan::rke2;
+
 /// The node's paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -11,13 +13,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// RKE2's default data directory.
-    pub const RKE2_DATA_DIR: &'static str = "/var/lib/rancher/rke2";
-
     /// Everything below `root` (`/` on a node), with RKE2's default data directory.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
-        let data_dir = below(&root, Self::RKE2_DATA_DIR);
+        let data_dir = below(&root, rke2::DATA_DIR);
         Self { root, data_dir }
     }
 
@@ -117,7 +116,7 @@ impl Layout {
 
     /// Windrow's own drop-in in RKE2's configuration.
     pub fn gates_drop_in(&self) -> PathBuf {
-        self.rke2_config_dir().join(crate::gates::DROP_IN)
+        self.rke2_config_dir().join(windrow_gates::DROP_IN)
     }
 
     /// Windrow's run-time directory.

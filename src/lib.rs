@@ -1,40 +1,24 @@
-//! Windrow: the bootstrap agent of a bare-metal RKE2 / Harvester node.
+//! Windrow: the bootstrap agent of a bare-metal RKE2 / Harvester node. This is the program; what it decides with is in `crates/`.
 //!
-//! Data flows one way round: `observe` fills an [`decide::Observation`], [`decide::decide`] turns
-//! it into actions and a status, `act` carries the actions out and `report` tells. Everything
-//! between observing and acting is pure: no I/O, no clock, no randomness. `tests/purity.rs` holds
-//! that line.
+//! Data flows one way round: `observe` fills a [`windrow_decide::Observation`], [`windrow_decide::decide`] turns it into actions and a
+//! status, `act` carries the actions out and `report` tells. `observe`, `act` and `report` never use each other; `daemon` joins them;
+//! `cli` has a file per verb; `console` is a client of the status document.
 #![forbid(unsafe_code)]
 
 pub mod act;
 pub mod archive;
 mod backoff;
 pub mod cli;
+pub mod configuration;
 mod console;
 pub mod daemon;
-pub mod decide;
 pub mod files;
-pub mod flight;
-pub mod gates;
-pub mod harvester;
 pub mod kubeconfig;
 pub mod layout;
-pub mod manifest;
-mod memo;
 pub mod observe;
-pub mod plan;
 mod printable;
-pub mod readiness;
-pub mod reasons;
-pub mod redact;
-pub mod rehearse;
 pub mod render;
 pub mod report;
-pub mod rke2;
-pub mod rules;
-pub mod settings;
-pub mod simulate;
-mod suggest;
 #[cfg(test)]
 mod testing;
 

@@ -8,7 +8,7 @@ mod machine;
 
 use machine::{Builder, Machine, say, skipped};
 use serde_json::Value;
-use windrow::flight::{Flights, Replay};
+use windrow_decide::flight::{Flights, Replay};
 
 const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
 const LEDGER: &str = "/var/lib/rancher/windrow/ledger.json";

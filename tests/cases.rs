@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use windrow::manifest::yaml;
-use windrow::reasons::Severity;
-use windrow::rehearse::{Ended, Rehearsal, Side};
+use windrow_model::manifest::yaml;
+use windrow_model::reasons::Severity;
+use windrow_simulate::rehearse::{Ended, Rehearsal, Side};
 
 const SEEDS: &str = "3";
 

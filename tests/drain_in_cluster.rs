@@ -14,7 +14,7 @@ use kube::api::{Api, DeleteParams, EvictParams, ListParams, PostParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
 use support::objects::{DEPLOYMENT, NODE, counted, guarded, node, patch, pinned, play_kubelets};
-use windrow::harvester::schedule::{self, Answer, Places};
+use windrow_harvester::schedule::{self, Answer, Places};
 
 async fn cordon(client: &Client, name: &str) {
     let cordoned = json!({"spec": {"unschedulable": true}});

@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 
 use nix::sys::signal::Signal;
 use support::Node;
-use windrow::flight::{Flights, Line, Replay};
+use windrow_decide::flight::{Flights, Line, Replay};
 
 /// Waits for a kind that nobody brings.
 const WIDGET: &str =
@@ -231,7 +231,7 @@ fn a_flight_in_a_report_is_replayed_and_nobody_can_guess_a_secret_by_a_digest() 
         "{text}"
     );
     for file in [secret.as_str(), WIDGET] {
-        let digest = windrow::manifest::sha256_hex(file.as_bytes());
+        let digest = windrow_model::manifest::sha256_hex(file.as_bytes());
         assert!(!text.contains(&digest), "{text}");
     }
     assert!(replayed(&Flights::read(&text).unwrap()) > 0, "{text}");

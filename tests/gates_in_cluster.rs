@@ -12,8 +12,8 @@ use kube::Client;
 use kube::api::{Api, PostParams};
 use support::cluster::{Cluster, DEADLINE, Minor, Spec, Who, eventually};
 use windrow::act::{ClusterLease, Holder};
-use windrow::gates::catalogue::{Catalogue, Standing};
-use windrow::gates::metrics;
+use windrow_gates::catalogue::{Catalogue, Standing};
+use windrow_gates::metrics;
 
 /// kube-apiserver's own list, without the two names that stand for whole stages.
 async fn reported(client: &Client) -> BTreeMap<String, bool> {
@@ -37,7 +37,7 @@ async fn the_catalogue_equals(minor: Minor) {
     };
     let client = cluster.client(Who::Admin).await;
     let version = client.apiserver_version().await.expect("a version");
-    let version: windrow::gates::Version = version.git_version.parse().expect("a version");
+    let version: windrow_gates::Version = version.git_version.parse().expect("a version");
     assert_eq!(version.minor.to_string(), minor.text());
     let known: BTreeMap<String, bool> = Catalogue::builtin()
         .gates()

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use assets::Minor;
-use windrow::gates::catalogue::{Catalogue, Standing};
 use windrow::layout::Layout;
 use windrow::observe::kubelet::Kubelet;
+use windrow_gates::catalogue::{Catalogue, Standing};
 
 /// Where RKE2 unpacks it.
 const KUBELET: &str = "var/lib/rancher/rke2/bin/kubelet";

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use manual::{Page, from_markdown, inline};
-use windrow::harvester::incidents;
-use windrow::reasons::REASONS;
+use windrow_harvester::incidents;
+use windrow_model::reasons::REASONS;
 
 fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -41,7 +41,7 @@ fn the_reason_table_is_current() {
         "# Reason codes\n\nWhatever Windrow holds, finds, does or reports has one of these codes: in \
          the journal (field `WINDROW_CODE`; `journalctl -x` shows the advice), in the status \
          document, in plans. Codes and MESSAGE_IDs do not change once released. Made from \
-         `src/reasons.rs`.\n",
+         `crates/model/src/reasons/table.rs`.\n",
     );
     let mut section = "";
     for reason in REASONS {
@@ -67,7 +67,7 @@ fn the_reason_table_is_current() {
 fn catalogue() -> String {
     let mut text = String::from(
         "# Journal catalogue: what to do about each message, shown by journalctl -x.\n\
-         # Made from src/reasons.rs; the format is that of https://systemd.io/CATALOG.\n",
+         # Made from crates/model/src/reasons/table.rs; the format is that of https://systemd.io/CATALOG.\n",
     );
     for reason in REASONS {
         let page = incidents::page(reason.code).map_or(String::new(), |page| {
@@ -128,7 +128,7 @@ fn the_schema_of_a_plan_is_current() {
 
 #[test]
 fn the_schemas_of_a_drain_check_and_a_diagnosis_are_current() {
-    let drain = windrow::harvester::drain::drain_schema();
+    let drain = windrow_harvester::drain::drain_schema();
     current("docs/drain-check.schema.json", drain.as_bytes());
     let diagnosis = incidents::diagnosis_schema();
     current("docs/diagnosis.schema.json", diagnosis.as_bytes());
@@ -146,7 +146,7 @@ fn the_schema_of_the_gates_document_is_current() {
 fn the_schema_of_a_flight_is_current() {
     current(
         "docs/flight.schema.json",
-        windrow::flight::schema().as_bytes(),
+        windrow_decide::flight::schema().as_bytes(),
     );
 }
 
@@ -154,7 +154,7 @@ fn the_schema_of_a_flight_is_current() {
 fn the_schema_of_a_rehearsal_is_current() {
     current(
         "docs/rehearsal.schema.json",
-        windrow::rehearse::schema().as_bytes(),
+        windrow_simulate::rehearse::schema().as_bytes(),
     );
 }
 

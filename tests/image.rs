@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use machine::{repository, say};
 use qemu::{Disk, Guest, Image, skipped};
 use serde_json::Value;
-use windrow::decide::{Ledger, Mark};
+use windrow_decide::{Ledger, Mark};
 
 const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
 const STATE: &str = "/var/lib/rancher/windrow";

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windrow::manifest::{Content, GroupKind, ObjectRef};
-use windrow::rules::RuleSet;
-use windrow::simulate::{
+use windrow_model::manifest::{Content, GroupKind, ObjectRef};
+use windrow_plan::rules::RuleSet;
+use windrow_simulate::{
     Chance, Faults, Files, MayBring, Run, Scenario, Setup, Verdict, What, with_windrow,
     without_windrow,
 };

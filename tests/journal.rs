@@ -14,7 +14,7 @@ const WIDGET: &str =
 
 /// The MESSAGE_ID of a code, as the documentation promises it.
 fn message_id(code: &str) -> String {
-    let reason = windrow::reasons::REASONS
+    let reason = windrow_model::reasons::REASONS
         .iter()
         .find(|reason| reason.id == code)
         .expect("a code of the table");
@@ -54,7 +54,7 @@ fn where_the_node_stands_is_in_the_journal_with_what_to_do_about_the_reason() {
     assert!(!text("WINDROW_PHASE").is_empty(), "{entry}");
     assert!(text("WINDROW_GENERATION").parse::<u64>().is_ok(), "{entry}");
     let code = text("WINDROW_CODE");
-    let reason = windrow::reasons::REASONS
+    let reason = windrow_model::reasons::REASONS
         .iter()
         .find(|reason| reason.id == code);
     assert_eq!(
@@ -101,7 +101,7 @@ fn a_held_and_a_released_file_are_in_the_journal_with_fields_to_search_by_and_an
     let id = format!("MESSAGE_ID={}", message_id("held"));
     let shown = machine.ok(&["journalctl", "--no-pager", "--catalog", &id]);
     assert!(shown.contains("Subject: Windrow: held"), "{shown}");
-    let advice = windrow::reasons::REASONS
+    let advice = windrow_model::reasons::REASONS
         .iter()
         .find(|reason| reason.id == "held")
         .map(|reason| reason.advice)

@@ -13,7 +13,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 use support::cluster::{Cluster, Minor, Spec, Who};
 use support::objects;
-use windrow::manifest::{GroupKind, object_name_error};
+use windrow_model::manifest::{GroupKind, object_name_error};
 
 /// Group, version, kind, and whether it has a namespace.
 const KINDS: &[(&str, &str, &str, bool)] = &[

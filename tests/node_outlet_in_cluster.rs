@@ -18,9 +18,9 @@ use serde_json::json;
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, refused};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use windrow::decide::{Readiness, Status};
-use windrow::reasons::Code;
 use windrow::report::cluster::{Desk, Subject, Switches, serve};
+use windrow_decide::{Readiness, Status};
+use windrow_model::reasons::Code;
 
 struct Daemon {
     kubeconfig: PathBuf,

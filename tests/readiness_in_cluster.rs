@@ -16,13 +16,13 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use support::cluster::{Cluster, DEADLINE, Spec, Who, everything, refused};
 use tokio::sync::{mpsc, watch};
-use windrow::decide::{ClusterEvent, Interests, ProbeInterest};
 use windrow::layout::Layout;
 use windrow::observe::probes::{Endpoints, World, probe};
-use windrow::readiness::node::{
+use windrow_decide::{ClusterEvent, Interests, ProbeInterest};
+use windrow_plan::readiness::node::{
     CustomProbe, CustomQuestion, NodeEvent, ObjectQuestion, Phase, ProbeOutcome, Role, Severity,
 };
-use windrow::rules::{Expression, Platform};
+use windrow_plan::rules::{Expression, Platform};
 
 /// An agent of this name that has node1's credential.
 fn agent(root: &Path, name: &str, kubeconfig: &Path) {

@@ -3,7 +3,7 @@
 //! (`yaml_as_rke2_reads_it.rs` makes the list anew), comes out the same here.
 
 use serde_json::{Value, json};
-use windrow::manifest::{self, Content, Limits};
+use windrow_model::manifest::{self, Content, Limits};
 
 /// Refusals that are the cluster's, not the file's: no reader can see them.
 const OF_THE_CLUSTER: [&str; 3] = [

@@ -104,12 +104,16 @@ fn a_rehearsal_is_the_same_each_time_and_its_document_is_one_of_its_schema() {
     ];
     let (one, other) = (windrow(&arguments), windrow(&arguments));
     assert_eq!(one.stdout, other.stdout);
-    let document: windrow::rehearse::Rehearsal = serde_json::from_slice(&one.stdout).unwrap();
+    let document: windrow_simulate::rehearse::Rehearsal =
+        serde_json::from_slice(&one.stdout).unwrap();
     assert_eq!(document.nodes[0].seeds, 2);
     let recognised = &document.nodes[0].without.recognised[0];
     assert_eq!((&*recognised.subject, recognised.seeds), ("Harvester", 2));
     assert_eq!(document.nodes[0].with.recognised, []);
-    assert_eq!(document.worst(), windrow::rehearse::Ended::Complete);
+    assert_eq!(
+        document.worst(),
+        windrow_simulate::rehearse::Ended::Complete
+    );
 }
 
 #[test]

@@ -16,8 +16,8 @@ use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
 use support::objects::{ADDON, CHART, JOB, POD, POLICY, POLICY_BINDING, SETTING, VM};
 use support::objects::{api, create, field, namespace, serve, status};
 use windrow::act::repair::{Records, Worker, carry_out};
-use windrow::harvester::incidents::{diagnose, kinds};
 use windrow::observe::objects::list;
+use windrow_harvester::incidents::{diagnose, kinds};
 
 fn command(cluster: &Cluster, root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow::decide::{Cause, Mark, State};
-use windrow::harvester::HarvesterVersion;
-use windrow::manifest::{Content, GroupKind};
-use windrow::rules::RuleSet;
-use windrow::simulate::{
+use windrow_decide::{Cause, Mark, State};
+use windrow_harvester::HarvesterVersion;
+use windrow_model::manifest::{Content, GroupKind};
+use windrow_plan::rules::RuleSet;
+use windrow_simulate::{
     Arrival, Faults, Files, Run, Scenario, Setup, Verdict, What, with_windrow, without_windrow,
 };
 
@@ -116,7 +116,7 @@ fn without_windrow_three_files_that_wait_make_every_file_repeat_without_end() {
     let mut setup = storm();
     // Nobody brings the three kinds: the storm is told by its first 110 seconds.
     setup.scenario.arrivals.clear();
-    let mut node = windrow::simulate::Node::new(setup.scenario.clone(), 1);
+    let mut node = windrow_simulate::Node::new(setup.scenario.clone(), 1);
     let begun = loop {
         let next = node.next_event_at().unwrap();
         node.advance(next, &setup.files);
@@ -293,13 +293,13 @@ fn the_machine_waits_on_every_version_of_harvester() {
 #[test]
 fn a_manifest_that_appears_later_is_staged_as_well() {
     let mut setup = rke2(&[("crd.yaml", &definition("Pear"))]);
-    setup.changes.push(windrow::simulate::Change {
+    setup.changes.push(windrow_simulate::Change {
         after: Duration::from_secs(90),
         path: "bowl.yaml".to_owned(),
         content: Some(Content::Bytes(custom("Plum", "bowl").into_bytes())),
         ..Default::default()
     });
-    setup.changes.push(windrow::simulate::Change {
+    setup.changes.push(windrow_simulate::Change {
         after: Duration::from_secs(400),
         path: "plum.yaml".to_owned(),
         content: Some(Content::Bytes(definition("Plum").into_bytes())),
@@ -314,7 +314,7 @@ fn a_manifest_that_appears_later_is_staged_as_well() {
 #[test]
 fn a_held_file_that_is_taken_away_takes_its_marker_along() {
     let mut setup = rke2(&[("bowl.yaml", &custom("Pear", "bowl"))]);
-    setup.changes.push(windrow::simulate::Change {
+    setup.changes.push(windrow_simulate::Change {
         after: Duration::from_secs(120),
         path: "bowl.yaml".to_owned(),
         content: None,
@@ -330,7 +330,7 @@ fn a_held_file_that_is_taken_away_takes_its_marker_along() {
 fn a_marker_that_somebody_else_puts_in_place_later_is_obeyed_and_left_alone() {
     let mut setup = rke2(&[("a.yaml", &config_maps(["a", "b", "c"]))]);
     for (after, content) in [(10, Some(Content::Bytes(Vec::new()))), (300, None)] {
-        setup.changes.push(windrow::simulate::Change {
+        setup.changes.push(windrow_simulate::Change {
             after: Duration::from_secs(after),
             path: "a.yaml.skip".to_owned(),
             content,

@@ -24,7 +24,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use support::cluster::{self, DEADLINE, Minor, eventually};
-use windrow::manifest::{self, Content, Limits};
+use windrow_model::manifest::{self, Content, Limits};
 
 /// A definition with nothing in it but what makes the kind known.
 fn definition(group: &str, version: &str, kind: &str, scope: &str) -> String {

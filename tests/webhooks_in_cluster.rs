@@ -19,11 +19,11 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
-use windrow::decide::{ClusterEvent, Interests, ProbeInterest};
 use windrow::layout::Layout;
 use windrow::observe::probes::{Endpoints, World, probe};
-use windrow::readiness::node::{NodeEvent, ProbeOutcome};
-use windrow::rules::Platform;
+use windrow_decide::{ClusterEvent, Interests, ProbeInterest};
+use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome};
+use windrow_plan::rules::Platform;
 
 /// What the webhook says.
 #[derive(Clone, Copy, PartialEq)]

@@ -135,8 +135,9 @@ fn read(path: &Path) -> io::Result<Option<String>> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use windrow_plan::rke2::config::is_read;
+
     use super::*;
-    use crate::rke2::config::is_read;
 
     #[test]
     fn the_drop_in_is_written_for_root_alone_and_gone_when_nothing_is_to_be_set() {
@@ -155,7 +156,7 @@ mod tests {
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
-        assert_eq!(names, [crate::gates::DROP_IN]);
+        assert_eq!(names, [windrow_gates::DROP_IN]);
         assert!(is_read(&names[0]));
         assert!(put_drop_in(&layout, None).unwrap());
         assert_eq!(read_drop_in(&layout).unwrap(), None);

@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use windrow_decide::{Action, Event, Ledger, MarkerTrouble, hidden_name};
+use windrow_model::manifest::MARKER_SUFFIX;
+use windrow_model::reasons::Code;
+
 use super::ledger::save_ledger;
 use super::markers::{MarkerOutcome, Markers};
-use crate::decide::{Action, Event, Ledger, MarkerTrouble, hidden_name};
-use crate::manifest::MARKER_SUFFIX;
-use crate::reasons::Code;
 
 /// First pause after a failure; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);

@@ -223,7 +223,7 @@ async fn limited<T>(answer: impl Future<Output = kube::Result<T>>) -> Result<T, 
     match tokio::time::timeout(ANSWER, answer).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(kube::Error::Api(status))) => {
-            let why = crate::redact::message(&status.message);
+            let why = windrow_model::redact::message(&status.message);
             Err(format!("{} {why}", status.code))
         }
         Ok(Err(error)) => Err(error.to_string()),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::{fs, num::NonZeroU32};
 
 use nix::fcntl::OFlag;
+use windrow_decide::Ledger;
 
-use crate::decide::Ledger;
 use crate::files::{Durability, make_private, replace};
 
 /// A ledger of a hundred thousand files is smaller.

@@ -14,9 +14,9 @@ use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstatat};
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 use thiserror::Error;
+use windrow_decide::Mark;
 
 use super::directory::Place;
-use crate::decide::Mark;
 use crate::files::temporary_in;
 
 /// Longest name in any file system that a node runs on, in bytes.
@@ -227,9 +227,10 @@ pub(super) mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    use windrow_decide::OnFailure;
+    use windrow_model::reasons::Code;
+
     use super::*;
-    use crate::decide::OnFailure;
-    use crate::reasons::Code;
 
     pub(in super::super) fn mark(file: &str) -> Mark {
         Mark {

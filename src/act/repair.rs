@@ -21,12 +21,12 @@ use kube::client::Body;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
+use windrow_harvester::incidents::{Cure, Finding, Request, Step};
+use windrow_harvester::objects::text;
+use windrow_model::reasons::Code;
+use windrow_model::redact;
 
 use crate::files::{Durability, make_private, read_text, replace};
-use crate::harvester::incidents::{Cure, Finding, Request, Step};
-use crate::harvester::objects::text;
-use crate::reasons::Code;
-use crate::redact;
 
 /// An answer takes no longer.
 const PATIENCE: Duration = Duration::from_secs(20);

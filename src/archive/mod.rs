@@ -19,8 +19,9 @@ use serde_json::Value;
 
 pub use read::{Archive, ReadError};
 
+use windrow_model::redact::{Learner, REDACTED, Redactor};
+
 use crate::printable::{json, json_pretty, printable_lines};
-use crate::redact::{Learner, REDACTED, Redactor};
 
 /// The index's name in the archive.
 pub const INDEX: &str = "report.json";

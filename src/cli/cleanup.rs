@@ -1,9 +1,10 @@
 //! `windrow cleanup`: takes back what Windrow has put on a node, before it is removed.
 
+use windrow_decide::Manual;
+
 use super::release::Lift;
 use super::{Context, Exit};
 use crate::act::{Lock, put_drop_in};
-use crate::decide::Manual;
 use crate::kubeconfig;
 use crate::report::cluster::{Subject, take_back};
 use crate::report::login;

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use windrow_harvester::incidents::OwnNode;
+use windrow_harvester::objects::{Kind, Objects};
+use windrow_model::manifest::GroupKind;
 
 use super::document::now;
 use super::{Context, Exit};
-use crate::harvester::incidents::OwnNode;
-use crate::harvester::objects::{Kind, Objects};
-use crate::manifest::GroupKind;
 use crate::observe::objects::{ask_by_name, list, reach, saved};
 
 /// Where a cluster's objects come from.

@@ -5,10 +5,10 @@ mod check;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use windrow_decide::settings::{Loaded, Origin};
 
 use super::{Context, Exit, complain};
 use crate::observe::unit_sandbox;
-use crate::settings::{Loaded, Origin};
 
 /// Show and check the configuration
 #[derive(Debug, clap::Args)]
@@ -90,7 +90,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 }
 
 fn table(loaded: &Loaded, origin: bool) -> String {
-    let width = |text: fn(&crate::settings::Value) -> usize| {
+    let width = |text: fn(&windrow_decide::settings::Value) -> usize| {
         loaded.values.iter().map(text).max().unwrap_or_default()
     };
     let (keys, values) = (width(|one| one.key.len()), width(|one| one.value.len()));

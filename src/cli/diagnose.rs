@@ -1,16 +1,17 @@
 //! `windrow diagnose`: the known incidents, with evidence, proof and cure.
 
+use windrow_harvester::incidents::{
+    kinds, kinds_of, look, look_at_own, look_by_rules, rules_for, summed_up,
+};
+use windrow_harvester::objects::{Kind, Objects};
+use windrow_model::reasons::Severity;
+use windrow_plan::rules::Platform;
+
 use super::cluster::{From, Output, Seen, print};
 use super::{Context, Exit, style};
 use crate::daemon::own::own_node;
-use crate::harvester::incidents::{
-    kinds, kinds_of, look, look_at_own, look_by_rules, rules_for, summed_up,
-};
-use crate::harvester::objects::{Kind, Objects};
 use crate::observe::platform;
-use crate::reasons::Severity;
 use crate::render::diagnosis_table;
-use crate::rules::Platform;
 
 /// Recognise known incidents, with the evidence, the proof and the cure
 #[derive(Debug, clap::Args)]

@@ -8,11 +8,11 @@ use std::io;
 use std::path::Path;
 
 use jiff::Timestamp;
+use windrow_decide::{Phase, Readiness, Role, StagingStatus, Status, StatusReason, Versions};
+use windrow_model::reasons::Code;
 
 use super::{Context, Exit};
-use crate::decide::{Phase, Readiness, Role, StagingStatus, Status, StatusReason, Versions};
 use crate::observe::process;
-use crate::reasons::Code;
 
 /// What was found.
 pub(super) enum Found {

@@ -1,9 +1,10 @@
 //! `windrow drain-check`: would a drain of a node finish, and if not, what is the proof?
 
+use windrow_harvester::drain::{Drain, KINDS, check};
+use windrow_harvester::objects::{Kind, Objects, text};
+
 use super::cluster::{From, Output, print};
 use super::{Context, Exit, style};
-use crate::harvester::drain::{Drain, KINDS, check};
-use crate::harvester::objects::{Kind, Objects, text};
 use crate::render::drain_table;
 
 /// Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement

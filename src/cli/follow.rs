@@ -11,9 +11,9 @@ use anyhow::Context as _;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use windrow_decide::Writer;
 
 use super::document::Found;
-use crate::decide::Writer;
 use crate::observe::process;
 
 /// Where the kernel does not tell that a process ends (before Linux 5.3), it is looked for this

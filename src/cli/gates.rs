@@ -6,27 +6,29 @@ mod trial;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use windrow_decide::settings::{self, ConfigFiles, Role};
+use windrow_gates::{
+    Component, DROP_IN, Request, Resolved, Target, Trial, TrialStatus, Version, assess, check,
+    drop_in, resolve,
+};
+use windrow_model::manifest::extract::{Extraction, FileKind, extract, kind_of};
+use windrow_model::manifest::user_data::{self, Opened};
+use windrow_model::manifest::{Limits, Problem, yaml};
+use windrow_model::reasons::Code;
+use windrow_plan::rke2::config::{ConfigFile, Place, is_read, merge};
+
 use super::document::now;
 use super::inputs::{carried_configuration, say_if_ambiguous, say_notes};
 use super::{Context, Exit, style};
 use crate::act::Memory;
+use crate::configuration;
 use crate::daemon::hook;
 use crate::files::read_bytes;
-use crate::gates::{
-    Component, DROP_IN, Request, Resolved, Target, Trial, TrialStatus, Version, assess, check,
-    drop_in, resolve,
-};
 use crate::layout::Layout;
-use crate::manifest::extract::{Extraction, FileKind, extract, kind_of};
-use crate::manifest::user_data::{self, Opened};
-use crate::manifest::{Limits, Problem, yaml};
 use crate::observe::effect;
 use crate::observe::rke2::{Found, candidates, config_files};
-use crate::reasons::Code;
 use crate::render::GatesReport;
 use crate::report::journal;
-use crate::rke2::config::{ConfigFile, Place, is_read, merge};
-use crate::settings::{self, ConfigFiles, Role};
 
 /// Check feature gates before they keep a component from starting, and show what is set
 #[derive(Debug, clap::Args)]
@@ -259,7 +261,7 @@ struct Inputs {
 impl Inputs {
     fn node(layout: &Layout) -> Self {
         let Found { files, errors } = config_files(layout);
-        let loaded = settings::load(layout);
+        let loaded = configuration::load(layout);
         Self {
             files,
             requests: loaded.settings.feature_gates,

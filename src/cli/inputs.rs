@@ -14,21 +14,24 @@ use jiff::Timestamp;
 pub(super) use destinations::rke2_files;
 pub(super) use markers::{ForeignMarker, skipped_by};
 
-use super::Context;
-use super::document::now;
-use crate::harvester;
-use crate::layout::Layout;
-use crate::manifest::extract::{self, Extracted, Extraction, FileKind, InnerLines, recognise};
-use crate::manifest::user_data::{self, Opened, Wrapped, stand_in};
-use crate::manifest::{
+use windrow_decide::settings::{ConfigFile, Loaded, Role, rule_sources};
+use windrow_harvester as harvester;
+use windrow_model::manifest::extract::{
+    self, Extracted, Extraction, FileKind, InnerLines, recognise,
+};
+use windrow_model::manifest::user_data::{self, Opened, Wrapped, stand_in};
+use windrow_model::manifest::{
     self, Content, Limits, MARKER_SUFFIX, ManifestFile, Problem, is_manifest_name,
 };
+use windrow_model::reasons::Code;
+use windrow_plan::rules::{Location, RuleSet};
+use windrow_plan::{Finding, Shown};
+use windrow_simulate::Setup;
+
+use super::Context;
+use super::document::now;
+use crate::layout::Layout;
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
-use crate::plan::{Finding, Shown};
-use crate::reasons::Code;
-use crate::rules::{Location, RuleSet};
-use crate::settings::{ConfigFile, Loaded, Role, rule_sources};
-use crate::simulate::Setup;
 
 /// What was gathered.
 #[derive(Default)]

@@ -35,10 +35,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use windrow_decide::settings;
 
+use crate::configuration;
 use crate::layout::Layout;
 use crate::render::Style;
-use crate::settings;
 
 /// The version and the source it was built from. `packaging/program` names the commit; any other build
 /// is a development build.
@@ -121,7 +122,7 @@ struct Context {
 impl Context {
     /// The configuration in force.
     fn settings(&self) -> settings::Loaded {
-        settings::load(&self.layout)
+        configuration::load(&self.layout)
     }
 
     /// Where things live, with RKE2's data directory as the settings name it.

@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use windrow_decide::settings::{self, ConfigFiles, Loaded};
+use windrow_model::manifest::Limits;
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::rules::{Platform, RuleSet};
+use windrow_plan::{Finding, Plan, examine_content, link};
+use windrow_simulate::rehearse::carriers;
+use windrow_simulate::rehearse::proofs::switched_off;
+
 use super::inputs::{self, ForeignMarker, Inputs, skipped_by};
 use super::{Context, Exit, complain, style};
-use crate::manifest::Limits;
 use crate::observe::platform::detect;
-use crate::plan::{Finding, Plan, examine_content, link};
-use crate::reasons::{Code, Severity};
-use crate::rehearse::carriers;
-use crate::rehearse::proofs::switched_off;
 use crate::render;
-use crate::rules::{Platform, RuleSet};
-use crate::settings::{self, ConfigFiles, Loaded};
 
 /// Show offline what would be held, in which order, and why
 #[derive(Debug, clap::Args)]

@@ -9,28 +9,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
 use fleet::{Cluster, Laid, ReadNode, together};
+use jiff::Timestamp;
+use windrow_decide::settings::{self, ConfigFiles};
+use windrow_gates::{Target, Version, assess};
+use windrow_harvester::HarvesterVersion;
+use windrow_model::manifest::extract::Extracted;
+use windrow_model::manifest::{Content, Limits};
+use windrow_plan::rke2::config::merge;
+use windrow_plan::rules::{Platform, parse_duration};
+use windrow_plan::{Finding, examine, link};
+use windrow_simulate::rehearse::fix::{Lacking, Source, corrected};
+use windrow_simulate::rehearse::guesses::guesses;
+use windrow_simulate::rehearse::membership::{Membership, membership};
+use windrow_simulate::rehearse::proofs::{Given, asked, image_list, lacking, not_bundled, proofs};
+use windrow_simulate::rehearse::{Ended, Part, Rehearsal, carriers, modelled};
+use windrow_simulate::{Change, Files, Scenario, Setup};
 
 use super::inputs::{self, ForeignMarker, Input, Inputs, rke2_files, skipped_by};
 use super::{Context, Exit, complain, style};
 use crate::files::{Durability, read_text, replace};
-use crate::gates::{Target, Version, assess};
-use crate::harvester::HarvesterVersion;
-use crate::manifest::extract::Extracted;
-use crate::manifest::{Content, Limits};
-use crate::plan::{Finding, examine, link};
-use crate::rehearse::fix::{Lacking, Source, corrected};
-use crate::rehearse::guesses::guesses;
-use crate::rehearse::membership::{Membership, membership};
-use crate::rehearse::proofs::{Given, asked, image_list, lacking, not_bundled, proofs};
-use crate::rehearse::{Ended, Part, Rehearsal, carriers, modelled};
 use crate::render;
-use crate::rke2::config::merge;
-use crate::rules::{Platform, parse_duration};
-use crate::settings::{self, ConfigFiles};
-use crate::simulate::{Change, Files, Scenario, Setup};
 
 /// 2026-01-01T00:00:00Z: a rehearsal is the same whenever it is held.
 const POWER_ON: Timestamp = Timestamp::constant(1_767_225_600, 0);

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use windrow_decide::{Manual, OnFailure};
+use windrow_model::reasons::Code;
+
 use super::document::{daemon_runs, now};
 use super::manual::carry_out;
 use super::{Context, Exit};
 use crate::act::{MarkerOutcome, Markers};
 use crate::daemon::byhand::{self, Order, Which, look};
-use crate::decide::{Manual, OnFailure};
 use crate::observe::requests::RequestAction;
-use crate::reasons::Code;
 
 /// Release held files by hand: RKE2 applies them at its next pass
 #[derive(Debug, clap::Args)]

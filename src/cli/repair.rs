@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::time::{Instant, sleep};
+use windrow_harvester::incidents::{Finding, diagnose, kinds};
+use windrow_model::reasons::{Code, REASONS};
 
 use super::cluster::{print, runtime};
 use super::document::now;
@@ -14,11 +16,9 @@ use super::{Context, Exit, style};
 use crate::act::repair::{Record, Records, Worker, carry_out};
 use crate::act::{Turn, lease_on_repairs};
 use crate::daemon::repairs::tell;
-use crate::harvester::incidents::{Finding, diagnose, kinds};
 use crate::observe::management::lease_holder;
 use crate::observe::objects::{list, reach};
 use crate::observe::requests::RequestAction;
-use crate::reasons::{Code, REASONS};
 use crate::render::cure_text;
 
 /// So long it is waited for another repair.

@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
+use windrow_decide::Status;
+use windrow_decide::flight::{
+    Change, Difference, Flights, Moment, Recorded, Replay, Segment, changes, recorded_times,
+};
+use windrow_gates::Version;
+use windrow_harvester::HarvesterVersion;
+use windrow_plan::rules::{RuleSet, parse_duration};
+use windrow_simulate::rehearse::{Ended, Rehearsal, flown, modelled, rehearse};
 
 use super::inputs::rule_files;
 use super::{Context, Exit, complain, style, why};
-use crate::decide::Status;
 use crate::files::{Durability, replace};
-use crate::flight::{
-    Change, Difference, Flights, Moment, Recorded, Replay, Segment, changes, recorded_times,
-};
-use crate::gates::Version;
-use crate::harvester::HarvesterVersion;
-use crate::rehearse::{Ended, Rehearsal, flown, modelled, rehearse};
 use crate::render;
-use crate::rules::{RuleSet, parse_duration};
 
 /// Make recorded decisions again, and compare
 #[derive(Debug, clap::Args)]
@@ -424,7 +424,7 @@ impl Show<'_> {
         self.say(
             "\nWith these rules (the cluster being as it was recorded, not as it would have become):",
         )?;
-        let times = |times: &crate::flight::FileTimes| {
+        let times = |times: &windrow_decide::flight::FileTimes| {
             let at = |at: Option<Timestamp>| at.map(|at| self.time(at).trim().to_owned());
             let code = times
                 .code

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
+use windrow_model::manifest::{ManifestFile, addon_name};
 
 use super::document::{self, Found, now};
 use super::inputs::{self, Input};
@@ -15,7 +16,6 @@ use crate::archive::{Collected, Content, Head, Index, Item, pack};
 use crate::daemon::own::own_node;
 use crate::files::{Durability, read_text, replace};
 use crate::layout::Layout;
-use crate::manifest::{ManifestFile, addon_name};
 use crate::observe::collect::{Wanted, collect};
 use crate::observe::scan::{ScanResult, Stamps, scan};
 use crate::render::PlanReport;
@@ -211,7 +211,7 @@ fn foreign(path: &Path) -> Option<String> {
     plain.then(|| read_text(path).ok()).flatten()
 }
 
-fn markers(manifests: &Path, limits: &crate::manifest::Limits) -> Value {
+fn markers(manifests: &Path, limits: &windrow_model::manifest::Limits) -> Value {
     let ScanResult::Found(found) = scan(manifests, limits, &Stamps::new(), now()) else {
         return Value::Null;
     };

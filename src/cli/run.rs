@@ -10,6 +10,11 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use jiff::Timestamp;
 use tokio::sync::watch;
+use windrow_decide::Event;
+use windrow_harvester::HarvesterVersion;
+use windrow_model::manifest::extract::{FileKind, kind_of};
+use windrow_model::reasons::Code;
+use windrow_simulate::{FIRST_VM, Setup};
 
 use super::{Context, Exit};
 use crate::act::Lock;
@@ -19,15 +24,10 @@ use crate::daemon::incidents::Diagnoser;
 use crate::daemon::outlets;
 use crate::daemon::sandbox::{Ends, Sandbox, lay_out};
 use crate::daemon::{Clock, Daemon, Signals, link};
-use crate::decide::Event;
-use crate::harvester::HarvesterVersion;
 use crate::layout::Layout;
-use crate::manifest::extract::{FileKind, kind_of};
 use crate::observe::cluster;
 use crate::observe::probes::{self, Endpoints, World};
-use crate::reasons::Code;
 use crate::report::journal;
-use crate::simulate::{FIRST_VM, Setup};
 
 /// Run the daemon
 #[derive(Debug, clap::Args)]

@@ -8,17 +8,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use windrow_decide::provisional;
+use windrow_model::manifest::{
+    self, Content, Limits, MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name,
+};
+use windrow_model::reasons::{Code, Severity};
+
 use super::document::{daemon_runs, now};
 use super::{Context, Exit, complain};
 use crate::act::{MarkerOutcome, Markers};
 use crate::daemon::byhand::{look, marker_of};
-use crate::decide::provisional;
 use crate::files::{self, Durability};
-use crate::manifest::{
-    self, Content, Limits, MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name,
-};
 use crate::observe::scan::Found;
-use crate::reasons::{Code, Severity};
 
 /// Add manifests to a running node without a race
 #[derive(Debug, clap::Args)]

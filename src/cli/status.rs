@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 
 use jiff::Timestamp;
+use windrow_decide::{HeldFile, Holder, ProbeStatus, Readiness, Status};
+use windrow_model::reasons::Code;
+use windrow_plan::readiness::node::ProbeState;
 
 use super::document::{self, Found, age, exit_of, now, word};
 use super::follow::Follow;
 use super::{Context, Exit, style};
-use crate::decide::{HeldFile, Holder, ProbeStatus, Readiness, Status};
 use crate::printable::printable;
-use crate::readiness::node::ProbeState;
-use crate::reasons::Code;
 use crate::render::{Style, fit, wrap};
 
 /// Show what the node is and why

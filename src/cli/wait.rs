@@ -4,12 +4,13 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use windrow_decide::{Readiness, Status};
+use windrow_plan::rules::parse_duration;
+
 use super::document::{self, exit_of};
 use super::follow::Follow;
 use super::{Context, Exit};
-use crate::decide::{Readiness, Status};
 use crate::report::why::means;
-use crate::rules::parse_duration;
 
 /// Wait until the node or a file is as far as asked
 #[derive(Debug, clap::Args)]

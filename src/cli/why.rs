@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use windrow_decide::{Holder, Status};
+use windrow_plan::Finding;
+use windrow_plan::readiness::node::{ProbeState, Severity};
 
 use super::document::{self, age, now};
 use super::{Context, Exit, style};
-use crate::decide::{Holder, Status};
-use crate::plan::Finding;
 use crate::printable::printable;
-use crate::readiness::node::{ProbeState, Severity};
 use crate::render::{Style, wrap};
 use crate::report::why::{Answer, Explained, ProbeExplained, Step, answer};
 
@@ -106,9 +106,9 @@ fn exit_of(answer: &Answer) -> Exit {
         let mut findings = answer.findings.iter();
         findings.any(|one| one.severity >= severity)
     };
-    if has("failed") || wrong(crate::reasons::Severity::Error) {
+    if has("failed") || wrong(windrow_model::reasons::Severity::Error) {
         Exit::Failed
-    } else if wrong(crate::reasons::Severity::Warning) || has("held") || has("released") {
+    } else if wrong(windrow_model::reasons::Severity::Warning) || has("held") || has("released") {
         Exit::NotYet
     } else {
         Exit::Ok
@@ -216,8 +216,8 @@ fn one_probe(out: &mut String, explained: &ProbeExplained, at: Timestamp, style:
 fn one_step(out: &mut String, step: &Step, depth: usize, at: Timestamp, style: Style) {
     let blocker = &step.blocker;
     let verb = match blocker.tier {
-        crate::rules::Tier::Required => "needs",
-        crate::rules::Tier::Advisory => "comes after",
+        windrow_plan::rules::Tier::Required => "needs",
+        windrow_plan::rules::Tier::Advisory => "comes after",
     };
     lines(
         out,

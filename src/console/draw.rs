@@ -22,6 +22,9 @@ use ratatui::layout::{Rect, Size};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Widget as _};
+use windrow_decide::{HeldFile, Holder, Role, Status};
+use windrow_plan::readiness::node::ProbeState;
+use windrow_plan::rules::Platform;
 
 use super::age::Ages;
 use super::look::Look;
@@ -30,9 +33,6 @@ use super::text::{columns, wrap_to};
 use super::view::{Extent, Overlay, View};
 use super::words::{transition, whereabouts, word};
 use super::{Scene, panes};
-use crate::decide::{HeldFile, Holder, Role, Status};
-use crate::readiness::node::ProbeState;
-use crate::rules::Platform;
 
 /// Below this there is no room for boxes.
 const ROOMY: Size = Size::new(60, 18);

@@ -35,7 +35,7 @@ pub(crate) use paint::paint;
 pub(crate) use view::{Chosen, Extent, Overlay, View};
 pub(crate) use words::word;
 
-use crate::decide::Status;
+use windrow_decide::Status;
 
 /// What is known, to be shown.
 #[derive(Debug, Clone)]

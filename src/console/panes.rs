@@ -4,17 +4,17 @@ use std::collections::{HashMap, HashSet};
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use windrow_decide::{
+    HeldFile, Holder, Phase, PhaseState, PhaseStatus, ProbeStatus, Readiness, StagingStatus, Status,
+};
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::Finding;
+use windrow_plan::readiness::node::ProbeState;
+use windrow_plan::readiness::node::Severity::Wanted;
 
 use super::age::Ages;
 use super::look::{Look, Mark};
 use super::text::{clean, columns, fit, wrap_to};
-use crate::decide::{
-    HeldFile, Holder, Phase, PhaseState, PhaseStatus, ProbeStatus, Readiness, StagingStatus, Status,
-};
-use crate::plan::Finding;
-use crate::readiness::node::ProbeState;
-use crate::readiness::node::Severity::Wanted;
-use crate::reasons::{Code, Severity};
 
 /// A message of somebody's may take so many lines of a pane.
 const MESSAGE_LINES: usize = 8;

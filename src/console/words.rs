@@ -1,9 +1,8 @@
 //! The words of Harvester's own console, and nothing that they would not be true of.
 
 use ratatui::style::Color;
-
-use crate::decide::{Pace, Phase, Readiness, Status, Transition};
-use crate::rules::Platform;
+use windrow_decide::{Pace, Phase, Readiness, Status, Transition};
+use windrow_plan::rules::Platform;
 
 /// The word for a state, and its colour.
 ///

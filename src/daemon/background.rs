@@ -9,9 +9,8 @@ use std::fmt;
 use std::time::Duration;
 
 use tokio::task::{Id, JoinSet};
-
-use crate::decide::Event;
-use crate::reasons::Code;
+use windrow_decide::Event;
+use windrow_model::reasons::Code;
 
 /// How long the tasks may take for their last words. systemd waits ten seconds.
 const LAST_WORDS: Duration = Duration::from_secs(4);

@@ -10,18 +10,18 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use thiserror::Error;
+use windrow_decide::{Mark, OnFailure};
+use windrow_model::manifest::{self, Limits, MARKER_SUFFIX};
+use windrow_model::reasons::Code;
+use windrow_plan::base_name;
+use windrow_plan::rke2;
 
 use crate::act::{MarkerOutcome, Markers};
-use crate::decide::{Mark, OnFailure};
 use crate::files;
 use crate::layout::Layout;
-use crate::manifest::{self, Limits, MARKER_SUFFIX};
 use crate::observe::requests::{Request, RequestAction};
 use crate::observe::scan::{Found, MarkerEntry, ScanResult, Stamps, scan};
-use crate::plan::base_name;
-use crate::reasons::Code;
 use crate::report::why::means;
-use crate::rke2;
 
 /// Most of what a request is about that stands in its file's name, in bytes.
 const ABOUT: usize = 128;

@@ -5,13 +5,13 @@ use std::fs::canonicalize;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use windrow_model::reasons::Code;
+use windrow_plan::Finding;
+use windrow_plan::rke2::data_dir;
 
 use crate::layout::Layout;
 use crate::observe::rke2::config_files;
 use crate::observe::unit_sandbox;
-use crate::plan::Finding;
-use crate::reasons::Code;
-use crate::rke2::data_dir;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_secs(60);

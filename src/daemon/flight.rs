@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use windrow_decide::flight::{Configuration, Pack, Repaired, Source, Tap};
+use windrow_decide::settings::{self, CopyTo, Loaded};
+use windrow_decide::{Action, Decision, Directory, Event, Ledger, Observation};
+use windrow_model::manifest::{Content, sha256_hex};
+use windrow_model::reasons::Code;
+use windrow_plan::rules::Platform;
 
-use crate::decide::{Action, Decision, Directory, Event, Ledger, Observation};
-use crate::flight::{Configuration, Pack, Repaired, Source, Tap};
 use crate::layout::Layout;
-use crate::manifest::{Content, sha256_hex};
-use crate::reasons::Code;
 use crate::report::flight::{FlightWriter, Item, Place};
 use crate::report::journal;
-use crate::rules::Platform;
-use crate::settings::{self, CopyTo, Loaded};
 
 /// A larger file is recorded by its name alone: its objects would not fit.
 const LARGEST: usize = 2 << 20;
@@ -104,7 +104,7 @@ impl Flight {
     }
 
     /// Everything is read anew after it, so every file comes again.
-    fn tell_configuration(&mut self, limits: crate::manifest::Limits) {
+    fn tell_configuration(&mut self, limits: windrow_model::manifest::Limits) {
         self.known.clear();
         if let Some(configuration) = self.configuration.clone() {
             self.record(Item::Configuration(Box::new(configuration), limits));

@@ -10,27 +10,28 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
+use windrow_decide::Event;
+use windrow_decide::settings::{OnChange, Settings};
+use windrow_gates::{
+    Component, GateSet, GatesStatus, KnownGood, LeftOut, Moment, Past, Refused, Rejected, Resolved,
+    Settled, Trial, assess, check, list, resolve,
+};
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::Finding;
+use windrow_plan::rke2::config::{ConfigFile, Place, merge};
 
 use super::guard::Guard;
 use super::spools;
 use super::trial::Conductor;
 use crate::act::{Memory, put_drop_in, read_drop_in};
-use crate::decide::Event;
-use crate::gates::{
-    Component, GateSet, GatesStatus, KnownGood, LeftOut, Moment, Past, Refused, Rejected, Resolved,
-    Settled, Trial, assess, check, list, resolve,
-};
+use crate::configuration;
 use crate::layout::Layout;
 use crate::observe::effect;
 use crate::observe::requests::read_spool;
 use crate::observe::rke2::{candidates_on_disk, config_files};
 use crate::observe::systemd::{RKE2_UNITS, Systemd};
 use crate::observe::upgrade::upgrade;
-use crate::plan::Finding;
-use crate::reasons::{Code, Severity};
 use crate::report::journal;
-use crate::rke2::config::{ConfigFile, Place, merge};
-use crate::settings::{self, OnChange, Settings};
 
 /// How often it is looked for an upgrade: its preparations take longer.
 const UPGRADES: Duration = Duration::from_secs(5 * 60);
@@ -74,7 +75,7 @@ impl Node {
     }
 
     fn read_for(root: &Layout, upgrades: bool) -> Self {
-        let settings = settings::load(root).settings;
+        let settings = configuration::load(root).settings;
         let layout = root.clone().with_data_dir(&settings.data_dir);
         let own = layout.gates_drop_in().display().to_string();
         let mut files = config_files(&layout).files;
@@ -119,7 +120,7 @@ impl Node {
             Some(trial) if trial.in_force() => (Moment::Running, self.current.clone()),
             _ => (moment, self.current.clone()),
         };
-        crate::gates::settle(
+        windrow_gates::settle(
             &self.settings.feature_gates,
             &self.resolved.target,
             &merge(&self.files),
@@ -429,7 +430,7 @@ fn settle_on(node: &Node, moment: Moment) -> Outcome {
 /// Is there anything that has to be done before RKE2 starts? Where nobody asks for a gate, nothing is
 /// read and nothing is delayed.
 pub fn concerns(root: &Layout) -> bool {
-    let settings = settings::load(root).settings;
+    let settings = configuration::load(root).settings;
     !settings.feature_gates.is_empty()
         || fs::symlink_metadata(root.gates_drop_in()).is_ok()
         || fs::symlink_metadata(Memory::Trial.path(root)).is_ok()

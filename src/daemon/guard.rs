@@ -6,21 +6,21 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use windrow_gates::{Component, Refusal, Refused, Request, read, resolve, syntax, version_text};
+use windrow_model::reasons::Code;
+use windrow_plan::Finding;
+use windrow_plan::rke2::config::{ConfigFile, Place, merge};
+use windrow_plan::rules::Location;
 
 use super::gates::{Node, event};
 use super::trial::refuse;
 use crate::act::{Memory, read_drop_in};
-use crate::gates::{Component, Refusal, Refused, Request, read, resolve, syntax, version_text};
+use crate::configuration;
 use crate::layout::Layout;
 use crate::observe::effect;
 use crate::observe::rke2::candidates_on_disk;
 use crate::observe::systemd::{RKE2_SERVER, Systemd};
-use crate::plan::Finding;
-use crate::reasons::Code;
 use crate::report::journal;
-use crate::rke2::config::{ConfigFile, Place, merge};
-use crate::rules::Location;
-use crate::settings;
 
 /// How often it is looked at RKE2 while it is not ready.
 const WHILE_STARTING: Duration = Duration::from_secs(10);
@@ -81,7 +81,7 @@ impl Guard {
         if unit.is_active() && unit.invocation == self.ready {
             return AT_REST;
         }
-        let settings = settings::load(&self.root).settings;
+        let settings = configuration::load(&self.root).settings;
         let layout = self.root.clone().with_data_dir(&settings.data_dir);
         let component = Component::KubeApiserver;
         let ready = match effect::client(&layout.admin_kubeconfig(), component).await {
@@ -200,7 +200,7 @@ pub(super) fn own_refusal(layout: &Layout) {
     if mine.is_empty() {
         return;
     }
-    let settings = settings::load(layout).settings;
+    let settings = configuration::load(layout).settings;
     let resolved = resolve(&candidates_on_disk(layout, &settings.data_dir));
     let version = version_text(&resolved.target);
     let known: Option<Refused> = Memory::Refused.recall(layout).unwrap_or_default();

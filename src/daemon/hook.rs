@@ -10,18 +10,18 @@ use std::fs;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use windrow_decide::Event;
+use windrow_gates::trial::OnDisk;
+use windrow_gates::{Component, Moment, Starts, Trial};
+use windrow_model::reasons::Code;
 
 use super::gates::{event, settle_for_start};
 use super::guard;
 use super::trial::refuse;
 use crate::act::{Memory, put_drop_in, read_drop_in};
-use crate::decide::Event;
-use crate::gates::trial::OnDisk;
-use crate::gates::{Component, Moment, Starts, Trial};
+use crate::configuration;
 use crate::layout::Layout;
 use crate::observe::effect;
-use crate::reasons::Code;
-use crate::settings;
 
 /// Does it. What is to be told.
 pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
@@ -33,7 +33,7 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
         false => Moment::Stopped,
     };
     let mut events = Vec::new();
-    let settings = settings::load(root).settings;
+    let settings = configuration::load(root).settings;
     let layout = root.clone().with_data_dir(&settings.data_dir);
     match Memory::Trial.recall::<Trial>(&layout) {
         Ok(Some(trial)) if trial.in_force() => {

@@ -17,23 +17,24 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
+use windrow_decide::settings::Settings;
+use windrow_decide::{Readiness, Role, Status};
+use windrow_harvester::incidents::{
+    Finding, Looked, OwnNode, kinds_of, look, look_at_own, look_by_rules, rules_for, wanted,
+};
+use windrow_harvester::objects::Objects;
+use windrow_model::reasons::Code;
+use windrow_plan as plan;
+use windrow_plan::rules::FindingRule;
 
 use super::gates::event;
 use super::own::own_node;
 use super::repairs::Repairer;
-use crate::decide::{Readiness, Role, Status};
-use crate::harvester::incidents::{
-    Finding, Looked, OwnNode, kinds_of, look, look_at_own, look_by_rules, rules_for, wanted,
-};
-use crate::harvester::objects::Objects;
+use crate::configuration;
 use crate::layout::Layout;
 use crate::observe::objects::{ask, ask_by_name, reach};
 use crate::observe::platform;
-use crate::plan;
-use crate::reasons::Code;
 use crate::report::journal;
-use crate::rules::FindingRule;
-use crate::settings::{self, Settings};
 
 /// A look takes no longer; what it had not seen by then is not judged.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -118,7 +119,7 @@ impl Diagnoser {
     async fn configured(&self) -> Configured {
         let root = self.root.clone();
         let read = tokio::task::spawn_blocking(move || {
-            let loaded = settings::load(&root);
+            let loaded = configuration::load(&root);
             let platform = loaded.settings.platform.or_else(|| platform::detect(&root));
             Configured {
                 rules: rules_for(&loaded.rules.findings, platform),
@@ -185,7 +186,7 @@ impl Diagnoser {
     }
 
     /// Takes a look in. What is to be told of it.
-    fn take(&mut self, looked: Vec<Looked>) -> Vec<crate::decide::Event> {
+    fn take(&mut self, looked: Vec<Looked>) -> Vec<windrow_decide::Event> {
         let mut events = Vec::new();
         for Looked { name, found } in looked {
             // Not judged this time.
@@ -308,10 +309,11 @@ pub(super) async fn is_over(
 
 #[cfg(test)]
 mod tests {
+    use windrow_harvester::incidents::Finding;
+    use windrow_harvester::objects::Unlisted;
+    use windrow_model::manifest::GroupKind;
+
     use super::*;
-    use crate::harvester::incidents::Finding;
-    use crate::harvester::objects::Unlisted;
-    use crate::manifest::GroupKind;
 
     fn diagnoser() -> Diagnoser {
         let (status, reloads) = (watch::channel(None).1, watch::channel(()).1);

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use windrow_gates::trial::InEffect;
+use windrow_gates::{Component, Observed, Request, list};
 
-use crate::gates::trial::InEffect;
-use crate::gates::{Component, Observed, Request, list};
 use crate::layout::Layout;
 use crate::observe::effect;
 use crate::observe::systemd::Unit;

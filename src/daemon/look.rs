@@ -8,9 +8,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
+use windrow_decide::Directory;
+use windrow_model::manifest::{Content, Limits};
 
-use crate::decide::Directory;
-use crate::manifest::{Content, Limits};
 use crate::observe::files::{FileEvent, FileWatch};
 use crate::observe::scan::{ScanResult, Stamps, scan};
 

@@ -1,4 +1,4 @@
-//! The driver: one owner of the [`Engine`](crate::decide::Engine), one loop.
+//! The driver: one owner of the [`Engine`](windrow_decide::Engine), one loop.
 //!
 //! ```text
 //!   file events ─┐                          ┌─> markers, ledger
@@ -39,7 +39,7 @@ use tokio::time::{Instant, sleep_until};
 pub use clock::Clock;
 pub use tick::{Daemon, Link};
 
-use crate::decide::{ClusterEvent, Interests};
+use windrow_decide::{ClusterEvent, Interests};
 
 /// Why the loop woke up.
 enum Wake {

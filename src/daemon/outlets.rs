@@ -7,18 +7,19 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::watch;
+use windrow_decide::settings::{self, Settings, StatusServer, Webhook};
+use windrow_decide::{Status, WebhookStatus};
 
 use super::background::Background;
 use super::byhand::{self, Order, Outcome, Refused, Which};
 use super::remote;
-use crate::decide::{Status, WebhookStatus};
+use crate::configuration;
 use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::probes;
 use crate::report::cluster::{self, Subject, Switches};
 use crate::report::dbus::{self, Desk, Verb};
 use crate::report::{login, target, why};
-use crate::settings::{self, Settings, StatusServer, Webhook};
 
 /// Opens the outlets of a node, each as a task in `background`; how the webhooks get on, for the status
 /// document. `reloads` tells that the configuration was read anew; `settings` are those in force now.
@@ -93,7 +94,7 @@ async fn follow(
     while reloads.changed().await.is_ok() {
         let root = root.clone();
         // Rules are read too, which takes longer than the daemon's loop should wait.
-        let read = tokio::task::spawn_blocking(move || settings::load(&root).settings);
+        let read = tokio::task::spawn_blocking(move || configuration::load(&root).settings);
         if let Ok(settings) = read.await {
             configuration.send_replace(Configuration::of(&settings));
             tell.send_replace(());

@@ -1,19 +1,19 @@
 //! What the files of this node say of known incidents. Reads only; RKE2 and the cluster are not needed.
 
 use jiff::{SignedDuration, Timestamp};
+use windrow_gates::Component;
+use windrow_harvester::incidents::{GateRefused, OwnManifest, OwnNode};
+use windrow_harvester::vip_mode;
+use windrow_model::manifest::{Content, Limits, Node, addon_name, sha256_hex, yaml};
+use windrow_plan::rke2;
 
 use super::guard::set_at;
 use crate::files::read_text;
-use crate::gates::Component;
-use crate::harvester::incidents::{GateRefused, OwnManifest, OwnNode};
-use crate::harvester::vip_mode;
 use crate::kubeconfig;
 use crate::layout::Layout;
-use crate::manifest::{Content, Limits, Node, addon_name, sha256_hex, yaml};
 use crate::observe::rke2::config_files;
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
 use crate::observe::{effect, kube_vip, management::management, probes};
-use crate::rke2;
 
 /// An older refusal is nothing to go by: RKE2 starts kube-apiserver anew every few minutes.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);

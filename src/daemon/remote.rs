@@ -6,16 +6,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use windrow_decide::settings::Webhook;
+use windrow_decide::{Status, WebhookStatus};
 
 use super::background::Background;
 use super::outlets::Configuration;
-use crate::decide::{Status, WebhookStatus};
 use crate::layout::Layout;
 use crate::observe::management::management;
 use crate::observe::platform;
 use crate::report::server;
 use crate::report::webhooks::{self, Identity, Teller};
-use crate::settings::Webhook;
 
 /// The status, as it is published.
 type Published = watch::Receiver<Option<Arc<Status>>>;

@@ -19,20 +19,20 @@ use jiff::Timestamp;
 use kube::Client;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
+use windrow_decide::flight::Repaired;
+use windrow_decide::settings::Settings;
+use windrow_harvester::incidents::{Cure, Finding, Looked};
+use windrow_harvester::objects::text;
+use windrow_model::manifest::sha256_hex;
 
 use super::byhand::lay;
 use super::incidents::is_over;
 use super::trial::host_name;
 use crate::act::repair::{Record, Records, Worker, carry_out};
 use crate::act::{ClusterLease, Turn, lease_on_repairs};
-use crate::flight::Repaired;
-use crate::harvester::incidents::{Cure, Finding, Looked};
-use crate::harvester::objects::text;
 use crate::layout::Layout;
-use crate::manifest::sha256_hex;
 use crate::observe::management::lease_holder;
 use crate::observe::requests::{Request, RequestAction};
-use crate::settings::Settings;
 
 /// The first pause after a cure that did not come to its end, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use windrow_decide::{Engine, Event};
+use windrow_model::reasons::Code;
 
-use crate::decide::{Engine, Event};
 use crate::observe::requests::{Request, RequestAction, read_spool};
-use crate::reasons::Code;
 
 /// The spools, and what was taken over but not yet removed.
 pub(super) struct Requests {

@@ -13,13 +13,13 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
+use windrow_decide::{Cause, ClusterEvent, Interests, Mark, Status};
+use windrow_model::manifest::{Content, Limits, MARKER_SUFFIX};
+use windrow_model::reasons::Code;
+use windrow_simulate::{Files, Node, Setup, Verdict, Watch, What, without_windrow};
 
 use super::clock::Clock;
-use crate::decide::{Cause, ClusterEvent, Interests, Mark, Status};
-use crate::manifest::{Content, Limits, MARKER_SUFFIX};
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
-use crate::reasons::Code;
-use crate::simulate::{Files, Node, Setup, Verdict, Watch, What, without_windrow};
 
 /// How often the sandbox looks at the directory, as nothing tells it of changes.
 const STEP: Duration = Duration::from_millis(25);

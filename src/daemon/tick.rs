@@ -5,6 +5,14 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
+use windrow_decide::settings::{self, Loaded};
+use windrow_decide::{
+    Action, ClusterEvent, Decision, Directory, Engine, Event, Interests, MarkerTrouble,
+    WebhookStatus, hidden_name,
+};
+use windrow_model::manifest;
+use windrow_model::reasons::Code;
+use windrow_plan::{Finding, base_name};
 
 use super::clock::Clock;
 use super::data_dir::DataDir;
@@ -15,21 +23,14 @@ use super::repairs;
 use super::requests::Requests;
 use super::spools;
 use crate::act::{Hands, read_ledger};
-use crate::decide::{
-    Action, ClusterEvent, Decision, Directory, Engine, Event, Interests, MarkerTrouble,
-    WebhookStatus, hidden_name,
-};
+use crate::configuration;
 use crate::layout::Layout;
-use crate::manifest;
 use crate::observe::files::FileEvent;
 use crate::observe::{platform, process};
-use crate::plan::{Finding, base_name};
-use crate::reasons::Code;
 use crate::report::journal;
 use crate::report::notify::{Manager, watchdog_interval};
 use crate::report::publish::Publisher;
 use crate::report::transitions::Transitions;
-use crate::settings::{self, Loaded};
 
 /// So long a tick collects what else has happened before it decides.
 pub(super) const BURST: Duration = Duration::from_millis(20);
@@ -82,7 +83,7 @@ pub struct Daemon {
 impl Daemon {
     /// A daemon below a layout's root. Reads configuration and ledger; changes nothing yet.
     pub fn new(root: Layout, clock: Clock, link: Link) -> Self {
-        let loaded = settings::load(&root);
+        let loaded = configuration::load(&root);
         let mut startup = vec![event(
             Code::Started,
             Code::Started.say(&[("version", env!("CARGO_PKG_VERSION"))]),
@@ -168,7 +169,7 @@ impl Daemon {
     }
 
     /// The status, for whoever follows it.
-    pub fn status(&self) -> watch::Receiver<Option<std::sync::Arc<crate::decide::Status>>> {
+    pub fn status(&self) -> watch::Receiver<Option<std::sync::Arc<windrow_decide::Status>>> {
         self.publisher.subscribe()
     }
 
@@ -284,7 +285,7 @@ impl Daemon {
     /// Reads the configuration anew and plans anew.
     pub(super) fn reload(&mut self) {
         self.manager.reloading();
-        let loaded = settings::load(&self.root);
+        let loaded = configuration::load(&self.root);
         for event in configuration_events(&loaded) {
             journal::tell(&event);
         }
@@ -311,7 +312,7 @@ impl Daemon {
         self.manager.ready();
     }
 
-    fn platform(&self, loaded: &Loaded) -> Option<crate::rules::Platform> {
+    fn platform(&self, loaded: &Loaded) -> Option<windrow_plan::rules::Platform> {
         loaded
             .settings
             .platform
@@ -552,7 +553,7 @@ impl Daemon {
         });
     }
 
-    fn publish(&mut self, mut status: crate::decide::Status, now: jiff::Timestamp) {
+    fn publish(&mut self, mut status: windrow_decide::Status, now: jiff::Timestamp) {
         if let Some(view) = &*self.gates.borrow() {
             status.gates = Some(view.section.clone());
         }

@@ -13,22 +13,22 @@ pub(super) use turn::host_name;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use windrow_gates::trial::{InEffect, OnDisk, Seen, State, Step, next};
+use windrow_gates::{
+    Answer, Change, Component, KnownGood, Outcome, Refused, Request, Snapshot, Starts, Target,
+    Trial, TrialStatus, version_text,
+};
+use windrow_model::reasons::Code;
 
 use self::tell::{say_step, tell};
 use super::gates::{Node, event};
 use super::judge::{Judgement, Subject};
 use crate::act::{ClusterLease, Memory, put_drop_in, read_drop_in, units};
-use crate::gates::trial::{InEffect, OnDisk, Seen, State, Step, next};
-use crate::gates::{
-    Answer, Change, Component, KnownGood, Outcome, Refused, Request, Snapshot, Starts, Target,
-    Trial, TrialStatus, version_text,
-};
+use crate::configuration;
 use crate::layout::Layout;
 use crate::observe::effect;
 use crate::observe::systemd::{RKE2_SERVER, Systemd, Unit};
-use crate::reasons::Code;
 use crate::report::journal;
-use crate::settings;
 
 /// The pause between two looks at something that does not tell of its changes.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ struct Site {
 
 impl Site {
     fn read(root: &Layout) -> Self {
-        let settings = settings::load(root).settings;
+        let settings = configuration::load(root).settings;
         let layout = root.clone().with_data_dir(&settings.data_dir);
         Self {
             own: layout.gates_drop_in().display().to_string(),

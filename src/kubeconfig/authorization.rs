@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use http::HeaderValue;
+use windrow_model::redact::base64;
 
 use crate::files::{Kept, read_text};
-use crate::redact::base64;
 
 /// How a user that is known by a token or a password is told to kube-apiserver.
 pub(super) enum Authorization {

@@ -13,10 +13,10 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use windrow_model::manifest::Node;
 
 use super::authorization::{Authorization, basic, bearer};
 use super::reader::{Reader, parse};
-use crate::manifest::Node;
 
 /// What a kubeconfig's current context says. It has no `Debug`: nobody is to print it.
 pub(super) struct Kubeconfig {

@@ -5,11 +5,11 @@ use http::HeaderValue;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
+use windrow_model::redact::base64;
 
 use super::authorization::Authorization;
 use super::file::{Kubeconfig, Trust};
 use super::node_name;
-use crate::redact::base64;
 
 /// A directory with a kubeconfig and what it names.
 pub(super) struct Place {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use windrow_model::manifest::{Node, Problem, Value, base64, yaml};
+use windrow_model::redact;
+use windrow_plan::rules::Location;
 
 use crate::files::read_text;
-use crate::manifest::{Node, Problem, Value, base64, yaml};
-use crate::redact;
-use crate::rules::Location;
 
 /// The whole file, which is a map.
 ///

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
+use windrow_gates::{Component, Observed, Refusal, last_refusal, metrics, pod_arguments};
 
 use super::pod_logs;
 use crate::files::read_text;
-use crate::gates::{Component, Observed, Refusal, last_refusal, metrics, pod_arguments};
 use crate::kubeconfig;
 use crate::layout::Layout;
 

@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc::UnboundedSender;
-
-use crate::manifest::{MARKER_SUFFIX, is_manifest_name};
+use windrow_model::manifest::{MARKER_SUFFIX, is_manifest_name};
 
 /// A hint that something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::process::Command;
+use windrow_gates::{Refusal, Version, last_refusal};
 
-use crate::gates::{Refusal, Version, last_refusal};
 use crate::layout::Layout;
 
 /// It takes a tenth of a second; a machine that is busy takes longer.

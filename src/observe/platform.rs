@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use windrow_model::manifest::sha256_hex;
+use windrow_plan::rules::Platform;
+
 use crate::layout::Layout;
-use crate::manifest::sha256_hex;
-use crate::rules::Platform;
 
 /// Files that only a Harvester node has. The installer writes them before the first boot of the
 /// installed system.

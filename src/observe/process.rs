@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::decide::Writer;
+use windrow_decide::Writer;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 

@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
-
-use crate::decide::Manual;
-use crate::reasons::Code;
+use windrow_decide::Manual;
+use windrow_model::reasons::Code;
 
 /// No request is larger.
 const LARGEST: u64 = 64 << 10;

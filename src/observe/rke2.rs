@@ -7,11 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use windrow_gates::Candidates;
+use windrow_model::manifest::yaml;
+use windrow_plan::rke2::config::{ConfigFile, Place, is_read};
+
 use crate::files::read_text;
-use crate::gates::Candidates;
 use crate::layout::Layout;
-use crate::manifest::yaml;
-use crate::rke2::config::{ConfigFile, Place, is_read};
 
 /// `rke2 --version` only prints.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -165,7 +166,7 @@ fn version_inside(path: &Path) -> Option<String> {
             let Ok(version) = std::str::from_utf8(&before[start..]) else {
                 continue;
             };
-            if version.parse::<crate::gates::Version>().is_err() {
+            if version.parse::<windrow_gates::Version>().is_err() {
                 continue;
             }
             match &found {
@@ -215,7 +216,7 @@ fn version_in(text: &str) -> Option<String> {
         let rke2 = word.find("rke2r")?;
         let digits = word[rke2 + 5..].bytes().take_while(u8::is_ascii_digit);
         let word = &word[..rke2 + 5 + digits.count()];
-        word.parse::<crate::gates::Version>()
+        word.parse::<windrow_gates::Version>()
             .is_ok()
             .then(|| word.to_owned())
     })

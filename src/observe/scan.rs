@@ -16,9 +16,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use nix::fcntl::OFlag;
-
-use crate::decide::{Directory, FileChange, Mark, Marker};
-use crate::manifest::{Content, Limits, MARKER_SUFFIX, is_manifest_name};
+use windrow_decide::{Directory, FileChange, Mark, Marker};
+use windrow_model::manifest::{Content, Limits, MARKER_SUFFIX, is_manifest_name};
 
 /// A file that changed this shortly before a look may change again within the same tick of the file
 /// system's clock, so its stamp says nothing yet.

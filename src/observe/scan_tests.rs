@@ -52,10 +52,10 @@ fn mark(file: &str) -> Mark {
     Mark {
         by: Mark::BY.to_owned(),
         file: file.to_owned(),
-        code: crate::reasons::Code::WaitsForKind,
+        code: windrow_model::reasons::Code::WaitsForKind,
         why: "test".into(),
         since: Timestamp::UNIX_EPOCH,
-        on_failure: crate::decide::OnFailure::Lift,
+        on_failure: windrow_decide::OnFailure::Lift,
         digest: "".into(),
         release: String::new(),
     }

@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use kube::Client;
 use serde_json::Value;
-
-use crate::gates::{Upgrade, Version};
-use crate::manifest::yaml;
+use windrow_gates::{Upgrade, Version};
+use windrow_model::manifest::yaml;
 
 /// An answer takes no longer.
 const ANSWER: Duration = Duration::from_secs(10);

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use windrow_harvester::incidents::{Cure, Diagnosis, Finding};
+use windrow_plan::page;
+
 use super::table::Style;
 use super::text::wrap;
-use crate::harvester::incidents::{Cure, Diagnosis, Finding};
-use crate::plan::page;
 use crate::printable::printable;
 
 /// The findings, the worst first, each with what was seen, why it stays so and what to do.

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use windrow_harvester::drain::{Drain, DrainCheck, PodDrain, PodFate};
+
 use super::table::Style;
 use super::text::wrap;
-use crate::harvester::drain::{Drain, DrainCheck, PodDrain, PodFate};
 use crate::printable::printable;
 
 /// The check as a table: what blocks first, with the proof.

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::table::{Style, findings};
-use crate::gates::{
+use windrow_gates::{
     Assessment, Component, DropIn, Observed, Outcome, Resolved, Target, TrialStatus,
 };
-use crate::plan::Finding;
+use windrow_plan::Finding;
+use windrow_plan::rules::Location;
+
+use super::table::{Style, findings};
 use crate::printable::printable;
-use crate::rules::Location;
 
 /// What `windrow gates check -o json` and `windrow gates show -o json` print. The names of its fields
 /// are a promise.

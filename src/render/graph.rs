@@ -5,10 +5,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::report::held_at_boot;
-use crate::manifest::ObjectRef;
-use crate::plan::{Plan, PlanFile, SatisfiedBy, Trouble};
-use crate::rules::{Target, Tier};
+use windrow_model::manifest::ObjectRef;
+use windrow_plan::rules::{Target, Tier};
+use windrow_plan::{Plan, PlanFile, SatisfiedBy, Trouble};
 
 /// The graph.
 pub(super) struct Graph {
@@ -68,7 +67,7 @@ impl BoxKind {
             _ if file.owner.is_some() => Self::Foreign,
             _ if file.harmful || file.refused.is_some() => Self::Refused,
             Some(trouble @ (Trouble::Dangling | Trouble::Unreadable)) => Self::Trouble(trouble),
-            _ if held_at_boot(file).is_some() => Self::Held,
+            _ if file.held_at_boot().is_some() => Self::Held,
             Some(trouble) => Self::Trouble(trouble),
             None => Self::Free,
         }

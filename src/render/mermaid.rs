@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use windrow_plan::Plan;
+use windrow_plan::rules::Tier;
+
 use super::graph::{Graph, Look};
-use crate::plan::Plan;
 use crate::printable::{is_hidden, printable};
-use crate::rules::Tier;
 
 /// The plan as a Mermaid flowchart.
 pub fn mermaid(plan: &Plan) -> String {

@@ -1,6 +1,6 @@
 //! A plan for people and for programs: table, JSON, DOT, Mermaid, SVG.
 //!
-//! Pure: a [`Plan`](crate::plan::Plan) comes in, text goes out. Nothing here decides anything.
+//! Pure: a [`Plan`](windrow_plan::Plan) comes in, text goes out. Nothing here decides anything.
 
 mod diagnosis;
 mod dot;
@@ -22,9 +22,7 @@ pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport, gates_s
 pub use mermaid::mermaid;
 pub use page::page;
 pub use rehearsal::rehearsal;
-pub use report::{
-    DocumentReport, FileReport, PlanReport, RequirementReport, held_at_boot, plan_schema,
-};
+pub use report::{DocumentReport, FileReport, PlanReport, RequirementReport, plan_schema};
 pub use svg::svg;
 pub use table::{Style, findings, table};
 pub(crate) use text::lasted;

@@ -3,11 +3,12 @@
 
 use std::fmt::Write as _;
 
+use windrow_model::reasons::Severity;
+use windrow_plan::Finding;
+use windrow_simulate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
+
 use super::rehearsal::{RECOGNISED, came_of, clock, fared, how_sure, in_seeds, says, span};
-use crate::plan::Finding;
 use crate::printable::{is_hidden, printable};
-use crate::reasons::Severity;
-use crate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
 const LEFT: f64 = 230.0;
 const RIGHT: f64 = 40.0;
@@ -442,11 +443,11 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use windrow_harvester::HarvesterVersion;
+    use windrow_simulate::rehearse::rehearse;
+    use windrow_simulate::{Scenario, Setup};
 
     use super::*;
-    use crate::harvester::HarvesterVersion;
-    use crate::rehearse::rehearse;
-    use crate::simulate::{Scenario, Setup};
 
     #[test]
     fn the_page_needs_nothing_else_and_nothing_of_a_manifest_becomes_markup() {

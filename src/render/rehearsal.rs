@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use windrow_simulate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
+
 use super::table::{Style, findings};
 use super::text::wrap;
 use crate::printable::printable;
-use crate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
 /// Above the known incidents.
 pub(super) const RECOGNISED: &str = "What windrow diagnose would recognise in what is left";
@@ -197,7 +198,7 @@ fn files(out: &mut String, node: &NodeRehearsal, style: Style) {
 }
 
 /// One file's fate in a line.
-pub(super) fn fared(fate: &crate::rehearse::Fate, seeds: u64) -> String {
+pub(super) fn fared(fate: &windrow_simulate::rehearse::Fate, seeds: u64) -> String {
     let mut parts = Vec::new();
     if let Some(marker) = &fate.skipped {
         let marker = printable(marker);

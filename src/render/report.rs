@@ -4,12 +4,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_model::manifest::ObjectRef;
+use windrow_plan::rules::Tier;
+use windrow_plan::{Finding, Origin, Plan, Requirement, SatisfiedBy};
 
 use super::graph::BoxKind;
-use crate::manifest::ObjectRef;
-use crate::plan::{Finding, Origin, Plan, PlanFile, Requirement, SatisfiedBy};
-use crate::reasons::Code;
-use crate::rules::Tier;
 
 /// What `windrow plan -o json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -88,7 +87,7 @@ impl PlanReport {
                 .map(|file| FileReport {
                     path: file.path.clone(),
                     addon: file.addon.clone(),
-                    held: held_at_boot(file),
+                    held: file.held_at_boot(),
                     skipped: file.skipped.clone(),
                     state: BoxKind::of(file).badge().to_owned(),
                     documents: file
@@ -125,33 +124,6 @@ impl PlanReport {
 /// The JSON schema of [`PlanReport`], as committed in `docs/plan.schema.json`.
 pub fn plan_schema() -> String {
     serde_json::to_string_pretty(&schemars::schema_for!(PlanReport)).unwrap_or_default() + "\n"
-}
-
-/// Why a file would be held when a fresh node boots, before anything is in the cluster; `None` when
-/// RKE2 may apply it at once.
-pub fn held_at_boot(file: &PlanFile) -> Option<Vec<String>> {
-    if file.owner.is_some() {
-        return None;
-    }
-    let mut reasons = Vec::new();
-    let mut add = |reason: String| {
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    };
-    if let Some((why, _)) = &file.hold {
-        add(Code::HeldByAnnotation.say(&[("why", why)]));
-    }
-    if file.harmful {
-        add(Code::SpecialFile.say(&[("what", "it is")]));
-    }
-    if let Some(why) = &file.refused {
-        add(Code::HeldRefused.say(&[("why", why)]));
-    }
-    for requirement in file.requirements().filter(|one| one.takes_part()) {
-        add(requirement.reason.clone());
-    }
-    (!reasons.is_empty()).then_some(reasons)
 }
 
 /// Who brings what is needed, in words.

@@ -1,11 +1,11 @@
 //! Plans made by hand, for the renderers' tests.
 
-use crate::manifest::{GroupKind, ObjectRef};
-use crate::plan::{
+use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::reasons::Code;
+use windrow_plan::rules::{Condition, Location, OnDeadline, Platform, Target, Tier};
+use windrow_plan::{
     Finding, Need, Origin, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Shown,
 };
-use crate::reasons::Code;
-use crate::rules::{Condition, Location, OnDeadline, Platform, Target, Tier};
 
 pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
     PlanFile {

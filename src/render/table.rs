@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::rules::{Condition, Location, Tier};
+use windrow_plan::{Finding, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Shown};
+
 use super::graph::{BoxKind, Look};
-use super::report::held_at_boot;
 use super::text::{fit, wrap};
-use crate::plan::{Finding, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Shown};
 use crate::printable::printable;
-use crate::reasons::{Code, Severity};
-use crate::rules::{Condition, Location, Tier};
 
 /// Requirements that only order are listed up to this many per file: they never keep a node from
 /// coming up, and `-o json` has them all.
@@ -109,7 +109,7 @@ fn head(out: &mut String, plan: &Plan, style: Style) {
     let held = plan
         .files
         .iter()
-        .filter(|file| held_at_boot(file).is_some())
+        .filter(|file| file.held_at_boot().is_some())
         .count();
     let platform = match plan.platform {
         Some(platform) => format!(" on {platform}"),

@@ -69,7 +69,7 @@ fn the_picture_marks_cycles_and_what_nobody_brings() {
 
 #[test]
 fn an_empty_plan_can_be_drawn_in_every_way() {
-    let plan = crate::plan::Plan::default();
+    let plan = windrow_plan::Plan::default();
     assert!(table(&plan, Style::default()).contains("nothing to stage"));
     assert!(svg(&plan).starts_with("<svg"));
     assert!(dot(&plan).starts_with("digraph"));

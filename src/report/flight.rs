@@ -17,14 +17,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use nix::fcntl::OFlag;
-
-use crate::decide::{Ledger, Readiness};
-use crate::files::{Durability, make_private, replace};
-use crate::flight::{
+use windrow_decide::flight::{
     Configuration, Files, Head, Key, Line, Made, RecordedFile, Recorder, Repaired, VERSION,
 };
-use crate::manifest::{self, Content, Limits, Problem};
-use crate::reasons::Code;
+use windrow_decide::{Ledger, Readiness};
+use windrow_model::manifest::{self, Content, Limits, Problem};
+use windrow_model::reasons::Code;
+
+use crate::files::{Durability, make_private, replace};
 
 /// The values of one file take no more memory than this while it is recorded: the daemon reads it at
 /// the same time.
@@ -462,11 +462,12 @@ fn key() -> io::Result<Key> {
 mod tests {
     use std::sync::mpsc;
 
+    use windrow_decide::flight::{Flights, Tap};
+    use windrow_decide::settings::Settings;
+    use windrow_decide::{Engine, Readiness};
+    use windrow_plan::rules::RuleSet;
+
     use super::*;
-    use crate::decide::{Engine, Readiness};
-    use crate::flight::{Flights, Tap};
-    use crate::rules::RuleSet;
-    use crate::settings::Settings;
 
     #[test]
     fn when_the_node_fails_all_that_was_recorded_is_copied_to_where_it_outlives_the_disk() {
@@ -488,7 +489,7 @@ mod tests {
             digest: String::new(),
             origin: Vec::new(),
             platform: None,
-            settings: crate::settings::record(&Settings::default()),
+            settings: windrow_decide::settings::record(&Settings::default()),
             rules: Vec::new(),
         };
         writer.record(Item::Configuration(

@@ -23,11 +23,11 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
+use windrow_decide::{Event, Phase};
+use windrow_model::reasons::Severity;
 
 use super::transitions::{Stood, Turned};
-use crate::decide::{Event, Phase};
 use crate::printable::printable;
-use crate::reasons::Severity;
 
 /// Variable with a filter by target and level, as tracing has it (`windrow=trace,warn`).
 const FILTER: &str = "WINDROW_LOG";

@@ -15,13 +15,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use windrow_decide::{Event, Readiness, Status};
+use windrow_model::reasons::Code;
 
 use super::journal;
-use crate::decide::{Event, Readiness, Status};
 use crate::files::{Durability, replace};
 use crate::layout::Layout;
 use crate::printable::printable;
-use crate::reasons::Code;
 use crate::render::fit;
 
 /// Longest line: what Harvester's own console has room for.

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use sd_notify::NotifyState;
+use windrow_decide::Status;
 
-use crate::decide::Status;
 use crate::printable::is_hidden;
 
 /// Longest STATUS line.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
+use windrow_decide::{Status, Writer};
 
-use crate::decide::{Status, Writer};
 use crate::files::{Durability, replace};
 use crate::printable::json_pretty;
 
@@ -103,8 +103,8 @@ fn stands_as(last: &Status, status: &Status) -> bool {
 /// A status for tests.
 #[cfg(test)]
 pub(super) fn sample(message: &str) -> Status {
-    use crate::decide::{Phase, Readiness, Role, StagingStatus, StatusReason, Versions};
-    use crate::reasons::Code;
+    use windrow_decide::{Phase, Readiness, Role, StagingStatus, StatusReason, Versions};
+    use windrow_model::reasons::Code;
 
     Status {
         api_version: "windrow.dev/v1".to_owned(),

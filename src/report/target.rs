@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use windrow_decide::{Readiness, Status};
 use zbus::Connection;
 
 use crate::backoff::Backoff;
-use crate::decide::{Readiness, Status};
 
 /// The target.
 const TARGET: &str = "windrow-ready.target";

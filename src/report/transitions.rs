@@ -8,10 +8,9 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-
-use crate::decide::{Phase, ProbeStatus, Readiness, Status};
-use crate::readiness::node::{ProbeId, ProbeState};
-use crate::reasons::Code;
+use windrow_decide::{Phase, ProbeStatus, Readiness, Status};
+use windrow_model::reasons::Code;
+use windrow_plan::readiness::node::{ProbeId, ProbeState};
 
 /// So long the node has to be Unknown before that is news.
 const LASTING: SignedDuration = SignedDuration::from_secs(30);

@@ -5,10 +5,9 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Serialize;
-
-use crate::decide::{Blocker, HeldFile, Holder, ProbeStatus, Status};
-use crate::plan::Finding;
-use crate::reasons::Code;
+use windrow_decide::{Blocker, HeldFile, Holder, ProbeStatus, Status};
+use windrow_model::reasons::Code;
+use windrow_plan::Finding;
 
 /// The answer, as `-o json` prints it.
 #[derive(Debug, Serialize)]

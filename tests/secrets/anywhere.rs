@@ -7,7 +7,7 @@ use std::fs;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use serde_json::Value;
-use windrow::manifest::{Limits, yaml};
+use windrow_model::manifest::{Limits, yaml};
 
 use super::node::yaml as written;
 use super::outlets::{Said, files, nothing_in, say};

@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use windrow::manifest::extract::{self, FileKind};
-use windrow::manifest::{self, Content, Limits, Node as Yaml, Object, yaml};
+use windrow_model::manifest::extract::{self, FileKind};
+use windrow_model::manifest::{self, Content, Limits, Node as Yaml, Object, yaml};
 
 use super::directories::{Directory, END, Edit, Kind};
 use super::simulated::is_served_by_rke2;

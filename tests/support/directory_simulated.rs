@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windrow::decide::Observation;
-use windrow::manifest::{Content, GroupKind, ObjectRef};
-use windrow::simulate::{Arrival, Files, Node, Scenario, Watch, What};
+use windrow_decide::Observation;
+use windrow_model::manifest::{Content, GroupKind, ObjectRef};
+use windrow_simulate::{Arrival, Files, Node, Scenario, Watch, What};
 
 use super::directories::{Directory, Edit, Kind};
 use super::{Outcome, Pass, called, is_left_alone, kinds, named, words};

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow::manifest::{Content, GroupKind, ObjectRef};
-use windrow::rules::RuleSet;
-use windrow::simulate::{Arrival, Chance, Change, Files, Scenario, Setup};
+use windrow_model::manifest::{Content, GroupKind, ObjectRef};
+use windrow_plan::rules::RuleSet;
+use windrow_simulate::{Arrival, Chance, Change, Files, Scenario, Setup};
 
 /// A directory, and the files in it that stay held on purpose.
 pub(crate) struct Drawn {

@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use windrow_decide::settings::{self, ConfigError, ConfigFile, ConfigFiles, Role};
+use windrow_harvester as harvester;
+use windrow_model::manifest::extract::{Extraction, FileKind, extract, kind_of};
+use windrow_model::manifest::user_data::{self, Opened, Wrapped};
+use windrow_model::manifest::{self, Limits, Problem, yaml};
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::rules::Location;
+
 use super::super::inputs::{carried_configuration, say_if_ambiguous, say_notes};
 use super::super::{Exit, complain};
 use crate::files::read_bytes;
-use crate::harvester;
-use crate::manifest::extract::{Extraction, FileKind, extract, kind_of};
-use crate::manifest::user_data::{self, Opened, Wrapped};
-use crate::manifest::{self, Limits, Problem, yaml};
-use crate::reasons::{Code, Severity};
-use crate::rules::Location;
-use crate::settings::{self, ConfigError, ConfigFile, ConfigFiles, Role};
 
 /// Checks what is named, by itself: nothing of this machine's configuration counts.
 pub(super) fn run(paths: &[PathBuf]) -> Exit {

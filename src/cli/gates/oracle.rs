@@ -1,11 +1,12 @@
 //! The installed kubelet's word on gates, where it is of the version that will start: it knows more than
 //! any catalogue.
 
-use crate::gates::{Resolved, Target};
+use windrow_gates::{Resolved, Target};
+use windrow_model::reasons::Code;
+use windrow_plan::Finding;
+
 use crate::layout::Layout;
 use crate::observe::kubelet::Kubelet;
-use crate::plan::Finding;
-use crate::reasons::Code;
 use crate::render::GatesReport;
 
 /// Asks it for what each component would be given, and puts its word into the report. Where it cannot be

@@ -4,15 +4,16 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
+use windrow_decide::Status;
+use windrow_gates::trial::State;
+use windrow_gates::{Outcome, TrialStatus};
+
 use super::{Apply, Rollback, node_report, print};
 use crate::cli::document::{Found, current, daemon_runs, now};
 use crate::cli::follow::Follow;
 use crate::cli::manual::who;
 use crate::cli::{Context, Exit, style};
 use crate::daemon::byhand::lay;
-use crate::decide::Status;
-use crate::gates::trial::State;
-use crate::gates::{Outcome, TrialStatus};
 use crate::observe::requests::{Request, RequestAction};
 
 /// systemd starts a daemon that died anew, and it goes on with the trial.

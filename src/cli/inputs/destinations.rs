@@ -1,13 +1,13 @@
 //! Files that a configuration writes where this node's RKE2 does not look.
 
-use crate::manifest::extract::Extracted;
-use crate::manifest::manifest_path::{DATA_DIR, is_never_read, not_read};
-use crate::manifest::yaml;
-use crate::plan::Finding;
-use crate::reasons::Code;
-use crate::rke2::config::{ConfigFile, Place, is_read};
-use crate::rke2::data_dir;
-use crate::settings::Role;
+use windrow_decide::settings::Role;
+use windrow_model::manifest::extract::Extracted;
+use windrow_model::manifest::manifest_path::{DATA_DIR, is_never_read, not_read};
+use windrow_model::manifest::yaml;
+use windrow_model::reasons::Code;
+use windrow_plan::Finding;
+use windrow_plan::rke2::config::{ConfigFile, Place, is_read};
+use windrow_plan::rke2::data_dir;
 
 use super::{Destination, Inputs, carried_configuration};
 

@@ -4,14 +4,15 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
+use windrow_decide::Mark;
+use windrow_model::manifest::MARKER_SUFFIX;
+use windrow_model::manifest::extract::Extracted;
+use windrow_plan::base_name;
+use windrow_plan::rke2;
+use windrow_plan::rules::Location;
+
 use super::super::document::now;
-use crate::decide::Mark;
-use crate::manifest::MARKER_SUFFIX;
-use crate::manifest::extract::Extracted;
 use crate::observe::scan::MarkerEntry;
-use crate::plan::base_name;
-use crate::rke2;
-use crate::rules::Location;
 
 /// A marker that Windrow did not make, so that it never removes it.
 pub(in crate::cli) struct ForeignMarker {

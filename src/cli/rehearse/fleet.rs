@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::manifest::{ManifestFile, addon_name};
-use crate::plan::{Finding, base_name};
-use crate::reasons::Code;
-use crate::rehearse::membership::{AgentBecause, Membership};
-use crate::rules::{Location, RuleSet};
-use crate::simulate::{Files, Join, Role, Scenario, Setup};
+use windrow_model::manifest::{ManifestFile, addon_name};
+use windrow_model::reasons::Code;
+use windrow_plan::rules::{Location, RuleSet};
+use windrow_plan::{Finding, base_name};
+use windrow_simulate::rehearse::membership::{AgentBecause, Membership};
+use windrow_simulate::{Files, Join, Role, Scenario, Setup};
 
 use super::super::inputs::Input;
 

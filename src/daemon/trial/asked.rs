@@ -1,20 +1,21 @@
 //! What people, and a configuration that changed, ask of the conductor: to begin a trial, or to take one
 //! back.
 
+use windrow_gates::trial::State;
+use windrow_gates::{
+    self as gates, Answer, Change, KnownGood, Outcome, Snapshot, Target, Trial, drop_in_trusting,
+    version_text,
+};
+use windrow_model::reasons::Code;
+use windrow_plan::rke2::config::merge;
+
 use super::super::gates::Node;
 use super::{Conductor, event, say_step, unit};
 use crate::act::Memory;
-use crate::gates::trial::State;
-use crate::gates::{
-    self, Answer, Change, KnownGood, Outcome, Snapshot, Target, Trial, drop_in_trusting,
-    version_text,
-};
 use crate::observe::kubelet::Kubelet;
 use crate::observe::requests::{Request, RequestAction};
 use crate::observe::systemd::RKE2_SERVER;
-use crate::reasons::Code;
 use crate::report::journal;
-use crate::rke2::config::merge;
 
 /// So many answers are kept for who asks.
 const ANSWERS: usize = 8;

@@ -1,12 +1,13 @@
 //! What is told of a trial: in the journal step by step, and as a finding once it is over.
 
+use windrow_decide::Event;
+use windrow_gates::trial::State;
+use windrow_gates::{Outcome, Trial, list};
+use windrow_model::reasons::Code;
+use windrow_plan::Finding;
+
 use super::super::gates::event;
 use super::{Conductor, Site};
-use crate::decide::Event;
-use crate::gates::trial::State;
-use crate::gates::{Outcome, Trial, list};
-use crate::plan::Finding;
-use crate::reasons::Code;
 use crate::report::journal;
 
 impl Conductor {

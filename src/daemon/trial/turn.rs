@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use windrow_gates::trial::State;
+use windrow_gates::{Change, Component, Trial};
+
 use super::{Conductor, Site, TRY_AGAIN};
 use crate::act::{ClusterLease, Holder};
-use crate::gates::trial::State;
-use crate::gates::{Change, Component, Trial};
 use crate::observe::effect;
 use crate::observe::management::lease_holder;
 

@@ -10,12 +10,12 @@ use std::time::Duration;
 use kube::Client;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
+use windrow_decide::{ClusterEvent, Interests};
+use windrow_model::redact;
 
 use super::{ANSWER, Events, interests};
 use crate::backoff::{Backoff, spread};
-use crate::decide::{ClusterEvent, Interests};
 use crate::kubeconfig::{self, Courtesy};
-use crate::redact;
 
 /// How often the kubeconfig is looked at: RKE2 writes it anew at every start and when its
 /// certificates are renewed.

@@ -18,15 +18,15 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
+use windrow_decide::{ClusterEvent, Detail, Interests};
+use windrow_model::manifest::GroupKind;
+use windrow_plan::readiness::KindSeen;
 
 use super::ANSWER;
 use super::connect::{Shared, explain};
 use super::follow::Followed;
 use super::interests::Task;
 use crate::backoff::Backoff;
-use crate::decide::{ClusterEvent, Detail, Interests};
-use crate::manifest::GroupKind;
-use crate::readiness::KindSeen;
 
 /// The pause after something changed.
 const SOON: Duration = Duration::from_secs(2);

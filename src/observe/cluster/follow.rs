@@ -8,12 +8,12 @@ use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
 use kube::core::ObjectList;
 use serde_json::Value;
 use tokio::time::timeout;
+use windrow_decide::{ClusterEvent, Detail};
+use windrow_model::redact;
 
 use super::ANSWER;
 use super::connect::{Shared, explain};
 use crate::backoff::Backoff;
-use crate::decide::{ClusterEvent, Detail};
-use crate::redact;
 
 /// kube-apiserver ends a watch after so long; it is then taken up where it stood.
 const WATCH_SECONDS: u32 = 290;

@@ -11,14 +11,14 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use windrow_decide::{Addon, ApplyFailure, ClusterEvent, Detail, Interests};
+use windrow_model::manifest::ObjectRef;
+use windrow_model::redact;
+use windrow_plan::readiness::ObjectSeen;
 
 use super::connect::Shared;
 use super::discovery::{Kind, Kinds, discover};
 use super::follow::{Change, Followed, name_of};
-use crate::decide::{Addon, ApplyFailure, ClusterEvent, Detail, Interests};
-use crate::manifest::ObjectRef;
-use crate::readiness::ObjectSeen;
-use crate::redact;
 
 /// Where RKE2 keeps its Addons (k3s `pkg/deploy/controller.go`).
 const ADDONS_NAMESPACE: &str = "kube-system";

@@ -23,9 +23,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 pub(in crate::observe) use self::connect::explain;
+use windrow_decide::{ClusterEvent, Interests};
+
 use self::connect::{Credential, End};
 use crate::backoff::Backoff;
-use crate::decide::{ClusterEvent, Interests};
 
 /// How long a request may take. Watches are longer, and are bounded in [`follow`].
 const ANSWER: Duration = Duration::from_secs(15);

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use windrow_model::manifest::{self, Limits, yaml};
 
 use super::{Collecting, Found};
 use crate::archive::Content;
 use crate::files::read_text;
-use crate::manifest::{self, Limits, yaml};
 use crate::observe::rke2;
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
 

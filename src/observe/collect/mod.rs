@@ -12,9 +12,9 @@ mod reduce;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use windrow_harvester::incidents::OwnNode;
 
 use crate::archive::{Collected, Content, Item, OWN_NODE};
-use crate::harvester::incidents::OwnNode;
 use crate::layout::Layout;
 
 /// Most bytes of one file, command or answer.

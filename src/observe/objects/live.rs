@@ -8,13 +8,13 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 use tokio::time::timeout;
+use windrow_harvester::objects::{Kind, Listed, Objects, items, text};
+use windrow_model::manifest::GroupKind;
+use windrow_model::redact;
 
 use super::complete;
-use crate::harvester::objects::{Kind, Listed, Objects, items, text};
 use crate::kubeconfig;
-use crate::manifest::GroupKind;
 use crate::observe::cluster::explain;
-use crate::redact;
 
 /// A connection takes no longer to be made.
 const CONNECT: Duration = Duration::from_secs(5);

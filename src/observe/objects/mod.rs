@@ -1,6 +1,6 @@
 //! Lists of objects for a diagnosis: live from the API, or from what was saved of it.
 //!
-//! Lists, never watches; only what [`Kind::ALL`](crate::harvester::objects::Kind::ALL) names, in pages, up to a bound. A kind that is refused,
+//! Lists, never watches; only what [`Kind::ALL`](windrow_harvester::objects::Kind::ALL) names, in pages, up to a bound. A kind that is refused,
 //! late or too large is Unknown with the reason, and one that is not served has no objects.
 
 mod live;
@@ -10,8 +10,7 @@ pub use live::{LARGEST_LIST, ask, ask_by_name, escaped, list, reach};
 pub use saved::{Saved, saved};
 
 use serde_json::Value;
-
-use crate::redact;
+use windrow_model::redact;
 
 /// What a list leaves out of its items: the API says it once for all, and who wrote which field is of no
 /// use here. Messages lose the values that they quote.

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::Value;
+use windrow_harvester::incidents::OwnNode;
+use windrow_harvester::objects::{Listed, Objects, text};
+use windrow_model::manifest::GroupKind;
 
 use super::complete;
 use crate::archive::{Archive, OWN_NODE};
-use crate::harvester::incidents::OwnNode;
-use crate::harvester::objects::{Listed, Objects, text};
-use crate::manifest::GroupKind;
 
 /// Largest saved file that is read, in bytes.
 const LARGEST: u64 = 256 << 20;
@@ -190,8 +190,9 @@ fn take(objects: &mut Objects, mut value: Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use windrow_harvester::objects::Kind;
+
     use super::*;
-    use crate::harvester::objects::Kind;
 
     #[test]
     fn lists_of_every_form_are_read_and_what_has_no_file_is_unknown() {

@@ -1,12 +1,12 @@
 //! Harvester's Addons: each that is not settled is looked at down to the pods of its Job.
 
 use serde_json::Value;
+use windrow_harvester::addons::{Parts, State, is_settled, job_of, judge};
+use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::cluster::admin;
 use super::kubernetes::{Ask, Credential, Named, asked, object};
 use super::world::World;
-use crate::harvester::addons::{Parts, State, is_settled, job_of, judge};
-use crate::readiness::node::ProbeOutcome;
 
 /// More Addons in trouble are counted, not named.
 const NAMED: usize = 3;

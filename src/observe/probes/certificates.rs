@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::world::World;
-use crate::readiness::node::ProbeOutcome;
 
 /// Told when no more than so many days are left.
 const DAYS: i64 = 14;

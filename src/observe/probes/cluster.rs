@@ -1,13 +1,13 @@
 //! What kube-apiserver says: of itself, of the own Node, of Harvester's parts.
 
 use serde_json::Value;
+use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
+use windrow_plan::rules::Platform;
 
 use super::Asked;
 use super::kubernetes::{Ask, Credential, NoReply, asked, object, words};
 use super::upgrade::{self, Sign};
 use super::world::World;
-use crate::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
-use crate::rules::Platform;
 
 /// kube-apiserver's `/readyz` with the credential that the node has.
 pub(super) async fn apiserver(world: &World, role: Role, node: &str) -> ProbeOutcome {

@@ -11,16 +11,16 @@ use nix::fcntl::OFlag;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use tokio::net::TcpStream;
+use windrow_model::redact::quoted;
+use windrow_plan::readiness::node::{
+    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, ProbeOutcome, Role,
+};
+use windrow_plan::rules::EvaluationError;
 
 use super::http::{self, NoAnswer};
 use super::kubernetes::{Ask, Credential, Named, asked, object, object_path};
 use super::world::{World, lock};
 use crate::files::read_text;
-use crate::readiness::node::{
-    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, ProbeOutcome, Role,
-};
-use crate::redact::quoted;
-use crate::rules::EvaluationError;
 
 /// So much of a file is looked at.
 const LOOKED_AT: u64 = 256 * 1024;
@@ -53,7 +53,7 @@ pub(super) async fn ask(
 
 async fn over_http(world: &World, question: &HttpQuestion, patience: Duration) -> ProbeOutcome {
     // Path and query may hold a key.
-    let shown = crate::settings::origin(&question.url);
+    let shown = windrow_decide::settings::origin(&question.url);
     let asked = || format!("GET {shown}");
     let prepared =
         client(world, question).and_then(|client| Ok((client, headers(world, question)?)));

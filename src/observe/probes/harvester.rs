@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
+use windrow_harvester::{HarvesterVersion, vip_mode};
+use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, Vip, VipMode};
 
 use super::Asked;
 use super::http::{self, Answer, NoAnswer, get};
 use super::kubernetes::{Ask, object};
 use super::world::{World, lock};
-use crate::harvester::{HarvesterVersion, vip_mode};
 use crate::observe::kube_vip;
-use crate::readiness::node::{NodeEvent, ProbeOutcome, Role, Vip, VipMode};
 
 /// A connection takes no longer to be made.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -226,7 +226,10 @@ fn readyz(url: &str, answer: Result<Answer, NoAnswer>) -> ProbeOutcome {
         Some(false) => ProbeOutcome::failed(
             said.as_ref()
                 .and_then(|said| said["msg"].as_str())
-                .map_or_else(|| "it says no more".to_owned(), crate::redact::message),
+                .map_or_else(
+                    || "it says no more".to_owned(),
+                    windrow_model::redact::message,
+                ),
         ),
         None => ProbeOutcome::unknown(format!("GET {url}"), "the answer is not the one expected"),
     }

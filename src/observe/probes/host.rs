@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use windrow_plan::readiness::node::ProbeOutcome;
+
 use super::world::World;
-use crate::readiness::node::ProbeOutcome;
 
 /// Less free space than this, in percent: RKE2's kubelet evicts pods at 5.
 const SPACE_PERCENT: u64 = 10;

@@ -6,8 +6,9 @@
 use std::error::Error;
 use std::time::Duration;
 
+use windrow_plan::readiness::node::ProbeOutcome;
+
 use super::world::World;
-use crate::readiness::node::ProbeOutcome;
 
 /// No answer that is looked at is longer.
 const LONGEST: usize = 256 * 1024;

@@ -10,11 +10,11 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 use tokio::sync::Mutex;
+use windrow_model::redact;
+use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::world::Place;
 use crate::kubeconfig::{self, Courtesy};
-use crate::readiness::node::ProbeOutcome;
-use crate::redact;
 
 /// An answer takes no longer. Shorter than the shortest probe's own limit.
 const PATIENCE: Duration = Duration::from_secs(4);

@@ -37,9 +37,12 @@ use tokio::task::JoinSet;
 pub use certificates::not_after;
 pub use world::{Endpoints, Shared, World};
 
+use windrow_decide::{ClusterEvent, Interests, ProbeInterest};
+use windrow_plan::readiness::node::{
+    NodeEvent, ProbeOutcome, ProbeSpec, Role, custom_specs, specs,
+};
+
 use crate::backoff::spread;
-use crate::decide::{ClusterEvent, Interests, ProbeInterest};
-use crate::readiness::node::{NodeEvent, ProbeOutcome, ProbeSpec, Role, custom_specs, specs};
 
 /// How often the role is read anew.
 const ROLE_EVERY: Duration = Duration::from_secs(20);

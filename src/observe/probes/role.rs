@@ -1,10 +1,11 @@
 //! What the node is in its cluster, read anew again and again: a node can be promoted.
 
+use windrow_model::manifest::{Node, Value, yaml};
+use windrow_plan::readiness::node::Role;
+
 use super::bus::Unit;
 use super::world::World;
-use crate::manifest::{Node, Value, yaml};
 use crate::observe::rke2;
-use crate::readiness::node::Role;
 
 /// The role and the name of the own Node.
 pub(super) async fn read(world: &World) -> (Role, String) {

@@ -14,10 +14,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use servers::Server;
 
 use super::*;
 use crate::layout::Layout;
-use servers::Server;
 
 /// A node below a temporary directory.
 struct Place {
@@ -93,7 +93,7 @@ fn unknown(outcome: &ProbeOutcome) -> String {
 #[test]
 fn every_probe_of_the_table_is_known_to_the_adapters() {
     let source = include_str!("mod.rs");
-    for row in crate::readiness::node::BUILTIN {
+    for row in windrow_plan::readiness::node::BUILTIN {
         let arm = format!("\"{}\" =>", row.name);
         assert!(source.contains(&arm), "{} has no adapter", row.name);
     }

@@ -1,11 +1,12 @@
 //! RKE2's unit: is it there, does it run, does it end again and again?
 
+use windrow_model::reasons::Code;
+use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
+use windrow_plan::rules::Platform;
+
 use super::bus::Unit;
 use super::world::{Restarts, World, lock};
 use super::{Asked, upgrade};
-use crate::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
-use crate::reasons::Code;
-use crate::rules::Platform;
 
 /// A unit that was started anew so often and does not run is in a crash loop, whenever we came.
 const MANY: u32 = 3;

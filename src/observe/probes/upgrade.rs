@@ -4,11 +4,12 @@
 //! the binary on the disk is newer than what runs, and the unit does not run, or the node is cordoned.
 //! A newer binary alone is none: it may lie there for weeks.
 
+use windrow_gates::Version;
+use windrow_plan::readiness::node::{NodeEvent, Transition};
+use windrow_plan::rules::Platform;
+
 use super::world::{World, lock};
-use crate::gates::Version;
 use crate::observe::rke2;
-use crate::readiness::node::{NodeEvent, Transition};
-use crate::rules::Platform;
 
 /// What was seen.
 #[derive(Debug, Default)]

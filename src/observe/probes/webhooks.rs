@@ -12,11 +12,11 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
+use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::cluster::{admin, ready_endpoint};
 use super::kubernetes::{Ask, Credential, asked, words};
 use super::world::{World, lock};
-use crate::readiness::node::ProbeOutcome;
 
 /// As their configurations begin: Harvester's `harvester-validator` and `harvester-mutator`, Rancher's
 /// `rancher.cattle.io`, KubeVirt's `virt-api-…` and `virt-operator-…`.

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use windrow_model::manifest::{Node, yaml};
+use windrow_plan::readiness::node::Role;
 
 use super::bus::Bus;
 use super::harvester::KnownVip;
@@ -12,8 +14,6 @@ use super::kubernetes::{Credential, Kubernetes};
 use super::upgrade::Signs;
 use super::webhooks;
 use crate::layout::Layout;
-use crate::manifest::{Node, yaml};
-use crate::readiness::node::Role;
 
 /// Where things answer on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]

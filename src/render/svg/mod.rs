@@ -6,13 +6,14 @@ mod style;
 
 use std::fmt::Write as _;
 
+use windrow_model::reasons::Severity;
+use windrow_plan::Plan;
+use windrow_plan::rules::Tier;
+
 use self::layout::{Layout, Route, Shape};
 use self::metrics::{clip, clip_middle, width};
 use super::graph::{Box, BoxKind, Edge, Graph, Look};
-use crate::plan::Plan;
 use crate::printable::{is_hidden, printable};
-use crate::reasons::Severity;
-use crate::rules::Tier;
 
 const MARGIN: f64 = 28.0;
 const TOP: f64 = 86.0;

@@ -28,14 +28,14 @@ use kube::client::Body;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
+use windrow_decide::{Event, Status};
+use windrow_model::reasons::Code;
+use windrow_model::redact;
 
 use self::say::{Condition, Notice, notices, standing};
 use super::journal;
 use crate::backoff::spread;
-use crate::decide::{Event, Status};
 use crate::kubeconfig;
-use crate::reasons::Code;
-use crate::redact;
 
 /// An answer takes no longer.
 const PATIENCE: Duration = Duration::from_secs(5);

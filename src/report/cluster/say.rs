@@ -2,10 +2,9 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-
-use crate::decide::{Readiness, Status};
-use crate::plan::Finding;
-use crate::reasons::{Code, Severity};
+use windrow_decide::{Readiness, Status};
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::Finding;
 
 /// The condition's type.
 pub(super) const CONDITION: &str = "WindrowBootstrap";
@@ -199,9 +198,10 @@ fn seconds(at: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
+    use windrow_decide::{FailedFile, StatusReason};
+    use windrow_model::reasons::REASONS;
+
     use super::*;
-    use crate::decide::{FailedFile, StatusReason};
-    use crate::reasons::REASONS;
     use crate::report::publish::sample;
 
     fn status(readiness: Readiness, code: Code) -> Status {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use tokio::sync::watch;
+use windrow_decide::Status;
 use zbus::message::{Flags, Header, Message};
 use zbus::{Connection, DynamicType, Variant, fdo};
 
@@ -14,7 +15,6 @@ use super::authority::Caller;
 use super::calls::reply_error;
 use super::limits::Cost;
 use super::{Desk, NAME, PATH, Verb};
-use crate::decide::Status;
 use crate::printable::{is_hidden, json, printable};
 
 /// The properties, as they are shown at one moment.

@@ -23,6 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use windrow_decide::{Event, Status};
+use windrow_model::reasons::Code;
 use zbus::fdo::Properties;
 use zbus::names::InterfaceName;
 use zbus::object_server::SignalEmitter;
@@ -33,8 +35,6 @@ use self::authority::take_name;
 use self::calls::Calls;
 use super::journal;
 use crate::backoff::Backoff;
-use crate::decide::{Event, Status};
-use crate::reasons::Code;
 
 /// The name on the bus, and of the interface.
 pub const NAME: &str = "dev.windrow.Agent1";

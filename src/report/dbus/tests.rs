@@ -1,5 +1,6 @@
+use windrow_decide::{Phase, Readiness};
+
 use super::*;
-use crate::decide::{Phase, Readiness};
 use crate::report::publish::sample;
 
 #[test]

@@ -29,15 +29,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
+use windrow_decide::{Event, Status};
+use windrow_model::reasons::Code;
 
 use self::limits::{Limits, Peer};
 use self::request::{Asked, LONGEST_WAIT, Refused};
 use self::secrets::{Certificate, Token};
 use super::journal;
 use crate::backoff::Backoff;
-use crate::decide::{Event, Status};
 use crate::printable::json;
-use crate::reasons::Code;
 
 /// For the TLS handshake, and for the request's head after it.
 const HANDSHAKE: Duration = Duration::from_secs(5);

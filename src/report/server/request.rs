@@ -5,8 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-
-use crate::rules::parse_duration;
+use windrow_plan::rules::parse_duration;
 
 /// How long a reader waits for the next generation when it says nothing of it, and at most.
 const WAIT: Duration = Duration::from_secs(60);

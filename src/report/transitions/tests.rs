@@ -1,8 +1,9 @@
 //! What is told of a course of statuses, and what is not.
 
+use windrow_decide::StatusReason;
+use windrow_plan::readiness::node::Severity;
+
 use super::*;
-use crate::decide::StatusReason;
-use crate::readiness::node::Severity;
 use crate::report::publish::sample;
 
 fn at(second: i64) -> Timestamp {

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-
-use crate::decide::{Readiness, Role, Status};
-use crate::readiness::node::ProbeState;
-use crate::settings::WebhookEvent;
+use windrow_decide::settings::WebhookEvent;
+use windrow_decide::{Readiness, Role, Status};
+use windrow_plan::readiness::node::ProbeState;
 
 /// RKE2 tries every 15 s: what it cannot apply for so long after the release is more than an object
 /// that comes a moment later.

@@ -25,13 +25,14 @@ use tokio::time::Instant;
 
 use self::event::{Seen, next_look};
 pub use self::payload::Identity;
+use windrow_decide::settings::Webhook;
+use windrow_decide::{Event, Status, WebhookStatus};
+use windrow_model::reasons::Code;
+
 use self::queue::{Memory, Queue, Told, Try};
 use super::journal;
 use crate::backoff::spread;
-use crate::decide::{Event, Status, WebhookStatus};
 use crate::files::{Durability, make_private, replace};
-use crate::reasons::Code;
-use crate::settings::Webhook;
 
 /// Longest time for one try, all in all.
 const PATIENCE: Duration = Duration::from_secs(15);

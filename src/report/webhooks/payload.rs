@@ -1,13 +1,13 @@
 //! What is sent: the payload that is configured, or a CloudEvent (1.0, structured JSON). Pure.
 
 use serde_json::{Value, json};
+use windrow_decide::Status;
+use windrow_decide::settings::{Field, WebhookEvent};
+use windrow_model::manifest::sha256_hex;
 
 use super::event::blocked;
 use super::queue::Try;
-use crate::decide::Status;
-use crate::manifest::sha256_hex;
 use crate::printable::json;
-use crate::settings::{Field, WebhookEvent};
 
 /// Media type of a CloudEvent in structured mode.
 pub(super) const CLOUD_EVENT: &str = "application/cloudevents+json";

@@ -20,11 +20,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use windrow_decide::settings::{Webhook, WebhookEvent};
+use windrow_decide::{DeliveryState, WebhookStatus};
+use windrow_model::manifest::sha256_hex;
 
 use super::event::{Seen, Standing, Topic, standing};
-use crate::decide::{DeliveryState, WebhookStatus};
-use crate::manifest::sha256_hex;
-use crate::settings::{Webhook, WebhookEvent};
 
 /// First and longest pause between two tries.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5 * 60));

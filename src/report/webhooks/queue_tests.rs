@@ -1,15 +1,15 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-
-use super::*;
-use crate::decide::{
+use windrow_decide::settings::Template;
+use windrow_decide::{
     Cause, FailedFile, FileStatus, HeldFile, Holder, Readiness, Role, Status, Writer,
 };
-use crate::reasons::Code;
+use windrow_model::reasons::Code;
+use windrow_plan::rules::Location;
+
+use super::*;
 use crate::report::publish::sample;
-use crate::rules::Location;
-use crate::settings::Template;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + second).unwrap()

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, Method, StatusCode, Url};
+use windrow_decide::settings::Webhook;
 
 use super::payload::Message;
-use crate::settings::Webhook;
 
 /// So many redirects are followed.
 const REDIRECTS: usize = 3;

@@ -7,14 +7,14 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
+use windrow_decide::settings::{Template, WebhookEvent};
+use windrow_decide::{DeliveryState, Readiness, Role};
+use windrow_plan::rules::Location;
 
 use super::payload::Message;
 use super::send::send;
 use super::*;
-use crate::decide::{DeliveryState, Readiness, Role};
 use crate::report::publish::sample;
-use crate::rules::Location;
-use crate::settings::{Template, WebhookEvent};
 use crate::testing::server::{self, Stream};
 
 /// Far longer than anything takes: passing it is a failure, not a measurement.

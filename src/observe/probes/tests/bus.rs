@@ -1,10 +1,10 @@
 //! systemd and timedate1, played on a private bus.
 
 use tokio::process::Child;
+use windrow_plan::readiness::node::{CustomQuestion, Transition};
 
 use super::*;
 use crate::observe::probes::{host, unit};
-use crate::readiness::node::{CustomQuestion, Transition};
 
 struct Manager {
     state: &'static str,

@@ -79,7 +79,7 @@ async fn the_own_node_is_ready_by_its_condition_and_tells_of_a_drain() {
         }
         assert!(asked.events.iter().any(|event| matches!(
             event,
-            NodeEvent::Transition(crate::readiness::node::Transition::Drain, Some(_))
+            NodeEvent::Transition(windrow_plan::readiness::node::Transition::Drain, Some(_))
         )));
         let own = format!("GET {NODE} ");
         assert!(server.asked().iter().any(|head| head.starts_with(&own)));

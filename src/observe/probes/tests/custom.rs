@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use windrow_plan::readiness::node::{
+    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, Phase, Severity,
+};
+use windrow_plan::rules::Expression;
 
 use super::servers::{Says, Server};
 use super::*;
 use crate::observe::probes::custom;
-use crate::readiness::node::{
-    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, Phase, Severity,
-};
-use crate::rules::Expression;
 
 pub(super) fn probe(question: CustomQuestion) -> CustomProbe {
     CustomProbe {

@@ -1,9 +1,10 @@
 //! The VIP and what Harvester says over it.
 
+use windrow_plan::readiness::node::{Vip, VipMode};
+
 use super::servers::{Says, Server};
 use super::*;
 use crate::observe::probes::harvester;
-use crate::readiness::node::{Vip, VipMode};
 
 const TOKEN: &str = "a-cluster-token";
 

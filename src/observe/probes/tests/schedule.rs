@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use windrow_plan::rules::Platform;
+
 use super::servers::{Says, Server};
 use super::*;
-use crate::rules::Platform;
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -82,13 +83,14 @@ async fn rke2s_data_directory_and_probes_of_the_configuration_may_change_while_t
     let mut changed = wants(Platform::Rke2);
     if let Some(probes) = &mut changed.probes {
         probes.data_dir = "/data/rke2".to_owned();
-        let question =
-            crate::readiness::node::CustomQuestion::File(crate::readiness::node::FileQuestion {
+        let question = windrow_plan::readiness::node::CustomQuestion::File(
+            windrow_plan::readiness::node::FileQuestion {
                 path: "/nowhere".to_owned(),
                 exists: true,
                 contains: None,
                 newer_than: None,
-            });
+            },
+        );
         probes.custom = Arc::new([super::custom::probe(question)]);
     }
     interests.send(changed).unwrap();

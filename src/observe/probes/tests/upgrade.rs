@@ -1,11 +1,12 @@
 //! What tells that RKE2 is being upgraded where Harvester does not do it.
 
+use windrow_plan::readiness::node::Transition;
+use windrow_plan::rules::Platform;
+
 use super::servers::{Says, Server};
 use super::*;
 use crate::observe::probes::cluster;
 use crate::observe::probes::upgrade::{Sign, is_told_here, seen};
-use crate::readiness::node::Transition;
-use crate::rules::Platform;
 
 fn upgrading(events: &[NodeEvent]) -> Option<String> {
     events.iter().rev().find_map(|event| match event {

@@ -1,0 +1,69 @@
+//! Digests as they stand in a flight. Whoever has the digest of a short secret can try guesses at it,
+//! so none stands there: in its place is one that only who has the key could make. The key is a
+//! process' own and is written nowhere. Equal stays equal, and that is all that a decision asks.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::Line;
+
+/// What the digests of a flight are made with.
+#[derive(Clone)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    /// A key of these bytes, which nobody can guess.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// A line as it is written: every digest in it is the key's own, but for that of the settings and
+    /// rules, which stand beside it.
+    ///
+    /// # Errors
+    ///
+    /// When the line cannot be JSON, which none is.
+    pub fn line(&self, line: &Line) -> serde_json::Result<String> {
+        let mut value = serde_json::to_value(line)?;
+        match line {
+            Line::Configuration(_) => self.veil(&mut value["origin"]),
+            _ => self.veil(&mut value),
+        }
+        Ok(value.to_string() + "\n")
+    }
+
+    fn veil(&self, value: &mut Value) {
+        match value {
+            Value::String(text) if is_digest(text) => *text = self.digest(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.veil(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.veil(field)),
+            _ => {}
+        }
+    }
+
+    /// Both parts have a fixed length: nothing can be put behind them.
+    fn digest(&self, digest: &str) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(self.0);
+        hasher.update(digest.as_bytes());
+        hasher
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(left out)")
+    }
+}
+
+/// Hex SHA-256.
+fn is_digest(text: &str) -> bool {
+    text.len() == 64
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}

@@ -1,0 +1,433 @@
+//! The flight recorder's format: what a decision rested on and what came of it, one line each.
+//!
+//! ```text
+//!   flight ── configuration ── files ── decision ── decision ── files ── decision ── ...
+//!      │            │            │          │
+//!      │            │            │          └─ facts that changed, then actions, outcome, events
+//!      │            │            └─ manifests: objects without their secrets, with their lines
+//!      │            └─ settings, rule packs, digest and origin of every configuration file
+//!      └─ a process began, or the file was begun anew; what follows needs nothing from before
+//! ```
+//!
+//! Each line holds only what changed since the line before. Replaying puts the same values into the
+//! same [`crate`], so a decision made on a node can be made again anywhere. A last
+//! line that was torn by a power cut is left out.
+//!
+//! Digests are written under a [`Key`] of the process, so that nobody can try guesses at a short secret.
+//!
+//! Pure: values come in, lines go out, and back. `report::flight` writes them.
+
+mod facts;
+mod key;
+mod manifests;
+mod read;
+mod redact;
+mod replay;
+mod tap;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windrow_model::reasons::Code;
+use windrow_plan::rules::Platform;
+
+use crate::{Action, Decision, Event, Ledger, Observation, Phase, Readiness, State};
+use crate::{Status, StatusReason};
+
+pub use key::Key;
+pub use manifests::RecordedFile;
+pub use read::{Flights, Segment};
+pub use replay::restore;
+pub use replay::{Change, Difference, FileTimes, Moment, Replay, changes, recorded_times};
+pub use tap::Tap;
+
+/// The format that this program writes.
+pub const VERSION: u32 = 1;
+
+/// One line of a flight.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", tag = "is")]
+pub enum Line {
+    /// What follows can be replayed by itself.
+    Flight(Head),
+    /// The configuration in force from here on.
+    Configuration(Configuration),
+    /// Manifest files that are new, changed or gone.
+    Files(Files),
+    /// A decision by which something changed.
+    Decision(Box<Recorded>),
+    /// A cure was begun, or came to its end.
+    Repair(Repaired),
+}
+
+/// What became of a cure. Without the objects: the record of the repair has those.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Repaired {
+    /// When.
+    pub at: Timestamp,
+    /// `repair-begun`, `repair-done` or `repair-failed`.
+    pub event: Code,
+    /// What it cures.
+    pub code: Code,
+    /// Of what.
+    pub subject: String,
+    /// Who does it.
+    pub by: String,
+    /// The line that was told.
+    pub message: String,
+    /// Its steps, in words.
+    pub steps: Vec<String>,
+    /// How many of them are done.
+    pub done: usize,
+    /// The file of the record, with the objects as they were.
+    pub record: String,
+}
+
+/// The beginning of a flight.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Head {
+    /// Format version.
+    pub version: u32,
+    /// Windrow's version.
+    pub windrow: String,
+    /// When.
+    pub at: Timestamp,
+    /// Which boot; absent when not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
+}
+
+/// The configuration, as far as decisions depend on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Configuration {
+    /// When it came into force.
+    pub at: Timestamp,
+    /// Hex SHA-256 over settings and rules.
+    pub digest: String,
+    /// The files that it comes from.
+    pub origin: Vec<Source>,
+    /// What the node is; absent when not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub platform: Option<Platform>,
+    /// Settings that decisions depend on, as they would be written.
+    pub settings: BTreeMap<String, String>,
+    /// Every rule pack in force.
+    pub rules: Vec<Pack>,
+}
+
+/// One configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Source {
+    /// Its path.
+    pub path: String,
+    /// Hex SHA-256 of its bytes, keyed.
+    pub sha256: String,
+}
+
+/// One rule pack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Pack {
+    /// Its file, as it is named in reasons.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Manifest files that changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Files {
+    /// When they were seen.
+    pub at: Timestamp,
+    /// New and changed ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<RecordedFile>,
+    /// Those that are gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<String>,
+}
+
+/// One decision: what changed before it, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Recorded {
+    /// When it was made.
+    pub at: Timestamp,
+    /// Observations that are new or changed since the last recorded decision, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, Value>,
+    /// Observations that do not hold any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<String>,
+    /// The ledger before, where something else than the last recorded decision made it so: a person,
+    /// the clock, markers that were found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<Ledger>,
+    /// What was to be done, and whether it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Done>,
+    /// What was told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Told>,
+    /// Where the node stood.
+    pub readiness: Readiness,
+    /// Which part of the bootstrap it was in.
+    pub phase: Phase,
+    /// The first blocker, or why there was none.
+    pub reason: StatusReason,
+    /// The line of at most 65 characters.
+    pub summary: String,
+    /// Files whose state changed; absent ones stand as they stood.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, FileState>,
+    /// Files that are not staged any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forgotten: Vec<String>,
+    /// When it would have been decided anew though nothing happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_wake: Option<Timestamp>,
+}
+
+/// One action and its result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Done {
+    /// What.
+    #[serde(rename = "do")]
+    pub what: Doing,
+    /// The marker; absent for the ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Was it done?
+    pub done: bool,
+}
+
+/// What an action does.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Doing {
+    /// Puts a marker in place.
+    Hold,
+    /// Removes a marker.
+    Lift,
+    /// Writes the ledger.
+    SaveLedger,
+}
+
+impl std::fmt::Display for Doing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Doing::Hold => "hold",
+            Doing::Lift => "lift",
+            Doing::SaveLedger => "save the ledger",
+        })
+    }
+}
+
+/// One journal entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Told {
+    /// What.
+    pub code: Code,
+    /// The line.
+    pub message: String,
+}
+
+/// Where a file stood: as the ledger has it, without the words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", tag = "is")]
+pub enum FileState {
+    /// Kept from RKE2.
+    Held {
+        /// The first blocker's code.
+        code: Code,
+    },
+    /// RKE2 may apply it.
+    Released,
+    /// RKE2 applied it.
+    Applied,
+}
+
+impl std::fmt::Display for FileState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            FileState::Held { code } => write!(f, "held ({code})"),
+            FileState::Released => f.write_str("released"),
+            FileState::Applied => f.write_str("applied"),
+        }
+    }
+}
+
+/// A decision as the daemon made it, to be recorded.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// When.
+    pub at: Timestamp,
+    /// What was observed.
+    pub observation: Observation,
+    /// The ledger before, where it is not the one after the last decision that was handed over.
+    pub before: Option<Ledger>,
+    /// The ledger after.
+    pub after: Ledger,
+    /// The actions, and whether each was carried out.
+    pub actions: Vec<Done>,
+    /// What was told.
+    pub events: Vec<Told>,
+    /// The status.
+    pub status: Status,
+    /// When it would be decided anew though nothing happens.
+    pub next_wake: Option<Timestamp>,
+}
+
+/// Turns decisions into lines: remembers what the lines before have said.
+#[derive(Debug, Clone, Default)]
+pub struct Recorder {
+    facts: BTreeMap<String, Value>,
+    files: BTreeMap<String, FileState>,
+    /// Nothing was said yet: the first line carries the whole ledger.
+    begun: bool,
+}
+
+impl Recorder {
+    /// The line for a decision.
+    pub fn record(&mut self, made: Made) -> Line {
+        let facts = facts::of(&made.observation);
+        let changed = facts
+            .iter()
+            .filter(|(name, fact)| self.facts.get(*name) != Some(fact))
+            .map(|(name, fact)| (name.clone(), fact.clone()))
+            .collect();
+        let gone = missing(&self.facts, &facts);
+        self.facts = facts;
+        let files = states(&made.after);
+        let files_changed = files
+            .iter()
+            .filter(|(path, state)| self.files.get(*path) != Some(state))
+            .map(|(path, state)| (path.clone(), *state))
+            .collect();
+        let forgotten = missing(&self.files, &files);
+        self.files = files;
+        self.begun = true;
+        Line::Decision(Box::new(Recorded {
+            at: made.at,
+            facts: changed,
+            gone,
+            ledger: made.before,
+            actions: made.actions,
+            events: made.events,
+            readiness: made.status.readiness,
+            phase: made.status.phase,
+            reason: made.status.reason,
+            summary: made.status.summary,
+            files: files_changed,
+            forgotten,
+            next_wake: made.next_wake,
+        }))
+    }
+
+    /// The next line needs nothing from before.
+    pub fn begin_anew(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Must the next decision come with its ledger?
+    pub fn wants_ledger(&self) -> bool {
+        !self.begun
+    }
+}
+
+/// Names that the later map does not have any more.
+fn missing<V>(before: &BTreeMap<String, V>, after: &BTreeMap<String, V>) -> Vec<String> {
+    before
+        .keys()
+        .filter(|name| !after.contains_key(*name))
+        .cloned()
+        .collect()
+}
+
+/// Where every file stands.
+pub fn states(ledger: &Ledger) -> BTreeMap<String, FileState> {
+    ledger
+        .files
+        .iter()
+        .map(|(path, entry)| {
+            let state = match &entry.state {
+                State::Held { code, .. } => FileState::Held { code: *code },
+                State::Released { .. } => FileState::Released,
+                State::Applied { .. } => FileState::Applied,
+            };
+            (path.to_string(), state)
+        })
+        .collect()
+}
+
+/// The actions of a decision, none of them done yet.
+fn actions(decision: &Decision) -> Vec<Done> {
+    decision
+        .steps
+        .actions
+        .iter()
+        .map(|action| {
+            let (what, path) = named(action);
+            Done {
+                what,
+                path: path.map(str::to_owned),
+                done: false,
+            }
+        })
+        .collect()
+}
+
+/// Marks the actions that were carried out.
+fn mark_done(actions: &mut [Done], done: &[Action]) {
+    for action in actions {
+        action.done = done
+            .iter()
+            .any(|one| named(one) == (action.what, action.path.as_deref()));
+    }
+}
+
+fn named(action: &Action) -> (Doing, Option<&str>) {
+    match action {
+        Action::Hold { path, .. } => (Doing::Hold, Some(path)),
+        Action::Lift { path } => (Doing::Lift, Some(path)),
+        Action::SaveLedger(_) => (Doing::SaveLedger, None),
+    }
+}
+
+/// What was told, without the file: the line names it.
+fn told<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Told> {
+    events
+        .into_iter()
+        .map(|event| Told {
+            code: event.code,
+            message: event.message.clone(),
+        })
+        .collect()
+}
+
+/// The markers that a decision changes: what has to be the same when it is made again. The ledger is
+/// compared by itself.
+fn markers(actions: &[Done]) -> BTreeSet<(Doing, String)> {
+    actions
+        .iter()
+        .filter_map(|action| Some((action.what, action.path.clone()?)))
+        .collect()
+}
+
+/// The JSON schema of a line.
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(Line);
+    // A schema is made of maps and strings, and always serialises.
+    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+}

@@ -1,0 +1,469 @@
+//! Makes recorded decisions again: the same values into the same function.
+//!
+//! With other rules it tells what would have been held and released instead. The cluster is then
+//! still the one that was recorded: what it would have become is for a rehearsal to tell.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use windrow_model::reasons::Code;
+use windrow_plan::rules::{Platform, RuleSet};
+use windrow_plan::{self as plan, Examined, Plan, Shown, base_name};
+
+use super::{
+    Configuration, FileState, Files, Line, Recorded, Segment, actions, facts, markers, states,
+};
+use crate::settings::{self, Settings};
+use crate::{Action, Decision, Ledger, Mark, Marker, Observation, State, decide};
+
+/// So many decisions may follow from deadlines alone between two recorded ones.
+const ROUNDS: usize = 100;
+
+/// A flight that is being replayed.
+pub struct Replay<'s> {
+    lines: std::slice::Iter<'s, (usize, Line)>,
+    further: Vec<(String, String)>,
+    settings: Settings,
+    rules: RuleSet,
+    platform: Option<Platform>,
+    files: BTreeMap<String, Arc<Examined>>,
+    plan: Plan,
+    stale: bool,
+    facts: BTreeMap<String, Value>,
+    recorded: BTreeMap<String, FileState>,
+    ledger: Ledger,
+    other: Option<Other>,
+    /// Files whose objects are not in the flight.
+    pub left_out: Vec<String>,
+}
+
+/// What other rules have done so far.
+#[derive(Default)]
+struct Other {
+    begun: bool,
+    markers: BTreeMap<String, Marker>,
+    wake: Option<Timestamp>,
+    times: BTreeMap<String, FileTimes>,
+}
+
+/// One decision, made again.
+pub struct Moment<'s> {
+    /// Line of the flight.
+    pub line: usize,
+    /// As it was recorded.
+    pub recorded: &'s Recorded,
+    /// As it is made now.
+    pub decision: Decision,
+    /// In what the two differ; always empty with other rules.
+    pub differences: Vec<Difference>,
+}
+
+/// Something in which a decision that was made again differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What.
+    pub what: String,
+    /// As it was recorded.
+    pub recorded: String,
+    /// As it is made now.
+    pub replayed: String,
+}
+
+/// When a file came into which state.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FileTimes {
+    /// Held first.
+    pub held: Option<Timestamp>,
+    /// The last reason for which it was held.
+    pub code: Option<Code>,
+    /// Released first.
+    pub released: Option<Timestamp>,
+}
+
+/// A file that other rules would have held or released at another time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The file.
+    pub file: String,
+    /// As it was.
+    pub recorded: FileTimes,
+    /// As it would have been.
+    pub instead: FileTimes,
+}
+
+impl<'s> Replay<'s> {
+    /// A flight from its beginning.
+    pub fn new(segment: &'s Segment) -> Self {
+        Self {
+            lines: segment.lines.iter(),
+            further: Vec::new(),
+            settings: Settings::default(),
+            rules: RuleSet::default(),
+            platform: None,
+            files: BTreeMap::new(),
+            plan: Plan::default(),
+            stale: true,
+            facts: BTreeMap::new(),
+            recorded: BTreeMap::new(),
+            ledger: Ledger::default(),
+            other: None,
+            left_out: Vec::new(),
+        }
+    }
+
+    /// The same with further rule packs (name and text), each of which takes the place of a recorded
+    /// one of its base name.
+    pub fn with(segment: &'s Segment, further: Vec<(String, String)>) -> Self {
+        Self {
+            further,
+            other: Some(Other::default()),
+            ..Self::new(segment)
+        }
+    }
+
+    /// The next decision; none after the last.
+    ///
+    /// # Errors
+    ///
+    /// When a line cannot be replayed: which, and why.
+    pub fn step(&mut self) -> Result<Option<Moment<'s>>, String> {
+        while let Some((number, line)) = self.lines.next() {
+            let wrong = |why: String| format!("line {number}: {why}");
+            match line {
+                // No decision rests on a repair; what it changed was observed.
+                Line::Flight(_) | Line::Repair(_) => {}
+                Line::Configuration(configuration) => {
+                    (self.settings, self.rules) =
+                        restore(configuration, &self.further).map_err(wrong)?;
+                    self.platform = configuration.platform;
+                    self.files.clear();
+                    self.stale = true;
+                }
+                Line::Files(files) => {
+                    self.take(files);
+                    self.stale = true;
+                }
+                Line::Decision(recorded) => {
+                    let number = *number;
+                    return self
+                        .decide(number, recorded)
+                        .map(Some)
+                        .map_err(|why| format!("line {number}: {why}"));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self, files: &Files) {
+        for path in &files.gone {
+            self.files.remove(path);
+        }
+        for file in &files.files {
+            if let Some(why) = &file.left_out {
+                self.left_out.push(format!("{}: {why}", file.path));
+            }
+            let examined = plan::examine(
+                &file.restore(),
+                Shown::itself(&file.path),
+                &self.rules,
+                self.platform,
+            );
+            self.files.insert(file.path.clone(), Arc::new(examined));
+        }
+    }
+
+    fn decide(&mut self, line: usize, recorded: &'s Recorded) -> Result<Moment<'s>, String> {
+        if std::mem::take(&mut self.stale) {
+            let examined: Vec<Arc<Examined>> = self.files.values().cloned().collect();
+            self.plan = plan::link(&examined, &self.rules, self.platform);
+        }
+        if self.other.is_some() {
+            self.until(recorded.at)?;
+        }
+        for name in &recorded.gone {
+            self.facts.remove(name);
+        }
+        let news = recorded.facts.iter();
+        self.facts
+            .extend(news.map(|(name, fact)| (name.clone(), fact.clone())));
+        for path in &recorded.forgotten {
+            self.recorded.remove(path);
+        }
+        self.recorded.extend(
+            recorded
+                .files
+                .iter()
+                .map(|(path, state)| (path.clone(), *state)),
+        );
+        if let Some(ledger) = &recorded.ledger {
+            self.correct(ledger);
+        }
+        let decision = self.at(recorded.at)?;
+        let differences = match self.other {
+            Some(_) => Vec::new(),
+            None => self.differences(recorded, &decision),
+        };
+        Ok(Moment {
+            line,
+            recorded,
+            decision,
+            differences,
+        })
+    }
+
+    /// The ledger as something else than a decision made it.
+    fn correct(&mut self, ledger: &Ledger) {
+        match &mut self.other {
+            Some(other) if other.begun => {
+                // What a person said counts whatever the rules; the rest is what others decided.
+                for (path, entry) in &ledger.files {
+                    if let Some(known) = self.ledger.files.get_mut(path) {
+                        Arc::make_mut(known).manual.clone_from(&entry.manual);
+                    }
+                }
+            }
+            Some(other) => {
+                other.begun = true;
+                self.ledger = ledger.clone();
+            }
+            None => self.ledger = ledger.clone(),
+        }
+    }
+
+    /// With other rules deadlines fall at other times: what they would have done before `until`.
+    fn until(&mut self, until: Timestamp) -> Result<(), String> {
+        for _ in 0..ROUNDS {
+            let wake = self.other.as_ref().and_then(|other| other.wake);
+            let Some(wake) = wake.filter(|wake| *wake < until) else {
+                break;
+            };
+            self.at(wake)?;
+        }
+        Ok(())
+    }
+
+    fn at(&mut self, now: Timestamp) -> Result<Decision, String> {
+        let mut observation = facts::restore(&self.facts)?;
+        if let Some(other) = &self.other {
+            other.put_into(&mut observation, &self.plan, &self.ledger);
+        }
+        let decision = decide(
+            &self.settings,
+            &self.rules,
+            &self.plan,
+            &observation,
+            &self.ledger,
+            now,
+        );
+        self.ledger = Ledger::clone(&decision.steps.ledger);
+        if let Some(other) = &mut self.other {
+            other.begun = true;
+            other.take(&decision, now);
+        }
+        Ok(decision)
+    }
+
+    fn differences(&self, recorded: &Recorded, decision: &Decision) -> Vec<Difference> {
+        let mut found = Vec::new();
+        let mut compare = |what: &str, recorded: String, replayed: String| {
+            if recorded != replayed {
+                found.push(Difference {
+                    what: what.to_owned(),
+                    recorded,
+                    replayed,
+                });
+            }
+        };
+        compare(
+            "actions",
+            list(markers(&recorded.actions)),
+            list(markers(&actions(decision))),
+        );
+        let status = &decision.status;
+        let stand = |readiness, phase, code: Code| format!("{readiness:?}, {phase:?}, {code}");
+        compare(
+            "readiness",
+            stand(recorded.readiness, recorded.phase, recorded.reason.code),
+            stand(status.readiness, status.phase, status.reason.code),
+        );
+        let next = |wake: Option<Timestamp>| wake.map_or("none".to_owned(), |at| at.to_string());
+        compare(
+            "the next deadline",
+            next(recorded.next_wake),
+            next(decision.steps.next_wake),
+        );
+        let now = states(&decision.steps.ledger);
+        for path in self.recorded.keys().chain(now.keys()) {
+            let word = |state: Option<&FileState>| {
+                state.map_or("not staged".to_owned(), ToString::to_string)
+            };
+            compare(path, word(self.recorded.get(path)), word(now.get(path)));
+        }
+        found.dedup();
+        found
+    }
+
+    /// The status document of a moment, as it stands in the decision.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// When each file was held and released, with the other rules.
+    pub fn times(&self) -> BTreeMap<String, FileTimes> {
+        self.other
+            .as_ref()
+            .map(|other| other.times.clone())
+            .unwrap_or_default()
+    }
+}
+
+impl Other {
+    /// Only these rules' own markers are there, and what they hold RKE2 has not applied.
+    fn put_into(&self, observation: &mut Observation, plan: &Plan, ledger: &Ledger) {
+        observation
+            .markers
+            .retain(|_, marker| marker.mark.is_none());
+        observation.markers.extend(self.markers.clone());
+        let Some(addons) = &mut observation.addons else {
+            return;
+        };
+        for file in &plan.files {
+            let held = match ledger.files.get(file.path.as_str()) {
+                Some(entry) => matches!(entry.state, State::Held { .. }),
+                // New to these rules: whether RKE2 was quicker is decided by the marker.
+                None => true,
+            };
+            let applied = addons
+                .get(&file.addon)
+                .is_some_and(|addon| addon.checksum == file.sha256);
+            if held && applied && file.owner.is_none() {
+                addons.remove(&file.addon);
+            }
+        }
+    }
+
+    fn take(&mut self, decision: &Decision, now: Timestamp) {
+        self.wake = decision.steps.next_wake.filter(|wake| *wake > now);
+        for action in &decision.steps.actions {
+            match action {
+                Action::Hold { path, mark } => {
+                    self.markers.insert(hides(path), marker(path, mark));
+                }
+                Action::Lift { path } => {
+                    self.markers.remove(&hides(path));
+                }
+                Action::SaveLedger(_) => {}
+            }
+        }
+        for (path, state) in states(&decision.steps.ledger) {
+            note(&mut self.times, path, state, now);
+        }
+    }
+}
+
+/// Notes when a file came into a state.
+pub(super) fn note(
+    times: &mut BTreeMap<String, FileTimes>,
+    path: String,
+    state: FileState,
+    now: Timestamp,
+) {
+    let times = times.entry(path).or_default();
+    match state {
+        FileState::Held { code } => {
+            times.held.get_or_insert(now);
+            // Before anything can be known there is no reason worth telling.
+            if code != Code::WaitsForCluster || times.code.is_none() {
+                times.code = Some(code);
+            }
+        }
+        FileState::Released | FileState::Applied => {
+            times.released.get_or_insert(now);
+        }
+    }
+}
+
+/// When each file was held and released, as it was recorded.
+pub fn recorded_times(segment: &Segment) -> BTreeMap<String, FileTimes> {
+    let mut times = BTreeMap::new();
+    for (_, line) in &segment.lines {
+        if let Line::Decision(recorded) = line {
+            for (path, state) in &recorded.files {
+                note(&mut times, path.clone(), *state, recorded.at);
+            }
+        }
+    }
+    times
+}
+
+/// Files that were held or released at other times.
+pub fn changes(
+    recorded: &BTreeMap<String, FileTimes>,
+    instead: &BTreeMap<String, FileTimes>,
+) -> Vec<Change> {
+    let mut paths: Vec<&String> = recorded.keys().chain(instead.keys()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+        .into_iter()
+        .map(|path| Change {
+            file: path.clone(),
+            recorded: recorded.get(path).cloned().unwrap_or_default(),
+            instead: instead.get(path).cloned().unwrap_or_default(),
+        })
+        .filter(|change| change.recorded != change.instead)
+        .collect()
+}
+
+fn list(markers: impl IntoIterator<Item = (super::Doing, String)>) -> String {
+    let words: Vec<String> = markers
+        .into_iter()
+        .map(|(what, path)| format!("{what} {path}"))
+        .collect();
+    match words.is_empty() {
+        true => "none".to_owned(),
+        false => words.join(", "),
+    }
+}
+
+fn hides(marker: &str) -> String {
+    let name = base_name(marker);
+    name.strip_suffix(windrow_model::manifest::MARKER_SUFFIX)
+        .unwrap_or(name)
+        .to_owned()
+}
+
+fn marker(path: &str, mark: &Mark) -> Marker {
+    Marker {
+        path: path.to_owned(),
+        mark: Some(Arc::new(mark.clone())),
+    }
+}
+
+/// Settings and rules as they were in force, with further rule packs in the place of those of their
+/// names.
+pub fn restore(
+    configuration: &Configuration,
+    further: &[(String, String)],
+) -> Result<(Settings, RuleSet), String> {
+    let settings = settings::restore(&configuration.settings)?;
+    let masked = |name: &str| {
+        further
+            .iter()
+            .any(|(other, _)| base_name(other) == base_name(name))
+    };
+    let mut sources: Vec<(String, String)> = configuration
+        .rules
+        .iter()
+        .filter(|pack| !masked(&pack.name))
+        .map(|pack| (pack.name.clone(), pack.text.clone()))
+        .chain(further.iter().cloned())
+        .collect();
+    sources.sort_by(|a, b| base_name(&a.0).cmp(base_name(&b.0)));
+    // What is wrong with a rule was told when it was loaded; it counted for nothing then, too.
+    Ok((settings, RuleSet::load(&sources).0))
+}

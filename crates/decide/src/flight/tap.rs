@@ -1,0 +1,86 @@
+//! Which decisions are worth a line, and on which ledger each rests.
+
+use jiff::Timestamp;
+use windrow_model::reasons::Code;
+
+use super::{Made, actions, mark_done, told};
+use crate::{Action, Decision, Event, Ledger, Observation, Phase, Readiness, Status};
+
+/// Stands beside whoever decides, and hands out what is to be recorded.
+#[derive(Debug, Clone, Default)]
+pub struct Tap {
+    /// The ledger after the last decision that was recorded.
+    recorded: Option<Ledger>,
+    /// The ledger before the decision at hand, where something else had changed it.
+    before: Option<Ledger>,
+    /// The decision at hand, while it is carried out.
+    made: Option<Made>,
+    stood: Option<Stand>,
+}
+
+/// What of a status is worth a line when it changes.
+#[derive(Debug, Clone, PartialEq)]
+struct Stand {
+    readiness: Readiness,
+    phase: Phase,
+    code: Code,
+    held: Vec<(String, Code, String)>,
+}
+
+impl Tap {
+    /// The ledger on which the decision at hand will rest.
+    pub fn before(&mut self, ledger: &Ledger) {
+        let news = self.recorded.as_ref() != Some(ledger);
+        self.before = news.then(|| ledger.clone());
+    }
+
+    /// A decision, before anything is done: worth a line when something changed by it.
+    pub fn decided(&mut self, now: Timestamp, decision: &Decision, seen: &Observation) {
+        let stand = stand(&decision.status);
+        let quiet = decision.steps.actions.is_empty()
+            && decision.steps.events.is_empty()
+            && self.stood.as_ref() == Some(&stand);
+        if quiet {
+            return;
+        }
+        self.stood = Some(stand);
+        self.recorded = Some(Ledger::clone(&decision.steps.ledger));
+        self.made = Some(Made {
+            at: now,
+            observation: seen.clone(),
+            before: self.before.take(),
+            after: Ledger::clone(&decision.steps.ledger),
+            actions: actions(decision),
+            events: told(&decision.steps.events),
+            status: decision.status.clone(),
+            next_wake: decision.steps.next_wake,
+        });
+    }
+
+    /// What became of it: what is to be recorded, if anything.
+    pub fn acted(&mut self, done: &[Action], events: &[Event]) -> Option<Made> {
+        let mut made = self.made.take()?;
+        mark_done(&mut made.actions, done);
+        made.events.extend(told(events));
+        Some(made)
+    }
+
+    /// Nothing of before is known to whoever reads on.
+    pub fn begin_anew(&mut self) {
+        *self = Self::default();
+    }
+}
+
+fn stand(status: &Status) -> Stand {
+    Stand {
+        readiness: status.readiness,
+        phase: status.phase,
+        code: status.reason.code,
+        held: status
+            .staging
+            .held
+            .iter()
+            .map(|held| (held.file.clone(), held.code, held.why.clone()))
+            .collect(),
+    }
+}

@@ -1,0 +1,158 @@
+//! What was decided, kept over restarts and power cuts: the ratchet.
+//!
+//! A file that was released stays released for that content, whatever happens to what it waited for.
+//! The ledger is a value here; `act` writes it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use litemap::LiteMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use windrow_model::reasons::Code;
+use windrow_plan::readiness::node::NodeMemory;
+
+/// Everything that was decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Ledger {
+    /// Format version.
+    pub version: u32,
+    /// Which cluster this was decided for: SHA-256 of RKE2's server CA, once there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// By path below the manifests directory. A ledger that differs in a few files shares the rest.
+    #[schemars(with = "BTreeMap<String, Entry>")]
+    pub files: LiteMap<SmolStr, Arc<Entry>>,
+    /// What has to be known of the node.
+    #[serde(default, skip_serializing_if = "NodeMemory::is_empty")]
+    pub node: NodeMemory,
+}
+
+impl Ledger {
+    /// The format that this program writes.
+    pub const VERSION: u32 = 1;
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            version: Self::VERSION,
+            cluster: None,
+            files: LiteMap::new(),
+            node: NodeMemory::default(),
+        }
+    }
+}
+
+/// What was decided about one content of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Entry {
+    /// Digest of the objects that this is about.
+    pub digest: SmolStr,
+    /// When this content was first seen.
+    pub first_seen: Timestamp,
+    /// Since when the state below holds.
+    pub since: Timestamp,
+    /// The state.
+    pub state: State,
+    /// What was already told of it, so that it is told once.
+    #[serde(default, skip_serializing_if = "Told::is_empty")]
+    pub told: Told,
+    /// What a person said about this file, if anything. Outlives a change of content when it is a
+    /// hold, does not when it is a release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manual: Option<Box<Manual>>,
+}
+
+/// Where a file stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "is")]
+pub enum State {
+    /// Kept from RKE2.
+    Held {
+        /// The first blocker's code.
+        code: Code,
+        /// The first blocker, in a line.
+        why: SmolStr,
+    },
+    /// RKE2 may apply it.
+    Released {
+        /// Why it was released.
+        cause: Cause,
+    },
+    /// RKE2 has applied exactly this content.
+    Applied {
+        /// Why it had been released.
+        cause: Cause,
+    },
+}
+
+/// Why a file was released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Cause {
+    /// It never had to wait.
+    Free,
+    /// Everything it waited for came.
+    Met,
+    /// Its deadline passed, or it stands in a cycle: RKE2 tries, as it would have without Windrow.
+    Yielded,
+    /// A person said so.
+    ByHand,
+    /// RKE2 was quicker than the marker.
+    Escaped,
+    /// Staging is switched off.
+    Off,
+}
+
+/// What a person said about a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Manual {
+    /// Hold it, or release it.
+    pub hold: bool,
+    /// Who said so.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: String,
+}
+
+impl Manual {
+    /// Who releases what may be released while Windrow cannot run.
+    pub const FAILSAFE: &'static str = "windrow-failsafe";
+    /// Who releases when Windrow is removed.
+    pub const CLEANUP: &'static str = "windrow-cleanup";
+}
+
+/// What was already told about a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Told {
+    /// That it waits longer than its deadline.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub overdue: bool,
+    /// That its marker was gone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub marker_lost: bool,
+    /// That something it had waited for is not ready any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub regressed: bool,
+    /// That the file is gone, and since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vanished: Option<Timestamp>,
+    /// RKE2's last failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+impl Told {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

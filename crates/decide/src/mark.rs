@@ -1,0 +1,213 @@
+//! The content of a marker, read back.
+//!
+//! A marker of Windrow's is known as Windrow's whatever its size and whoever wrote it: an older version without a limit, a
+//! newer one with reasons that this one does not know. What cannot be read as a whole is read by its lines, as the
+//! fail-safe's script reads it (`systemd/failsafe`): `"by": "windrow"` on a line of its own.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use smol_str::SmolStr;
+use windrow_model::reasons::Code;
+
+use super::observation::{Mark, OnFailure};
+use super::say::shorten;
+
+/// What Windrow writes is smaller. Up to here a marker is read as one document.
+const WHOLE: u64 = 64 << 10;
+/// As far into a line as anything in it counts.
+const LINE: usize = 64 << 10;
+/// As far into a marker as its lines are read.
+const LINES: u64 = 256 << 20;
+/// Longest reason in a marker, in characters.
+const WHY_CHARS: usize = 1000;
+
+impl Mark {
+    /// A reason as it goes into a marker: cut, so that the marker can always be read back.
+    pub fn shortened(why: &str) -> SmolStr {
+        shorten(why, WHY_CHARS).into()
+    }
+
+    /// Reads the marker at `path` (below the manifests directory); `None` when it is not Windrow's. `since` is taken for the
+    /// time of a hold that does not say it.
+    ///
+    /// # Errors
+    ///
+    /// Those of the reader.
+    pub fn read(from: impl Read, path: &str, since: Timestamp) -> io::Result<Option<Self>> {
+        let mut from = from;
+        let mut head = Vec::new();
+        from.by_ref().take(WHOLE).read_to_end(&mut head)?;
+        if let Some(mark) = Self::parse(&head) {
+            return Ok(Some(mark));
+        }
+        let rest = from.take(LINES);
+        let mut lines = BufReader::new(io::Cursor::new(head).chain(rest));
+        let mut known = Known::default();
+        let mut line = Vec::new();
+        while next_line(&mut lines, &mut line)? {
+            known.take(&line);
+        }
+        Ok(known.mark(path, since))
+    }
+}
+
+/// The next line without its end, as far as it counts; false at the end.
+fn next_line(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    let mut any = false;
+    loop {
+        let bytes = from.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(any);
+        }
+        any = true;
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let part = &bytes[..end.unwrap_or(bytes.len())];
+        let room = LINE.saturating_sub(line.len()).min(part.len());
+        line.extend_from_slice(&part[..room]);
+        let used = end.map_or(bytes.len(), |end| end + 1);
+        from.consume(used);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+/// What the lines of a marker say.
+#[derive(Default)]
+struct Known {
+    is_ours: bool,
+    file: Option<String>,
+    code: Option<Code>,
+    why: Option<String>,
+    since: Option<Timestamp>,
+    on_failure: Option<OnFailure>,
+    digest: Option<String>,
+}
+
+impl Known {
+    fn take(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim_start_matches(' ');
+        self.is_ours |= text.strip_suffix(',').unwrap_or(text) == r#""by": "windrow""#;
+        let field = |name: &str| text.strip_prefix(name)?.strip_prefix(": ");
+        if let Some(said) = field(r#""file""#) {
+            first(&mut self.file, said);
+        } else if let Some(said) = field(r#""code""#) {
+            first(&mut self.code, said);
+        } else if let Some(said) = field(r#""why""#) {
+            let cut = || Some(said.trim_start_matches('"').to_owned());
+            first(&mut self.why, said);
+            self.why = self.why.take().or_else(cut);
+        } else if let Some(said) = field(r#""since""#) {
+            first(&mut self.since, said);
+        } else if let Some(said) = field(r#""onFailure""#) {
+            first(&mut self.on_failure, said);
+        } else if let Some(said) = field(r#""digest""#) {
+            first(&mut self.digest, said);
+        }
+    }
+
+    fn mark(self, path: &str, since: Timestamp) -> Option<Mark> {
+        let beside = path.strip_suffix(windrow_model::manifest::MARKER_SUFFIX);
+        let file = self.file.filter(|file| !file.is_empty());
+        let file = file.unwrap_or_else(|| beside.unwrap_or(path).to_owned());
+        self.is_ours.then(|| Mark {
+            by: Mark::BY.to_owned(),
+            code: self.code.unwrap_or(Code::Held),
+            why: Mark::shortened(&self.why.unwrap_or_default()),
+            since: self.since.unwrap_or(since),
+            // Lifting may do harm where nothing says that it does not.
+            on_failure: self.on_failure.unwrap_or(OnFailure::Keep),
+            digest: self.digest.unwrap_or_default().into(),
+            release: format!("windrow release {file}"),
+            file,
+        })
+    }
+}
+
+/// Takes a value in, unless one came before.
+fn first<T: DeserializeOwned>(known: &mut Option<T>, said: &str) {
+    if known.is_none() {
+        *known = serde_json::from_str(said.strip_suffix(',').unwrap_or(said)).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(why: &str) -> Mark {
+        Mark {
+            by: Mark::BY.to_owned(),
+            file: "sub/a.yaml".to_owned(),
+            code: Code::WaitsForKind,
+            why: why.into(),
+            since: "2026-03-01T12:00:00Z".parse().unwrap(),
+            on_failure: OnFailure::Lift,
+            digest: "0".repeat(64).into(),
+            release: "windrow release sub/a.yaml".to_owned(),
+        }
+    }
+
+    fn read(content: &str) -> Option<Mark> {
+        Mark::read(content.as_bytes(), "b.yaml.skip", Timestamp::UNIX_EPOCH).unwrap()
+    }
+
+    #[test]
+    fn a_marker_of_any_size_is_known_with_what_it_says() {
+        for length in [0, 1000, 65_535, 65_536, 70_000, 1 << 20, 3 << 20] {
+            let written = mark(&"é\"\\".repeat(length / 4));
+            let read = read(&written.to_json()).unwrap();
+            let same = |mark: &Mark| (mark.file.clone(), mark.code, mark.since, mark.on_failure);
+            assert_eq!(same(&read), same(&written), "{length}");
+            assert_eq!(read.digest, written.digest);
+            assert!(read.why.starts_with('é') || length == 0, "{length}");
+        }
+        // Every line in its place, and the size after it.
+        let padded = mark("x").to_json() + &" \n".repeat(100_000);
+        assert_eq!(read(&padded).unwrap().on_failure, OnFailure::Lift);
+    }
+
+    #[test]
+    fn a_marker_of_another_version_is_ours_and_kept_where_it_says_nothing() {
+        let newer = mark("x")
+            .to_json()
+            .replace("waits-for-kind", "waits-for-godot");
+        assert_eq!(read(&newer).unwrap().code, Code::Held);
+        assert_eq!(read(&newer).unwrap().on_failure, OnFailure::Lift);
+        let bare = read("{\n  \"by\": \"windrow\"\n}\n").unwrap();
+        assert_eq!(
+            (bare.file.as_str(), bare.on_failure),
+            ("b.yaml", OnFailure::Keep)
+        );
+    }
+
+    #[test]
+    fn a_marker_that_only_speaks_of_windrow_is_somebody_elses() {
+        for foreign in [
+            "",
+            "\n",
+            "held because \"by\": \"windrow\" was gone\n",
+            "{\"by\": \"harvester\"}\n",
+            "{\n  \"by\": \"harvester\",\n  \"note\": \"by windrow\"\n}\n",
+            "{\"by\": \"windrow\", ",
+        ] {
+            assert_eq!(read(foreign), None, "{foreign:?}");
+        }
+        assert_eq!(read(&"x".repeat(1 << 20)), None);
+    }
+
+    #[test]
+    fn what_is_written_can_always_be_read_back_as_a_whole() {
+        let mut largest = mark("");
+        largest.why = Mark::shortened(&"\u{1}".repeat(1 << 20));
+        largest.file = "\u{1}".repeat(4096);
+        largest.release = format!("windrow release {}", largest.file);
+        let text = largest.to_json();
+        assert!((text.len() as u64) < WHOLE, "{}", text.len());
+        assert_eq!(Mark::parse(text.as_bytes()), Some(largest));
+    }
+}

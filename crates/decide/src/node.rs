@@ -1,0 +1,176 @@
+//! The node's part of the status: what staging says, put to the node's judgement.
+
+use jiff::Timestamp;
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::readiness::node::{self, Manifests, NodeMemory, NodeSeen, Question, Trouble};
+
+use super::files::Context;
+use super::observation::Observation;
+use super::status::{
+    HeldFile, Holder, Phase, ProbeStatus, Readiness, StagingStatus, Status, StatusReason,
+};
+
+/// What staging alone says.
+pub(super) type Staged = (Readiness, Phase, StatusReason);
+
+/// Rewrites a status that staging alone has made into that of a probed node. What is to be
+/// remembered, and when time alone may change the judgement.
+pub(super) fn judge(
+    status: &mut Status,
+    seen: &NodeSeen,
+    memory: &NodeMemory,
+    context: &Context<'_>,
+) -> (NodeMemory, Option<Timestamp>) {
+    let manifests = manifests(status, seen, context);
+    let trouble = trouble(seen, context);
+    let judged = node::judge(&Question {
+        seen,
+        platform: context.plan.platform,
+        memory,
+        manifests: &manifests,
+        trouble: trouble.as_ref(),
+        now: context.now,
+    });
+    status.readiness = judged.readiness;
+    status.phase = judged.phase;
+    status.reason = StatusReason {
+        code: judged.code,
+        message: judged.message,
+    };
+    status.role = seen.role;
+    status.phases = judged.phases;
+    status.pace = judged.pace;
+    status.transition = judged.transition;
+    status.vip.clone_from(&seen.vip);
+    status.probes = probes(seen, &judged.memory, context.now);
+    (judged.memory, judged.next_wake)
+}
+
+fn probes(seen: &NodeSeen, memory: &NodeMemory, now: Timestamp) -> Vec<ProbeStatus> {
+    node::listed(seen, memory)
+        .map(|track| {
+            let (state, message, code) = node::as_of(track, now);
+            ProbeStatus {
+                id: track.spec.id.clone(),
+                state,
+                severity: track.spec.severity,
+                since: track.since,
+                message,
+                code,
+            }
+        })
+        .collect()
+}
+
+/// What staging says, in the judgement's words. Where RKE2 reads no manifests there is nothing to
+/// wait for: a file in the directory of an agent is for the day on which it is promoted.
+fn manifests(status: &Status, seen: &NodeSeen, context: &Context<'_>) -> Manifests {
+    let staging = &status.staging;
+    if !seen.role.applies_manifests() {
+        return Manifests::Settled { total: 0 };
+    }
+    let total = staging.total;
+    if staging.settled {
+        return match own_failure(context) {
+            None => Manifests::Settled { total },
+            Some(message) => Manifests::Waiting {
+                code: Code::ApplyFailed,
+                message,
+                done: total,
+                total,
+                stuck: false,
+                moved: moved(staging, context.observation.started),
+            },
+        };
+    }
+    let (code, message) = (status.reason.code, status.reason.message.clone());
+    match status.readiness {
+        Readiness::Unknown => Manifests::Unknown {
+            code,
+            message,
+            total,
+        },
+        _ => Manifests::Waiting {
+            code,
+            message,
+            done: done(staging),
+            total,
+            stuck: staging.held.iter().any(|held| stuck(held, context)),
+            moved: moved(staging, context.observation.started),
+        },
+    }
+}
+
+/// A file that is not ours to stage (RKE2's packaged charts, Rancher's), changed, and RKE2 says that
+/// it cannot apply it. What was applied and fails when it is applied once more is not meant.
+fn own_failure(context: &Context<'_>) -> Option<String> {
+    let Observation {
+        addons,
+        failures,
+        markers,
+        ..
+    } = context.observation;
+    let addons = addons.as_ref()?;
+    let files = context.plan.files.iter();
+    files
+        .filter(|file| file.owner.is_some() && !markers.contains_key(&file.name))
+        .filter(|file| {
+            addons
+                .get(&file.addon)
+                .is_none_or(|addon| addon.checksum != file.sha256)
+        })
+        .find_map(|file| {
+            let failure = failures.get(&file.addon)?;
+            Some(Code::ApplyFailed.say(&[("file", &file.path), ("why", &failure.message)]))
+        })
+}
+
+/// The first finding of severity error. Where RKE2 reads no manifests, what is wrong with those that
+/// lie there does no harm.
+fn trouble(seen: &NodeSeen, context: &Context<'_>) -> Option<Trouble> {
+    let plan = &context.plan.findings;
+    let of_plan = plan.iter().filter(|_| seen.role.applies_manifests());
+    let found = context.observation.found.values().flatten();
+    of_plan
+        .chain(found)
+        .find(|finding| finding.severity == Severity::Error)
+        .map(|finding| Trouble {
+            code: finding.code,
+            message: match finding.at.first() {
+                Some(at) => format!("{at}: {}", finding.message),
+                None => finding.message.clone(),
+            },
+        })
+}
+
+/// A hold that nothing but a person can end: it stands in a cycle and has no deadline.
+fn stuck(held: &HeldFile, context: &Context<'_>) -> bool {
+    let in_cycle = || {
+        context
+            .plan
+            .findings
+            .iter()
+            .filter(|finding| finding.code == Code::RequiredCycle)
+            .flat_map(|finding| &finding.at)
+            .any(|at| at.file == held.file)
+    };
+    held.by == Holder::Windrow && held.deadline.is_none() && in_cycle()
+}
+
+fn done(staging: &StagingStatus) -> usize {
+    let kept = staging
+        .held
+        .iter()
+        .filter(|held| held.code == Code::HeldAppliedOnce)
+        .count();
+    staging.applied.len() + kept
+}
+
+fn moved(staging: &StagingStatus, started: Timestamp) -> Timestamp {
+    let held = staging.held.iter().map(|file| file.since);
+    let files = staging.released.iter().chain(&staging.applied);
+    held.chain(files.map(|file| file.since))
+        .chain(staging.failed.iter().map(|file| file.since))
+        .chain(staging.not_held.iter().map(|file| file.since))
+        .fold(started, Timestamp::max)
+}

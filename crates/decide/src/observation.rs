@@ -1,0 +1,271 @@
+//! What is known of the node and the cluster right now, as a value.
+//!
+//! Adapters fill it, [`super::decide`] reads it. Nothing in it is a guess: what was not asked is
+//! `NotAsked`, what was refused is `Unknown` with the reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::reasons::Code;
+use windrow_plan::Finding;
+use windrow_plan::readiness::node::{CustomProbe, NodeEvent, NodeSeen};
+use windrow_plan::readiness::{KindSeen, ObjectSeen, Observed};
+use windrow_plan::rules::Platform;
+
+/// Everything that was observed.
+#[derive(Debug, Clone, Default)]
+pub struct Observation {
+    /// When this process began to look: deadlines count from then at the earliest.
+    pub started: Timestamp,
+    /// Markers by the base name that they hide, in whichever directory they lie.
+    pub markers: HashMap<String, Marker>,
+    /// Markers that are not as they were decided to be, by the base name that they hide.
+    pub marker_troubles: BTreeMap<String, MarkerTrouble>,
+    /// Does kube-apiserver answer?
+    pub api: Api,
+    /// Kinds that something waits for.
+    pub kinds: HashMap<GroupKind, KindSeen>,
+    /// Objects that something waits for.
+    pub objects: HashMap<ObjectRef, ObjectSeen>,
+    /// RKE2's Addons by name; `None` until they were listed once.
+    pub addons: Option<HashMap<String, Addon>>,
+    /// The newest failure event of each Addon.
+    pub failures: HashMap<String, ApplyFailure>,
+    /// The node itself; `None` where it is not probed.
+    pub node: Option<NodeSeen>,
+    /// What others than the plan have found, by who found it.
+    pub found: BTreeMap<String, Vec<Finding>>,
+}
+
+/// kube-apiserver, as seen from here.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Api {
+    /// When it first answered since this process started. Deadlines count from then on: before,
+    /// RKE2 applies nothing either.
+    pub first_reachable: Option<Timestamp>,
+    /// Why it does not answer now; `None` when it does (or was never asked).
+    pub unreachable: Option<String>,
+}
+
+/// One `<name>.skip`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marker {
+    /// Its path below the manifests directory.
+    pub path: String,
+    /// What Windrow wrote into it; `None` when somebody else made it.
+    pub mark: Option<Arc<Mark>>,
+}
+
+/// Why a marker is not as it was decided to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "is", content = "error")]
+pub enum MarkerTrouble {
+    /// It could not be made: nothing hides the file.
+    NotMade(String),
+    /// It could not be removed: the file stays hidden.
+    NotRemoved(String),
+    /// It stays while its file is being written.
+    BeingWritten,
+}
+
+/// The content of a marker that Windrow made: who, why, since when, how to release. RKE2 looks only
+/// at the marker's name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Mark {
+    /// Always `windrow`.
+    pub by: String,
+    /// The file that is held.
+    pub file: String,
+    /// Reason code.
+    pub code: Code,
+    /// Why, in a line. The reason at the time of the hold; `windrow why FILE` tells today's.
+    pub why: SmolStr,
+    /// Since when.
+    pub since: Timestamp,
+    /// What the fail-safe does with it when Windrow cannot run.
+    pub on_failure: OnFailure,
+    /// Digest of the content that is held.
+    pub digest: SmolStr,
+    /// How to release it by hand.
+    pub release: String,
+}
+
+impl Mark {
+    /// The value of `by` in every mark of ours.
+    pub const BY: &'static str = "windrow";
+
+    /// Reads a marker's content; `None` when it is not ours.
+    pub fn parse(content: &[u8]) -> Option<Self> {
+        serde_json::from_slice::<Self>(content)
+            .ok()
+            .filter(|mark| mark.by == Self::BY)
+    }
+
+    /// The marker's content.
+    pub fn to_json(&self) -> String {
+        // A struct of strings and enums always serialises.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// What becomes of a hold when Windrow is dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// The fail-safe lifts it: RKE2 does what it would have done without Windrow.
+    Lift,
+    /// It stays: releasing would do harm, or a person asked for it.
+    Keep,
+}
+
+/// One Addon of RKE2's deploy controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addon {
+    /// `spec.checksum`: SHA-256 of the file that was last applied without an error.
+    pub checksum: String,
+    /// `spec.source`: path of the file.
+    pub source: String,
+}
+
+/// What RKE2 said when it could not apply a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApplyFailure {
+    /// The event's reason (`ApplyManifestFailed`).
+    pub reason: String,
+    /// The event's message.
+    pub message: String,
+    /// When it was last seen.
+    pub at: Timestamp,
+}
+
+/// One change, as an adapter reports it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClusterEvent {
+    /// kube-apiserver answers.
+    ApiReachable,
+    /// kube-apiserver does not answer.
+    ApiUnreachable {
+        /// Why.
+        why: String,
+    },
+    /// What is known of a kind.
+    Kind(GroupKind, KindSeen),
+    /// What is known of an object.
+    Object(ObjectRef, ObjectSeen),
+    /// All Addons, at the start of a watch.
+    Addons(HashMap<String, Addon>),
+    /// One Addon; `None` when it was deleted.
+    Addon(String, Option<Addon>),
+    /// A request was refused (403). What is known because of it comes in an event of its own.
+    Refused {
+        /// What was asked.
+        what: String,
+        /// What kube-apiserver said.
+        why: String,
+    },
+    /// Something about the node itself.
+    Node(NodeEvent),
+    /// RKE2 reported that it could not apply a file.
+    ApplyFailed {
+        /// The Addon's name.
+        addon: String,
+        /// What it said.
+        failure: ApplyFailure,
+    },
+}
+
+/// What has to be watched for the files that wait: nothing else is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Interests {
+    /// Kinds whose being served matters.
+    pub kinds: BTreeSet<GroupKind>,
+    /// Objects, and how much of them.
+    pub objects: BTreeMap<ObjectRef, Detail>,
+    /// The node itself; `None` where probes are switched off.
+    pub probes: Option<ProbeInterest>,
+}
+
+/// What a node is to be probed for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProbeInterest {
+    /// What the node is, as far as it is known.
+    pub platform: Option<Platform>,
+    /// Was it installed once? What matters on day 0 only need not be asked then.
+    pub installed: bool,
+    /// RKE2's data directory; empty for the usual one.
+    pub data_dir: String,
+    /// Probes of the configuration.
+    pub custom: Arc<[CustomProbe]>,
+}
+
+/// How much of an object is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Detail {
+    /// Does it exist?
+    Metadata,
+    /// All of it.
+    Full,
+}
+
+impl Observation {
+    /// Takes a change in. Objects that nobody waits for any more can be dropped with
+    /// [`Observation::forget_all_but`].
+    pub fn apply(&mut self, event: ClusterEvent, now: Timestamp) {
+        match event {
+            ClusterEvent::ApiReachable => {
+                self.api.first_reachable.get_or_insert(now);
+                self.api.unreachable = None;
+            }
+            ClusterEvent::ApiUnreachable { why } => self.api.unreachable = Some(why),
+            ClusterEvent::Kind(kind, seen) => {
+                self.kinds.insert(kind, seen);
+            }
+            ClusterEvent::Object(object, seen) => {
+                self.objects.insert(object, seen);
+            }
+            ClusterEvent::Addons(addons) => self.addons = Some(addons),
+            ClusterEvent::Addon(name, addon) => {
+                let addons = self.addons.get_or_insert_default();
+                match addon {
+                    Some(addon) => addons.insert(name, addon),
+                    None => addons.remove(&name),
+                };
+            }
+            ClusterEvent::Refused { .. } => {}
+            ClusterEvent::Node(event) => NodeSeen::apply(&mut self.node, event, now),
+            ClusterEvent::ApplyFailed { addon, failure } => {
+                let newer = self
+                    .failures
+                    .get(&addon)
+                    .is_none_or(|known| known.at <= failure.at);
+                if newer {
+                    self.failures.insert(addon, failure);
+                }
+            }
+        }
+    }
+
+    /// Drops what nothing waits for: what is not watched would grow stale.
+    pub fn forget_all_but(&mut self, interests: &Interests) {
+        self.kinds.retain(|kind, _| interests.kinds.contains(kind));
+        self.objects
+            .retain(|object, _| interests.objects.contains_key(object));
+    }
+}
+
+impl Observed for Observation {
+    fn object(&self, object: &ObjectRef) -> &ObjectSeen {
+        self.objects.get(object).unwrap_or(&ObjectSeen::NotAsked)
+    }
+
+    fn kind(&self, kind: &GroupKind) -> &KindSeen {
+        self.kinds.get(kind).unwrap_or(&KindSeen::NotAsked)
+    }
+}

@@ -1,0 +1,405 @@
+//! From files to settings: fragments, merged with the origin of every value, validated.
+//!
+//! A file with an error is left out as a whole, and said so: half of a file that a person wrote as
+//! one thing is nobody's wish. All errors of all files are reported at once.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use windrow_gates::Component;
+use windrow_harvester as harvester;
+use windrow_model::manifest::{Node, Value as Yaml, yaml};
+use windrow_model::redact::quoted;
+use windrow_plan::rules::{Location, RuleSet};
+
+use super::files::{ConfigFile, ConfigFiles, Role};
+use super::keys::{self, KEYS, Key};
+use super::units::{expected, nearest};
+use super::webhooks::{self, Webhook};
+use super::{Settings, gates, probes};
+
+/// Something wrong with a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Where.
+    pub at: Location,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)
+    }
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody set it.
+    Default,
+    /// A line of a file.
+    File(Location),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File(at) => at.fmt(f),
+        }
+    }
+}
+
+/// One key, its value as it would be written, and who set it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    /// The key's path, with dots.
+    pub key: Cow<'static, str>,
+    /// The value in force.
+    pub value: String,
+    /// Who set it.
+    pub origin: Origin,
+}
+
+/// The configuration in force, and what is wrong with the files it comes from.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The settings, validated.
+    pub settings: Settings,
+    /// The same, key by key, with origins.
+    pub values: Vec<Value>,
+    /// The rules: the shipped packs and those of the files.
+    pub rules: RuleSet,
+    /// Everything that is wrong. Files named here are left out; of rule files only the rules named.
+    pub errors: Vec<ConfigError>,
+    /// The files that were read, in the order in which they count.
+    pub files: Vec<ConfigFile>,
+    /// Does the configuration of Harvester's installer preset a storage network?
+    pub preset: bool,
+}
+
+/// Adds what the configuration of Harvester's installer says, which is kept on the node: `file` is its name for people. Its webhooks
+/// are Windrow's as well.
+pub fn add_installer(loaded: &mut Loaded, file: &str, text: &str) {
+    let told = webhooks::of_harvester(file, text);
+    loaded.values.extend(told.hooks.iter().map(value_of));
+    loaded.settings.webhooks.extend(told.hooks);
+    loaded.errors.extend(told.errors);
+}
+
+/// What is wrong with the webhooks of an installer's configuration, which are Windrow's as well on the node. `file` is how the
+/// configuration is called.
+pub fn installer_errors(file: &str, text: &str) -> Vec<ConfigError> {
+    webhooks::of_harvester(file, text).errors
+}
+
+/// Merges configuration files. Never fails: what is wrong is left out and stands in [`Loaded::errors`].
+pub fn merge(found: ConfigFiles) -> Loaded {
+    let ConfigFiles {
+        files,
+        mut errors,
+        preset,
+    } = found;
+    let mut merged = Merged::default();
+    for file in files.iter().filter(|file| file.role == Role::Settings) {
+        match Fragment::read(file) {
+            Ok(mut fragment) => {
+                errors.append(&mut fragment.wrong);
+                merged.take(fragment);
+            }
+            Err(wrong) => errors.extend(wrong),
+        }
+    }
+    let rules = load_rules(&files, preset, &mut errors);
+    let (settings, values) = merged.validate(&mut errors);
+    Loaded {
+        settings,
+        values,
+        rules,
+        errors,
+        files,
+        preset,
+    }
+}
+
+/// What one file sets.
+struct Fragment {
+    values: Vec<Assignment>,
+    gates: Vec<gates::Setting>,
+    probes: Vec<probes::Setting>,
+    webhooks: Vec<Webhook>,
+    /// What is wrong with single webhooks: those are off, and the file counts.
+    wrong: Vec<ConfigError>,
+}
+
+struct Assignment {
+    key: &'static Key,
+    node: Node,
+    at: Location,
+}
+
+impl Fragment {
+    fn read(file: &ConfigFile) -> Result<Self, Vec<ConfigError>> {
+        let mut reading = Reading {
+            file: file.path.display().to_string(),
+            values: Vec::new(),
+            gates: Vec::new(),
+            probes: Vec::new(),
+            webhooks: webhooks::Listed::default(),
+            errors: Vec::new(),
+        };
+        match yaml::one(&file.text) {
+            Ok(None) => {}
+            Ok(Some(root)) => reading.section("", &root),
+            Err(problems) => {
+                for problem in problems {
+                    reading.errors.push(ConfigError {
+                        at: Location {
+                            file: reading.file.clone(),
+                            line: problem.line,
+                        },
+                        message: problem.message,
+                    });
+                }
+            }
+        }
+        if reading.errors.is_empty() {
+            Ok(Self {
+                values: reading.values,
+                gates: reading.gates,
+                probes: reading.probes,
+                webhooks: reading.webhooks.hooks,
+                wrong: reading.webhooks.errors,
+            })
+        } else {
+            reading.errors.extend(reading.webhooks.errors);
+            Err(reading.errors)
+        }
+    }
+}
+
+struct Reading {
+    file: String,
+    values: Vec<Assignment>,
+    gates: Vec<gates::Setting>,
+    probes: Vec<probes::Setting>,
+    webhooks: webhooks::Listed,
+    errors: Vec<ConfigError>,
+}
+
+impl Reading {
+    fn section(&mut self, prefix: &str, node: &Node) {
+        if node.is_null() {
+            return; // `staging:` with everything below it commented out.
+        }
+        if !matches!(node.value, Yaml::Mapping(_)) {
+            return self.wrong(node.line, expected("a map of keys", node));
+        }
+        for entry in node.entries() {
+            let name = match prefix {
+                "" => entry.key.clone(),
+                prefix => format!("{prefix}.{}", entry.key),
+            };
+            if name == gates::SECTION {
+                match gates::read(&self.file, &entry.value) {
+                    Ok(settings) => self.gates.extend(settings),
+                    Err(wrong) => self.errors.extend(wrong),
+                }
+            } else if name == probes::SECTION {
+                match probes::read(&self.file, &entry.value) {
+                    Ok(settings) => self.probes.extend(settings),
+                    Err(wrong) => self.errors.extend(wrong),
+                }
+            } else if name == webhooks::SECTION {
+                self.webhooks = webhooks::read(&self.file, &entry.value);
+            } else if keys::is_section(&name) {
+                self.section(&name, &entry.value);
+            } else if let Some(key) = keys::find(&name) {
+                self.value(key, entry.line, &entry.value);
+            } else {
+                self.unknown(prefix, &name, entry.line);
+            }
+        }
+    }
+
+    fn value(&mut self, key: &'static Key, line: u32, node: &Node) {
+        // Tried on a scratch copy, so that a file with one bad value sets nothing.
+        let whole = (key.set)(&mut Settings::default(), node);
+        if whole.is_err() && self.items(key, node) {
+            return;
+        }
+        match whole {
+            Ok(()) => self.values.push(Assignment {
+                key,
+                node: node.clone(),
+                at: Location::line(self.file.clone(), line),
+            }),
+            Err(why) => self.wrong(line, format!("{}: {why}", key.name)),
+        }
+    }
+
+    /// Of a list, each item that is wrong at its own line. False when none is by itself.
+    fn items(&mut self, key: &'static Key, node: &Node) -> bool {
+        let before = self.errors.len();
+        for item in node.items() {
+            let alone = Node {
+                line: item.line,
+                value: Yaml::Sequence(vec![item.clone()]),
+            };
+            if let Err(why) = (key.set)(&mut Settings::default(), &alone) {
+                self.wrong(item.line, format!("{}: {why}", key.name));
+            }
+        }
+        self.errors.len() > before
+    }
+
+    fn unknown(&mut self, prefix: &str, name: &str, line: u32) {
+        // Sections that are read elsewhere, by where they stand.
+        let section = [
+            ("", gates::SECTION),
+            ("", webhooks::SECTION),
+            ("probes", "custom"),
+        ]
+        .into_iter()
+        .filter(|(of, _)| *of == prefix)
+        .map(|(_, section)| section);
+        let siblings = KEYS
+            .iter()
+            .filter_map(|key| {
+                let rest = key.name.strip_prefix(prefix)?;
+                rest.trim_start_matches('.').split('.').next()
+            })
+            .chain(section);
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let hint = match nearest(last, siblings) {
+            Some(known) => format!("did you mean `{known}`?"),
+            None => "windrow.yaml(5) lists the keys".to_owned(),
+        };
+        self.wrong(line, format!("unknown key {}: {hint}", quoted(name)));
+    }
+
+    fn wrong(&mut self, line: u32, message: String) {
+        self.errors.push(ConfigError {
+            at: Location::line(self.file.clone(), line),
+            message,
+        });
+    }
+}
+
+/// What all files set, the last word of each key.
+#[derive(Default)]
+struct Merged {
+    values: BTreeMap<&'static str, Assignment>,
+    gates: BTreeMap<(Component, String), gates::Setting>,
+    probes: BTreeMap<String, probes::Setting>,
+    webhooks: Vec<Webhook>,
+}
+
+impl Merged {
+    fn take(&mut self, fragment: Fragment) {
+        for assignment in fragment.values {
+            self.values.insert(assignment.key.name, assignment);
+        }
+        self.webhooks.extend(fragment.webhooks);
+        for setting in fragment.gates {
+            let of = (setting.component, setting.gate.clone());
+            self.gates.insert(of, setting);
+        }
+        for setting in fragment.probes {
+            self.probes.insert(setting.name.clone(), setting);
+        }
+    }
+
+    fn validate(self, errors: &mut Vec<ConfigError>) -> (Settings, Vec<Value>) {
+        let mut settings = Settings::default();
+        for assignment in self.values.values() {
+            if let Err(message) = (assignment.key.set)(&mut settings, &assignment.node) {
+                errors.push(ConfigError {
+                    at: assignment.at.clone(),
+                    message,
+                });
+            }
+        }
+        let server = &settings.status_server;
+        if server.certificate_file.is_some() != server.key_file.is_some() {
+            let names = ["statusServer.certificateFile", "statusServer.keyFile"];
+            let set = names.iter().find_map(|name| self.values.get(name));
+            errors.extend(set.map(|assignment| ConfigError {
+                at: assignment.at.clone(),
+                message: format!(
+                    "{}: a certificate needs its key, and a key its certificate: \
+                    write both, or none",
+                    assignment.key.name
+                ),
+            }));
+        }
+        let mut values: Vec<Value> = KEYS
+            .iter()
+            .map(|key| Value {
+                key: Cow::Borrowed(key.name),
+                value: (key.show)(&settings),
+                origin: self
+                    .values
+                    .get(key.name)
+                    .map_or(Origin::Default, |assignment| {
+                        Origin::File(assignment.at.clone())
+                    }),
+            })
+            .collect();
+        values.extend(self.probes.values().map(|setting| Value {
+            key: Cow::Owned(format!("{}.{}", probes::SECTION, setting.name)),
+            value: setting.show(),
+            origin: Origin::File(setting.at.clone()),
+        }));
+        let custom = self.probes.into_values();
+        settings.probes.custom = custom.filter_map(|setting| setting.probe).collect();
+        settings.feature_gates = self
+            .gates
+            .into_values()
+            .filter_map(|setting| setting.request)
+            .collect();
+        values.extend(self.webhooks.iter().map(value_of));
+        settings.webhooks = self.webhooks;
+        (settings, values)
+    }
+}
+
+/// Without what may be secret.
+fn value_of(hook: &Webhook) -> Value {
+    Value {
+        key: Cow::Borrowed(webhooks::SECTION),
+        value: format!("{} {} {}", hook.event.name(), hook.method, hook.console()),
+        origin: Origin::File(hook.at.clone()),
+    }
+}
+
+/// The texts of all rule packs: the shipped ones, which are part of the program, that of a preset
+/// storage network, and those of files. A file of the same name masks a shipped pack.
+pub fn rule_sources(files: &[ConfigFile], preset: bool) -> Vec<(String, String)> {
+    let mut packs: BTreeMap<String, (String, String)> = RuleSet::shipped_sources()
+        .into_iter()
+        .chain(preset.then(harvester::preset_rules))
+        .map(|(name, text)| (name.clone(), (name, text)))
+        .collect();
+    for file in files.iter().filter(|file| file.role == Role::Rules) {
+        packs.insert(
+            file.name.clone(),
+            (file.path.display().to_string(), file.text.clone()),
+        );
+    }
+    packs
+        .into_values()
+        .filter(|(_, text)| !text.trim().is_empty())
+        .collect()
+}
+
+fn load_rules(files: &[ConfigFile], preset: bool, errors: &mut Vec<ConfigError>) -> RuleSet {
+    let (rules, wrong) = RuleSet::load(&rule_sources(files, preset));
+    errors.extend(wrong.into_iter().map(|error| ConfigError {
+        at: error.at,
+        message: error.message,
+    }));
+    rules
+}

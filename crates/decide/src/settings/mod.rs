@@ -1,0 +1,271 @@
+//! The settings in force, validated: what the configuration files say once they are merged.
+//!
+//! The program finds the files and says which masks which. `load` parses each into a fragment, merges
+//! the fragments with the origin of every value, and validates the result into the domain types below.
+//! `keys` is the one table of what can be set. Pure.
+
+mod files;
+mod gates;
+mod keys;
+mod load;
+mod probes;
+mod template;
+mod units;
+mod url;
+mod webhooks;
+
+pub use files::{ConfigFile, ConfigFiles, Role};
+pub use keys::{KEYS, Key, record, restore};
+pub use load::{
+    ConfigError, Loaded, Origin, Value, add_installer, installer_errors, merge, rule_sources,
+};
+pub use template::{Field, Template};
+pub use url::origin;
+pub use webhooks::{Webhook, WebhookEvent};
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use windrow_gates::Request;
+use windrow_model::manifest::Limits;
+use windrow_model::reasons::Code;
+use windrow_plan::readiness::node::CustomProbe;
+use windrow_plan::rules::Platform;
+
+/// Everything that can be configured, as domain types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// What the node is; `None` means that it is found out.
+    pub platform: Option<Platform>,
+    /// RKE2's data directory, an absolute path.
+    pub data_dir: String,
+    /// Staging.
+    pub staging: Staging,
+    /// Probes of the node.
+    pub probes: Probes,
+    /// Where else than in the status document it is told.
+    pub outlets: Outlets,
+    /// Feature gates that are asked for.
+    pub feature_gates: Vec<Request>,
+    /// How a change of them is tried.
+    pub gates: Trials,
+    /// The look for known incidents.
+    pub diagnosis: Diagnosis,
+    /// What the daemon cures by itself.
+    pub repair: Repair,
+    /// The flight recorder.
+    pub flight: Flight,
+    /// Who is told of events.
+    pub webhooks: Vec<Webhook>,
+    /// The status over HTTPS.
+    pub status_server: StatusServer,
+}
+
+/// How a change of feature gates is tried on a running server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trials {
+    /// What a changed configuration does while RKE2 runs.
+    pub on_change: OnChange,
+    /// How long each part of a trial may take: to get the lease, to come up with the new gates, to come
+    /// back with the old ones.
+    pub patience: Duration,
+}
+
+/// What a changed configuration does while RKE2 runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnChange {
+    /// It waits for a boot, or for `windrow gates apply`.
+    Wait,
+    /// It is tried.
+    Try,
+}
+
+impl Default for Trials {
+    fn default() -> Self {
+        Self {
+            on_change: OnChange::Wait,
+            patience: Duration::from_secs(10 * 60),
+        }
+    }
+}
+
+/// The daemon's look for known incidents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// Off: the daemon does not look; `windrow diagnose` does.
+    pub enabled: bool,
+    /// How often it looks on a Ready node; five times as often on one that is not.
+    pub interval: Duration,
+}
+
+impl Default for Diagnosis {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            interval: Duration::from_secs(5 * 60),
+        }
+    }
+}
+
+/// What the daemon cures by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Repair {
+    /// Incidents of these codes. None by default.
+    pub auto: Vec<Code>,
+}
+
+/// The flight recorder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flight {
+    /// Off: nothing is recorded.
+    pub enabled: bool,
+    /// How large the file may become, in bytes, before it is begun anew; one older file is kept.
+    pub file_bytes: u64,
+    /// Where a copy is put when the node is Failed.
+    pub copy_to: CopyTo,
+}
+
+/// Where a copy of the flight is put when the node is Failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CopyTo {
+    /// Into `/oem`, where there is one.
+    Auto,
+    /// Nowhere.
+    None,
+    /// Into this directory.
+    Directory(String),
+}
+
+impl Default for Flight {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            file_bytes: 8 << 20,
+            copy_to: CopyTo::Auto,
+        }
+    }
+}
+
+/// How the node is probed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probes {
+    /// Off: the node itself is not judged, and its readiness stays Unknown.
+    pub enabled: bool,
+    /// Probes beside those that come with Windrow, by name.
+    pub custom: Arc<[CustomProbe]>,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            custom: Arc::new([]),
+        }
+    }
+}
+
+/// Where it is told how the node is, besides the status document, the journal and D-Bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outlets {
+    /// Condition `WindrowBootstrap` on the own Node.
+    pub node_condition: bool,
+    /// Events about the own Node.
+    pub node_events: bool,
+    /// Two lines at the login prompt and after the login.
+    pub login_notices: bool,
+}
+
+impl Default for Outlets {
+    fn default() -> Self {
+        Self {
+            node_condition: true,
+            node_events: true,
+            login_notices: true,
+        }
+    }
+}
+
+/// The status over HTTPS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusServer {
+    /// Is it served?
+    pub enabled: bool,
+    /// Where.
+    pub listen: SocketAddr,
+    /// File with the token that has to be shown, an absolute path.
+    pub token_file: String,
+    /// File with the certificate, an absolute path; `None`: the one that RKE2 gives the node.
+    pub certificate_file: Option<String>,
+    /// File with its key.
+    pub key_file: Option<String>,
+}
+
+impl Default for StatusServer {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9346)),
+            token_file: "/etc/rancher/windrow/status-token".to_owned(),
+            certificate_file: None,
+            key_file: None,
+        }
+    }
+}
+
+/// How manifests are staged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Staging {
+    /// Off: everything is observed and reported, nothing is held.
+    pub enabled: bool,
+    /// How long a requirement that only orders, or on something that nothing known brings, may hold a
+    /// file back.
+    pub advisory_deadline: Duration,
+    /// How long an inferred requirement may hold a file of which something could be applied already, where
+    /// something known brings what it needs.
+    pub inferred_deadline: Duration,
+    /// How long a file that RKE2 would refuse is kept from it.
+    pub refused_deadline: Duration,
+    /// After how long a file that stays held is reported as overdue.
+    pub overdue_after: Duration,
+    /// How long files are held while kube-apiserver never answered here: RKE2 may well reach it.
+    pub blind_deadline: Duration,
+    /// How often the directory is read again without an event.
+    pub rescan: Duration,
+    /// Bounds against hostile input.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            platform: None,
+            data_dir: windrow_plan::rke2::DATA_DIR.to_owned(),
+            staging: Staging::default(),
+            probes: Probes::default(),
+            outlets: Outlets::default(),
+            feature_gates: Vec::new(),
+            gates: Trials::default(),
+            diagnosis: Diagnosis::default(),
+            repair: Repair::default(),
+            flight: Flight::default(),
+            webhooks: Vec::new(),
+            status_server: StatusServer::default(),
+        }
+    }
+}
+
+impl Default for Staging {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            advisory_deadline: Duration::from_secs(2 * 60),
+            inferred_deadline: Duration::from_secs(10 * 60),
+            refused_deadline: Duration::from_secs(10 * 60),
+            overdue_after: Duration::from_secs(30 * 60),
+            blind_deadline: Duration::from_secs(30 * 60),
+            rescan: Duration::from_secs(60),
+            limits: Limits::default(),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Sizes as people write them, and bounds on numbers and times.
+
+use std::time::Duration;
+
+use windrow_model::manifest::{Node, Value};
+use windrow_model::redact::quoted;
+use windrow_plan::rules::parse_duration;
+
+/// Nothing that Windrow waits for takes a year; a longer time is a slip.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// A duration of at least `least`.
+pub(super) fn duration(node: &Node, least: Duration) -> Result<Duration, String> {
+    let text = node
+        .as_str()
+        .ok_or_else(|| expected("a duration like 90s, 15m or 2h", node))?;
+    let duration = parse_duration(text)?;
+    if duration < least {
+        return Err(format!(
+            "{text} is too short: write {} or more",
+            show_duration(least)
+        ));
+    }
+    if duration > LONGEST {
+        return Err(format!("{text} is too long: write 365d or less"));
+    }
+    Ok(duration)
+}
+
+/// A size in bytes: a whole number, alone or with a binary unit.
+pub(super) fn size(node: &Node) -> Result<u64, String> {
+    let wrong = || expected("a size like 512KiB or 16MiB", node);
+    let text = match &node.value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return Err(wrong()),
+    };
+    let digits = text
+        .find(|character: char| !character.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
+    let unit: u64 = match text[digits..].trim() {
+        "" => 1,
+        "KiB" | "Ki" => 1 << 10,
+        "MiB" | "Mi" => 1 << 20,
+        "GiB" | "Gi" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    match number.checked_mul(unit) {
+        None => Err(format!("{text} is too large a size")),
+        Some(0) => Err(format!("{text} is too small: write 1 or more")),
+        Some(size) => Ok(size),
+    }
+}
+
+/// A whole number from 1 on.
+pub(super) fn count(node: &Node) -> Result<usize, String> {
+    match &node.value {
+        Value::Number(number) => number
+            .as_u64()
+            .and_then(|number| usize::try_from(number).ok())
+            .filter(|number| *number > 0)
+            .ok_or_else(|| format!("{number} is out of range: write a whole number from 1 on")),
+        _ => Err(expected("a whole number", node)),
+    }
+}
+
+/// What was expected and what stands there.
+pub(super) fn expected(what: &str, node: &Node) -> String {
+    match node.as_str() {
+        Some(text) => format!("expected {what}, not {}", quoted(text)),
+        None => format!("expected {what}, not {}", node.type_name()),
+    }
+}
+
+/// The shortest way to write a duration in whole units.
+pub(super) fn show_duration(duration: Duration) -> String {
+    let milliseconds = duration.as_millis();
+    [(3_600_000, "h"), (60_000, "m"), (1000, "s")]
+        .into_iter()
+        .find(|(unit, _)| milliseconds > 0 && milliseconds.is_multiple_of(*unit))
+        .map_or_else(
+            || format!("{milliseconds}ms"),
+            |(unit, name)| format!("{}{name}", milliseconds / unit),
+        )
+}
+
+/// The shortest way to write a size in whole units.
+pub(super) fn show_size(size: u64) -> String {
+    [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
+        .into_iter()
+        .find(|(unit, _)| size > 0 && size.is_multiple_of(*unit))
+        .map_or_else(
+            || size.to_string(),
+            |(unit, name)| format!("{}{name}", size / unit),
+        )
+}
+
+/// The word of `words` that `word` was probably meant to be.
+pub(super) fn nearest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    words
+        .map(|known| (distance(&word.to_lowercase(), &known.to_lowercase()), known))
+        .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// Edits from one word to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let swap = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = swap.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Node {
+        Node {
+            line: 1,
+            value: Value::String(text.to_owned()),
+        }
+    }
+
+    #[test]
+    fn sizes_have_binary_units_and_nothing_else() {
+        for (written, bytes) in [
+            ("1", 1),
+            ("4096", 4096),
+            ("512KiB", 512 << 10),
+            ("16MiB", 16 << 20),
+            ("16 MiB", 16 << 20),
+            ("1Gi", 1 << 30),
+        ] {
+            assert_eq!(size(&text(written)), Ok(bytes), "{written}");
+        }
+        for written in ["", "MiB", "1.5MiB", "-1", "16MB", "0", "99999999999GiB"] {
+            assert!(size(&text(written)).is_err(), "{written}");
+        }
+    }
+
+    #[test]
+    fn a_duration_has_a_least_and_a_longest() {
+        let least = Duration::from_secs(1);
+        assert_eq!(duration(&text("90s"), least), Ok(Duration::from_secs(90)));
+        assert!(
+            duration(&text("10ms"), least)
+                .unwrap_err()
+                .contains("1s or more")
+        );
+        assert!(
+            duration(&text("9999d"), least)
+                .unwrap_err()
+                .contains("365d")
+        );
+    }
+
+    #[test]
+    fn what_is_shown_reads_back_as_the_same() {
+        for seconds in [1, 59, 60, 90, 3600, 5400, 86_400] {
+            let duration = Duration::from_secs(seconds);
+            assert_eq!(parse_duration(&show_duration(duration)), Ok(duration));
+        }
+        for bytes in [1, 1023, 1024, 16 << 20, (1 << 30) + 1] {
+            assert_eq!(size(&text(&show_size(bytes))), Ok(bytes));
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_finds_its_word_and_a_stranger_none() {
+        let words = ["enabled", "rescan", "advisoryDeadline"];
+        assert_eq!(nearest("enable", words.into_iter()), Some("enabled"));
+        assert_eq!(
+            nearest("advisory_deadline", words.into_iter()),
+            Some("advisoryDeadline")
+        );
+        assert_eq!(nearest("flavour", words.into_iter()), None);
+    }
+}

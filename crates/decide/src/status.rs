@@ -1,0 +1,277 @@
+//! The one status document, from which every outlet is fed.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use windrow_gates::GatesStatus;
+use windrow_model::reasons::Code;
+use windrow_plan::{Finding, Origin};
+
+use super::ledger::Cause;
+pub use windrow_plan::readiness::node::{
+    Pace, Phase, PhaseState, PhaseStatus, Readiness, Role, Transition, TransitionSeen, Vip, VipMode,
+};
+use windrow_plan::readiness::node::{ProbeId, ProbeState, Severity};
+use windrow_plan::rules::{Location, Platform, Tier};
+
+/// The status document, `apiVersion: windrow.dev/v1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `Status`
+    pub kind: String,
+    /// Rises by one with every change.
+    pub generation: u64,
+    /// Where the node stands.
+    pub readiness: Readiness,
+    /// Which part of the bootstrap it is in.
+    pub phase: Phase,
+    /// Since when readiness and phase are as they are.
+    pub since: Timestamp,
+    /// The first blocker, or why there is none.
+    pub reason: StatusReason,
+    /// One line of at most 65 characters.
+    pub summary: String,
+    /// What the node is, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub platform: Option<Platform>,
+    /// What the node is in its cluster, where it is probed.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub role: Role,
+    /// The bootstrap from its first phase to its last; empty where the node is not probed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseStatus>,
+    /// How the node gets on; absent when it is there, or not probed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
+    /// What is done to the node on purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transition: Option<TransitionSeen>,
+    /// The cluster's VIP, once it was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vip: Option<Vip>,
+    /// The manifests.
+    pub staging: StagingStatus,
+    /// The node's probes; empty where it is not probed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ProbeStatus>,
+    /// Known problems, with what to do.
+    pub findings: Vec<Finding>,
+    /// Feature gates. Left out by `decide`, filled in by whoever publishes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gates: Option<GatesStatus>,
+    /// Who is told of events, and how that goes. Left out by `decide`, filled in by whoever publishes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<WebhookStatus>,
+    /// Versions.
+    pub versions: Versions,
+    /// The process that keeps this document true. A reader that cannot find it alive must not show
+    /// the document as current. Left out by `decide`, filled in by whoever publishes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writer: Option<Writer>,
+}
+
+fn is_unknown(role: &Role) -> bool {
+    *role == Role::Unknown
+}
+
+/// A process, named so that neither a reused pid nor a reboot can be mistaken for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Writer {
+    /// Process id.
+    pub pid: u32,
+    /// When it started, in clock ticks since the boot (`/proc/PID/stat`, field 22).
+    pub start_ticks: u64,
+    /// Which boot (`/proc/sys/kernel/random/boot_id`).
+    pub boot_id: String,
+}
+
+/// One probe, as it counts now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProbeStatus {
+    /// Its name.
+    pub id: ProbeId,
+    /// Its state.
+    pub state: ProbeState,
+    /// What follows when it fails.
+    pub severity: Severity,
+    /// Since when it is in this state.
+    pub since: Timestamp,
+    /// Why it is failing or unknown; empty when it passes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The same for programs; absent when it passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+}
+
+/// One webhook of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookStatus {
+    /// Of what it tells.
+    pub event: String,
+    /// Whom: scheme, host and port of its URL. The rest may be secret.
+    pub console: String,
+    /// Who configured it.
+    pub at: Location,
+    /// How it gets on.
+    pub state: DeliveryState,
+    /// Since when.
+    pub since: Timestamp,
+    /// Why it is failing; empty when it is not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// How a webhook gets on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DeliveryState {
+    /// Its event is not true.
+    Waiting,
+    /// It is being told.
+    Pending,
+    /// It was told.
+    Delivered,
+    /// It could not be told, and is tried again.
+    Failing,
+}
+
+/// The first blocker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusReason {
+    /// Stable code.
+    pub code: Code,
+    /// One line.
+    pub message: String,
+}
+
+/// The manifests, each in one of the lists.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StagingStatus {
+    /// Files that are staged (RKE2's own are not counted).
+    pub total: usize,
+    /// Is every file applied, or kept on purpose? Never true before kube-apiserver has answered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
+    /// Kept from RKE2, with the reasons.
+    pub held: Vec<HeldFile>,
+    /// Decided to be kept from RKE2, and not kept: the marker could not be made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_held: Vec<NotHeldFile>,
+    /// Released and not yet applied.
+    pub released: Vec<FileStatus>,
+    /// Applied.
+    pub applied: Vec<FileStatus>,
+    /// Released, and RKE2 cannot apply them.
+    pub failed: Vec<FailedFile>,
+}
+
+/// A file and since when it is in its list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FileStatus {
+    /// Path below the manifests directory.
+    pub file: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// Why it was released.
+    pub cause: Cause,
+}
+
+/// A file that RKE2 cannot apply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedFile {
+    /// Path below the manifests directory.
+    pub file: String,
+    /// Since when it is released.
+    pub since: Timestamp,
+    /// RKE2's own reason (`ApplyManifestFailed`).
+    pub reason: String,
+    /// RKE2's own message.
+    pub message: String,
+}
+
+/// A file that is to be held and is not: RKE2 applies it at its next pass.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NotHeldFile {
+    /// Path below the manifests directory.
+    pub file: String,
+    /// Since when it is to be held.
+    pub since: Timestamp,
+    /// Code of what it should wait for.
+    pub code: Code,
+    /// What it should wait for, in a line.
+    pub why: String,
+    /// Why its marker could not be made.
+    pub error: String,
+}
+
+/// A held file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldFile {
+    /// Path below the manifests directory.
+    pub file: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// Code of the first blocker.
+    pub code: Code,
+    /// The first blocker, in a line.
+    pub why: String,
+    /// Who holds it: `windrow`, or `other`.
+    pub by: Holder,
+    /// Is it past its deadline and kept on purpose?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overdue: bool,
+    /// When it will be released even if nothing changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// Everything it still waits for.
+    pub blockers: Vec<Blocker>,
+}
+
+/// Who holds a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Holder {
+    /// Windrow's marker.
+    Windrow,
+    /// Somebody else's marker; left alone.
+    Other,
+}
+
+/// One thing that a held file waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Blocker {
+    /// What.
+    pub what: String,
+    /// In which state.
+    pub condition: String,
+    /// Holds or orders.
+    pub tier: Tier,
+    /// The reason, with what was last seen.
+    pub message: String,
+    /// The object of the file that requires it; where more than one does, the first and how many
+    /// more.
+    pub required_by: String,
+    /// Who says so.
+    pub origin: Origin,
+    /// The file that brings it, when one of the directory does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brought_by: Option<String>,
+}
+
+/// Versions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Versions {
+    /// This program.
+    pub windrow: String,
+}

@@ -1,0 +1,483 @@
+//! What the core must do with small directories, and what it must never do with any.
+
+mod anew;
+mod deadlines;
+mod installers;
+mod markers;
+mod needs;
+mod node;
+mod properties;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use windrow_model::manifest::{Content, GroupKind, ObjectRef};
+use windrow_model::reasons::Code;
+use windrow_plan::readiness::{KindSeen, ObjectSeen};
+use windrow_plan::rules::{Platform, RuleSet};
+
+use super::*;
+use crate::settings::Settings;
+
+/// A manifests directory and its disk state, in memory, and the core on top of it.
+struct Node {
+    engine: Engine,
+    files: BTreeMap<String, String>,
+    markers: BTreeMap<String, Option<Mark>>,
+    ledger_on_disk: Ledger,
+    now: Timestamp,
+    events: Vec<Event>,
+}
+
+fn start() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+fn rules() -> RuleSet {
+    static RULES: LazyLock<RuleSet> = LazyLock::new(RuleSet::shipped);
+    RULES.clone()
+}
+
+fn engine(ledger: Ledger, platform: Option<Platform>, now: Timestamp) -> Engine {
+    Engine::new(Settings::default(), rules(), platform, ledger, now)
+}
+
+impl Node {
+    fn new(files: &[(&str, &str)]) -> Self {
+        Self::on(Some(Platform::Rke2), files)
+    }
+
+    fn on(platform: Option<Platform>, files: &[(&str, &str)]) -> Self {
+        let mut node = Self {
+            engine: engine(Ledger::default(), platform, start()),
+            files: files
+                .iter()
+                .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+                .collect(),
+            markers: BTreeMap::new(),
+            ledger_on_disk: Ledger::default(),
+            now: start(),
+            events: Vec::new(),
+        };
+        node.scan();
+        node
+    }
+
+    fn scan(&mut self) {
+        let directory = Directory {
+            files: self
+                .files
+                .iter()
+                .map(|(path, text)| FileChange {
+                    path: path.clone(),
+                    content: Some(Arc::new(Content::Bytes(text.clone().into_bytes()))),
+                })
+                .collect(),
+            markers: self
+                .markers
+                .iter()
+                .map(|(path, mark)| Marker {
+                    path: path.clone(),
+                    mark: mark.clone().map(Arc::new),
+                })
+                .collect(),
+        };
+        self.engine.scanned(directory);
+    }
+
+    fn act(&mut self, action: &Action) {
+        match action {
+            Action::Hold { path, mark } => {
+                let there = self.markers.get(path);
+                assert!(
+                    !matches!(there, Some(None)),
+                    "a foreign marker would be replaced"
+                );
+                self.markers.insert(path.clone(), Some(Mark::clone(mark)));
+            }
+            Action::SaveLedger(ledger) => self.ledger_on_disk = Ledger::clone(ledger),
+            Action::Lift { path } => {
+                let gone = self.markers.remove(path);
+                assert!(!matches!(gone, Some(None)), "a foreign marker would go");
+            }
+        }
+        self.engine.done(action);
+    }
+
+    fn tick(&mut self) -> Decision {
+        let decision = self.engine.decide(self.now);
+        for action in &decision.steps.actions {
+            self.act(action);
+        }
+        self.events.extend(decision.steps.events.iter().cloned());
+        decision
+    }
+
+    fn restart(&mut self) {
+        let platform = self.engine.plan().platform;
+        self.engine = engine(self.ledger_on_disk.clone(), platform, self.now);
+        self.scan();
+    }
+
+    fn observe(&mut self, event: ClusterEvent) {
+        self.engine.observed(event, self.now);
+    }
+
+    fn api(&mut self) {
+        self.observe(ClusterEvent::ApiReachable);
+        self.observe(ClusterEvent::Addons(foldhash::HashMap::default()));
+    }
+
+    fn exists(&mut self, object: ObjectRef) {
+        let value = json!({"metadata": {"name": object.name}});
+        self.observe(ClusterEvent::Object(
+            object,
+            ObjectSeen::Present(Arc::new(value)),
+        ));
+    }
+
+    fn applied(&mut self, path: &str) {
+        let file = self
+            .engine
+            .plan()
+            .files
+            .iter()
+            .find(|file| file.path == path)
+            .unwrap();
+        let (addon, checksum) = (file.addon.clone(), file.sha256.clone());
+        let source = format!("/var/lib/rancher/rke2/server/manifests/{path}");
+        self.observe(ClusterEvent::Addon(addon, Some(Addon { checksum, source })));
+    }
+
+    /// RKE2 says that it cannot apply a file.
+    fn fails(&mut self, path: &str, why: &str) {
+        let plan = self.engine.plan();
+        let file = plan.files.iter().find(|file| file.path == path).unwrap();
+        let event = ClusterEvent::ApplyFailed {
+            addon: file.addon.clone(),
+            failure: ApplyFailure {
+                reason: "ApplyManifestFailed".to_owned(),
+                message: why.to_owned(),
+                at: self.now,
+            },
+        };
+        self.observe(event);
+    }
+
+    fn later(&mut self, minutes: i64) {
+        self.now += SignedDuration::from_mins(minutes);
+    }
+
+    fn held(&self) -> Vec<&str> {
+        self.markers
+            .iter()
+            .filter(|(_, mark)| mark.is_some())
+            .map(|(path, _)| path.strip_suffix(".skip").unwrap())
+            .collect()
+    }
+
+    fn told(&self) -> Vec<Code> {
+        self.events.iter().map(|event| event.code).collect()
+    }
+}
+
+fn waits_for(name: &str, on: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  annotations:\n    windrow.dev/depends-on: '{on}'\n"
+    )
+}
+
+fn free(name: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n")
+}
+
+fn annotated(name: &str, annotation: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  annotations: {{{annotation}}}\n"
+    )
+}
+
+fn config_map(name: &str) -> ObjectRef {
+    ObjectRef::namespaced("", "ConfigMap", "default", name)
+}
+
+const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
+
+#[test]
+fn a_file_is_held_until_what_it_waits_for_is_observed_and_then_released_and_applied() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    let first = node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    assert!(
+        matches!(
+            first.steps.actions[..],
+            [Action::Hold { .. }, Action::SaveLedger(_)]
+        ),
+        "the marker comes before the ledger"
+    );
+    node.api();
+    let kind = GroupKind::new("example.com", "Widget");
+    assert!(node.engine.interests().kinds.contains(&kind));
+    node.observe(ClusterEvent::Kind(kind.clone(), KindSeen::NotServed));
+    assert!(
+        node.tick()
+            .steps
+            .actions
+            .iter()
+            .all(|action| !matches!(action, Action::Lift { .. }))
+    );
+    node.observe(ClusterEvent::Kind(kind, KindSeen::Served));
+    let release = node.tick();
+    assert!(
+        matches!(
+            release.steps.actions[..],
+            [Action::SaveLedger(_), Action::Lift { .. }]
+        ),
+        "the ledger comes before the removal: {:?}",
+        release.steps.actions
+    );
+    node.applied("a.yaml");
+    let done = node.tick();
+    assert_eq!(done.status.staging.applied.len(), 1);
+    assert_eq!(
+        node.told(),
+        [
+            Code::Held,
+            Code::KindWithoutProvider,
+            Code::Released,
+            Code::Applied
+        ]
+    );
+    assert!(
+        node.engine.interests().kinds.is_empty(),
+        "nothing waits any more"
+    );
+}
+
+#[test]
+fn acting_twice_is_acting_once() {
+    let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
+    node.tick();
+    let again = node.tick();
+    assert_eq!(again.steps.actions, []);
+    assert_eq!(again.steps.events, []);
+}
+
+#[test]
+fn released_stays_released_for_that_content_over_a_restart_and_a_regression_is_told_once() {
+    let mut node = Node::new(&[(
+        "a.yaml",
+        &waits_for("a", "/namespaces/default/ConfigMap/x (exists)"),
+    )]);
+    node.api();
+    node.tick();
+    node.exists(config_map("x"));
+    node.tick();
+    assert!(node.held().is_empty());
+    node.observe(ClusterEvent::Object(config_map("x"), ObjectSeen::Absent));
+    node.tick();
+    node.tick();
+    assert!(node.held().is_empty());
+    let regressions = node
+        .told()
+        .iter()
+        .filter(|&&code| code == Code::Regressed)
+        .count();
+    assert_eq!(regressions, 1);
+    node.restart();
+    node.tick();
+    assert!(node.held().is_empty());
+}
+
+#[test]
+fn new_content_is_decided_anew_and_the_same_objects_in_other_bytes_are_not_new() {
+    let text = waits_for("a", "/namespaces/default/ConfigMap/x (exists)");
+    let mut node = Node::new(&[("a.yaml", &text)]);
+    node.api();
+    node.tick();
+    node.exists(config_map("x"));
+    node.tick();
+    node.observe(ClusterEvent::Object(config_map("x"), ObjectSeen::Absent));
+    node.files
+        .insert("a.yaml".to_owned(), format!("# a comment\n{text}"));
+    node.scan();
+    node.tick();
+    assert!(
+        node.held().is_empty(),
+        "yip writes files anew at every boot"
+    );
+    node.files
+        .insert("a.yaml".to_owned(), text.replace("name: a", "name: other"));
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+}
+
+#[test]
+fn a_file_of_which_something_could_be_applied_is_released_at_its_deadline_and_a_hopeless_one_is_kept()
+ {
+    let mixed = format!("{}---\n{WIDGET}", free("part"));
+    let mut node = Node::new(&[("hopeless.yaml", WIDGET), ("mixed.yaml", &mixed)]);
+    node.api();
+    let kind = GroupKind::new("example.com", "Widget");
+    node.observe(ClusterEvent::Kind(kind, KindSeen::NotServed));
+    node.tick();
+    assert_eq!(node.held(), ["hopeless.yaml", "mixed.yaml"]);
+    node.later(10);
+    node.tick();
+    assert_eq!(node.held(), ["hopeless.yaml"]);
+    node.later(20);
+    let decision = node.tick();
+    assert_eq!(node.held(), ["hopeless.yaml"]);
+    assert!(decision.status.staging.held[0].overdue);
+    node.tick();
+    assert_eq!(
+        node.told()
+            .iter()
+            .filter(|&&code| code == Code::Overdue)
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn hold_and_release_by_hand_win_and_are_remembered() {
+    let by = |hold: bool, now| Manual {
+        hold,
+        by: "root".to_owned(),
+        at: now,
+        reason: "testing".to_owned(),
+    };
+    let mut node = Node::new(&[("a.yaml", &free("a")), ("b.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    let now = node.now;
+    node.engine.manual("a.yaml", by(true, now), now).unwrap();
+    node.engine.manual("b.yaml", by(false, now), now).unwrap();
+    node.tick();
+    assert_eq!(
+        node.held(),
+        ["a.yaml"],
+        "a person may hold what was released"
+    );
+    node.restart();
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    let now = node.now;
+    node.engine.manual("a.yaml", by(false, now), now).unwrap();
+    node.tick();
+    assert!(node.held().is_empty());
+    assert!(
+        node.engine
+            .manual("nowhere.yaml", by(false, now), now)
+            .is_err()
+    );
+    assert!(
+        node.engine
+            .manual("rke2-canal.yaml", by(true, now), now)
+            .is_err()
+    );
+}
+
+#[test]
+fn apply_once_keeps_the_file_from_rke2_after_it_was_applied_and_over_a_lost_ledger() {
+    let once = annotated("a", "windrow.dev/apply: once");
+    let mut node = Node::new(&[("a.yaml", &once)]);
+    node.api();
+    node.tick();
+    assert!(node.held().is_empty());
+    node.applied("a.yaml");
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    node.ledger_on_disk = Ledger::default();
+    node.restart();
+    let decision = node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    assert_eq!(decision.status.staging.held[0].code, Code::HeldAppliedOnce);
+}
+
+#[test]
+fn a_ledger_of_a_former_cluster_lets_nothing_through_in_a_new_one() {
+    let text = waits_for("a", "/namespaces/default/ConfigMap/x (exists)");
+    let mut node = Node::new(&[("a.yaml", &text), ("b.yaml", &free("b"))]);
+    assert_eq!(node.engine.cluster(None), None);
+    node.api();
+    node.tick();
+    assert_eq!(node.engine.cluster(Some("one".to_owned())), None);
+    let hold = Manual {
+        hold: true,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "mine".to_owned(),
+    };
+    node.engine.manual("b.yaml", hold, node.now).unwrap();
+    node.exists(config_map("x"));
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+    assert_eq!(node.ledger_on_disk.cluster.as_deref(), Some("one"));
+    node.restart();
+    assert_eq!(
+        node.engine.cluster(Some("one".to_owned())),
+        None,
+        "the same cluster"
+    );
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+    // RKE2 is removed and installed anew: its CA is gone until it starts for the first time.
+    node.restart();
+    let told = node.engine.cluster(None).unwrap();
+    assert_eq!(told.code, Code::NewCluster);
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
+}
+
+#[test]
+fn what_is_known_of_the_cluster_is_written_before_anything_is_lifted() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    node.engine.cluster(Some("one".to_owned()));
+    assert!(matches!(
+        node.tick().steps.actions[..],
+        [Action::SaveLedger(_)]
+    ));
+    assert_eq!(node.tick().steps.actions, []);
+}
+
+#[test]
+fn switched_off_it_lifts_its_own_holds_and_holds_nothing() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.tick();
+    let mut settings = Settings::default();
+    settings.staging.enabled = false;
+    node.engine
+        .configured(settings, rules(), Some(Platform::Rke2));
+    node.scan();
+    node.tick();
+    assert!(node.held().is_empty());
+}
+
+#[test]
+fn unknown_is_said_as_unknown_and_ready_is_never_claimed() {
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    assert_eq!(node.tick().status.readiness, Readiness::Unknown);
+    node.api();
+    assert_eq!(node.tick().status.readiness, Readiness::SettingUp);
+    node.applied("a.yaml");
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.reason.code),
+        (Readiness::Unknown, Code::NotProbed)
+    );
+    node.observe(ClusterEvent::ApiUnreachable {
+        why: "connection refused".to_owned(),
+    });
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.reason.code),
+        (Readiness::Unknown, Code::ApiUnreachable)
+    );
+    assert!(status.summary.chars().count() <= 65);
+}

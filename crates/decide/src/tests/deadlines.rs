@@ -1,0 +1,190 @@
+//! How long a hold may last, and counted from when.
+
+use super::*;
+
+#[test]
+fn advice_expires_counted_from_the_apis_first_answer() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: late}}]}\n";
+    let held = annotated("late", "windrow.dev/hold: not today");
+    let mut node = Node::new(&[("a.yaml", pod), ("b.yaml", &held)]);
+    node.tick();
+    node.later(20);
+    node.tick();
+    assert_eq!(
+        node.held(),
+        ["a.yaml", "b.yaml"],
+        "RKE2 applies nothing yet either"
+    );
+    node.api();
+    let wake = node.tick().steps.next_wake.unwrap();
+    assert_eq!(wake, node.now + SignedDuration::from_mins(2));
+    node.later(2);
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+    assert!(node.told().contains(&Code::Yielded));
+}
+
+#[test]
+fn advice_waits_as_long_as_the_other_file_has_to_and_a_little_longer() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: late}}]}\n";
+    let late = waits_for("late", "/namespaces/default/ConfigMap/x (exists)");
+    let mut node = Node::new(&[("a.yaml", pod), ("b.yaml", &late)]);
+    node.api();
+    node.tick();
+    node.later(20);
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
+    node.exists(config_map("x"));
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    node.later(2);
+    node.tick();
+    assert!(
+        node.held().is_empty(),
+        "RKE2 may have trouble with the other file"
+    );
+}
+
+#[test]
+fn advice_does_not_wait_for_ever_for_a_file_that_cannot_be_released() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: late}}]}\n";
+    let late = waits_for("late", "/namespaces/default/ConfigMap/never (exists)");
+    let mut node = Node::new(&[("a.yaml", pod), ("b.yaml", &late)]);
+    node.api();
+    node.tick();
+    node.later(30);
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+}
+
+#[test]
+fn a_vm_rule_keeps_its_file_past_the_deadline_and_the_fail_safe_may_not_lift_it() {
+    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+    let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
+    node.api();
+    node.observe(ClusterEvent::Kind(
+        GroupKind::new("kubevirt.io", "VirtualMachine"),
+        KindSeen::Served,
+    ));
+    node.tick();
+    node.later(600);
+    node.tick();
+    assert_eq!(node.held(), ["vm.yaml"]);
+    let mark = node.markers["vm.yaml.skip"].as_ref().unwrap();
+    assert_eq!(mark.on_failure, OnFailure::Keep);
+    assert!(mark.why.contains("storage-network"), "{}", mark.why);
+}
+
+#[test]
+fn without_an_answer_from_the_api_the_blind_deadline_releases_all_but_what_does_harm() {
+    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+    let ordered = waits_for("a", "/namespaces/default/ConfigMap/x (exists)");
+    let mixed = format!("{}---\n{WIDGET}", free("part"));
+    let mut node = Node::on(
+        Some(Platform::Harvester),
+        &[("a.yaml", &ordered), ("m.yaml", &mixed), ("vm.yaml", vm)],
+    );
+    node.tick();
+    node.later(31);
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml", "vm.yaml"]);
+}
+
+#[test]
+fn a_clock_that_is_set_moves_no_deadline() {
+    let mixed = format!("{}---\n{WIDGET}", free("part"));
+    let mut node = Node::new(&[("m.yaml", &mixed)]);
+    node.api();
+    node.tick();
+    let years = SignedDuration::from_hours(24 * 365 * 20);
+    node.now += years;
+    node.engine.clock_jumped(years);
+    node.tick();
+    assert_eq!(node.held(), ["m.yaml"]);
+    node.later(10);
+    node.tick();
+    assert!(node.held().is_empty());
+}
+
+#[test]
+fn a_refused_file_is_kept_from_rke2_for_a_while_only() {
+    let mut node = Node::new(&[("bad.yaml", "}\n"), ("Upper.yaml", &free("u"))]);
+    node.api();
+    node.tick();
+    assert_eq!(node.held(), ["Upper.yaml", "bad.yaml"]);
+    node.later(10);
+    node.tick();
+    assert!(node.held().is_empty());
+}
+
+/// A ConfigMap `a` that waits for two others by rules of its own.
+fn waits_by_rules(rules: &[(&str, &str, &str)]) -> Node {
+    let rules: String = rules
+        .iter()
+        .map(|(on, deadline, then)| {
+            format!(
+                "  - name: for-{on}\n    match: {{kind: ConfigMap, name: a}}\n    reason: a needs {on}\n    deadline: {deadline}\n    onDeadline: {then}\n    requires:\n      - object: {{kind: ConfigMap, namespace: default, name: {on}}}\n        condition: exists\n"
+            )
+        })
+        .collect();
+    let pack = format!(
+        "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {{name: test}}\nrules:\n{rules}"
+    );
+    let (rules, errors) = RuleSet::load(&[("test.yaml".to_owned(), pack)]);
+    assert!(errors.is_empty(), "{errors:?}");
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    let platform = Some(Platform::Rke2);
+    let ledger = Ledger::default();
+    node.engine = Engine::new(Settings::default(), rules, platform, ledger, node.now);
+    node.scan();
+    node.api();
+    node
+}
+
+#[test]
+fn the_deadline_that_is_told_is_the_last_one_that_has_to_pass() {
+    let mut node = waits_by_rules(&[("one", "2m", "release"), ("other", "10m", "release")]);
+    let ten = start() + SignedDuration::from_mins(10);
+    let held = node.tick().status.staging.held.remove(0);
+    assert_eq!(held.deadline, Some(ten));
+    node.later(5);
+    assert_eq!(node.tick().status.staging.held[0].deadline, Some(ten));
+    node.later(5);
+    node.tick();
+    assert!(node.held().is_empty());
+}
+
+#[test]
+fn a_hold_that_is_kept_has_no_deadline_whatever_else_would_have_one() {
+    let mut node = waits_by_rules(&[("one", "2m", "keep"), ("other", "10m", "release")]);
+    let told = |decision: Decision| {
+        let held = &decision.status.staging.held[0];
+        (held.deadline, held.overdue)
+    };
+    assert_eq!(told(node.tick()), (None, false));
+    node.later(2);
+    assert_eq!(told(node.tick()), (None, true));
+}
+
+#[test]
+fn what_merely_orders_makes_no_file_hopeless() {
+    // Of this file RKE2 can apply the pod at once: only its kind keeps the widget.
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: late}}]}\n";
+    let late = annotated("late", "windrow.dev/hold: not today");
+    let both = format!("{WIDGET}---\n{pod}");
+    let mut node = Node::new(&[("a.yaml", &both), ("b.yaml", &late)]);
+    node.api();
+    let kind = GroupKind::new("example.com", "Widget");
+    node.observe(ClusterEvent::Kind(kind, KindSeen::NotServed));
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
+    let pod = &node.engine.plan().files[0].documents[1];
+    assert!(
+        pod.requires
+            .iter()
+            .any(|one| one.inferred && one.tier == windrow_plan::rules::Tier::Advisory)
+    );
+    node.later(10);
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+}

@@ -1,0 +1,302 @@
+//! Markers: whose they are, when they come and when they go; and what is shown of it.
+
+use super::*;
+
+#[test]
+fn somebody_elses_marker_is_left_alone_and_shown() {
+    let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
+    node.markers.insert("b.yaml.skip".to_owned(), None);
+    node.markers.insert("a.yaml.skip".to_owned(), None);
+    node.scan();
+    let decision = node.tick();
+    assert!(
+        decision
+            .steps
+            .actions
+            .iter()
+            .all(|action| matches!(action, Action::SaveLedger(_)))
+    );
+    let held = &decision.status.staging.held;
+    assert_eq!(held.len(), 2);
+    assert!(
+        held.iter()
+            .all(|file| file.by == Holder::Other && file.code == Code::HeldByOther)
+    );
+}
+
+#[test]
+fn packaged_files_are_never_touched() {
+    let mut node = Node::new(&[
+        ("rke2-canal.yaml", WIDGET),
+        ("rancher/cluster-agent.yaml", WIDGET),
+    ]);
+    let decision = node.tick();
+    assert_eq!(decision.steps.actions, []);
+    assert_eq!(decision.status.staging.total, 0);
+}
+
+#[test]
+fn a_file_that_rke2_was_quicker_with_is_reported_as_escaped() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.tick();
+    node.api();
+    node.applied("a.yaml");
+    node.tick();
+    assert!(node.told().contains(&Code::Escaped));
+    assert!(node.held().is_empty());
+}
+
+#[test]
+fn a_new_file_is_marked_before_it_is_read_and_the_mark_goes_when_nothing_holds_it() {
+    let mut node = Node::new(&[]);
+    node.tick();
+    let mark = node.engine.appeared("new.yaml", node.now).unwrap();
+    node.act(&mark);
+    assert_eq!(
+        node.tick().steps.actions,
+        [],
+        "the marker waits for its file"
+    );
+    node.files.insert("new.yaml".to_owned(), free("new"));
+    node.scan();
+    node.tick();
+    assert!(node.held().is_empty());
+    assert_eq!(node.engine.appeared("rke2-canal.yaml", node.now), None);
+}
+
+#[test]
+fn a_provisional_mark_becomes_the_real_one() {
+    let mut node = Node::new(&[]);
+    let mark = node.engine.appeared("new.yaml", node.now).unwrap();
+    node.act(&mark);
+    node.files.insert("new.yaml".to_owned(), WIDGET.to_owned());
+    node.scan();
+    node.tick();
+    assert_eq!(
+        node.markers["new.yaml.skip"].as_ref().unwrap().code,
+        Code::WaitsForCluster
+    );
+}
+
+#[test]
+fn the_marker_of_a_machine_outlives_its_file_for_a_while_and_any_other_goes_with_it() {
+    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+    let mut node = Node::on(
+        Some(Platform::Harvester),
+        &[("vm.yaml", vm), ("w.yaml", WIDGET)],
+    );
+    node.api();
+    node.tick();
+    assert_eq!(node.held(), ["vm.yaml", "w.yaml"]);
+    let files = std::mem::take(&mut node.files);
+    node.scan();
+    node.tick();
+    assert_eq!(
+        node.held(),
+        ["vm.yaml"],
+        "should it be laid down anew, RKE2 must not be quicker"
+    );
+    node.files = files;
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), ["vm.yaml", "w.yaml"]);
+    node.files.clear();
+    node.scan();
+    node.tick();
+    node.later(10);
+    node.tick();
+    assert!(node.held().is_empty());
+    assert!(node.ledger_on_disk.files.is_empty());
+}
+
+#[test]
+fn what_the_plan_shows_as_held_is_what_the_daemon_holds_on_a_fresh_node() {
+    use windrow_model::manifest::{Limits, extract};
+    let example = include_str!("../../../../examples/first-vm/harvester-config.yaml");
+    let extraction = extract::extract("config.yaml", example, &Limits::default());
+    let mut files: BTreeMap<String, String> = extraction
+        .files
+        .iter()
+        .map(|one| {
+            (
+                one.path.clone(),
+                String::from_utf8(one.content.clone()).unwrap(),
+            )
+        })
+        .collect();
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: elsewhere}}]}\n";
+    let mixed = format!("{}---\n{WIDGET}", free("part"));
+    let cycle = |name: &str, on: &str| {
+        waits_for(
+            name,
+            &format!("/namespaces/default/ConfigMap/{on} (exists)"),
+        )
+    };
+    let further = [
+        ("free.yaml", free("free")),
+        ("pod.yaml", pod.to_owned()),
+        ("mixed.yaml", mixed),
+        ("bad.yaml", "}\n".to_owned()),
+        ("Upper.yaml", free("upper")),
+        ("hold.yaml", annotated("hold", "windrow.dev/hold: yes")),
+        ("once.yaml", annotated("once", "windrow.dev/apply: once")),
+        ("rke2-canal.yaml", WIDGET.to_owned()),
+        ("one.yaml", cycle("one", "two")),
+        ("two.yaml", cycle("two", "one")),
+        ("needs-cycle.yaml", cycle("three", "one")),
+    ];
+    files.extend(further.map(|(path, text)| (path.to_owned(), text)));
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    let mut node = Node::on(Some(Platform::Harvester), &files);
+    node.tick();
+    let shown: Vec<&str> = node
+        .engine
+        .plan()
+        .files
+        .iter()
+        .filter(|file| file.held_at_boot().is_some())
+        .map(|file| file.path.as_str())
+        .collect();
+    assert!(shown.len() > 6, "{shown:?}");
+    assert_eq!(node.held(), shown);
+}
+
+#[test]
+fn what_is_wrong_with_the_directory_is_told_once_and_again_when_it_comes_back() {
+    let mut node = Node::new(&[("foo.yaml", &free("a")), ("foo.bar.yaml", &free("b"))]);
+    let collisions = |node: &Node| {
+        node.told()
+            .iter()
+            .filter(|&&code| code == Code::AddonCollision)
+            .count()
+    };
+    node.tick();
+    node.tick();
+    assert_eq!(collisions(&node), 1);
+    let bar = node.files.remove("foo.bar.yaml").unwrap();
+    node.scan();
+    node.tick();
+    node.files.insert("foo.bar.yaml".to_owned(), bar);
+    node.scan();
+    node.tick();
+    assert_eq!(collisions(&node), 2);
+}
+
+#[test]
+fn two_files_of_one_name_are_held_and_released_together() {
+    let mut node = Node::new(&[("a/x.yaml", WIDGET), ("b/x.yaml", &free("x"))]);
+    node.api();
+    node.tick();
+    assert_eq!(node.held(), ["a/x.yaml"]);
+    node.tick();
+    assert_eq!(node.held(), ["a/x.yaml"]);
+    node.observe(ClusterEvent::Kind(
+        GroupKind::new("example.com", "Widget"),
+        KindSeen::Served,
+    ));
+    node.tick();
+    assert!(node.held().is_empty());
+}
+
+#[test]
+fn a_marker_of_ours_that_comes_back_without_its_file_is_lifted() {
+    let mut node = Node::new(&[("a.yaml", &free("a")), ("b.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    let mark = node.markers["b.yaml.skip"].clone();
+    node.observe(ClusterEvent::Kind(
+        GroupKind::new("example.com", "Widget"),
+        KindSeen::Served,
+    ));
+    node.tick();
+    node.applied("b.yaml");
+    node.tick();
+    node.files.remove("b.yaml");
+    node.scan();
+    node.tick();
+    assert!(node.held().is_empty());
+    node.markers.insert("b.yaml.skip".to_owned(), mark);
+    node.scan();
+    node.tick();
+    assert!(node.held().is_empty());
+}
+
+#[test]
+fn of_a_marker_and_its_copies_the_first_is_taken_over_where_the_ledger_is_lost() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.tick();
+    let mark = node.markers["a.yaml.skip"].clone().unwrap();
+    for number in 0..8 {
+        let copy = Mark {
+            why: format!("copy {number}").into(),
+            code: Code::HeldByHand,
+            ..mark.clone()
+        };
+        let path = format!("{}.yaml.skip", (b'b' + number) as char);
+        node.markers.insert(path, Some(copy));
+    }
+    node.markers.remove("a.yaml.skip");
+    node.ledger_on_disk = Ledger::default();
+    node.restart();
+    let entry = node.engine.ledger().files.get("a.yaml");
+    assert_eq!(entry.unwrap().manual.as_ref().unwrap().reason, "copy 0");
+}
+
+#[test]
+fn files_of_one_name_agree_on_what_the_failsafe_does_and_their_marker_comes_to_rest() {
+    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+    let mut node = Node::on(
+        Some(Platform::Harvester),
+        &[("pair.yaml", WIDGET), ("sub/pair.yaml", vm)],
+    );
+    node.api();
+    node.tick();
+    let marker = |node: &Node| node.markers.values().flatten().next().cloned().unwrap();
+    assert_eq!(marker(&node).on_failure, OnFailure::Keep);
+    assert_eq!(node.tick().steps.actions, []);
+    assert_eq!(node.markers.len(), 1);
+}
+
+#[test]
+fn a_file_that_was_applied_does_not_uncover_one_of_its_name_that_waits() {
+    let mut node = Node::new(&[("pair.yaml", &free("c"))]);
+    node.api();
+    node.tick();
+    node.applied("pair.yaml");
+    node.tick();
+    node.files
+        .insert("sub/pair.yaml".to_owned(), WIDGET.to_owned());
+    node.scan();
+    node.tick();
+    let markers = node.markers.len();
+    for _ in 0..3 {
+        node.scan();
+        assert_eq!(node.tick().steps.actions, []);
+        assert_eq!((node.markers.len(), markers), (1, 1));
+    }
+}
+
+#[test]
+fn a_person_holds_and_releases_all_files_of_a_name() {
+    let mut node = Node::new(&[("pair.yaml", &free("c")), ("sub/pair.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    for hold in [false, true, false] {
+        let manual = Manual {
+            hold,
+            by: "ann".to_owned(),
+            at: node.now,
+            reason: "test".to_owned(),
+        };
+        node.engine.manual("pair.yaml", manual, node.now).unwrap();
+        node.tick();
+        assert_eq!(node.tick().steps.actions, [], "hold: {hold}");
+        assert_eq!(node.markers.len(), usize::from(hold));
+        for entry in node.ledger_on_disk.files.values() {
+            assert_eq!(matches!(entry.state, State::Held { .. }), hold);
+        }
+    }
+}

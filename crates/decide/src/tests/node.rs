@@ -1,0 +1,159 @@
+//! A probed node: staging and probes make one status.
+
+use windrow_model::reasons::Severity;
+use windrow_plan::Finding;
+use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, specs};
+use windrow_plan::rules::Platform;
+
+use super::*;
+
+/// Probes the node in a role, and lets every probe pass.
+fn healthy(node: &mut Node, role: Role) {
+    let probes = specs(role, Some(Platform::Harvester));
+    node.observe(ClusterEvent::Node(NodeEvent::Probing {
+        role,
+        boot: "boot-1".to_owned(),
+        specs: probes.clone(),
+    }));
+    for probe in probes {
+        node.observe(ClusterEvent::Node(NodeEvent::Probed(
+            probe.id,
+            ProbeOutcome::Passed,
+        )));
+    }
+}
+
+#[test]
+fn a_probed_node_is_ready_when_its_manifests_and_its_probes_are_and_not_before() {
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    healthy(&mut node, Role::FirstServer);
+    assert_eq!(node.tick().status.readiness, Readiness::Unknown);
+    node.api();
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.phase),
+        (Readiness::SettingUp, Phase::Manifests)
+    );
+    node.applied("a.yaml");
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.reason.code, status.role),
+        (Readiness::Ready, Code::NodeReady, Role::FirstServer)
+    );
+    assert!(status.staging.settled);
+    assert_eq!(
+        status.phases.last().map(|phase| phase.name),
+        Some(Phase::Ready)
+    );
+    assert!(!status.probes.is_empty());
+    assert_eq!(status.vip, None, "not found yet");
+    let vip = Vip {
+        address: "10.0.0.9".to_owned(),
+        mode: Some(VipMode::Static),
+    };
+    node.observe(ClusterEvent::Node(NodeEvent::Vip(vip.clone())));
+    assert_eq!(node.tick().status.vip, Some(vip));
+    assert!(status.summary.chars().count() <= 65, "{}", status.summary);
+}
+
+#[test]
+fn an_agent_needs_no_api_server_of_its_own_to_be_ready() {
+    let mut node = Node::new(&[]);
+    healthy(&mut node, Role::Agent);
+    assert_eq!(node.tick().status.readiness, Readiness::Ready);
+}
+
+#[test]
+fn that_a_node_was_installed_is_remembered_in_the_ledger_and_only_told_once() {
+    let mut node = Node::new(&[]);
+    node.api();
+    healthy(&mut node, Role::FirstServer);
+    let decision = node.tick();
+    assert!(decision.steps.ledger.node.installed);
+    assert_eq!(decision.steps.ledger.node.ready_boot, "boot-1");
+    assert_eq!(node.ledger_on_disk.node, decision.steps.ledger.node);
+    let again = node.tick();
+    assert!(again.steps.actions.is_empty(), "{:?}", again.steps.actions);
+    assert!(
+        again
+            .status
+            .probes
+            .iter()
+            .all(|probe| probe.id.as_str() != "managed-chart"),
+        "day 0 is over"
+    );
+}
+
+fn finding(severity: Severity) -> Finding {
+    Finding {
+        incident: None,
+        code: Code::GateLocked,
+        severity,
+        message: "the gate is locked".to_owned(),
+        at: vec![windrow_plan::rules::Location::line("windrow.yaml", 3)],
+    }
+}
+
+#[test]
+fn an_error_that_somebody_found_degrades_a_node_that_works_until_it_is_mended() {
+    let mut node = Node::new(&[]);
+    node.api();
+    healthy(&mut node, Role::FirstServer);
+    node.engine.found("gates", &[finding(Severity::Warning)]);
+    let status = node.tick().status;
+    assert_eq!(status.readiness, Readiness::Ready, "a warning does not");
+    assert_eq!(status.findings.len(), 1);
+    node.engine.found("gates", &[finding(Severity::Error)]);
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.reason.code),
+        (Readiness::Degraded, Code::GateLocked)
+    );
+    assert_eq!(status.reason.message, "windrow.yaml:3: the gate is locked");
+    node.engine.found("gates", &[]);
+    assert_eq!(node.tick().status.readiness, Readiness::Ready);
+}
+
+#[test]
+fn what_is_wrong_with_manifests_that_nobody_reads_does_not_degrade_an_agent() {
+    // The name is none that RKE2 can use.
+    let mut node = Node::new(&[("Not_A_Name.yaml", &free("a"))]);
+    node.api();
+    healthy(&mut node, Role::Agent);
+    let status = node.tick().status;
+    assert!(!status.findings.is_empty());
+    assert_eq!(status.readiness, Readiness::Ready);
+}
+
+#[test]
+fn a_changed_file_of_rke2s_own_that_it_cannot_apply_keeps_the_node_from_being_ready() {
+    let mut node = Node::new(&[("rke2-canal.yaml", &free("a"))]);
+    node.api();
+    healthy(&mut node, Role::FirstServer);
+    assert_eq!(node.tick().status.readiness, Readiness::Ready);
+    node.fails("rke2-canal.yaml", "no matches for kind");
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.reason.code),
+        (Readiness::SettingUp, Code::ApplyFailed)
+    );
+    assert!(status.reason.message.contains("rke2-canal.yaml"));
+    // Applied at last. An event of before tells nothing any more.
+    node.applied("rke2-canal.yaml");
+    assert_eq!(node.tick().status.readiness, Readiness::Ready);
+}
+
+#[test]
+fn a_node_whose_probes_are_switched_off_is_not_judged() {
+    let mut node = Node::new(&[]);
+    node.api();
+    healthy(&mut node, Role::FirstServer);
+    assert_eq!(node.tick().status.readiness, Readiness::Ready);
+    node.observe(ClusterEvent::Node(NodeEvent::NotProbing));
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.reason.code),
+        (Readiness::Unknown, Code::NotProbed)
+    );
+    assert!(status.phases.is_empty() && status.probes.is_empty());
+}

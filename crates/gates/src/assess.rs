@@ -1,0 +1,372 @@
+//! What a merged configuration does to each component: which gates are in effect, who set them, and
+//! whether the component would start.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::Finding;
+use windrow_plan::rke2::config::{Effective, Item, flag_values, split};
+use windrow_plan::rules::Location;
+
+use super::catalogue::Catalogue;
+use super::check::{Findings, Set, anywhere, one};
+use super::{Component, Target, Version, dependencies, syntax};
+
+/// What the configuration does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assessment {
+    /// The components that are given gates, in a fixed order.
+    pub components: Vec<ComponentView>,
+    /// Everything that is wrong or worth knowing.
+    pub findings: Vec<Finding>,
+}
+
+impl Assessment {
+    /// Would everything start, as far as gates and the files' form go? An error says that it would not.
+    pub fn starts(&self) -> bool {
+        self.findings
+            .iter()
+            .all(|finding| finding.severity != Severity::Error)
+    }
+
+    /// Could something not be judged, because too little is known about the version?
+    pub fn uncertain(&self) -> bool {
+        self.findings.iter().any(|finding| {
+            matches!(
+                finding.code,
+                Code::GateUncovered | Code::GateTargetUnknown | Code::GatePatch
+            )
+        })
+    }
+}
+
+/// The gates of one component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComponentView {
+    /// Which.
+    pub component: Component,
+    /// Its gates, by name.
+    pub gates: Vec<EffectiveGate>,
+}
+
+/// A gate that is set, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EffectiveGate {
+    /// Its name.
+    pub gate: String,
+    /// The value in effect.
+    pub value: bool,
+    /// Where that value is written.
+    pub at: Location,
+    /// Values that it replaced.
+    pub overrides: Vec<(bool, Location)>,
+}
+
+/// One `name=value` and the item it stands in.
+struct Written {
+    pair: syntax::Pair,
+    at: Location,
+    /// Which use of the flag it stands in.
+    round: usize,
+}
+
+/// Judges a merged configuration against the version that will start. `ours` is the path of Windrow's
+/// own drop-in, if it is among the files.
+pub fn assess(config: &Effective, ours: Option<&str>, target: &Target) -> Assessment {
+    let catalogue = Catalogue::builtin();
+    let mut findings = Findings::default();
+    for finding in &config.findings {
+        findings.push_as(
+            finding.code,
+            finding.severity,
+            finding.message.clone(),
+            finding.at.clone(),
+        );
+    }
+    let mut components = Vec::new();
+    for component in Component::ALL {
+        misnamed(component, config, &mut findings);
+        let uses = config.flag(component.argument(), "feature-gates");
+        let versions = target.plausible(catalogue);
+        let newest = versions.iter().max().copied();
+        let Some(newest) = newest.filter(|_| !uses.is_empty()) else {
+            continue;
+        };
+        if *target == Target::Unknown {
+            let written = read(component, newest, &uses, &mut findings);
+            for last in last(&written).values() {
+                anywhere(catalogue, &last.as_set(component, ours), &mut findings);
+            }
+        } else {
+            for version in versions {
+                let written = read(component, version, &uses, &mut findings);
+                judge(catalogue, component, version, &written, ours, &mut findings);
+            }
+        }
+        // What is wrong with the texts has been said; how they merge does not depend on the version.
+        let written = read(component, newest, &uses, &mut Findings::default());
+        let gates = effective(&written);
+        contradictions(component, &gates, &mut findings);
+        components.push(ComponentView { component, gates });
+    }
+    wiped(config, &mut findings);
+    Assessment {
+        components,
+        findings: findings.done(),
+    }
+}
+
+impl Written {
+    fn as_set<'a>(&'a self, component: Component, ours: Option<&str>) -> Set<'a> {
+        Set {
+            component,
+            gate: &self.pair.name,
+            value: self.pair.value,
+            reason: None,
+            when: None,
+            at: &self.at,
+            ours: ours == Some(self.at.file.as_str()),
+        }
+    }
+}
+
+/// Reads the texts of a component's flag.
+fn read(
+    component: Component,
+    version: Version,
+    uses: &[Item],
+    findings: &mut Findings,
+) -> Vec<Written> {
+    let splits = component.splits_by_prefix(version);
+    let mut written = Vec::new();
+    for (round, item) in uses.iter().enumerate() {
+        for pair in syntax::pairs(&item.text, splits) {
+            match pair {
+                Ok(pair) => written.push(Written {
+                    pair,
+                    at: item.at.clone(),
+                    round,
+                }),
+                Err(problem) => findings.push(
+                    Code::GateSyntax,
+                    format!("{component} does not start: in its feature-gates, {problem}"),
+                    vec![item.at.clone()],
+                ),
+            }
+        }
+    }
+    prefixes(component, splits, &written, findings);
+    written
+}
+
+/// A prefix must be understood, and must stand before all names or before none.
+fn prefixes(component: Component, splits: bool, written: &[Written], findings: &mut Findings) {
+    let places = |prefixed: bool| -> BTreeSet<(String, Option<u32>)> {
+        written
+            .iter()
+            .filter(|one| one.pair.prefix.as_ref().is_some_and(|p| !p.is_empty()) == prefixed)
+            .map(|one| (one.at.file.clone(), one.at.line))
+            .collect()
+    };
+    let (with, without) = (places(true), places(false));
+    if with.is_empty() {
+        return;
+    }
+    let at = |places: BTreeSet<(String, Option<u32>)>| -> Vec<Location> {
+        places
+            .into_iter()
+            .map(|(file, line)| Location { file, line })
+            .collect()
+    };
+    let foreign = written
+        .iter()
+        .filter_map(|one| one.pair.prefix.as_deref())
+        .find(|prefix| !prefix.is_empty() && *prefix != "kube");
+    if !splits {
+        findings.push(
+            Code::GatePrefix,
+            format!("this {component} takes no prefix before a feature gate and does not start: write plain names"),
+            at(with),
+        );
+    } else if let Some(prefix) = foreign {
+        findings.push(
+            Code::GatePrefix,
+            format!("`{prefix}:` is no prefix that {component} knows; it does not start: write plain names"),
+            at(with),
+        );
+    } else if !without.is_empty() {
+        findings.push(
+            Code::GatePrefix,
+            format!("{component} does not start when names with the prefix `kube:` and plain names are mixed, in one file or across files: write plain names everywhere"),
+            at(with.union(&without).cloned().collect()),
+        );
+    }
+}
+
+fn last(written: &[Written]) -> BTreeMap<&str, &Written> {
+    written
+        .iter()
+        .map(|one| (one.pair.name.as_str(), one))
+        .collect()
+}
+
+fn judge(
+    catalogue: &Catalogue,
+    component: Component,
+    version: Version,
+    written: &[Written],
+    ours: Option<&str>,
+    findings: &mut Findings,
+) {
+    let last = last(written);
+    // Up to 1.30 the control plane applies each use of the flag on top of the one before, so each is
+    // judged; later, and in the kubelet always, only the last value of a gate is looked at.
+    let each_use = !component.splits_by_prefix(version)
+        && !matches!(component, Component::Kubelet | Component::KubeProxy);
+    let rounds = written.iter().map(|one| one.round).max().unwrap_or(0);
+    if each_use && rounds > 0 {
+        for round in 0..=rounds {
+            let of_round: BTreeMap<&str, &Written> = written
+                .iter()
+                .filter(|one| one.round == round)
+                .map(|one| (one.pair.name.as_str(), one))
+                .collect();
+            for one_written in of_round.values() {
+                one(
+                    catalogue,
+                    &one_written.as_set(component, ours),
+                    version,
+                    findings,
+                );
+            }
+        }
+    } else {
+        for one_written in last.values() {
+            one(
+                catalogue,
+                &one_written.as_set(component, ours),
+                version,
+                findings,
+            );
+        }
+    }
+    let sets: Vec<Set<'_>> = last
+        .values()
+        .map(|one| one.as_set(component, ours))
+        .collect();
+    dependencies::report(catalogue, component, version, &sets, findings);
+}
+
+fn effective(written: &[Written]) -> Vec<EffectiveGate> {
+    let mut gates: BTreeMap<&str, EffectiveGate> = BTreeMap::new();
+    for one in written {
+        let value = one.pair.value;
+        match gates.get_mut(one.pair.name.as_str()) {
+            Some(gate) => {
+                gate.overrides
+                    .push((gate.value, std::mem::replace(&mut gate.at, one.at.clone())));
+                gate.value = value;
+            }
+            None => {
+                gates.insert(
+                    &one.pair.name,
+                    EffectiveGate {
+                        gate: one.pair.name.clone(),
+                        value,
+                        at: one.at.clone(),
+                        overrides: Vec::new(),
+                    },
+                );
+            }
+        }
+    }
+    gates.into_values().collect()
+}
+
+fn contradictions(component: Component, gates: &[EffectiveGate], findings: &mut Findings) {
+    for gate in gates {
+        let against: Vec<Location> = gate
+            .overrides
+            .iter()
+            .filter(|(value, _)| *value != gate.value)
+            .map(|(_, at)| at.clone())
+            .collect();
+        if !against.is_empty() {
+            findings.push(
+                Code::GateConflict,
+                format!(
+                    "`{}` is set to {} for {component} and to {} before it: the last one counts. Keep one",
+                    gate.gate, gate.value, !gate.value
+                ),
+                [gate.at.clone()].into_iter().chain(against).collect(),
+            );
+        }
+    }
+}
+
+/// Flags that look like `feature-gates` and are none: the component knows no such flag.
+fn misnamed(component: Component, config: &Effective, findings: &mut Findings) {
+    for item in config.list(component.argument()) {
+        let (name, _) = split(&item.text);
+        let name = name.trim_end_matches(['+', '-']);
+        let letters: String = name
+            .chars()
+            .filter(char::is_ascii_alphabetic)
+            .map(|letter| letter.to_ascii_lowercase())
+            .collect();
+        // `feature_gates` is taken: the components read `_` as `-`.
+        if matches!(letters.as_str(), "featuregate" | "featuregates")
+            && !matches!(name, "feature-gates" | "feature_gates")
+        {
+            findings.push(
+                Code::GateFlagName,
+                format!("{component} has no flag `--{name}` and does not start: write feature-gates=Name=true"),
+                vec![item.at.clone()],
+            );
+        }
+    }
+}
+
+/// Gates that a later plain key took away.
+fn wiped(config: &Effective, findings: &mut Findings) {
+    for wiped in &config.wiped {
+        let Some(component) = Component::ALL
+            .into_iter()
+            .find(|component| component.argument() == wiped.key)
+        else {
+            continue;
+        };
+        let lost = flag_values(&wiped.items, "feature-gates");
+        let kept = config.flag(&wiped.key, "feature-gates");
+        let names: Vec<String> = lost
+            .iter()
+            .flat_map(|item| syntax::pairs(&item.text, true))
+            .filter_map(Result::ok)
+            .map(|pair| format!("`{}={}`", pair.name, pair.value))
+            .collect();
+        // Written again in the list that replaced it, nothing is lost.
+        let again = lost
+            .iter()
+            .all(|item| kept.iter().any(|kept| kept.text == item.text));
+        if names.is_empty() || again {
+            continue;
+        }
+        let at = [wiped.by.clone()]
+            .into_iter()
+            .chain(lost.iter().map(|item| item.at.clone()));
+        findings.push(
+            Code::GateWiped,
+            format!(
+                "`{}:` without `+` replaces the list that set {} for {component}: write `{}+:` there, or repeat the gates",
+                wiped.key,
+                names.join(", "),
+                wiped.key
+            ),
+            at.collect(),
+        );
+    }
+}
+
+#[cfg(test)]
+#[path = "assess_tests.rs"]
+mod tests;

@@ -1,0 +1,208 @@
+use windrow_plan::rke2::config::{ConfigFile, Place, merge};
+
+use super::*;
+
+const OURS: &str = "config.yaml.d/99-zz9-windrow-gates.yaml";
+
+fn assessed(files: &[(&str, &str)], version: &str) -> Assessment {
+    let files: Vec<ConfigFile> = files
+        .iter()
+        .map(|(name, text)| ConfigFile::new(Place::DropIn, format!("config.yaml.d/{name}"), *text))
+        .collect();
+    assess(
+        &merge(&files),
+        Some(OURS),
+        &Target::Known(version.parse().unwrap()),
+    )
+}
+
+fn api(items: &[&str], version: &str) -> Vec<Code> {
+    let items: Vec<String> = items.iter().map(|item| format!("- '{item}'\n")).collect();
+    let text = format!("kube-apiserver-arg:\n{}", items.concat());
+    assessed(&[("50-a.yaml", &text)], version)
+        .findings
+        .into_iter()
+        .map(|finding| finding.code)
+        .collect()
+}
+
+#[test]
+fn prefixes_are_judged_as_real_components_judged_them() {
+    for version in ["1.31.14", "1.32.13", "1.34.9", "1.35.6", "1.36.3"] {
+        let mixed = ["feature-gates=kube:ImageVolume=true,NodeLogQuery=true"];
+        assert!(
+            api(&mixed, version).contains(&Code::GatePrefix),
+            "{version}"
+        );
+        let across = [
+            "feature-gates=kube:ImageVolume=true",
+            "feature-gates=NodeLogQuery=true",
+        ];
+        assert!(
+            api(&across, version).contains(&Code::GatePrefix),
+            "{version}"
+        );
+        let alone = ["feature-gates=kube:ImageVolume=true"];
+        assert!(
+            !api(&alone, version).contains(&Code::GatePrefix),
+            "{version}"
+        );
+        assert!(api(&["feature-gates=foo:ImageVolume=true"], version).contains(&Code::GatePrefix));
+    }
+    assert!(api(&["feature-gates=kube:NodeLogQuery=true"], "1.30").contains(&Code::GatePrefix));
+    let kubelet = assessed(
+        &[(
+            "50-a.yaml",
+            "kubelet-arg: ['feature-gates=kube:ImageVolume=true']",
+        )],
+        "1.34.9",
+    );
+    assert!(!kubelet.starts());
+}
+
+#[test]
+fn later_values_win_and_each_gate_knows_where_it_comes_from() {
+    let files = [
+        (
+            "10-a.yaml",
+            "kube-apiserver-arg:\n- feature-gates=ImageVolume=true,NodeLogQuery=true\n",
+        ),
+        (
+            "99-zz9-windrow-gates.yaml",
+            "kube-apiserver-arg+:\n- \"feature-gates+=ImageVolume=false\"\n",
+        ),
+    ];
+    let assessment = assessed(&files, "1.33.3");
+    let view = &assessment.components[0];
+    assert_eq!(view.component, Component::KubeApiserver);
+    let volume = &view.gates[0];
+    assert_eq!((volume.gate.as_str(), volume.value), ("ImageVolume", false));
+    assert_eq!(volume.at, Location::line(OURS, 2));
+    assert_eq!(
+        volume.overrides,
+        [(true, Location::line("config.yaml.d/10-a.yaml", 2))]
+    );
+    assert_eq!(view.gates[1].gate, "NodeLogQuery");
+    assert!(
+        assessment
+            .findings
+            .iter()
+            .any(|finding| { finding.code == Code::GateConflict && finding.at.len() == 2 })
+    );
+    assert!(assessment.starts());
+}
+
+#[test]
+fn a_later_file_that_wipes_ours_is_a_finding_at_its_line() {
+    let files = [
+        (
+            "99-zz9-windrow-gates.yaml",
+            "kubelet-arg+:\n- \"feature-gates+=ImageVolume=true\"\n",
+        ),
+        ("99-zzz.yaml", "a: 1\nkubelet-arg:\n- max-pods=200\n"),
+    ];
+    let assessment = assessed(&files, "1.33.3");
+    let wiped: Vec<&Finding> = assessment
+        .findings
+        .iter()
+        .filter(|finding| finding.code == Code::GateWiped)
+        .collect();
+    assert_eq!(wiped.len(), 1);
+    assert_eq!(
+        wiped[0].at[0],
+        Location::line("config.yaml.d/99-zzz.yaml", 2)
+    );
+    assert_eq!(wiped[0].at[1], Location::line(OURS, 2));
+    assert!(wiped[0].message.contains("`ImageVolume=true`"));
+    // An upgrade's 99-max-pods.yaml wipes no gate when there is none.
+    let none = assessed(
+        &[
+            ("10.yaml", "kubelet-arg: [v=4]"),
+            ("20.yaml", "kubelet-arg: [v=5]"),
+        ],
+        "1.33.3",
+    );
+    assert_eq!(none.findings, []);
+}
+
+#[test]
+fn a_foreign_gate_that_is_fatal_at_the_version_that_will_start_is_named_with_its_line() {
+    let files = [(
+        "10-a.yaml",
+        "x: 1\nkubelet-arg:\n- v=4\n- feature-gates=MemoryManager=true\n",
+    )];
+    assert!(assessed(&files, "1.35.6").starts());
+    let later = assessed(&files, "1.36.3");
+    assert!(!later.starts());
+    assert_eq!(later.findings[0].code, Code::GateRemoved);
+    // RKE2's own files know no `when`.
+    assert!(!later.findings[0].message.contains("when:"));
+    assert_eq!(
+        later.findings[0].at,
+        [Location::line("config.yaml.d/10-a.yaml", 4)]
+    );
+}
+
+#[test]
+fn slips_in_the_text_are_all_found() {
+    for (item, code) in [
+        ("feature-gate=X-true", Code::GateFlagName),
+        ("featureGates=ImageVolume=true", Code::GateFlagName),
+        ("feature-gates=X-true", Code::GateSyntax),
+        ("feature-gates=ImageVolume=yes", Code::GateSyntax),
+        ("feature-gates=\"ImageVolume=true\"", Code::GateSyntax),
+        (
+            "feature-gates=ImageVolume=true NodeLogQuery=true",
+            Code::GateSyntax,
+        ),
+        (
+            "feature-gates=ImageVolume=true;NodeLogQuery=true",
+            Code::GateSyntax,
+        ),
+        ("feature-gates", Code::GateSyntax),
+        ("feature-gates=AllAlpha=true", Code::GateGroup),
+        ("", Code::ComponentArgumentInvalid),
+    ] {
+        assert!(api(&[item], "1.33.3").contains(&code), "{item}");
+    }
+    let many = api(
+        &["feature-gates=A-true,B=maybe,ImageVolumes=true,CPUManager=true"],
+        "1.33.3",
+    );
+    assert_eq!(
+        many,
+        [
+            Code::GateSyntax,
+            Code::GateSyntax,
+            Code::GateRemoved,
+            Code::GateUnknown
+        ]
+    );
+}
+
+#[test]
+fn up_to_1_30_each_use_of_the_flag_is_judged_and_later_only_the_last_value() {
+    // Locked to true in 1.30 and in 1.31.
+    let items = [
+        "feature-gates=AdmissionWebhookMatchConditions=false",
+        "feature-gates=AdmissionWebhookMatchConditions=true",
+    ];
+    assert!(api(&items, "1.30").contains(&Code::GateLocked));
+    assert!(!api(&items, "1.31.14").contains(&Code::GateLocked));
+}
+
+#[test]
+fn groups_that_others_set_are_a_warning() {
+    let files = [(
+        "10-a.yaml",
+        "kube-apiserver-arg: ['feature-gates=AllAlpha=true']",
+    )];
+    let assessment = assessed(&files, "1.36.3");
+    assert!(assessment.starts());
+    assert_eq!(assessment.findings[0].severity, Severity::Warning);
+}
+
+#[test]
+fn a_file_that_rke2_cannot_read_means_that_nothing_starts() {
+    assert!(!assessed(&[("10-a.yaml", "- no map\n")], "1.33.3").starts());
+}

@@ -1,0 +1,212 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::dependencies;
+
+fn minor(minor: u16) -> Minor {
+    Minor::one(minor)
+}
+
+fn at(gate: &str, version: &str) -> Standing {
+    let version: Version = version.parse().unwrap();
+    Catalogue::builtin().gate(gate).unwrap().at(version)
+}
+
+fn known(stage: Stage, default: bool, locked: bool) -> Standing {
+    Standing::Known(State {
+        stage,
+        default,
+        locked,
+    })
+}
+
+#[test]
+fn the_built_in_catalogue_can_be_read() {
+    assert_eq!(Catalogue::parse(TEXT).map(|_| ()), Ok(()));
+}
+
+#[test]
+fn every_minor_knows_as_many_gates_as_its_own_sources() {
+    let counts: Vec<(Minor, usize)> = Catalogue::builtin()
+        .minors()
+        .map(|minor| {
+            let known = Catalogue::builtin()
+                .gates()
+                .filter(|gate| {
+                    matches!(
+                        gate.at(minor),
+                        Standing::Known(_) | Standing::Doubtful { .. }
+                    )
+                })
+                .count();
+            assert_eq!(Catalogue::builtin().count(minor), Some(known));
+            (minor, known)
+        })
+        .collect();
+    let expected = [152, 160, 166, 167, 179, 189, 206, 216, 240];
+    let expected: Vec<_> = (28..=36).map(minor).zip(expected).collect();
+    assert_eq!(counts, expected);
+}
+
+#[test]
+fn as_many_gates_leave_and_are_locked_at_each_step_as_the_sources_say() {
+    for (to, gone, locked) in [
+        (29, 13, None),
+        (30, 12, None),
+        (31, 17, Some(13)),
+        (32, 15, Some(16)),
+        (33, 16, Some(17)),
+        (34, 5, Some(24)),
+        (35, 11, Some(12)),
+        (36, 9, Some(21)),
+    ] {
+        let mut left = 0;
+        let mut newly_locked = 0;
+        for gate in Catalogue::builtin().gates() {
+            let state = |minor| match gate.at(minor) {
+                Standing::Known(state) | Standing::Doubtful { state, .. } => Some(state),
+                _ => None,
+            };
+            match (state(minor(to - 1)), state(minor(to))) {
+                (Some(_), None) => left += 1,
+                (Some(before), Some(after)) if after.locked && !before.locked => newly_locked += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(left, gone, "removed in 1.{to}");
+        if let Some(locked) = locked {
+            assert_eq!(newly_locked, locked, "locked in 1.{to}");
+        }
+    }
+}
+
+#[test]
+fn the_gates_of_kep_4601_stand_as_its_releases_say() {
+    for gate in ["AuthorizeNodeWithSelectors", "AuthorizeWithSelectors"] {
+        assert_eq!(at(gate, "1.30"), Standing::NotYet(minor(31).into()));
+        assert_eq!(at(gate, "1.31"), known(Stage::Alpha, false, false));
+        assert_eq!(at(gate, "1.33"), known(Stage::Beta, true, false));
+        assert_eq!(at(gate, "1.36"), known(Stage::Ga, true, true));
+        assert_eq!(at(gate, "1.37"), Standing::Gone(minor(37)));
+        let gate = Catalogue::builtin().gate(gate).unwrap();
+        assert_eq!(gate.takes(false), [minor(31), minor(32), minor(33)]);
+    }
+}
+
+#[test]
+fn gates_that_a_third_table_disagrees_on_stand_as_the_sources_have_them() {
+    for version in ["1.30", "1.33", "1.36"] {
+        let Standing::Known(state) = at("ContextualLogging", version) else {
+            panic!("{version}");
+        };
+        assert!(!state.locked);
+    }
+    for (version, locked) in [("1.32", false), ("1.35", false), ("1.36", true)] {
+        let Standing::Known(state) = at("TopologyManagerPolicyOptions", version) else {
+            panic!("{version}");
+        };
+        assert_eq!(state.locked, locked, "{version}");
+    }
+    assert_eq!(at("MemoryManager", "1.36"), Standing::Gone(minor(36)));
+    assert_eq!(
+        at("UserNamespacesPodSecurityStandards", "1.35"),
+        Standing::Gone(minor(35))
+    );
+    assert_eq!(at("NodeSwap", "1.34"), known(Stage::Ga, true, true));
+}
+
+#[test]
+fn nothing_is_claimed_about_a_minor_that_is_not_covered() {
+    assert_eq!(at("NodeSwap", "1.37"), Standing::Uncovered);
+    assert_eq!(at("NodeSwap", "1.27"), Standing::Uncovered);
+    assert_eq!(at("NodeSwap", "2.0"), Standing::Uncovered);
+    // Gone before, gone after: nothing comes back.
+    assert_eq!(at("CPUManager", "1.40"), Standing::Gone(minor(33)));
+}
+
+#[test]
+fn patch_releases_that_brought_a_gate_or_changed_it_are_told_apart() {
+    let brought = Standing::NotYet("1.32.3".parse().unwrap());
+    assert_eq!(at("OrderedNamespaceDeletion", "1.32.2"), brought);
+    assert!(matches!(
+        at("OrderedNamespaceDeletion", "1.32.3"),
+        Standing::Known(_)
+    ));
+    assert!(matches!(
+        at("OrderedNamespaceDeletion", "1.32"),
+        Standing::Doubtful { exact: true, .. }
+    ));
+    assert!(matches!(
+        at("OrderedNamespaceDeletion", "1.33"),
+        Standing::Known(_)
+    ));
+    // Known to be absent up to 1.31.8 and present in 1.31.14; between them nobody looked.
+    let json = "StreamingCollectionEncodingToJSON";
+    assert!(matches!(at(json, "1.31.8"), Standing::NotYet(_)));
+    assert!(matches!(
+        at(json, "1.31.10"),
+        Standing::Doubtful { exact: false, .. }
+    ));
+    assert!(matches!(at(json, "1.31.14"), Standing::Known(_)));
+    assert_eq!(
+        at("SchedulerAsyncAPICalls", "1.34.1"),
+        known(Stage::Beta, true, false)
+    );
+    assert_eq!(
+        at("SchedulerAsyncAPICalls", "1.34.2"),
+        known(Stage::Beta, false, false)
+    );
+    assert_eq!(
+        at("MaxUnavailableStatefulSet", "1.35.3"),
+        known(Stage::Beta, true, false)
+    );
+    assert_eq!(
+        at("MaxUnavailableStatefulSet", "1.35.6"),
+        known(Stage::Beta, false, false)
+    );
+}
+
+#[test]
+fn dependencies_are_as_many_as_the_sources_have_and_the_defaults_meet_them() {
+    for (of, count) in [(34, 0), (35, 38), (36, 57)] {
+        let pairs = Catalogue::builtin()
+            .gates()
+            .map(|gate| gate.needs(minor(of)).count())
+            .sum::<usize>();
+        assert_eq!(pairs, count, "1.{of}");
+        let broken = dependencies::broken(Catalogue::builtin(), minor(of).into(), &BTreeMap::new());
+        assert_eq!(broken, [], "1.{of}");
+    }
+}
+
+#[test]
+fn other_programs_and_constants_are_known_by_name() {
+    let catalogue = Catalogue::builtin();
+    assert_eq!(catalogue.elsewhere("LiveMigration"), Some("KubeVirt"));
+    assert_eq!(catalogue.elsewhere("PublicKeysECDSA"), Some("kubeadm"));
+    assert_eq!(
+        catalogue.constant("CPUCFSQuotaPeriod"),
+        Some("CustomCPUCFSQuotaPeriod")
+    );
+    assert_eq!(
+        catalogue.gate_in_any_case("imagevolume").unwrap().name(),
+        "ImageVolume"
+    );
+    for gate in catalogue.gates() {
+        assert_eq!(catalogue.constant(gate.name()), None, "{}", gate.name());
+    }
+}
+
+#[test]
+fn every_line_that_is_wrong_is_named() {
+    let text = "minor 1.36 1\ngate A 1.36=beta:on\ngate A 1.36=beta:on\ngate B 1.36=gamma:on\nneeds A 1.36.. C\nadded A 1.36\nread-by etcd A\nwhat\n";
+    let problems = Catalogue::parse(text).unwrap_err();
+    let lines: Vec<&str> = problems
+        .iter()
+        .filter_map(|text| text.split(':').next())
+        .collect();
+    assert_eq!(
+        lines,
+        ["line 3", "line 4", "line 5", "line 6", "line 7", "line 8"]
+    );
+}

@@ -1,0 +1,467 @@
+//! Would the components start? Every request is judged, and everything that is wrong is said at once.
+
+use std::collections::BTreeMap;
+
+use windrow_model::reasons::{Code, Severity};
+use windrow_model::suggest::nearest;
+use windrow_plan::Finding;
+use windrow_plan::rules::Location;
+
+use super::catalogue::{Catalogue, Gate, Stage, Standing};
+use super::{Component, Minor, Request, Version, When, dependencies};
+
+/// The version that will start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// This one.
+    Known(Version),
+    /// One of these.
+    OneOf(Vec<Version>),
+    /// It is not known.
+    Unknown,
+}
+
+impl Target {
+    /// Every version that may start; every covered minor when nothing is known.
+    pub fn plausible(&self, catalogue: &Catalogue) -> Vec<Version> {
+        match self {
+            Target::Known(version) => vec![*version],
+            Target::OneOf(versions) if !versions.is_empty() => versions.clone(),
+            Target::OneOf(_) | Target::Unknown => catalogue.minors().map(Version::from).collect(),
+        }
+    }
+}
+
+/// One gate as it would be set, whoever sets it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Set<'a> {
+    pub(super) component: Component,
+    pub(super) gate: &'a str,
+    pub(super) value: bool,
+    pub(super) reason: Option<&'a str>,
+    pub(super) when: Option<&'a When>,
+    pub(super) at: &'a Location,
+    /// Did the configuration ask for it? What others wrote is judged more mildly where it would work.
+    pub(super) ours: bool,
+}
+
+impl Set<'_> {
+    /// The advice to limit it to some minors: only Windrow's configuration can.
+    fn or_limit(&self, when: &str) -> String {
+        match self.ours {
+            true => format!(", or limit it with `when: \"{when}\"`"),
+            false => String::new(),
+        }
+    }
+}
+
+impl Request {
+    pub(super) fn as_set(&self) -> Set<'_> {
+        Set {
+            component: self.component,
+            gate: &self.gate,
+            value: self.value,
+            reason: self.reason.as_deref(),
+            when: self.when.as_ref(),
+            at: &self.at,
+            ours: true,
+        }
+    }
+
+    /// Is it meant on this version?
+    pub(super) fn meant_on(&self, version: Version) -> bool {
+        self.when
+            .as_ref()
+            .is_none_or(|when| when.admits(version.minor))
+    }
+}
+
+/// Judges requests against the version that will start; against each plausible one when it is not
+/// known. An error means that a component would not start, or that the request is refused.
+pub fn check(requests: &[Request], target: &Target) -> Vec<Finding> {
+    let catalogue = Catalogue::builtin();
+    let mut findings = Findings::default();
+    if *target == Target::Unknown {
+        for request in requests {
+            anywhere(catalogue, &request.as_set(), &mut findings);
+        }
+        return findings.done();
+    }
+    for version in target.plausible(catalogue) {
+        let mut meant: BTreeMap<Component, Vec<Set<'_>>> = BTreeMap::new();
+        for request in requests.iter().filter(|request| request.meant_on(version)) {
+            meant
+                .entry(request.component)
+                .or_default()
+                .push(request.as_set());
+        }
+        for (component, sets) in &meant {
+            for set in sets {
+                one(catalogue, set, version, &mut findings);
+            }
+            dependencies::report(catalogue, *component, version, sets, &mut findings);
+        }
+    }
+    findings.done()
+}
+
+/// Findings, each said once.
+#[derive(Debug, Default)]
+pub(super) struct Findings(Vec<Finding>);
+
+impl Findings {
+    pub(super) fn push(&mut self, code: Code, message: String, at: Vec<Location>) {
+        self.push_as(code, code.severity(), message, at);
+    }
+
+    pub(super) fn push_as(
+        &mut self,
+        code: Code,
+        severity: Severity,
+        message: String,
+        at: Vec<Location>,
+    ) {
+        let finding = Finding {
+            incident: None,
+            code,
+            severity,
+            message,
+            at,
+        };
+        if !self.0.contains(&finding) {
+            self.0.push(finding);
+        }
+    }
+
+    pub(super) fn done(self) -> Vec<Finding> {
+        self.0
+    }
+}
+
+/// Judges one gate when nothing is known about the version: it is wrong when no minor takes it.
+pub(super) fn anywhere(catalogue: &Catalogue, set: &Set<'_>, findings: &mut Findings) {
+    let meant = |minor: &Minor| set.when.is_none_or(|when| when.admits(*minor));
+    let mut takes = catalogue
+        .gate(set.gate)
+        .map_or_else(Vec::new, |gate| gate.takes(set.value));
+    takes.retain(meant);
+    let covered = catalogue.minors().filter(meant).count();
+    match (takes.len(), catalogue.minors().rfind(meant)) {
+        (0, Some(newest)) => one(catalogue, set, newest.into(), findings),
+        (some, _) if some < covered => findings.push(
+            Code::GateTargetUnknown,
+            format!(
+                "`{}={}` works with {} of Kubernetes {} only, and which version will start is not known: name it with --target",
+                set.gate,
+                set.value,
+                set.component,
+                range(&takes)
+            ),
+            vec![set.at.clone()],
+        ),
+        _ => {}
+    }
+}
+
+/// Judges one gate for itself.
+pub(super) fn one(catalogue: &Catalogue, set: &Set<'_>, version: Version, findings: &mut Findings) {
+    let minor = version.minor;
+    let Set {
+        component,
+        gate: name,
+        value,
+        ..
+    } = *set;
+    let mut say = |code: Code, severity: Severity, message: String| {
+        let why = set.reason.map_or(String::new(), |reason| {
+            format!(" (asked for because: {reason})")
+        });
+        findings.push_as(code, severity, message + &why, vec![set.at.clone()]);
+    };
+    if matches!(name, "AllAlpha" | "AllBeta") {
+        let severity = match set.ours {
+            true => Severity::Error,
+            false => Severity::Warning,
+        };
+        say(
+            Code::GateGroup,
+            severity,
+            format!(
+                "`{name}={value}` for {component} sets every gate of a stage, others at each minor: name the gates that are meant"
+            ),
+        );
+        return;
+    }
+    let Some(gate) = catalogue.gate(name) else {
+        match catalogue.covers(minor) {
+            true => {
+                let (code, message) = unknown(catalogue, set, version);
+                say(code, code.severity(), message);
+            }
+            false if is_pod_selectors(name) => {
+                say(
+                    Code::GatePodSelectors,
+                    Severity::Error,
+                    pod_selectors(catalogue),
+                );
+            }
+            false => say(
+                Code::GateUncovered,
+                Severity::Warning,
+                uncovered(catalogue, set, version),
+            ),
+        }
+        return;
+    };
+    let (code, message) = match gate.at(version) {
+        Standing::Uncovered => (Code::GateUncovered, uncovered(catalogue, set, version)),
+        Standing::Gone(since) => (
+            Code::GateRemoved,
+            format!(
+                "`{name}` was removed in Kubernetes {since}: {component} {version} does not start with it, whatever its value. {}",
+                remedy(gate, set, version)
+            ),
+        ),
+        Standing::NotYet(from) => (
+            Code::GateTooNew,
+            format!(
+                "`{name}` comes with Kubernetes {from}: {component} {version} does not start with it, whatever its value. Remove it{}",
+                set.or_limit(&format!(">={}", from.minor))
+            ),
+        ),
+        Standing::Doubtful { patch, exact, .. } => {
+            let which = match exact {
+                true => format!("with {patch}"),
+                false => format!("with a patch after {patch}"),
+            };
+            say(
+                Code::GatePatch,
+                Severity::Warning,
+                format!(
+                    "`{name}` came to Kubernetes {minor} {which}; {component} does not start with it on an older patch, and which one starts is not known well enough"
+                ),
+            );
+            known(gate, set, version, &mut say);
+            return;
+        }
+        Standing::Known(_) => {
+            known(gate, set, version, &mut say);
+            return;
+        }
+    };
+    say(code, code.severity(), message);
+}
+
+/// Judges a gate that the version knows.
+fn known(
+    gate: &Gate,
+    set: &Set<'_>,
+    version: Version,
+    say: &mut impl FnMut(Code, Severity, String),
+) {
+    let (Standing::Known(state) | Standing::Doubtful { state, .. }) = gate.at(version) else {
+        return;
+    };
+    let Set {
+        component,
+        gate: name,
+        value,
+        ..
+    } = *set;
+    if state.locked && state.default != value {
+        let code = Code::GateLocked;
+        say(
+            code,
+            code.severity(),
+            format!(
+                "`{name}` is locked to {} in Kubernetes {}: {component} {version} does not start with {name}={value}. {}",
+                state.default,
+                version.minor,
+                remedy(gate, set, version)
+            ),
+        );
+        return;
+    }
+    if let Some(reader) = gate.read_by().filter(|reader| *reader != component) {
+        say(
+            Code::GateComponent,
+            Severity::Warning,
+            format!(
+                "`{name}` is read by {reader} alone: set for {component} it changes nothing, and can still keep {component} from starting later. Set it for {reader}"
+            ),
+        );
+    }
+    let next = version.minor.next();
+    let later = match gate.at(next) {
+        Standing::Gone(_) => Some(format!("{next} does not know it any more")),
+        Standing::Known(later) if later.locked && later.default != value => {
+            Some(format!("{next} locks it to {}", later.default))
+        }
+        _ => None,
+    };
+    // Limited to this minor it goes by itself.
+    let later = later.filter(|_| set.when.is_none_or(|when| when.admits(next)));
+    if let Some(later) = later {
+        say(
+            Code::GateNextMinor,
+            Severity::Warning,
+            format!(
+                "`{name}={value}` works with {component} {version} and stops it at the next minor: Kubernetes {later}. Remove it before the upgrade{}",
+                set.or_limit(&format!("<{next}"))
+            ),
+        );
+    } else if matches!(state.stage, Stage::Ga | Stage::Deprecated) {
+        say(
+            Code::GateStage,
+            Severity::Warning,
+            format!(
+                "`{name}` is {} in Kubernetes {}: the gate will be removed, and {component} will then not start with it. {}",
+                state.stage.as_str(),
+                version.minor,
+                match state.default == value {
+                    true => format!("{value} is its default: remove it"),
+                    false => "Plan to do without it".to_owned(),
+                }
+            ),
+        );
+    }
+}
+
+fn uncovered(catalogue: &Catalogue, set: &Set<'_>, version: Version) -> String {
+    let covered = match (catalogue.minors().next(), catalogue.minors().next_back()) {
+        (Some(first), Some(last)) => format!("{first} to {last}"),
+        _ => "no minor".to_owned(),
+    };
+    format!(
+        "nothing is known about the gates of Kubernetes {} (the catalogue covers {covered}): whether {} starts with `{}={}` cannot be said",
+        version.minor, set.component, set.gate, set.value
+    )
+}
+
+/// What is wrong with a name that no minor has.
+fn unknown(catalogue: &Catalogue, set: &Set<'_>, version: Version) -> (Code, String) {
+    let Set {
+        component,
+        gate: name,
+        ..
+    } = *set;
+    if is_pod_selectors(name) {
+        return (Code::GatePodSelectors, pod_selectors(catalogue));
+    }
+    let fails = format!("{component} {version} does not start with it");
+    if let Some(written) = catalogue.constant(name) {
+        return (
+            Code::GateConstant,
+            format!(
+                "`{name}` is the constant's name in the sources, the gate is called `{written}`: {fails}"
+            ),
+        );
+    }
+    if let Some(gate) = catalogue.gate_in_any_case(name) {
+        let written = gate.name();
+        let either = match gate.at(version) {
+            Standing::Known(_) | Standing::Doubtful { .. } => "",
+            _ => ", and it does not know that name either",
+        };
+        return (
+            Code::GateCase,
+            format!("`{name}` is written `{written}`, case counts: {fails}{either}"),
+        );
+    }
+    if let Some(program) = catalogue.elsewhere(name) {
+        let place = match program {
+            "KubeVirt" => {
+                "set it in the KubeVirt object under spec.configuration.developerConfiguration.featureGates"
+            }
+            "kubeadm" => "RKE2 does not use kubeadm; remove it",
+            _ => "set it there",
+        };
+        return (
+            Code::GateElsewhere,
+            format!(
+                "`{name}` is a gate of {program}, not of Kubernetes: {fails}. Instead, {place}"
+            ),
+        );
+    }
+    let knows = |gate: &&Gate| {
+        matches!(
+            gate.at(version),
+            Standing::Known(_) | Standing::Doubtful { .. }
+        )
+    };
+    let here = catalogue.gates().filter(knows).map(Gate::name);
+    let meant = match nearest(name, here) {
+        Some(meant) => format!("; did you mean `{meant}`?"),
+        None => match nearest(name, catalogue.gates().map(Gate::name)) {
+            Some(meant) => {
+                format!("; it resembles `{meant}`, which {version} does not know either")
+            }
+            None => "; remove it, or look its name up".to_owned(),
+        },
+    };
+    (
+        Code::GateUnknown,
+        format!("there is no feature gate `{name}`: {fails}{meant}"),
+    )
+}
+
+/// The name that articles about KEP-4601 give for its gate.
+fn is_pod_selectors(name: &str) -> bool {
+    name.eq_ignore_ascii_case("NodeAuthorizerEnablePodSelectors")
+}
+
+const BY_SELECTOR: &str = "Instead, let whoever lists pods with a node's credential use the field selector spec.nodeName=<its node>: that is allowed on every version";
+
+fn pod_selectors(catalogue: &Catalogue) -> String {
+    let valid = catalogue
+        .gate("AuthorizeNodeWithSelectors")
+        .map_or_else(Vec::new, |gate| gate.takes(false));
+    format!(
+        "there is no feature gate `NodeAuthorizerEnablePodSelectors` in any version; `AuthorizeNodeWithSelectors` (KEP-4601) was meant. Set to false it lets a node list other nodes' pods on Kubernetes {}; later versions lock it to true and kube-apiserver does not start. {BY_SELECTOR}",
+        range(&valid)
+    )
+}
+
+/// What to do about a gate whose value the version refuses.
+fn remedy(gate: &Gate, set: &Set<'_>, version: Version) -> String {
+    let value = set.value;
+    let takes = gate.takes(value);
+    let last = takes.iter().rev().find(|minor| **minor < version.minor);
+    let mut text = match (takes.first(), last) {
+        (Some(first), Some(last)) => {
+            // Is it older than what is covered? Then nothing bounds it from below.
+            let from = match gate.at(Minor {
+                minor: first.minor.saturating_sub(1),
+                ..*first
+            }) {
+                Standing::NotYet(_) => format!(">={first}, "),
+                _ => String::new(),
+            };
+            let limit = set.or_limit(&format!("{from}<{}", last.next()));
+            format!("Remove it{limit}")
+        }
+        _ => "Remove it".to_owned(),
+    };
+    if !value
+        && matches!(
+            gate.name(),
+            "AuthorizeNodeWithSelectors" | "AuthorizeWithSelectors"
+        )
+    {
+        text.push_str(". ");
+        text.push_str(BY_SELECTOR);
+    }
+    text
+}
+
+fn range(minors: &[Minor]) -> String {
+    match minors {
+        [] => "no known version".to_owned(),
+        [only] => only.to_string(),
+        [first, .., last] => format!("{first} to {last}"),
+    }
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

@@ -1,0 +1,332 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::{api, at, request};
+
+fn codes(requests: &[Request], version: &str) -> Vec<(Code, Severity)> {
+    check(requests, &at(version))
+        .into_iter()
+        .map(|finding| (finding.code, finding.severity))
+        .collect()
+}
+
+fn errors(requests: &[Request], version: &str) -> Vec<Code> {
+    codes(requests, version)
+        .into_iter()
+        .filter(|(_, severity)| *severity == Severity::Error)
+        .map(|(code, _)| code)
+        .collect()
+}
+
+/// What real binaries of these versions were seen to do.
+#[test]
+fn what_real_components_refused_is_refused_and_what_they_took_is_taken() {
+    use Code::*;
+    for (version, gate, value, expected) in [
+        (
+            "1.34.9",
+            "NodeAuthorizerEnablePodSelectors",
+            true,
+            vec![GatePodSelectors],
+        ),
+        (
+            "1.36.3",
+            "NodeAuthorizerEnablePodSelectors",
+            false,
+            vec![GatePodSelectors],
+        ),
+        ("1.30", "AuthorizeNodeWithSelectors", true, vec![GateTooNew]),
+        ("1.31.14", "AuthorizeNodeWithSelectors", false, vec![]),
+        ("1.32.13", "AuthorizeNodeWithSelectors", false, vec![]),
+        ("1.33.13", "AuthorizeNodeWithSelectors", false, vec![]),
+        (
+            "1.34.9",
+            "AuthorizeNodeWithSelectors",
+            false,
+            vec![GateLocked],
+        ),
+        (
+            "1.36.3",
+            "AuthorizeNodeWithSelectors",
+            false,
+            vec![GateLocked],
+        ),
+        ("1.34.9", "AuthorizeNodeWithSelectors", true, vec![]),
+        (
+            "1.37.0",
+            "AuthorizeNodeWithSelectors",
+            true,
+            vec![GateRemoved],
+        ),
+        ("1.34.9", "imagevolume", true, vec![GateCase]),
+        ("1.35.6", "CPUCFSQuotaPeriod", true, vec![GateConstant]),
+        (
+            "1.35.6",
+            "RuntimeClassInImageCriAPI",
+            true,
+            vec![GateConstant],
+        ),
+        ("1.35.6", "GangScheduling", true, vec![GateDependency]),
+        ("1.36.3", "GangScheduling", true, vec![GateDependency]),
+        (
+            "1.36.3",
+            "NodeDeclaredFeatures",
+            false,
+            vec![GateDependency],
+        ),
+        ("1.36.3", "LiveMigration", true, vec![GateElsewhere]),
+        (
+            "1.36.3",
+            "WaitForAllControlPlaneComponents",
+            true,
+            vec![GateElsewhere],
+        ),
+        ("1.36.3", "CSINodeInfo", true, vec![GateUnknown]),
+        ("1.36.3", "MemoryManager", true, vec![GateRemoved]),
+        (
+            "1.33.13",
+            "WatchFromStorageWithoutResourceVersion",
+            true,
+            vec![GateLocked],
+        ),
+        (
+            "1.32.13",
+            "AllowServiceLBStatusOnNonLB",
+            true,
+            vec![GateLocked],
+        ),
+        (
+            "1.35.6",
+            "AllowServiceLBStatusOnNonLB",
+            false,
+            vec![GateRemoved],
+        ),
+        ("1.34.9", "AllAlpha", true, vec![GateGroup]),
+        ("1.36.3", "AllBeta", false, vec![GateGroup]),
+    ] {
+        let mut found = errors(&[api(gate, value)], version);
+        found.dedup();
+        assert_eq!(found, expected, "{gate}={value} on {version}");
+    }
+}
+
+#[test]
+fn one_gate_that_is_off_breaks_every_gate_that_is_on_by_default_and_needs_it() {
+    let findings = check(&[api("AtomicFIFO", false)], &at("1.36.3"));
+    let broken: Vec<&Finding> = findings
+        .iter()
+        .filter(|finding| finding.code == Code::GateDependency)
+        .collect();
+    assert_eq!(broken.len(), 4);
+    assert!(broken.iter().all(|finding| {
+        finding.message.contains("StaleControllerConsistency")
+            && finding.message.contains("on by default")
+            && finding.at == [Location::line("windrow.yaml", 3)]
+    }));
+    let both = [api("GangScheduling", true), api("GenericWorkload", true)];
+    assert_eq!(errors(&both, "1.36.3"), []);
+    // Another component's gates are its own.
+    let apart = [
+        api("GangScheduling", true),
+        request(Component::KubeScheduler, "GenericWorkload", true),
+    ];
+    assert_eq!(errors(&apart, "1.36.3"), [Code::GateDependency]);
+    // Dependencies are enforced since 1.35.
+    assert_eq!(
+        errors(
+            &[
+                api("DisableAllocatorDualWrite", true),
+                api("MultiCIDRServiceAllocator", false)
+            ],
+            "1.33"
+        ),
+        []
+    );
+}
+
+#[test]
+fn everything_wrong_is_said_at_once() {
+    let requests = [
+        api("ImageVolumes", true),
+        api("imagevolume", true),
+        api("AuthorizeNodeWithSelectors", false),
+        api("CPUManager", true),
+        request(Component::Kubelet, "NodeSwap", false),
+    ];
+    assert_eq!(
+        errors(&requests, "1.35.6"),
+        [
+            Code::GateUnknown,
+            Code::GateCase,
+            Code::GateLocked,
+            Code::GateRemoved,
+            Code::GateLocked
+        ]
+    );
+    let messages = check(&requests, &at("1.35.6"));
+    assert!(messages[0].message.contains("did you mean `ImageVolume`?"));
+}
+
+#[test]
+fn the_message_about_pod_selectors_says_what_was_meant_where_it_works_and_what_to_do() {
+    for version in ["1.30", "1.33", "1.36.3", "1.37.0", "1.45"] {
+        let findings = check(
+            &[api("NodeAuthorizerEnablePodSelectors", false)],
+            &at(version),
+        );
+        assert_eq!(findings.len(), 1, "{version}");
+        let message = &findings[0].message;
+        for part in [
+            "AuthorizeNodeWithSelectors",
+            "1.31 to 1.33",
+            "spec.nodeName",
+        ] {
+            assert!(message.contains(part), "{version}: {message}");
+        }
+    }
+    let locked = check(&[api("AuthorizeNodeWithSelectors", false)], &at("1.34.2"));
+    assert!(
+        locked[0].message.contains("when: \">=1.31, <1.34\""),
+        "{}",
+        locked[0].message
+    );
+    assert!(locked[0].message.contains("spec.nodeName"));
+}
+
+#[test]
+fn warnings_come_before_the_minor_that_breaks() {
+    assert_eq!(
+        codes(&[api("AuthorizeNodeWithSelectors", false)], "1.33.3"),
+        [(Code::GateNextMinor, Severity::Warning)]
+    );
+    // GA and still there in the next minor.
+    assert_eq!(
+        codes(&[api("AuthorizeNodeWithSelectors", true)], "1.34.2"),
+        [(Code::GateStage, Severity::Warning)]
+    );
+    // Removed in the next minor without ever having been locked.
+    assert_eq!(
+        codes(&[api("UserNamespacesPodSecurityStandards", true)], "1.34.2"),
+        [(Code::GateNextMinor, Severity::Warning)]
+    );
+    // A beta gate says nothing.
+    assert_eq!(codes(&[api("ImageVolume", true)], "1.33.3"), []);
+}
+
+#[test]
+fn a_gate_for_a_component_that_does_not_read_it_is_a_warning() {
+    let kubelet = request(Component::Kubelet, "AuthorizeNodeWithSelectors", true);
+    assert!(
+        codes(std::slice::from_ref(&kubelet), "1.33")
+            .contains(&(Code::GateComponent, Severity::Warning))
+    );
+    assert_eq!(errors(&[kubelet], "1.33"), []);
+    let misplaced = check(&[api("NodeSwap", true)], &at("1.33"));
+    assert!(
+        misplaced
+            .iter()
+            .any(|finding| finding.message.contains("Set it for kubelet"))
+    );
+}
+
+#[test]
+fn a_minor_beyond_the_catalogue_is_not_guessed_at() {
+    assert_eq!(
+        codes(
+            &[api("ImageVolume", true), api("NoSuchGate", true)],
+            "1.38.0"
+        ),
+        [
+            (Code::GateUncovered, Severity::Warning),
+            (Code::GateUncovered, Severity::Warning)
+        ]
+    );
+}
+
+#[test]
+fn a_patch_release_that_is_too_old_is_an_error_and_an_unknown_one_a_warning() {
+    let gate = [api("OrderedNamespaceDeletion", true)];
+    assert_eq!(errors(&gate, "1.32.2"), [Code::GateTooNew]);
+    assert_eq!(errors(&gate, "1.32"), []);
+    assert!(codes(&gate, "1.32").contains(&(Code::GatePatch, Severity::Warning)));
+    assert!(
+        !codes(&gate, "1.32.3")
+            .iter()
+            .any(|(code, _)| *code == Code::GatePatch)
+    );
+}
+
+#[test]
+fn a_request_is_judged_only_on_the_minors_it_is_meant_for_and_its_reason_is_shown() {
+    let mut gate = api("AuthorizeNodeWithSelectors", false);
+    gate.when = Some(">=1.32, <1.34".parse().unwrap());
+    gate.reason = Some("second node shows NotReady".to_owned());
+    assert_eq!(errors(std::slice::from_ref(&gate), "1.34"), []);
+    assert_eq!(errors(std::slice::from_ref(&gate), "1.30"), []);
+    // What its `when` ends by itself needs no warning, also when the version is not known.
+    assert_eq!(codes(std::slice::from_ref(&gate), "1.33"), []);
+    assert_eq!(check(std::slice::from_ref(&gate), &Target::Unknown), []);
+    gate.when = None;
+    let findings = check(&[gate], &at("1.34"));
+    assert!(findings[0].message.contains("second node shows NotReady"));
+}
+
+#[test]
+fn with_several_versions_each_counts_and_with_none_only_what_no_minor_takes_is_an_error() {
+    let both = Target::OneOf(vec!["1.33.3".parse().unwrap(), "1.34.2".parse().unwrap()]);
+    let gate = [api("AuthorizeNodeWithSelectors", false)];
+    let found: Vec<Code> = check(&gate, &both)
+        .into_iter()
+        .map(|finding| finding.code)
+        .collect();
+    assert_eq!(found, [Code::GateNextMinor, Code::GateLocked]);
+    let unknown = |requests: &[Request]| -> Vec<Code> {
+        check(requests, &Target::Unknown)
+            .into_iter()
+            .map(|finding| finding.code)
+            .collect()
+    };
+    assert_eq!(unknown(&gate), [Code::GateTargetUnknown]);
+    assert_eq!(unknown(&[api("imagevolume", true)]), [Code::GateCase]);
+}
+
+prop_compose! {
+    fn any_request()(
+        component in prop::sample::select(&Component::ALL[..]),
+        gate in prop_oneof![
+            prop::sample::select(Catalogue::builtin().gates().map(|gate| gate.name().to_owned()).collect::<Vec<_>>()),
+            "\\PC{0,40}",
+        ],
+        value in any::<bool>(),
+    ) -> Request {
+        request(component, &gate, value)
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_name_on_no_version_makes_the_check_panic_and_every_error_names_a_place(
+        requests in prop::collection::vec(any_request(), 0..6),
+        minor in 20u16..50,
+        patch in prop::option::of(0u16..20),
+    ) {
+        let target = Target::Known(Version { minor: Minor::one(minor), patch });
+        for finding in check(&requests, &target).into_iter().chain(check(&requests, &Target::Unknown)) {
+            prop_assert!(!finding.at.is_empty());
+            prop_assert!(!finding.message.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_single_gate_is_refused_exactly_when_the_catalogue_says_that_the_minor_does_not_take_it(
+        gate in prop::sample::select(Catalogue::builtin().gates().collect::<Vec<_>>()),
+        value in any::<bool>(),
+        minor in 28u16..37,
+    ) {
+        let takes = gate.takes(value).contains(&Minor::one(minor));
+        let refused = check(&[api(gate.name(), value)], &Target::Known(Minor::one(minor).into()))
+            .iter()
+            .any(|finding| finding.severity == Severity::Error && finding.code != Code::GateDependency);
+        prop_assert_eq!(takes, !refused);
+    }
+}

@@ -1,0 +1,253 @@
+//! The text of Windrow's own drop-in: the gates that are asked for and that every version which may
+//! start is known to take. Whatever is in doubt is left out, and said.
+
+use std::collections::BTreeMap;
+
+use windrow_model::reasons::Severity;
+use windrow_plan::rke2::config::Effective;
+
+use super::catalogue::{Catalogue, Standing};
+use super::check::{Findings, one};
+use super::{Component, Request, Target, Version, dependencies, syntax};
+
+/// The drop-in's name in `config.yaml.d`: it sorts after every known writer.
+pub const DROP_IN: &str = "99-zz9-windrow-gates.yaml";
+
+const HEADER: &str = "\
+# Written by Windrow from its configuration (featureGates); edit that, not this file.
+# Checked against the Kubernetes version that will start, and written anew whenever that changes.
+";
+
+/// What the drop-in should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropIn {
+    /// Its text; `None` when the file should not be there.
+    pub content: Option<String>,
+    /// The requests that are in it.
+    pub written: Vec<Request>,
+    /// The requests that are not.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A request that is not written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The request.
+    pub request: Request,
+    /// Why not, in a sentence.
+    pub why: String,
+    /// Is it left out only because its own `when` says so? That is no problem.
+    pub not_meant: bool,
+}
+
+/// Decides what is written. `foreign` is the merged configuration without Windrow's own drop-in.
+pub fn drop_in(requests: &[Request], target: &Target, foreign: &Effective) -> DropIn {
+    drop_in_trusting(requests, target, foreign, &[])
+}
+
+/// The same, for gates of which some are trusted: proven on the very version, or forced by a person
+/// who has them tried.
+pub fn drop_in_trusting(
+    requests: &[Request],
+    target: &Target,
+    foreign: &Effective,
+    trusted: &[Request],
+) -> DropIn {
+    let is_trusted = |request: &Request| trusted.iter().any(|known| known.sets_as(request));
+    let catalogue = Catalogue::builtin();
+    let versions = target.plausible(catalogue);
+    let mut left_out = Vec::new();
+    let mut written: Vec<&Request> = Vec::new();
+    for request in requests {
+        let refused = match is_trusted(request) {
+            true => None,
+            false => refusal(catalogue, request, &versions, foreign),
+        };
+        match refused {
+            Some((why, not_meant)) => left_out.push(LeftOut {
+                request: request.clone(),
+                why,
+                not_meant,
+            }),
+            None => {
+                // Asked twice for one component: the later one counts.
+                written.retain(|earlier| {
+                    (earlier.component, &earlier.gate) != (request.component, &request.gate)
+                });
+                written.push(request);
+            }
+        }
+    }
+    for component in Component::ALL {
+        // Leaving one gate out can break another that needs it: until nothing changes.
+        while let Some((gate, why)) = conflict(catalogue, component, &written, &versions, foreign) {
+            let taken = written
+                .iter()
+                .position(|request| request.component == component && request.gate == gate)
+                .filter(|position| !is_trusted(written[*position]));
+            let Some(position) = taken else { break };
+            left_out.push(LeftOut {
+                request: written.remove(position).clone(),
+                why,
+                not_meant: false,
+            });
+        }
+    }
+    let written: Vec<Request> = written.into_iter().cloned().collect();
+    DropIn {
+        content: text(&written),
+        written,
+        left_out,
+    }
+}
+
+/// Why a request cannot be written, looked at for itself, and whether it is only not meant.
+fn refusal(
+    catalogue: &Catalogue,
+    request: &Request,
+    versions: &[Version],
+    foreign: &Effective,
+) -> Option<(String, bool)> {
+    if let Some(when) = &request.when {
+        let meant = versions.iter().filter(|version| when.admits(version.minor));
+        match meant.count() {
+            0 => return Some((format!("it is meant for {when} only"), true)),
+            count if count < versions.len() => {
+                return Some((
+                    format!(
+                        "it is meant for {when} only, and which version will start is not certain"
+                    ),
+                    false,
+                ));
+            }
+            _ => {}
+        }
+    }
+    for version in versions {
+        let mut findings = Findings::default();
+        one(catalogue, &request.as_set(), *version, &mut findings);
+        if let Some(error) = findings
+            .done()
+            .into_iter()
+            .find(|finding| finding.severity == Severity::Error)
+        {
+            return Some((error.message, false));
+        }
+        match catalogue.gate(&request.gate).map(|gate| gate.at(*version)) {
+            Some(Standing::Known(_)) => {}
+            Some(Standing::Doubtful { patch, .. }) => {
+                return Some((
+                    format!(
+                        "it came with a patch (about {patch}), and it is not certain that {version} has it"
+                    ),
+                    false,
+                ));
+            }
+            _ => {
+                return Some((
+                    format!(
+                        "nothing is known about the gates of Kubernetes {}",
+                        version.minor
+                    ),
+                    false,
+                ));
+            }
+        }
+        let prefixed = foreign_pairs(request.component, *version, foreign)
+            .into_iter()
+            .find(|pair| pair.prefix.is_some());
+        if let Some(pair) = prefixed {
+            return Some((
+                format!(
+                    "another file sets `{}:{}` for {}; a component refuses to start when prefixed and plain names are mixed",
+                    pair.prefix.unwrap_or_default(),
+                    pair.name,
+                    request.component
+                ),
+                false,
+            ));
+        }
+    }
+    None
+}
+
+/// A gate of ours that takes part in a broken dependency, and why it must go.
+fn conflict(
+    catalogue: &Catalogue,
+    component: Component,
+    written: &[&Request],
+    versions: &[Version],
+    foreign: &Effective,
+) -> Option<(String, String)> {
+    let ours: BTreeMap<&str, bool> = written
+        .iter()
+        .filter(|request| request.component == component)
+        .map(|request| (request.gate.as_str(), request.value))
+        .collect();
+    if ours.is_empty() {
+        return None;
+    }
+    for version in versions {
+        let others = foreign_pairs(component, *version, foreign);
+        let mut set: BTreeMap<&str, bool> = others
+            .iter()
+            .map(|pair| (pair.name.as_str(), pair.value))
+            .collect();
+        set.extend(&ours);
+        for broken in dependencies::broken(catalogue, *version, &set) {
+            let list = broken.needs.join(", ");
+            if ours.contains_key(broken.gate) {
+                return Some((
+                    broken.gate.to_owned(),
+                    format!(
+                        "it depends on {list}, which would be off in Kubernetes {}",
+                        version.minor
+                    ),
+                ));
+            }
+            if let Some(need) = broken.needs.iter().find(|need| ours.contains_key(*need)) {
+                return Some((
+                    (*need).to_owned(),
+                    format!(
+                        "{} is on in Kubernetes {} and depends on it",
+                        broken.gate, version.minor
+                    ),
+                ));
+            }
+        }
+    }
+    None
+}
+
+fn foreign_pairs(component: Component, version: Version, foreign: &Effective) -> Vec<syntax::Pair> {
+    foreign
+        .flag(component.argument(), "feature-gates")
+        .iter()
+        .flat_map(|value| syntax::pairs(&value.text, component.splits_by_prefix(version)))
+        .filter_map(Result::ok)
+        .collect()
+}
+
+/// The file's text, one list for each component.
+pub(super) fn text(written: &[Request]) -> Option<String> {
+    let mut text = String::new();
+    for component in Component::ALL {
+        let gates: Vec<String> = written
+            .iter()
+            .filter(|request| request.component == component)
+            .map(|request| format!("{}={}", request.gate, request.value))
+            .collect();
+        if !gates.is_empty() {
+            text.push_str(&format!(
+                "{}+:\n- \"feature-gates+={}\"\n",
+                component.argument(),
+                gates.join(",")
+            ));
+        }
+    }
+    (!text.is_empty()).then(|| HEADER.to_owned() + &text)
+}
+
+#[cfg(test)]
+#[path = "dropin_tests.rs"]
+mod tests;

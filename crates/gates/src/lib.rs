@@ -1,0 +1,129 @@
+//! Feature gates: what Kubernetes versions know of them, what is asked for, what is wrong with it, the
+//! drop-in that sets them, and the trial of a change as a state machine.
+//!
+//! May know: the crates `model` and `plan` (of the latter, how RKE2 merges its configuration files, and versions).
+//!
+//! Invariants: a gate that a component does not know, or knows as locked to another value, keeps that component from starting, and
+//! with kube-apiserver the whole node: so a gate is written only when the version that will start is known to take it. The version that
+//! counts is never the running one. A trial that is cut off anywhere ends with gates that were seen to work.
+#![forbid(unsafe_code)]
+
+mod assess;
+pub mod catalogue;
+mod check;
+mod dependencies;
+mod dropin;
+mod observed;
+mod record;
+mod refusal;
+mod settle;
+mod status;
+pub mod syntax;
+mod target;
+#[cfg(test)]
+mod testing;
+pub mod trial;
+
+pub use assess::{Assessment, ComponentView, EffectiveGate, assess};
+pub use check::{Target, check};
+pub use dropin::{DROP_IN, DropIn, LeftOut, drop_in, drop_in_trusting};
+pub use observed::{Observed, metrics, pod_arguments};
+pub use record::{Change, Outcome, Refused, Snapshot, Starts, Trial, version_text};
+pub use refusal::{Refusal, last as last_refusal};
+pub use settle::{KnownGood, Moment, Past, Proven, Rejected, Settled, read, same, settle};
+pub use status::{Answer, AskedGate, GateSet, GatesStatus, LeftOutGate, TrialStatus, list};
+pub use target::{Candidates, Resolved, Upgrade, harvester, resolve};
+pub use windrow_plan::version::{Minor, NotAVersion, NotAWhen, Version, When};
+
+use std::fmt;
+
+use windrow_plan::rules::Location;
+
+/// A Kubernetes component that takes feature gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Component {
+    /// kube-apiserver
+    KubeApiserver,
+    /// kube-controller-manager
+    KubeControllerManager,
+    /// kube-scheduler
+    KubeScheduler,
+    /// kubelet
+    Kubelet,
+    /// kube-proxy: read where others set gates for it, never set.
+    KubeProxy,
+}
+
+impl Component {
+    /// All of them.
+    pub const ALL: [Component; 5] = [
+        Component::KubeApiserver,
+        Component::KubeControllerManager,
+        Component::KubeScheduler,
+        Component::Kubelet,
+        Component::KubeProxy,
+    ];
+
+    /// The program's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Component::KubeApiserver => "kube-apiserver",
+            Component::KubeControllerManager => "kube-controller-manager",
+            Component::KubeScheduler => "kube-scheduler",
+            Component::Kubelet => "kubelet",
+            Component::KubeProxy => "kube-proxy",
+        }
+    }
+
+    /// Its key under `featureGates:` in the configuration; kube-proxy has none.
+    pub fn setting(self) -> Option<&'static str> {
+        match self {
+            Component::KubeApiserver => Some("kubeApiserver"),
+            Component::KubeControllerManager => Some("kubeControllerManager"),
+            Component::KubeScheduler => Some("kubeScheduler"),
+            Component::Kubelet => Some("kubelet"),
+            Component::KubeProxy => None,
+        }
+    }
+
+    /// Its list of arguments in RKE2's configuration.
+    pub fn argument(self) -> &'static str {
+        match self {
+            Component::KubeApiserver => "kube-apiserver-arg",
+            Component::KubeControllerManager => "kube-controller-manager-arg",
+            Component::KubeScheduler => "kube-scheduler-arg",
+            Component::Kubelet => "kubelet-arg",
+            Component::KubeProxy => "kube-proxy-arg",
+        }
+    }
+
+    /// Does this component split the flag by prefix (`kube:X=true`)? The kubelet never does, the
+    /// others since 1.31.
+    pub(crate) fn splits_by_prefix(self, version: Version) -> bool {
+        !matches!(self, Component::Kubelet | Component::KubeProxy)
+            && version.minor >= Minor::one(31)
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One gate that the configuration asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Of which component.
+    pub component: Component,
+    /// The gate's name as written.
+    pub gate: String,
+    /// The value.
+    pub value: bool,
+    /// On which minors it is meant; on all when absent.
+    pub when: Option<When>,
+    /// Why it is asked for; shown wherever the gate is.
+    pub reason: Option<String>,
+    /// Where it is written.
+    pub at: Location,
+}

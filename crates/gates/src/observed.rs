@@ -1,0 +1,123 @@
+//! What a component says of its own feature gates, and what its static pod was told.
+
+use std::collections::BTreeMap;
+
+use windrow_model::manifest::{Node, yaml};
+
+use super::{Component, Request, syntax};
+
+/// What a component's `/metrics` tells.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observed {
+    /// The value in effect of every gate that it knows (`kubernetes_feature_enabled`).
+    pub gates: BTreeMap<String, bool>,
+    /// When its process was started, in seconds of the wall clock.
+    pub started: Option<f64>,
+}
+
+/// Reads a component's `/metrics`.
+pub fn metrics(text: &str) -> Observed {
+    let mut observed = Observed::default();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("kubernetes_feature_enabled{") {
+            let Some((labels, value)) = rest.rsplit_once("} ") else {
+                continue;
+            };
+            let name = labels
+                .split(',')
+                .find_map(|label| label.strip_prefix("name=\""));
+            if let Some(name) = name.and_then(|name| name.strip_suffix('"')) {
+                observed
+                    .gates
+                    .insert(name.to_owned(), value.trim().starts_with('1'));
+            }
+        } else if let Some(value) = line.strip_prefix("process_start_time_seconds ") {
+            observed.started = value.trim().parse().ok();
+        }
+    }
+    observed
+}
+
+impl Observed {
+    /// Which of these gates are not in effect as asked for, each in words.
+    pub fn differences(&self, asked: &[Request]) -> Vec<String> {
+        asked
+            .iter()
+            .filter_map(|request| match self.gates.get(&request.gate) {
+                Some(value) if *value == request.value => None,
+                Some(value) => Some(format!("{} is {value}", request.gate)),
+                None => Some(format!("{} is not known to it", request.gate)),
+            })
+            .collect()
+    }
+}
+
+/// The gates in the arguments of a static pod's manifest; of a gate that stands there twice the last
+/// value, as the component takes it. `None` when it is no such manifest.
+pub fn pod_arguments(component: Component, text: &str) -> Option<BTreeMap<String, bool>> {
+    let pod = yaml::one(text).ok()??;
+    let containers = pod.get("spec")?.get("containers")?.items();
+    let container = containers
+        .iter()
+        .find(|container| container.str_at(&["name"]) == Some(component.as_str()))?;
+    let arguments = ["command", "args"]
+        .into_iter()
+        .filter_map(|key| container.get(key))
+        .flat_map(Node::items);
+    let texts = arguments
+        .filter_map(Node::as_str)
+        .filter_map(|argument| argument.strip_prefix("--feature-gates="));
+    Some(
+        texts
+            .flat_map(|text| syntax::pairs(text, true))
+            .filter_map(Result::ok)
+            .map(|pair| (pair.name, pair.value))
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_plan::rules::Location;
+
+    use super::*;
+
+    #[test]
+    fn metrics_tell_the_gates_in_effect_and_when_the_process_began() {
+        let observed = metrics(
+            "# HELP kubernetes_feature_enabled [BETA] …\n\
+             kubernetes_feature_enabled{name=\"APIResponseCompression\",stage=\"BETA\"} 0\n\
+             kubernetes_feature_enabled{name=\"NodeSwap\",stage=\"\"} 1\n\
+             kubernetes_feature_enabled{stage=\"ALPHA\",name=\"ImageVolume\"} 1\n\
+             kubernetes_feature_enabled{broken\n\
+             process_start_time_seconds 1.7953404e+09\n",
+        );
+        assert_eq!(observed.gates.len(), 3);
+        assert_eq!(observed.started, Some(1.795_340_4e9));
+        let asked = |gate: &str, value| Request {
+            component: Component::KubeApiserver,
+            gate: gate.to_owned(),
+            value,
+            when: None,
+            reason: None,
+            at: Location::line("x", 1),
+        };
+        assert!(observed.differences(&[asked("NodeSwap", true)]).is_empty());
+        assert_eq!(
+            observed.differences(&[asked("APIResponseCompression", true), asked("New", true)]),
+            ["APIResponseCompression is false", "New is not known to it"]
+        );
+    }
+
+    #[test]
+    fn a_static_pods_last_value_of_a_gate_counts() {
+        let text = "spec:\n  containers:\n  - name: kube-apiserver\n    command: [kube-apiserver]\n    args:\n    - \"--feature-gates=A=true,B=false\"\n    - \"--v=2\"\n    - --feature-gates=kube:A=false\n";
+        let gates = pod_arguments(Component::KubeApiserver, text).unwrap();
+        assert_eq!(
+            gates,
+            BTreeMap::from([("A".to_owned(), false), ("B".to_owned(), false)])
+        );
+        assert_eq!(pod_arguments(Component::KubeScheduler, text), None);
+        assert_eq!(pod_arguments(Component::KubeApiserver, "spec: ["), None);
+    }
+}

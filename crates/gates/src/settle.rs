@@ -1,0 +1,225 @@
+//! What Windrow's drop-in should be at one moment, given what lies there.
+//!
+//! While no RKE2 runs, it is what is asked for and certain to work: the next start reads it. While one
+//! runs, nothing is added behind its back; only what the version that will start refuses is taken
+//! out, so that an upgrade does not stop at a gate of ours.
+
+use serde::{Deserialize, Serialize};
+use windrow_plan::rke2::config::{ConfigFile, Effective, Place, merge};
+
+use super::dropin::{drop_in_trusting, text};
+use super::record::{Snapshot, version_text};
+use super::{Component, DropIn, LeftOut, Request, Target, syntax};
+
+/// Is a server or agent of RKE2 running?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// None runs: what is written now is read by its next start.
+    Stopped,
+    /// One runs, or is being started.
+    Running,
+}
+
+/// Gates that a trial has shown to work on one version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proven {
+    /// The version, as [`super::Version`] writes it.
+    pub version: String,
+    /// The gates.
+    pub gates: Vec<Request>,
+}
+
+/// Gates that a trial has shown not to work on one version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rejected {
+    /// The version, as [`super::Version`] writes it.
+    pub version: String,
+    /// The gates.
+    pub gates: Vec<Request>,
+    /// What went wrong, in a line.
+    pub why: String,
+}
+
+/// What to do with the drop-in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// Its text from now on; `None` when there should be no file.
+    pub content: Option<String>,
+    /// The gates in it.
+    pub kept: Vec<Request>,
+    /// What was in it and had to go, and why.
+    pub dropped: Vec<LeftOut>,
+    /// What is asked for, judged for itself.
+    pub asked: DropIn,
+    /// Is something asked for, and fit to be written, that waits for a boot?
+    pub pending: bool,
+}
+
+/// Decides. `current` is the text that lies there, `own` its path, `foreign` the merged configuration
+/// without it.
+pub fn settle(
+    requests: &[Request],
+    target: &Target,
+    foreign: &Effective,
+    current: Option<(&str, &str)>,
+    moment: Moment,
+    past: &Past,
+) -> Settled {
+    let proven = &past.trusted_on(target);
+    let mut asked = drop_in_trusting(requests, target, foreign, proven);
+    past.leave_rejected_out(target, &mut asked);
+    let there = current.map_or_else(Vec::new, |(own, text)| read(own, text, requests));
+    // Taken back by the configuration is not refused: only a refusal is worth a word.
+    let mut judged = drop_in_trusting(&there, target, foreign, proven);
+    past.leave_rejected_out(target, &mut judged);
+    let (content, kept) = match moment {
+        Moment::Stopped => (asked.content.clone(), asked.written.clone()),
+        Moment::Running if judged.left_out.is_empty() => {
+            (current.map(|(_, text)| text.to_owned()), there.clone())
+        }
+        Moment::Running => (judged.content.clone(), judged.written.clone()),
+    };
+    let pending = moment == Moment::Running && !same(&kept, &asked.written);
+    Settled {
+        content,
+        kept,
+        dropped: judged.left_out,
+        asked,
+        pending,
+    }
+}
+
+/// What was in force when kube-apiserver was last seen to work with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownGood {
+    /// The version, as [`super::Version`] writes it.
+    pub version: String,
+    /// When.
+    pub at: jiff::Timestamp,
+    /// The drop-in's text; `None` when there was none.
+    pub content: Option<String>,
+    /// What was in force before it, where it was kept by a trial.
+    #[serde(default)]
+    pub previous: Option<Snapshot>,
+}
+
+impl KnownGood {
+    /// The gates that it shows to work.
+    pub fn proven(&self, own: &str) -> Proven {
+        Proven {
+            version: self.version.clone(),
+            gates: read(own, self.content.as_deref().unwrap_or_default(), &[]),
+        }
+    }
+}
+
+/// What earlier trials have shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Past {
+    /// What was kept last.
+    pub proven: Option<Proven>,
+    /// What was rolled back last.
+    pub rejected: Option<Rejected>,
+    /// What is being tried.
+    pub tried: Option<Proven>,
+}
+
+impl Past {
+    fn trusted_on(&self, target: &Target) -> Vec<Request> {
+        let proven = match (&self.proven, target) {
+            (Some(proven), Target::Known(version)) if proven.version == version.to_string() => {
+                proven.gates.as_slice()
+            }
+            _ => &[],
+        };
+        let tried = match &self.tried {
+            // Tried although nothing, or not enough, is known of the version: a person asked for it.
+            Some(tried) if tried.version == version_text(target) => tried.gates.as_slice(),
+            _ => &[],
+        };
+        proven.iter().chain(tried).cloned().collect()
+    }
+
+    /// What failed on a version that may start is not written again without a trial.
+    fn leave_rejected_out(&self, target: &Target, asked: &mut DropIn) {
+        let Some(rejected) = &self.rejected else {
+            return;
+        };
+        // As `version_text` writes it, it may be several.
+        let failed_on = |version: &str| rejected.version.split(" or ").any(|one| one == version);
+        let may_start = match target {
+            Target::Known(version) => failed_on(&version.to_string()),
+            Target::OneOf(versions) => versions
+                .iter()
+                .any(|version| failed_on(&version.to_string())),
+            Target::Unknown => true,
+        };
+        if !may_start {
+            return;
+        }
+        let (out, written): (Vec<Request>, Vec<Request>) = std::mem::take(&mut asked.written)
+            .into_iter()
+            .partition(|request| {
+                let failed = rejected.gates.iter().any(|gate| gate.sets_as(request));
+                // Unless it is being tried again.
+                let tried = self
+                    .tried
+                    .as_ref()
+                    .is_some_and(|tried| tried.gates.iter().any(|gate| gate.sets_as(request)));
+                failed && !tried
+            });
+        asked.written = written;
+        asked
+            .left_out
+            .extend(out.into_iter().map(|request| LeftOut {
+                request,
+                why: format!(
+                    "it was tried on {} and rolled back ({}); `windrow gates apply` tries it again",
+                    rejected.version, rejected.why
+                ),
+                not_meant: false,
+            }));
+        asked.content = text(&asked.written);
+    }
+}
+
+impl Request {
+    /// Do both set one gate of one component to one value?
+    pub fn sets_as(&self, other: &Request) -> bool {
+        (self.component, &self.gate, self.value) == (other.component, &other.gate, other.value)
+    }
+}
+
+/// Do two lists set the same gates?
+pub fn same(one: &[Request], other: &[Request]) -> bool {
+    one.len() == other.len() && one.iter().all(|a| other.iter().any(|b| a.sets_as(b)))
+}
+
+/// The gates that a drop-in of ours sets. One that is still asked for as it stands there is taken as
+/// the request, with its reason and its `when`.
+pub fn read(own: &str, text: &str, requests: &[Request]) -> Vec<Request> {
+    let merged = merge(&[ConfigFile::new(Place::DropIn, own, text)]);
+    let mut found: Vec<Request> = Vec::new();
+    for component in Component::ALL {
+        for item in merged.flag(component.argument(), "feature-gates") {
+            for pair in syntax::pairs(&item.text, false).into_iter().flatten() {
+                let request = Request {
+                    component,
+                    gate: pair.name,
+                    value: pair.value,
+                    when: None,
+                    reason: None,
+                    at: item.at.clone(),
+                };
+                found.retain(|known| (known.component, &known.gate) != (component, &request.gate));
+                let asked = requests.iter().rfind(|asked| asked.sets_as(&request));
+                found.push(asked.cloned().unwrap_or(request));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[path = "settle_tests.rs"]
+mod tests;

@@ -1,0 +1,190 @@
+use windrow_plan::rules::Location;
+
+use super::*;
+use crate::Version;
+use crate::testing::{api, at};
+
+const OWN: &str = "/etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml";
+
+fn settled(
+    requests: &[Request],
+    version: &str,
+    current: Option<&str>,
+    moment: Moment,
+    past: &Past,
+) -> Settled {
+    let current = current.map(|text| (OWN, text));
+    settle(
+        requests,
+        &at(version),
+        &Effective::default(),
+        current,
+        moment,
+        past,
+    )
+}
+
+fn written(requests: &[Request]) -> String {
+    text(requests).unwrap()
+}
+
+#[test]
+fn while_nothing_runs_what_is_asked_for_is_written() {
+    let asked = [api("ImageVolume", true)];
+    let result = settled(&asked, "1.34.2", None, Moment::Stopped, &Past::default());
+    assert_eq!(result.content, Some(written(&asked)));
+    assert!(!result.pending);
+    let result = settled(
+        &[],
+        "1.34.2",
+        Some(&written(&asked)),
+        Moment::Stopped,
+        &Past::default(),
+    );
+    assert_eq!(result.content, None, "what nobody asks for any more goes");
+    assert!(result.dropped.is_empty());
+}
+
+#[test]
+fn nothing_is_added_behind_the_back_of_a_running_server() {
+    let asked = [api("ImageVolume", true)];
+    let result = settled(&asked, "1.34.2", None, Moment::Running, &Past::default());
+    assert_eq!(result.content, None);
+    assert!(result.pending);
+    let current = written(&asked);
+    let result = settled(
+        &asked,
+        "1.34.2",
+        Some(&current),
+        Moment::Running,
+        &Past::default(),
+    );
+    assert_eq!(result.content, Some(current));
+    assert!(!result.pending);
+}
+
+#[test]
+fn what_the_version_that_will_start_refuses_is_taken_out_whether_or_not_a_server_runs() {
+    let asked = [
+        api("ImageVolume", true),
+        api("AuthorizeNodeWithSelectors", false),
+    ];
+    let current = written(&asked);
+    for moment in [Moment::Running, Moment::Stopped] {
+        let old = settled(&asked, "1.33.3", Some(&current), moment, &Past::default());
+        assert_eq!(old.content.as_deref(), Some(current.as_str()));
+        let new = settled(&asked, "1.36.3", Some(&current), moment, &Past::default());
+        assert_eq!(new.content, Some(written(&asked[..1])), "{moment:?}");
+        assert_eq!(new.dropped.len(), 1);
+        assert_eq!(new.dropped[0].request.gate, "AuthorizeNodeWithSelectors");
+        assert!(!new.pending);
+    }
+    let gone = settled(
+        &asked[1..],
+        "1.36.3",
+        Some(&written(&asked[1..])),
+        Moment::Running,
+        &Past::default(),
+    );
+    assert_eq!(gone.content, None, "an empty drop-in is no drop-in");
+}
+
+#[test]
+fn what_a_trial_has_shown_counts_on_that_version_only() {
+    // No catalogue knows it; a person forced it, and kube-apiserver took it.
+    let asked = [api("NotInAnyCatalogue", true)];
+    let current = written(&asked);
+    let proven = Past {
+        proven: Some(Proven {
+            version: "1.36.3".to_owned(),
+            gates: asked.to_vec(),
+        }),
+        ..Past::default()
+    };
+    let kept = settled(&asked, "1.36.3", Some(&current), Moment::Running, &proven);
+    assert_eq!(kept.content.as_deref(), Some(current.as_str()));
+    let later = settled(&asked, "1.36.4", Some(&current), Moment::Running, &proven);
+    assert_eq!(later.content, None);
+
+    let good = [api("ImageVolume", true)];
+    let rejected = Past {
+        rejected: Some(Rejected {
+            version: "1.34.2".to_owned(),
+            gates: good.to_vec(),
+            why: "not in effect".to_owned(),
+        }),
+        ..Past::default()
+    };
+    let again = settled(&good, "1.34.2", None, Moment::Stopped, &rejected);
+    assert_eq!(again.content, None);
+    assert!(
+        again.asked.left_out[0]
+            .why
+            .contains("rolled back (not in effect)")
+    );
+    let later = settled(&good, "1.35.2", None, Moment::Stopped, &rejected);
+    assert!(later.content.is_some());
+}
+
+#[test]
+fn a_drop_in_is_read_as_it_was_written() {
+    let mut asked = vec![api("A", true), api("B", false)];
+    asked[1].component = Component::Kubelet;
+    asked[1].reason = Some("because".to_owned());
+    let found = read(OWN, &written(&asked), &asked[1..]);
+    assert!(same(&found, &asked));
+    assert_eq!(found[0].at, Location::line(OWN, 4));
+    assert_eq!(found[1], asked[1], "with its reason");
+    assert!(read(OWN, "not: [yaml", &[]).is_empty());
+}
+
+#[test]
+fn what_is_tried_is_trusted_on_its_version_until_the_trial_is_over() {
+    let asked = [api("NotInAnyCatalogue", true)];
+    let current = written(&asked);
+    let past = Past {
+        tried: Some(Proven {
+            version: "1.36.3".to_owned(),
+            gates: asked.to_vec(),
+        }),
+        ..Past::default()
+    };
+    let during = settled(&asked, "1.36.3", Some(&current), Moment::Running, &past);
+    assert_eq!(during.content.as_deref(), Some(current.as_str()));
+    assert!(during.dropped.is_empty());
+    let other = settled(&asked, "1.36.4", Some(&current), Moment::Running, &past);
+    assert_eq!(other.content, None, "an upgrade came in between");
+    let after = settled(
+        &asked,
+        "1.36.3",
+        Some(&current),
+        Moment::Running,
+        &Past::default(),
+    );
+    assert_eq!(after.content, None);
+}
+
+#[test]
+fn what_was_rolled_back_does_not_come_back_while_the_version_is_not_certain() {
+    let good = [api("ImageVolume", true)];
+    let past = Past {
+        rejected: Some(Rejected {
+            version: "1.34.2".to_owned(),
+            gates: good.to_vec(),
+            why: "not in effect".to_owned(),
+        }),
+        ..Past::default()
+    };
+    let versions = ["1.34.2", "1.35.2"].map(|text| text.parse::<Version>().unwrap());
+    for target in [Target::OneOf(versions.to_vec()), Target::Unknown] {
+        let result = settle(
+            &good,
+            &target,
+            &Effective::default(),
+            None,
+            Moment::Stopped,
+            &past,
+        );
+        assert_eq!(result.content, None, "{target:?}");
+    }
+}

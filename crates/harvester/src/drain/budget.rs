@@ -1,0 +1,96 @@
+//! A PodDisruptionBudget, as the eviction API reads it (`pkg/registry/core/pod/storage/eviction.go`).
+
+use serde_json::Value;
+
+use crate::objects::{condition, named, text};
+use crate::schedule::{LabelSelector, Pod};
+
+/// A budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Budget {
+    pub(super) namespace: String,
+    /// `namespace/name`.
+    pub(super) id: String,
+    selector: Option<LabelSelector>,
+    /// What is asked for, in words (`minAvailable 1`).
+    pub(super) rule: String,
+    /// May unhealthy pods always go?
+    pub(super) always_lets_unhealthy_go: bool,
+    /// What its controller made of it, or why that is not known.
+    pub(super) count: Result<Count, Uncounted>,
+}
+
+/// What the disruption controller counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Count {
+    /// How many pods there should be.
+    pub(super) expected: i64,
+    /// How many must be healthy.
+    pub(super) desired: i64,
+}
+
+/// Why there is no count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Uncounted {
+    /// The controller has not counted yet.
+    NotYet(String),
+    /// It cannot count, and allows nothing until that changes.
+    Never(String),
+}
+
+impl Budget {
+    pub(super) fn parse(object: &Value) -> Result<Self, String> {
+        let id = named(object);
+        let selector = LabelSelector::parse(object.pointer("/spec/selector"))
+            .map_err(|why| format!("PodDisruptionBudget {id}: {why}"))?;
+        let bound = |pointer: &str| match object.pointer(pointer) {
+            Some(Value::Number(number)) => Some(number.to_string()),
+            Some(Value::String(percent)) => Some(percent.clone()),
+            _ => None,
+        };
+        let rule = match (bound("/spec/minAvailable"), bound("/spec/maxUnavailable")) {
+            (Some(least), _) => format!("minAvailable {least}"),
+            (None, Some(most)) => format!("maxUnavailable {most}"),
+            (None, None) => "no bound".to_owned(),
+        };
+        Ok(Self {
+            namespace: text(object, "/metadata/namespace").to_owned(),
+            selector,
+            rule,
+            always_lets_unhealthy_go: text(object, "/spec/unhealthyPodEvictionPolicy")
+                == "AlwaysAllow",
+            count: count(object),
+            id,
+        })
+    }
+
+    /// Is it about this pod?
+    pub(super) fn covers(&self, pod: &Pod) -> bool {
+        self.namespace == pod.namespace
+            && self
+                .selector
+                .as_ref()
+                .is_some_and(|selector| selector.matches(&pod.labels))
+    }
+}
+
+fn count(object: &Value) -> Result<Count, Uncounted> {
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
+    if let Some(failed) = condition(object, "DisruptionAllowed")
+        && text(failed, "/reason") == "SyncFailed"
+    {
+        return Err(Uncounted::Never(text(failed, "/message").to_owned()));
+    }
+    let seen = number("/status/observedGeneration").unwrap_or_default();
+    if seen < number("/metadata/generation").unwrap_or_default() {
+        let why = "the disruption controller has not looked at it since it was changed";
+        return Err(Uncounted::NotYet(why.to_owned()));
+    }
+    match (
+        number("/status/expectedPods"),
+        number("/status/desiredHealthy"),
+    ) {
+        (Some(expected), Some(desired)) => Ok(Count { expected, desired }),
+        _ => Err(Uncounted::NotYet("it has no status yet".to_owned())),
+    }
+}

@@ -1,0 +1,439 @@
+//! A drain, played through.
+//!
+//! ```text
+//!   what may go goes ──> its replacement waits ──> a node takes it ──> it counts as healthy ─┐
+//!        ^───────────────────────────────────────────────────────────────────────────────────┘
+//!   nothing moves any more ──> what is left is judged: blocked with a proof, or Unknown
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Cluster;
+use super::budget::{Budget, Count, Uncounted};
+use super::evict::{Eviction, eviction};
+use super::kubevirt::{Evacuation, evacuation};
+use super::longhorn::{Release, release};
+use super::report::{DrainCheck, PodDrain, PodFate};
+use crate::objects::text;
+use crate::schedule::{Answer, Places, Pod, Refusal};
+
+/// Index of a pod in the cluster's list. A replacement takes the place of what it replaces.
+type Slot = usize;
+
+pub(super) fn play(cluster: &Cluster<'_>, node: &str) -> DrainCheck {
+    let mut play = Play::new(cluster, node);
+    play.run();
+    let pods = play.here.keys().map(|slot| play.fate(*slot)).collect();
+    DrainCheck::of(node, pods, play.ignored)
+}
+
+struct Play<'c> {
+    cluster: &'c Cluster<'c>,
+    node: &'c str,
+    /// The cluster as it is now in the play.
+    now: Places,
+    /// What a drain evicts of this node.
+    here: BTreeMap<Slot, Eviction>,
+    ignored: usize,
+    /// What has gone, and in which round.
+    gone: BTreeMap<Slot, usize>,
+    /// Pods without a node that a budget waits for.
+    waiting: BTreeSet<Slot>,
+}
+
+/// What may be done with a pod now.
+enum May<'b> {
+    Go,
+    Wait(&'b Budget, Count),
+    Never(Vec<&'b Budget>, String),
+    Unknown(&'b Budget, String),
+}
+
+impl<'c> Play<'c> {
+    fn new(cluster: &'c Cluster<'_>, node: &'c str) -> Self {
+        let mut ignored = 0;
+        let mut here = BTreeMap::new();
+        for (slot, pod) in cluster.pods.iter().enumerate() {
+            if text(pod, "/spec/nodeName") != node {
+                continue;
+            }
+            match eviction(pod) {
+                Eviction::Ignored(_) => ignored += 1,
+                other => {
+                    here.insert(slot, other);
+                }
+            }
+        }
+        let mut play = Self {
+            cluster,
+            node,
+            now: cluster.places.clone(),
+            here,
+            ignored,
+            gone: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+        };
+        play.waiting = (0..play.now.pods.len())
+            .filter(|slot| {
+                let pod = &play.now.pods[*slot];
+                pod.node.is_none() && !pod.ended && !pod.terminating && play.matters(pod)
+            })
+            .collect();
+        play
+    }
+
+    /// Does a budget of the pods that have to go count this one?
+    fn matters(&self, pod: &Pod) -> bool {
+        self.cluster.budgets.iter().any(|budget| {
+            let covers = |slot: &Slot| budget.covers(&self.cluster.places.pods[*slot]);
+            budget.covers(pod) && self.here.keys().any(covers)
+        })
+    }
+
+    fn run(&mut self) {
+        for round in 1.. {
+            let mut moved = false;
+            let slots: Vec<Slot> = self.here.keys().copied().collect();
+            for slot in slots {
+                if !self.gone.contains_key(&slot) && self.try_to_go(slot) {
+                    self.gone.insert(slot, round);
+                    moved = true;
+                }
+            }
+            for slot in self.waiting.clone() {
+                let pod = &self.now.pods[slot];
+                if let Some(place) = self.now.find(pod, Some(self.node)).somewhere() {
+                    self.now.pods[slot].node = Some(place.to_owned());
+                    self.now.pods[slot].ready = true;
+                    self.waiting.remove(&slot);
+                    moved = true;
+                }
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    fn try_to_go(&mut self, slot: Slot) -> bool {
+        match &self.here[&slot] {
+            Eviction::Ignored(_) => false,
+            Eviction::InstanceManager => match release(self.cluster.objects, self.node) {
+                Release::Released(_) => {
+                    self.now.pods[slot].ended = true;
+                    true
+                }
+                Release::Kept(_) | Release::Unknown(_) => false,
+            },
+            Eviction::Machine(name) => self.try_to_migrate(slot, &name.clone()),
+            Eviction::Replaced => {
+                let goes = self.may_go(slot);
+                if goes {
+                    let pod = &mut self.now.pods[slot];
+                    (pod.node, pod.ready) = (None, false);
+                    self.waiting.insert(slot);
+                }
+                goes
+            }
+            Eviction::Lost | Eviction::Foreign(_) => {
+                let goes = self.may_go(slot);
+                self.now.pods[slot].ended |= goes;
+                goes
+            }
+        }
+    }
+
+    fn may_go(&self, slot: Slot) -> bool {
+        matches!(self.may(slot), May::Go)
+    }
+
+    fn try_to_migrate(&mut self, slot: Slot, machine: &str) -> bool {
+        let pod = &self.now.pods[slot];
+        match evacuation(self.cluster.objects, &pod.namespace, machine) {
+            Evacuation::ShutDown => {
+                self.now.pods[slot].ended = true;
+                true
+            }
+            Evacuation::Migrates => {
+                let place = self.now.find(pod, Some(self.node));
+                let place = place.somewhere().map(str::to_owned);
+                let found = place.is_some();
+                if found {
+                    self.now.pods[slot].node = place;
+                }
+                found
+            }
+            Evacuation::Refused(_) | Evacuation::Unknown(_) => false,
+        }
+    }
+
+    fn budgets(&self, slot: Slot) -> Vec<&'c Budget> {
+        let pod = &self.cluster.places.pods[slot];
+        let budgets = self.cluster.budgets.iter();
+        budgets.filter(|budget| budget.covers(pod)).collect()
+    }
+
+    /// The members of a budget that are there or wanted.
+    fn members<'s>(&'s self, budget: &'s Budget) -> impl Iterator<Item = (Slot, &'s Pod)> {
+        self.now
+            .pods
+            .iter()
+            .enumerate()
+            .filter(|(_, pod)| !pod.ended && !pod.terminating && budget.covers(pod))
+    }
+
+    /// What the eviction API answers now.
+    fn may(&self, slot: Slot) -> May<'c> {
+        let budgets = self.budgets(slot);
+        let pod = &self.now.pods[slot];
+        let budget = match budgets.as_slice() {
+            [] => return May::Go,
+            // What never ran disturbs nothing by going.
+            _ if pod.pending => return May::Go,
+            [budget] => budget,
+            _ => {
+                let why = "more than one budget covers it, and such a pod is never evicted";
+                return May::Never(budgets, why.to_owned());
+            }
+        };
+        let count = match &budget.count {
+            Ok(count) => *count,
+            Err(Uncounted::NotYet(why)) => return May::Unknown(budget, why.clone()),
+            Err(Uncounted::Never(why)) => {
+                let why = format!("its budget cannot be counted: {why}");
+                return May::Never(budgets, why);
+            }
+        };
+        let healthy = self.members(budget).filter(|(_, pod)| pod.ready).count() as i64;
+        let unhealthy_may = !pod.ready
+            && (budget.always_lets_unhealthy_go || (count.desired > 0 && healthy >= count.desired));
+        if unhealthy_may || (count.expected > 0 && healthy > count.desired) {
+            return May::Go;
+        }
+        if count.expected <= count.desired {
+            let why = format!(
+                "its budget allows no disruption even with every pod healthy: {} of {} must be",
+                count.desired, count.expected
+            );
+            return May::Never(budgets, why);
+        }
+        May::Wait(budget, count)
+    }
+
+    /// What became of a pod, with the proof.
+    fn fate(&self, slot: Slot) -> PodDrain {
+        let pod = &self.cluster.places.pods[slot];
+        let budget = self.budgets(slot).first().map(|budget| budget.id.clone());
+        let mut fate = PodDrain {
+            pod: pod.id(),
+            fate: PodFate::Unknown,
+            why: String::new(),
+            budget,
+            place: None,
+            because: Vec::new(),
+        };
+        match (&self.here[&slot], self.gone.get(&slot)) {
+            (Eviction::InstanceManager, _) => self.manager(&mut fate),
+            (Eviction::Machine(name), gone) => self.machine(slot, name, gone, &mut fate),
+            (eviction, Some(round)) => self.went(slot, eviction, *round, &mut fate),
+            (_, None) => self.stays(slot, &mut fate),
+        }
+        fate
+    }
+
+    fn went(&self, slot: Slot, eviction: &Eviction, round: usize, fate: &mut PodDrain) {
+        fate.fate = PodFate::Goes;
+        fate.why = match (&fate.budget, round) {
+            (None, _) => "no budget covers it".to_owned(),
+            (Some(budget), 1) => format!("its budget {budget} allows it"),
+            (Some(budget), _) => {
+                format!("its budget {budget} allows it once replacements run elsewhere")
+            }
+        };
+        match eviction {
+            Eviction::Lost => fate
+                .because
+                .push("nothing makes it anew: `kubectl drain` wants --force for it".to_owned()),
+            Eviction::Foreign(controller) => fate.because.push(format!(
+                "whether {controller} makes it anew elsewhere is not known"
+            )),
+            _ => {
+                fate.place = self.now.pods[slot].node.clone();
+                if fate.place.is_none() {
+                    self.without_a_place(slot, &mut fate.because);
+                }
+            }
+        }
+    }
+
+    /// Says why a replacement that nothing waits for has no node.
+    fn without_a_place(&self, slot: Slot, because: &mut Vec<String>) {
+        match self.now.find(&self.now.pods[slot], Some(self.node)) {
+            Answer::Unknown(why) => because.push(format!(
+                "where its replacement could run is not known: {why}"
+            )),
+            Answer::Nowhere(refusals) => {
+                because.push(
+                    "no other node takes its replacement: it is gone until the node is back"
+                        .to_owned(),
+                );
+                because.extend(lines(&refusals));
+            }
+            Answer::Fits(_) | Answer::Preempting(_) => {}
+        }
+    }
+
+    fn manager(&self, fate: &mut PodDrain) {
+        match release(self.cluster.objects, self.node) {
+            Release::Released(why) => (fate.fate, fate.why) = (PodFate::Goes, why),
+            Release::Unknown(why) => fate.why = why,
+            Release::Kept(kept) => {
+                fate.fate = PodFate::Blocked;
+                fate.why =
+                    "Longhorn keeps its budget: data has no healthy copy elsewhere".to_owned();
+                fate.because = kept;
+            }
+        }
+    }
+
+    fn machine(&self, slot: Slot, name: &str, gone: Option<&usize>, fate: &mut PodDrain) {
+        let pod = &self.cluster.places.pods[slot];
+        match evacuation(self.cluster.objects, &pod.namespace, name) {
+            Evacuation::ShutDown => {
+                (fate.fate, fate.why) = (PodFate::Goes, "the machine is shut down".to_owned());
+            }
+            Evacuation::Refused(why) => {
+                fate.fate = PodFate::Blocked;
+                fate.why = format!("KubeVirt does not let the machine go: {why}");
+                fate.because
+                    .push("its evictionStrategy is LiveMigrate; stop the machine first".to_owned());
+            }
+            Evacuation::Unknown(why) => fate.why = why,
+            Evacuation::Migrates if gone.is_some() => {
+                (fate.fate, fate.why) = (PodFate::Goes, "the machine is migrated".to_owned());
+                fate.place = self.now.pods[slot].node.clone();
+            }
+            Evacuation::Migrates => match self.alone(slot, true) {
+                Answer::Nowhere(refusals) => {
+                    fate.fate = PodFate::Blocked;
+                    fate.why = "no other node takes the machine, so it is not migrated".to_owned();
+                    fate.because = lines(&refusals);
+                }
+                Answer::Unknown(why) => fate.why = why,
+                Answer::Fits(nodes) | Answer::Preempting(nodes) => {
+                    fate.why = format!(
+                        "the machine fits on {} by itself, but not beside the others that move",
+                        nodes.join(", ")
+                    );
+                }
+            },
+        }
+    }
+
+    /// A pod that its budget does not let go.
+    fn stays(&self, slot: Slot, fate: &mut PodDrain) {
+        match self.may(slot) {
+            // It cannot be: what may go went.
+            May::Go => {}
+            May::Unknown(budget, why) => fate.why = format!("its budget {}: {why}", budget.id),
+            May::Never(budgets, why) => {
+                fate.fate = PodFate::Blocked;
+                fate.why = why;
+                fate.because = budgets
+                    .iter()
+                    .map(|budget| format!("PodDisruptionBudget {}: {}", budget.id, budget.rule))
+                    .collect();
+            }
+            May::Wait(budget, count) => self.waits(budget, count, fate),
+        }
+    }
+
+    fn waits(&self, budget: &Budget, count: Count, fate: &mut PodDrain) {
+        let healthy = self.members(budget).filter(|(_, pod)| pod.ready).count();
+        fate.because.push(format!(
+            "PodDisruptionBudget {} ({}): {} of {} pods must be healthy, and {healthy} are in the end",
+            budget.id, budget.rule, count.desired, count.expected
+        ));
+        let unready: Vec<String> = self
+            .members(budget)
+            .filter(|(_, pod)| pod.node.is_some() && !pod.ready)
+            .map(|(_, pod)| {
+                format!(
+                    "{} on {}",
+                    pod.id(),
+                    pod.node.as_deref().unwrap_or_default()
+                )
+            })
+            .collect();
+        if !unready.is_empty() {
+            fate.why = format!(
+                "its budget waits for {} to become ready",
+                unready.join(", ")
+            );
+            return;
+        }
+        let waiting: Vec<Slot> = self
+            .members(budget)
+            .filter(|(_, pod)| pod.node.is_none())
+            .map(|(slot, _)| slot)
+            .collect();
+        if waiting.is_empty() {
+            fate.why = "its budget waits for pods that nobody has made".to_owned();
+            return;
+        }
+        let mut proof = Vec::new();
+        for slot in waiting {
+            let who = match self.here.contains_key(&slot) {
+                true => format!("the replacement of {}", self.now.pods[slot].id()),
+                false => self.now.pods[slot].id(),
+            };
+            match self.alone(slot, false) {
+                Answer::Nowhere(refusals) => {
+                    proof.push(format!("no other node takes {who}:"));
+                    proof.extend(lines(&refusals));
+                }
+                Answer::Unknown(why) => {
+                    fate.why = format!("where {who} could run is not known: {why}");
+                    return;
+                }
+                Answer::Fits(nodes) | Answer::Preempting(nodes) => {
+                    fate.why = format!(
+                        "{who} fits on {} by itself, but not beside the others that move",
+                        nodes.join(", ")
+                    );
+                    return;
+                }
+            }
+        }
+        fate.fate = PodFate::Blocked;
+        fate.why = "its budget waits for pods that no node can take".to_owned();
+        fate.because.extend(proof);
+    }
+
+    /// Where a pod could run under the most favourable circumstances: only it has gone from the node, or
+    /// everything has. What is refused in both is refused for good: pods elsewhere stay, and each
+    /// filter's answer changes in one direction only as the node empties.
+    fn alone(&self, slot: Slot, stays: bool) -> Answer {
+        let pod = &self.cluster.places.pods[slot];
+        let mut first = self.cluster.places.clone();
+        if !stays {
+            first.pods[slot].node = None;
+        }
+        let mut empty = first.clone();
+        for other in self.here.keys().filter(|other| **other != slot) {
+            empty.pods[*other].node = None;
+        }
+        let full = first.find(pod, Some(self.node));
+        match (full, empty.find(pod, Some(self.node))) {
+            (Answer::Nowhere(_), empty) => empty,
+            (full, _) => full,
+        }
+    }
+}
+
+fn lines(refusals: &[Refusal]) -> Vec<String> {
+    refusals
+        .iter()
+        .map(|refusal| format!("  {}: {}", refusal.node, refusal.why))
+        .collect()
+}

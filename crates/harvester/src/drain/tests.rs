@@ -1,0 +1,346 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::objects::Listed;
+
+/// A cluster in the making.
+struct Build(Objects);
+
+impl Build {
+    fn new(nodes: &[(&str, Value)]) -> Self {
+        let mut objects = Objects::default();
+        for kind in KINDS {
+            objects.insert(kind.group_kind(), Listed::Objects(Vec::new()));
+        }
+        for (name, labels) in nodes {
+            let mut labels = labels.clone();
+            labels["kubernetes.io/hostname"] = json!(name);
+            objects.add(json!({
+                "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+                "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
+            }));
+        }
+        Self(objects)
+    }
+
+    fn plain(nodes: &[&str]) -> Self {
+        let nodes: Vec<(&str, Value)> = nodes.iter().map(|name| (*name, json!({}))).collect();
+        Self::new(&nodes)
+    }
+
+    /// A pod of a controller, ready if it has a node.
+    fn pod(&mut self, name: &str, on: &str, owner: &str, spec: Value) -> &mut Self {
+        let mut spec = spec;
+        let ready = if on.is_empty() { "False" } else { "True" };
+        if !on.is_empty() {
+            spec["nodeName"] = json!(on);
+        }
+        let app = name.rsplit_once('-').map_or(name, |(app, _)| app);
+        let owners = match owner {
+            "" => json!([]),
+            kind => json!([{"kind": kind, "name": app, "controller": true}]),
+        };
+        self.0.add(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "ns", "labels": {"app": app}, "ownerReferences": owners},
+            "spec": spec,
+            "status": {
+                "phase": if on.is_empty() { "Pending" } else { "Running" },
+                "conditions": [{"type": "Ready", "status": ready}]
+            }
+        }));
+        self
+    }
+
+    fn budget(&mut self, app: &str, least: i64, expected: i64) -> &mut Self {
+        self.0.add(json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": format!("{app}-pdb"), "namespace": "ns", "generation": 1},
+            "spec": {"minAvailable": least, "selector": {"matchLabels": {"app": app}}},
+            "status": {"observedGeneration": 1, "expectedPods": expected, "desiredHealthy": least}
+        }));
+        self
+    }
+
+    fn check(&self, node: &str) -> DrainCheck {
+        check(&self.0, node)
+    }
+}
+
+fn on_control_plane() -> Value {
+    json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [
+            {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}
+        ]}]
+    }}}})
+}
+
+#[test]
+fn kubevirt_pinned_to_the_only_control_plane_node_blocks_with_the_proof() {
+    let server = json!({"node-role.kubernetes.io/control-plane": "true"});
+    let mut build = Build::new(&[("n1", server), ("n2", json!({}))]);
+    build
+        .pod("virt-api-1", "n1", "ReplicaSet", on_control_plane())
+        .pod("virt-api-2", "n1", "ReplicaSet", on_control_plane())
+        .budget("virt-api", 1, 2);
+    let checked = build.check("n1");
+    assert_eq!(checked.drain, Drain::Blocked);
+    // One of them may go; its replacement has no node, and so the other stays.
+    let blocked: Vec<&PodDrain> = checked.blocked().collect();
+    assert_eq!(blocked.len(), 1);
+    let proof = blocked[0].because.join("\n");
+    assert!(
+        proof.contains(
+            "ns/virt-api-pdb (minAvailable 1): 1 of 2 pods must be healthy, and 1 are in the end"
+        ),
+        "{proof}"
+    );
+    assert!(
+        proof.contains("n2: node affinity asks for node-role.kubernetes.io/control-plane"),
+        "{proof}"
+    );
+    // The worker's drain has nothing to do with it.
+    assert_eq!(build.check("n2").drain, Drain::Finishes);
+}
+
+#[test]
+fn the_same_without_the_pin_or_with_a_second_control_plane_node_finishes() {
+    let server = json!({"node-role.kubernetes.io/control-plane": "true"});
+    for (spec, other) in [(json!({}), json!({})), (on_control_plane(), server.clone())] {
+        let mut build = Build::new(&[("n1", server.clone()), ("n2", other)]);
+        build
+            .pod("virt-api-1", "n1", "ReplicaSet", spec.clone())
+            .pod("virt-api-2", "n1", "ReplicaSet", spec)
+            .budget("virt-api", 1, 2);
+        let checked = build.check("n1");
+        assert_eq!(checked.drain, Drain::Finishes, "{checked:?}");
+        assert!(
+            checked
+                .pods
+                .iter()
+                .all(|pod| pod.place.as_deref() == Some("n2"))
+        );
+    }
+}
+
+#[test]
+fn half_drained_already_the_proof_is_the_same() {
+    let server = json!({"node-role.kubernetes.io/control-plane": "true"});
+    let mut build = Build::new(&[("n1", server), ("n2", json!({}))]);
+    build
+        .pod("virt-api-2", "n1", "ReplicaSet", on_control_plane())
+        .pod("virt-api-3", "", "ReplicaSet", on_control_plane())
+        .budget("virt-api", 1, 2);
+    let checked = build.check("n1");
+    assert_eq!(checked.drain, Drain::Blocked);
+    let proof = checked.pods[0].because.join("\n");
+    assert!(
+        proof.contains("no other node takes ns/virt-api-3"),
+        "{proof}"
+    );
+}
+
+#[test]
+fn one_replica_that_must_always_be_there_blocks_wherever_it_could_run() {
+    let mut build = Build::plain(&["n1", "n2"]);
+    build
+        .pod("web-1", "n1", "ReplicaSet", json!({}))
+        .budget("web", 1, 1);
+    let checked = build.check("n1");
+    assert_eq!(checked.drain, Drain::Blocked);
+    assert!(
+        checked.pods[0]
+            .why
+            .contains("even with every pod healthy: 1 of 1"),
+        "{checked:?}"
+    );
+    // Two replicas, one of them elsewhere: it goes.
+    let mut build = Build::plain(&["n1", "n2"]);
+    build
+        .pod("web-1", "n1", "ReplicaSet", json!({}))
+        .pod("web-2", "n2", "ReplicaSet", json!({}))
+        .budget("web", 1, 2);
+    assert_eq!(build.check("n1").drain, Drain::Finishes);
+}
+
+#[test]
+fn what_waits_for_a_pod_to_become_ready_is_unknown_not_blocked() {
+    let mut build = Build::plain(&["n1", "n2"]);
+    build
+        .pod("web-1", "n1", "ReplicaSet", json!({}))
+        .budget("web", 1, 2);
+    // Bound, and not ready yet.
+    build.0.add(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "web-2", "namespace": "ns", "labels": {"app": "web"}},
+        "spec": {"nodeName": "n2"}, "status": {"phase": "Running"}
+    }));
+    let checked = build.check("n1");
+    assert_eq!(checked.drain, Drain::Unknown);
+    assert!(
+        checked.pods[0].why.contains("waits for ns/web-2 on n2"),
+        "{checked:?}"
+    );
+}
+
+#[test]
+fn what_fits_alone_but_not_beside_the_others_is_unknown() {
+    let big = json!({"containers": [{"resources": {"requests": {"cpu": "3"}}}]});
+    let mut build = Build::plain(&["n1", "n2"]);
+    build
+        .pod("a-1", "n1", "StatefulSet", big.clone())
+        .pod("a-2", "n1", "StatefulSet", big)
+        .budget("a", 1, 2);
+    // The first to go takes the place; the other may go then, and has none.
+    let checked = build.check("n1");
+    assert_eq!(checked.drain, Drain::Finishes, "{checked:?}");
+    let homeless: Vec<&PodDrain> = checked
+        .pods
+        .iter()
+        .filter(|pod| pod.place.is_none())
+        .collect();
+    assert_eq!(homeless.len(), 1);
+    assert!(homeless[0].because[0].contains("no other node takes its replacement"));
+    assert!(homeless[0].because[1].contains("n2: too little cpu"));
+}
+
+#[test]
+fn two_budgets_on_one_pod_block_it() {
+    let mut build = Build::plain(&["n1", "n2"]);
+    build
+        .pod("web-1", "n1", "ReplicaSet", json!({}))
+        .pod("web-2", "n2", "ReplicaSet", json!({}))
+        .budget("web", 1, 2)
+        .budget("web", 1, 2);
+    let checked = build.check("n1");
+    assert_eq!(checked.drain, Drain::Blocked);
+    assert!(checked.pods[0].why.contains("more than one budget"));
+}
+
+#[test]
+fn daemons_static_and_ended_pods_are_left_alone_and_bare_pods_are_named() {
+    let mut build = Build::plain(&["n1"]);
+    build
+        .pod("agent-1", "n1", "DaemonSet", json!({}))
+        .pod("bare", "n1", "", json!({}));
+    build.0.add(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "etcd-n1", "namespace": "kube-system", "annotations": {"kubernetes.io/config.mirror": "x"}},
+        "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}
+    }));
+    build.0.add(json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "done", "namespace": "ns"},
+        "spec": {"nodeName": "n1"}, "status": {"phase": "Succeeded"}
+    }));
+    let checked = build.check("n1");
+    assert_eq!((checked.drain, checked.ignored), (Drain::Finishes, 3));
+    assert!(checked.pods[0].because[0].contains("--force"));
+}
+
+#[test]
+fn a_list_that_was_refused_or_a_budget_without_a_status_makes_the_answer_unknown() {
+    let mut build = Build::plain(&["n1", "n2"]);
+    build
+        .pod("web-1", "n1", "ReplicaSet", json!({}))
+        .budget("web", 1, 1);
+    let mut fresh = build.0.all(Kind::BUDGET).unwrap()[0].clone();
+    fresh["metadata"]["generation"] = json!(2);
+    build
+        .0
+        .insert(Kind::BUDGET.group_kind(), Listed::Objects(vec![fresh]));
+    assert_eq!(build.check("n1").drain, Drain::Unknown);
+    build
+        .0
+        .insert(Kind::BUDGET.group_kind(), Listed::Unknown("403".into()));
+    let checked = build.check("n1");
+    assert_eq!(checked.drain, Drain::Unknown);
+    assert!(checked.why.contains("403"));
+    assert!(Build::plain(&["n1"]).check("n9").why.contains("no node n9"));
+}
+
+fn machine(build: &mut Build, strategy: &str, migratable: &str) {
+    build.pod(
+        "virt-launcher-vm1",
+        "n1",
+        "",
+        json!({"nodeSelector": {"kubevirt.io/schedulable": "true"}}),
+    );
+    let mut pods = build.0.all(Kind::POD).unwrap().to_vec();
+    let last = pods.len() - 1;
+    pods[last]["metadata"]["ownerReferences"] =
+        json!([{"kind": "VirtualMachineInstance", "name": "vm1", "controller": true}]);
+    build
+        .0
+        .insert(Kind::POD.group_kind(), Listed::Objects(pods));
+    build.0.add(json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+        "metadata": {"name": "vm1", "namespace": "ns"}, "spec": {"evictionStrategy": strategy},
+        "status": {"conditions": [{"type": "LiveMigratable", "status": migratable, "message": "host devices"}]}
+    }));
+}
+
+#[test]
+fn a_machine_migrates_is_shut_down_or_blocks_as_its_eviction_strategy_says() {
+    let able = json!({"kubevirt.io/schedulable": "true"});
+    let cases = [
+        ("LiveMigrate", "True", able.clone(), Drain::Finishes),
+        ("LiveMigrate", "True", json!({}), Drain::Blocked),
+        ("LiveMigrate", "False", able.clone(), Drain::Blocked),
+        (
+            "LiveMigrateIfPossible",
+            "False",
+            able.clone(),
+            Drain::Finishes,
+        ),
+        ("", "False", able.clone(), Drain::Finishes),
+        ("External", "True", able.clone(), Drain::Unknown),
+    ];
+    for (strategy, migratable, other, expected) in cases {
+        let mut build = Build::new(&[("n1", able.clone()), ("n2", other)]);
+        machine(&mut build, strategy, migratable);
+        // The budget of the machine alone does not decide.
+        build.budget("virt-launcher", 1, 1);
+        assert_eq!(build.check("n1").drain, expected, "{strategy} {migratable}");
+    }
+}
+
+fn replica(volume: &str, on: &str, failed: &str) -> Value {
+    json!({
+        "apiVersion": "longhorn.io/v1beta2", "kind": "Replica",
+        "metadata": {"name": format!("{volume}-{on}"), "namespace": "longhorn-system"},
+        "spec": {"volumeName": volume, "nodeID": on, "healthyAt": "2026-01-01T00:00:00Z", "failedAt": failed},
+        "status": {"currentState": "running"}
+    })
+}
+
+#[test]
+fn an_instance_manager_goes_unless_it_keeps_the_last_healthy_copy() {
+    let healthy = "";
+    let failed = "2026-01-02T00:00:00Z";
+    for (other, policy, expected) in [
+        (healthy, "", Drain::Finishes),
+        (failed, "", Drain::Blocked),
+        (failed, "always-allow", Drain::Finishes),
+        (
+            failed,
+            "block-for-eviction-if-contains-last-replica",
+            Drain::Unknown,
+        ),
+    ] {
+        let mut build = Build::plain(&["n1", "n2"]);
+        build
+            .pod("instance-manager-1", "n1", "InstanceManager", json!({}))
+            .budget("instance-manager", 1, 1);
+        build.0.add(replica("pvc-1", "n1", ""));
+        build.0.add(replica("pvc-1", "n2", other));
+        build.0.add(json!({
+            "apiVersion": "longhorn.io/v1beta2", "kind": "Setting",
+            "metadata": {"name": "node-drain-policy", "namespace": "longhorn-system"}, "value": policy
+        }));
+        let checked = build.check("n1");
+        assert_eq!(checked.drain, expected, "{policy}: {checked:?}");
+        if expected == Drain::Blocked {
+            assert!(checked.pods[0].because[0].contains("pvc-1"));
+        }
+    }
+}

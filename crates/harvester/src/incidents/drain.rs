@@ -1,0 +1,156 @@
+//! C: an upgrade whose node stays `Pre-drained` because Rancher's drain can never finish
+//! (harvester#7647).
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windrow_model::reasons::Code;
+
+use super::cure::{Cure, Goal, Method, Request, Saved, Step};
+use super::finding::{Evidence, Finding};
+use crate::drain::{Drain, DrainCheck, KINDS, check};
+use crate::objects::{Kind, Objects, Unlisted, named, text, texts};
+
+/// KubeVirt's own deployments, whose budgets get stuck.
+const KUBEVIRT_BUDGETS: [&str; 2] = [
+    "harvester-system/virt-api-pdb",
+    "harvester-system/virt-controller-pdb",
+];
+
+pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+    let mut findings = Vec::new();
+    let latest = |upgrade: &&Value| {
+        let labels = texts(upgrade, "/metadata/labels");
+        labels
+            .get("harvesterhci.io/latestUpgrade")
+            .map(String::as_str)
+            == Some("true")
+    };
+    for upgrade in objects.all(Kind::UPGRADE)?.iter().filter(latest) {
+        let states = upgrade.pointer("/status/nodeStatuses");
+        let states = states.and_then(Value::as_object);
+        for (node, state) in states.into_iter().flatten() {
+            if text(state, "/state") != "Pre-drained" {
+                continue;
+            }
+            objects.want(KINDS)?;
+            let checked = check(objects, node);
+            if checked.drain == Drain::Blocked {
+                findings.push(of(objects, upgrade, &checked)?);
+            }
+        }
+    }
+    Ok(findings)
+}
+
+fn of(objects: &Objects, upgrade: &Value, checked: &DrainCheck) -> Result<Finding, Unlisted> {
+    let node = &checked.node;
+    let subject = format!("Upgrade {}", named(upgrade));
+    let first = checked.blocked().next();
+    let why = first.map_or(String::new(), |pod| format!("{}: {}", pod.pod, pod.why));
+    let mut finding =
+        Finding::new(Code::DrainBlocked, format!("Node {node}"), &why).seen([Evidence::new(
+            subject,
+            format!("status.nodeStatuses[{node}].state"),
+            "Pre-drained",
+        )]);
+    if let Some(done) = pre_drained_at(objects, node)? {
+        finding.evidence.push(Evidence::new(
+            format!("Job {}", done.0),
+            "status.completionTime",
+            done.1,
+        ));
+    }
+    for pod in checked.blocked() {
+        finding
+            .proof
+            .push(format!("Pod {} never goes: {}", pod.pod, pod.why));
+        let lines = pod.because.iter().map(|line| format!("  {line}"));
+        finding.proof.extend(lines);
+    }
+    let stuck: Vec<&str> = KUBEVIRT_BUDGETS
+        .into_iter()
+        .filter(|budget| {
+            checked
+                .blocked()
+                .any(|pod| pod.budget.as_deref() == Some(*budget))
+        })
+        .collect();
+    if !stuck.is_empty() {
+        finding.cure = kubevirt(objects, &stuck)?;
+    }
+    Ok(finding)
+}
+
+/// The Job after which the node was called Pre-drained.
+fn pre_drained_at(objects: &Objects, node: &str) -> Result<Option<(String, String)>, Unlisted> {
+    let jobs = objects.all(Kind::JOB)?.iter();
+    let done = jobs.filter(|job| {
+        let labels = texts(job, "/metadata/labels");
+        let is = |key: &str, value: &str| labels.get(key).map(String::as_str) == Some(value);
+        is("harvesterhci.io/upgradeJobType", "pre-drain") && is("upgrade.cattle.io/node", node)
+    });
+    let times = done.map(|job| (named(job), text(job, "/status/completionTime").to_owned()));
+    Ok(times
+        .filter(|(_, time)| !time.is_empty())
+        .max_by(|a, b| a.1.cmp(&b.1)))
+}
+
+/// The cure of KubeVirt: its own pods may run on any node (harvester#7725). Where they may already,
+/// there is none.
+fn kubevirt(objects: &Objects, stuck: &[&str]) -> Result<Option<Cure>, Unlisted> {
+    let Some(kubevirt) = objects.one(Kind::KUBEVIRT, "harvester-system", "kubevirt")? else {
+        return Ok(None);
+    };
+    if kubevirt.pointer("/spec/infra/nodePlacement") == Some(&json!({})) {
+        return Ok(None);
+    }
+    let path = Kind::KUBEVIRT.object_path("harvester-system", "kubevirt");
+    let infra = match kubevirt.pointer("/spec/infra") {
+        Some(Value::Object(_)) => ("/spec/infra/nodePlacement", json!({})),
+        _ => ("/spec/infra", json!({"nodePlacement": {}})),
+    };
+    let mut steps = vec![Step {
+        say: "let KubeVirt's own pods run on any node (spec.infra.nodePlacement: {})".to_owned(),
+        request: Some(Request {
+            method: Method::Patch,
+            path: path.clone(),
+            body: json!([
+                {"op": "test", "path": "/metadata/uid", "value": text(kubevirt, "/metadata/uid")},
+                {"op": "add", "path": infra.0, "value": infra.1}
+            ]),
+        }),
+        goal: Goal::Field {
+            path: path.clone(),
+            before: None,
+            field: "/spec/infra/nodePlacement".to_owned(),
+            value: json!({}),
+        },
+        patience: 120,
+    }];
+    for budget in stuck {
+        let (namespace, name) = budget.split_once('/').unwrap_or_default();
+        steps.push(Step {
+            say: format!("wait until PodDisruptionBudget {budget} allows a disruption"),
+            request: None,
+            goal: Goal::AtLeast {
+                path: Kind::BUDGET.object_path(namespace, name),
+                field: "/status/disruptionsAllowed".to_owned(),
+                value: 1,
+            },
+            patience: 900,
+        });
+    }
+    Ok(Some(Cure {
+        summary: "let KubeVirt's own pods run on any node".to_owned(),
+        changes: vec![
+            "KubeVirt harvester-system/kubevirt: spec.infra.nodePlacement becomes {}".to_owned(),
+            "virt-operator rolls virt-api and virt-controller out anew; machines go on running"
+                .to_owned(),
+        ],
+        saves: vec![Saved {
+            path,
+            object: kubevirt.clone(),
+        }],
+        steps,
+    }))
+}

@@ -1,0 +1,145 @@
+//! A known incident, recognised.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use windrow_model::reasons::{Code, Severity};
+use windrow_model::redact::Learner;
+use windrow_plan as plan;
+
+use super::cure::Cure;
+pub use windrow_plan::Evidence;
+
+/// So much of what was seen stands in the status document.
+const AT_A_GLANCE: usize = 8;
+
+/// A known incident, recognised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// The stable code.
+    pub code: Code,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is about, `Kind namespace/name`.
+    pub subject: String,
+    /// What is wrong, in a line.
+    pub message: String,
+    /// What was seen.
+    pub evidence: Vec<Evidence>,
+    /// Why it will not come right by itself, line by line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proof: Vec<String>,
+    /// What to do.
+    pub advice: String,
+    /// What Windrow can do about it on request: `windrow repair CODE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cure: Option<Cure>,
+    /// The page that explains it: below `docs/`, or an address.
+    pub documentation: String,
+    /// The rule of a rule pack that found it, `pack/rule`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+}
+
+impl Finding {
+    /// A finding with the texts of its row in the reason table.
+    pub fn new(code: Code, subject: impl Into<String>, why: &str) -> Self {
+        let subject = subject.into();
+        Self {
+            severity: code.severity(),
+            message: code.say(&[("subject", &subject), ("why", why)]),
+            subject,
+            evidence: Vec::new(),
+            proof: Vec::new(),
+            advice: code.reason().advice.to_owned(),
+            cure: None,
+            rule: None,
+            documentation: super::page(code).unwrap_or("reasons.md").to_owned(),
+            code,
+        }
+    }
+
+    /// With what was seen.
+    #[must_use]
+    pub fn seen(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    /// Is it the same, seen another time?
+    pub fn is_same(&self, other: &Self) -> bool {
+        let key = |one: &Self| (one.code, one.subject.clone(), one.rule.clone());
+        key(self) == key(other)
+    }
+
+    /// The command that shows and carries out the cure, where Windrow has one.
+    pub fn remedy(&self) -> Option<String> {
+        self.cure.as_ref()?;
+        Some(format!("windrow repair {} '{}'", self.code, self.subject))
+    }
+
+    /// As the status document lists it: what was seen at a glance, `windrow diagnose` has the rest. Everybody
+    /// may read it, so what looks like a secret in the words of others is taken out.
+    pub fn in_status(&self) -> plan::Finding {
+        let redactor = Learner::default().redactor();
+        let shown = |seen: &Evidence| Evidence {
+            value: redactor.text(&seen.value),
+            ..seen.clone()
+        };
+        plan::Finding {
+            code: self.code,
+            severity: self.severity,
+            message: redactor.text(&self.message),
+            at: Vec::new(),
+            incident: Some(Box::new(plan::Incident {
+                subject: self.subject.clone(),
+                evidence: self.evidence.iter().take(AT_A_GLANCE).map(shown).collect(),
+                rule: self.rule.clone(),
+                advice: self.advice.clone(),
+                cure: self.remedy(),
+                documentation: self.documentation.clone(),
+            })),
+        }
+    }
+}
+
+/// What `windrow diagnose -o json` prints. The names of its fields are a promise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Diagnosis {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `Diagnosis`
+    pub kind: String,
+    /// As of when.
+    pub at: Timestamp,
+    /// What was recognised, the worst first.
+    pub findings: Vec<Finding>,
+    /// What could not be judged, and why.
+    pub unknown: Vec<String>,
+}
+
+impl Diagnosis {
+    pub(super) fn of(at: Timestamp, mut findings: Vec<Finding>, unknown: Vec<String>) -> Self {
+        findings.sort_by(|a, b| {
+            (b.severity, a.code.as_str(), &a.subject).cmp(&(
+                a.severity,
+                b.code.as_str(),
+                &b.subject,
+            ))
+        });
+        Self {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "Diagnosis".to_owned(),
+            at,
+            findings,
+            unknown,
+        }
+    }
+}
+
+/// The JSON schema of [`Diagnosis`], as committed in `docs/diagnosis.schema.json`.
+pub fn diagnosis_schema() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(Diagnosis)).unwrap_or_default() + "\n"
+}

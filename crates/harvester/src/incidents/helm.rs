@@ -1,0 +1,70 @@
+//! A chart whose Job fails again and again: helm-controller's Jobs have a limit of a thousand tries, so
+//! they practically never give up by themselves. They have `restartPolicy: OnFailure` (helm-controller's
+//! `pkg/controllers/chart/chart.go`): a try that failed is counted by the pod's containers, and by the Job
+//! only where the whole pod was lost.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windrow_model::reasons::Code;
+
+use super::finding::{Evidence, Finding};
+use crate::addons::job_of;
+use crate::objects::{Kind, Objects, Unlisted, is_true, named, text};
+use crate::objects::{last_ends, restarts, waiting};
+
+/// So many failed tries are no hiccup: a chart that needs another one first fails once or twice.
+const MANY: u64 = 5;
+/// The label by which a Job's pods are known.
+const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
+
+pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+    let mut findings = Vec::new();
+    for chart in objects.all(Kind::HELM_CHART)? {
+        let namespace = text(chart, "/metadata/namespace");
+        let Some(name) = job_of(chart) else { continue };
+        let Some(job) = objects.one(Kind::JOB, namespace, name)? else {
+            continue;
+        };
+        if is_true(job, "Complete") || is_true(job, "Failed") {
+            continue;
+        }
+        let pods = objects.all(Kind::POD)?.iter().filter(|pod| {
+            text(pod, "/metadata/namespace") == namespace && text(pod, JOB_NAME) == name
+        });
+        findings.extend(of(chart, job, &pods.collect::<Vec<_>>()));
+    }
+    Ok(findings)
+}
+
+fn of(chart: &Value, job: &Value, pods: &[&Value]) -> Option<Finding> {
+    let lost = job.pointer("/status/failed").and_then(Value::as_u64);
+    let lost = lost.unwrap_or_default();
+    let failed = lost + pods.iter().map(|pod| restarts(pod)).sum::<u64>();
+    if failed < MANY {
+        return None;
+    }
+    let why = format!(
+        "its Job {} failed {failed} times",
+        text(job, "/metadata/name")
+    );
+    let subject = format!("HelmChart {}", named(chart));
+    let mut finding = Finding::new(Code::ChartRetries, subject, &why);
+    if lost > 0 {
+        let subject = format!("Job {}", named(job));
+        let seen = Evidence::new(subject, "status.failed", lost.to_string());
+        finding.evidence.push(seen);
+    }
+    for pod in pods {
+        let subject = format!("Pod {}", named(pod));
+        let seen = |field: &str, value: String| Evidence::new(&subject, field, value);
+        if restarts(pod) > 0 {
+            let restarts = restarts(pod).to_string();
+            finding.evidence.push(seen("restartCount", restarts));
+        }
+        let waits = waiting(pod).map(|why| seen("waiting", why));
+        finding.evidence.extend(waits);
+        let ended = last_ends(pod).map(|why| seen("lastState.terminated", why));
+        finding.evidence.extend(ended);
+    }
+    Some(finding)
+}

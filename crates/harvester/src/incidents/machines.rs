@@ -1,0 +1,197 @@
+//! A from the other side: machines run, so a Harvester before v1.5.1 cannot make its settings, so it never
+//! comes up (harvester#8407). From v1.5.1 on the Setting that it makes is exempt, as it is empty: there the
+//! same machines keep at most a preset storage network from being configured (`storage.rs`).
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windrow_model::reasons::Code;
+
+use super::cure::{Cure, Goal, Method, Request, Saved, Step};
+use super::finding::{Evidence, Finding};
+use crate::objects::{Kind, Objects, Unlisted, items, named, text, texts};
+
+const SETTING: &str = "storage-network";
+/// The first release whose webhook lets the empty Setting pass (harvester#8390).
+const MENDED: [u32; 3] = [1, 5, 1];
+
+pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+    if objects.one(Kind::SETTING, "", SETTING)?.is_some() {
+        return Ok(Vec::new());
+    }
+    let machines = objects.all(Kind::VM)?;
+    let running: Vec<&Value> = machines.iter().filter(|vm| !is_stopped(vm)).collect();
+    if running.is_empty() {
+        return Ok(Vec::new());
+    }
+    let crashing: Vec<&Value> = objects
+        .all(Kind::POD)?
+        .iter()
+        .filter(|pod| is_server(pod) && crash(pod).is_some() && is_refused(pod))
+        .collect();
+    if crashing.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names: Vec<String> = running.iter().map(|vm| named(vm)).collect();
+    let why = format!("these machines are not stopped: {}", names.join(", "));
+    let mut finding = Finding::new(Code::MachinesBlockSettings, "Harvester", &why);
+    for pod in &crashing {
+        let subject = format!("Pod {}", named(pod));
+        let said = crash(pod).unwrap_or_default();
+        finding
+            .evidence
+            .push(Evidence::new(subject, "containerStatuses", said));
+    }
+    finding.evidence.push(Evidence::new(
+        format!("Setting {SETTING}"),
+        "metadata",
+        "it does not exist",
+    ));
+    for vm in &running {
+        let status = match text(vm, "/status/printableStatus") {
+            "" => "(none)",
+            status => status,
+        };
+        let subject = format!("VirtualMachine {}", named(vm));
+        let evidence = Evidence::new(subject, "status.printableStatus", status);
+        finding.evidence.push(evidence);
+    }
+    finding.proof = vec![
+        format!(
+            "Harvester's server makes its settings when it starts, and before v1.5.1 its own webhook refuses \
+             the Setting {SETTING}, empty as it is, while any machine's status is not Stopped; the server \
+             ends at the refusal"
+        ),
+        "nothing stops the machines: what would is the server that does not start".to_owned(),
+    ];
+    finding.cure = Some(cure(&running));
+    Ok(vec![finding])
+}
+
+/// Is it one of Harvester's own API servers?
+fn is_server(pod: &Value) -> bool {
+    let labels = texts(pod, "/metadata/labels");
+    let is = |key: &str, value: &str| labels.get(key).map(String::as_str) == Some(value);
+    text(pod, "/metadata/namespace") == "harvester-system"
+        && is("app.kubernetes.io/name", "harvester")
+        && is("app.kubernetes.io/component", "apiserver")
+}
+
+/// Is it the Setting that this pod ends at? Its own words say so, or its image is of a release that does so.
+/// Of an image that is no release, and of one that is newer, only its words tell.
+fn is_refused(pod: &Value) -> bool {
+    let said = items(pod, "/status/containerStatuses")
+        .iter()
+        .any(|container| text(container, "/lastState/terminated/message").contains(SETTING));
+    said || items(pod, "/spec/containers")
+        .iter()
+        .filter_map(|container| release(text(container, "/image")))
+        .any(|release| release < MENDED)
+}
+
+/// The release that an image's tag names.
+fn release(image: &str) -> Option<[u32; 3]> {
+    let (_, tag) = image.rsplit_once(":v")?;
+    let plain = tag.split(['-', '+', '@']).next()?;
+    let mut parts = plain.split('.').map(|part| part.parse::<u32>().ok());
+    let release = [parts.next()??, parts.next()??, parts.next()??];
+    parts.next().is_none().then_some(release)
+}
+
+/// How a pod crash-loops, in a line.
+fn crash(pod: &Value) -> Option<String> {
+    items(pod, "/status/containerStatuses")
+        .iter()
+        .find_map(|container| {
+            let waits = text(container, "/state/waiting/reason") == "CrashLoopBackOff";
+            waits.then(|| {
+                let restarts = container.pointer("/restartCount").and_then(Value::as_i64);
+                let last = text(container, "/lastState/terminated/message").trim();
+                let last = last.lines().last().unwrap_or_default();
+                let separator = if last.is_empty() { "" } else { ": " };
+                format!(
+                    "CrashLoopBackOff after {} restarts{separator}{last}",
+                    restarts.unwrap_or_default()
+                )
+            })
+        })
+}
+
+/// As Harvester's webhook sees it: every status but Stopped counts as running, an empty one too.
+fn is_stopped(vm: &Value) -> bool {
+    text(vm, "/status/printableStatus") == "Stopped"
+}
+
+fn cure(machines: &[&Value]) -> Cure {
+    let mut steps = Vec::new();
+    let mut back = Vec::new();
+    for vm in machines {
+        let path =
+            Kind::VM.object_path(text(vm, "/metadata/namespace"), text(vm, "/metadata/name"));
+        // Merged with the UID in it, the patch is refused for another machine of the same name.
+        let patch = |running: Value, strategy: Value| Request {
+            method: Method::Merge,
+            path: path.clone(),
+            body: json!({
+                "metadata": {"uid": text(vm, "/metadata/uid")},
+                "spec": {"running": running, "runStrategy": strategy}
+            }),
+        };
+        let goal = |field: &str, value: Value| Goal::Field {
+            path: path.clone(),
+            before: None,
+            field: field.to_owned(),
+            value,
+        };
+        steps.push(Step {
+            say: format!("stop VirtualMachine {}", named(vm)),
+            request: Some(patch(Value::Null, json!("Halted"))),
+            goal: goal("/status/printableStatus", json!("Stopped")),
+            patience: 600,
+        });
+        let spec = |field: &str| vm.pointer(field).cloned().unwrap_or_default();
+        let (running, strategy) = (spec("/spec/running"), spec("/spec/runStrategy"));
+        let restored = match running.is_null() {
+            true => goal("/spec/runStrategy", strategy.clone()),
+            false => goal("/spec/running", running.clone()),
+        };
+        back.push(Step {
+            say: format!("start VirtualMachine {} again, as it was", named(vm)),
+            request: Some(patch(running, strategy)),
+            goal: restored,
+            patience: 120,
+        });
+    }
+    let setting = Kind::SETTING.object_path("", SETTING);
+    steps.push(Step {
+        say: format!("wait until Harvester has made its Setting {SETTING}"),
+        request: None,
+        goal: Goal::Field {
+            path: setting,
+            before: None,
+            field: "/metadata/name".to_owned(),
+            value: json!(SETTING),
+        },
+        patience: 1800,
+    });
+    steps.extend(back);
+    let names: Vec<String> = machines.iter().map(|vm| named(vm)).collect();
+    Cure {
+        summary: "stop the machines until Harvester has made its settings".to_owned(),
+        changes: vec![
+            format!(
+                "these machines are stopped and started again: {}",
+                names.join(", ")
+            ),
+            "a manifest that RKE2 applies anew meanwhile would start its machine again".to_owned(),
+        ],
+        saves: machines
+            .iter()
+            .map(|vm| Saved {
+                path: Kind::VM
+                    .object_path(text(vm, "/metadata/namespace"), text(vm, "/metadata/name")),
+                object: (*vm).clone(),
+            })
+            .collect(),
+        steps,
+    }
+}

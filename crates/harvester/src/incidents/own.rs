@@ -1,0 +1,264 @@
+//! What goes wrong on one node, recognised from its files; together with the cluster's objects where they
+//! tell more. Pure: the files were read by somebody else.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windrow_model::reasons::Code;
+
+use super::Looked;
+use super::finding::{Evidence, Finding};
+use crate::objects::{Kind, Objects, Unlisted, text};
+
+/// What another server has applied counts once a pass of this one could have answered it.
+const ANSWERED: SignedDuration = SignedDuration::from_mins(1);
+/// Files that are missing and shown one by one.
+const MOST_FILES: usize = 16;
+
+/// What was seen in the files of a node. What could not be looked at is absent, and nothing is said of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnNode {
+    /// The node's name.
+    pub name: String,
+    /// What kube-vip said when it could not bind UDP port 68.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port_68_refused: Option<String>,
+    /// How the installer was told to find the VIP's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vip_mode: Option<String>,
+    /// Until when the kubelet's own certificate is good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubelet_until: Option<Timestamp>,
+    /// A component that does not start because of a feature gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateRefused>,
+    /// The manifests that RKE2 reads here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<OwnManifest>,
+    /// Files that Harvester's configuration asks for and that are not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_files: Vec<String>,
+    /// The key under which they stand in that configuration.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub missing_under: String,
+}
+
+/// A component that does not start because of a feature gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GateRefused {
+    /// Which component.
+    pub component: String,
+    /// The gate that it names.
+    pub gate: String,
+    /// Its line.
+    pub line: String,
+    /// Where RKE2's configuration sets the gate.
+    pub at: String,
+}
+
+/// One manifest file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnManifest {
+    /// Path below the manifests directory.
+    pub path: String,
+    /// The Addon that RKE2 makes of it.
+    pub addon: String,
+    /// Hex SHA-256 of its bytes.
+    pub sha256: String,
+}
+
+/// A detector, and what it is called.
+type Detector = (
+    &'static str,
+    fn(&OwnNode, &Objects, Timestamp) -> Result<Vec<Finding>, Unlisted>,
+);
+
+const DETECTORS: &[Detector] = &[
+    ("the DHCP client's port", |own, _, _| Ok(dhcp(own))),
+    ("the kubelet's credential", |own, _, now| {
+        Ok(credential(own, now))
+    }),
+    (
+        "a component that a feature gate keeps from starting",
+        |own, _, _| Ok(gate(own)),
+    ),
+    ("manifests of one Addon name", |own, _, _| Ok(names(own))),
+    (
+        "files that Harvester's configuration asks for",
+        |own, _, _| Ok(files(own)),
+    ),
+    ("manifests that differ between servers", servers),
+];
+
+/// The kinds that are asked for besides what lies on the node's disk.
+pub(super) const OWN_KINDS: &[Kind] = &[Kind::MANIFEST_ADDON, Kind::EVENT];
+
+/// Looks for what goes wrong on a node.
+pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<Looked> {
+    DETECTORS
+        .iter()
+        .map(|(name, find)| Looked {
+            name: (*name).to_owned(),
+            found: find(own, objects, now),
+        })
+        .collect()
+}
+
+fn node(own: &OwnNode) -> String {
+    format!("Node {}", own.name)
+}
+
+/// The VIP's address is to come from DHCP, and kube-vip cannot bind the port (harvester#8389). How many sockets
+/// are bound to it tells nothing: wickedd alone may have two (harvester#1835).
+fn dhcp(own: &OwnNode) -> Vec<Finding> {
+    let (Some(said), Some("dhcp")) = (&own.port_68_refused, own.vip_mode.as_deref()) else {
+        return Vec::new();
+    };
+    vec![Finding::new(Code::DhcpClash, node(own), said).seen([
+        Evidence::new(node(own), "kube-vip's log", said),
+        Evidence::new("/oem/harvester.config", "install.vipMode", "dhcp"),
+    ])]
+}
+
+/// An expired credential: the kubelet cannot tell that the node is alive, and kube-apiserver calls it
+/// NotReady for ever. RKE2 renews it at a start, and only then.
+fn credential(own: &OwnNode, now: Timestamp) -> Vec<Finding> {
+    let Some(until) = own.kubelet_until.filter(|until| *until < now) else {
+        return Vec::new();
+    };
+    let why = format!("its certificate was good until {until}");
+    let evidence = Evidence::new("agent/client-kubelet.crt", "notAfter", until.to_string());
+    vec![Finding::new(Code::KubeletCredentialExpired, node(own), &why).seen([evidence])]
+}
+
+/// As the daemon's guard over RKE2's starts says it.
+fn gate(own: &OwnNode) -> Vec<Finding> {
+    let Some(refused) = &own.gate else {
+        return Vec::new();
+    };
+    let mut finding = Finding::new(Code::GateFatal, node(own), "").seen([
+        Evidence::new(&refused.component, "its log", &refused.line),
+        Evidence::new(&refused.at, "feature-gates", &refused.gate),
+    ]);
+    finding.message = Code::GateFatal.say(&[
+        ("component", &refused.component),
+        ("gate", &refused.gate),
+        ("error", &refused.line),
+    ]);
+    vec![finding]
+}
+
+/// Files that share an Addon: each prunes what the other applied.
+fn names(own: &OwnNode) -> Vec<Finding> {
+    let mut addons: BTreeMap<&str, Vec<&OwnManifest>> = BTreeMap::new();
+    for manifest in &own.manifests {
+        addons.entry(&manifest.addon).or_default().push(manifest);
+    }
+    let shared = addons.into_iter().filter(|(_, files)| files.len() > 1);
+    shared
+        .map(|(name, files)| {
+            let subject = format!("Addon kube-system/{name}");
+            let mut finding = Finding::new(Code::AddonCollision, subject.clone(), "");
+            finding.message = Code::AddonCollision.say(&[("name", name)]);
+            let files = files.iter();
+            finding.seen(files.map(|file| Evidence::new(subject.clone(), "manifest", &file.path)))
+        })
+        .collect()
+}
+
+/// Files of the configuration that nobody wrote (harvester#10514).
+fn files(own: &OwnNode) -> Vec<Finding> {
+    if own.missing_files.is_empty() {
+        return Vec::new();
+    }
+    let why = format!("{} under `{}`", own.missing_files.len(), own.missing_under);
+    let shown = own.missing_files.iter().take(MOST_FILES);
+    let evidence = shown.map(|path| Evidence::new(path, "file", "it is not there"));
+    vec![Finding::new(Code::WriteFilesMissing, node(own), &why).seen(evidence)]
+}
+
+/// Another server applied other content under the same name, after this one had applied its own.
+fn servers(own: &OwnNode, objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+    let mut findings = Vec::new();
+    if own.manifests.is_empty() {
+        return Ok(findings);
+    }
+    let addons = objects.all(Kind::MANIFEST_ADDON)?;
+    for manifest in &own.manifests {
+        let addon = addons.iter().find(|addon| {
+            text(addon, "/metadata/namespace") == "kube-system"
+                && text(addon, "/metadata/name") == manifest.addon
+        });
+        let applied = addon.map_or("", |addon| text(addon, "/spec/checksum"));
+        if applied.is_empty() || applied == manifest.sha256 {
+            continue;
+        }
+        let applied_by = applications(objects, &manifest.addon)?;
+        let (Some(ours), Some((host, theirs))) = (
+            applied_by.get(own.name.as_str()),
+            applied_by
+                .iter()
+                .filter(|(host, _)| **host != own.name)
+                .max_by_key(|(_, at)| **at),
+        ) else {
+            continue;
+        };
+        if theirs <= ours || now.duration_since(*theirs) < ANSWERED {
+            continue;
+        }
+        let subject = format!("Addon kube-system/{}", manifest.addon);
+        let why = format!(
+            "{} here is not what {host} applied at {theirs}",
+            manifest.path
+        );
+        let finding = Finding::new(Code::ManifestDiffers, subject.clone(), &why).seen([
+            Evidence::new(&subject, "spec.checksum", applied),
+            Evidence::new(
+                &manifest.path,
+                format!("SHA-256 on {}", own.name),
+                &manifest.sha256,
+            ),
+            Evidence::new(
+                &subject,
+                format!("AppliedManifest by {}", own.name),
+                ours.to_string(),
+            ),
+            Evidence::new(
+                &subject,
+                format!("AppliedManifest by {host}"),
+                theirs.to_string(),
+            ),
+        ]);
+        findings.push(finding);
+    }
+    Ok(findings)
+}
+
+/// When each server last applied an Addon (k3s `pkg/deploy/controller.go`: the event's host is the node).
+fn applications<'o>(
+    objects: &'o Objects,
+    addon: &str,
+) -> Result<BTreeMap<&'o str, Timestamp>, Unlisted> {
+    let mut hosts: BTreeMap<&str, Timestamp> = BTreeMap::new();
+    let of_addon = |event: &&Value| {
+        text(event, "/involvedObject/kind") == "Addon"
+            && text(event, "/involvedObject/name") == addon
+            && text(event, "/reason") == "AppliedManifest"
+    };
+    for event in objects.all(Kind::EVENT)?.iter().filter(of_addon) {
+        let host = text(event, "/source/host");
+        let last = ["/lastTimestamp", "/eventTime"];
+        let at: Option<Timestamp> = last.iter().find_map(|at| text(event, at).parse().ok());
+        if let (false, Some(at)) = (host.is_empty(), at) {
+            let known = hosts.entry(host).or_insert(at);
+            *known = (*known).max(at);
+        }
+    }
+    Ok(hosts)
+}

@@ -1,0 +1,82 @@
+//! The storage network waits for volumes that somebody keeps attached: Harvester is up, and what the
+//! installer's configuration presets, or what somebody set later, is never configured.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windrow_model::reasons::Code;
+
+use super::finding::{Evidence, Finding};
+use crate::objects::{Kind, Objects, Unlisted, condition, items, named, text};
+
+/// Harvester stops its own users of volumes first; that takes a while.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
+/// Harvester before 1.6 begins with a capital letter.
+const WAITS: &str = "aiting for all volumes detached";
+
+pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+    let Some(setting) = objects.one(Kind::SETTING, "", "storage-network")? else {
+        return Ok(Vec::new());
+    };
+    let Some(configured) = condition(setting, "configured") else {
+        return Ok(Vec::new());
+    };
+    let message = text(configured, "/message");
+    let since: Option<Timestamp> = ["/lastUpdateTime", "/lastTransitionTime"]
+        .iter()
+        .find_map(|pointer| text(configured, pointer).parse().ok());
+    let late = since.is_some_and(|since| now.duration_since(since) > PATIENCE);
+    let waits = ["w", "W"].iter().any(|first| {
+        message
+            .strip_prefix(first)
+            .is_some_and(|rest| rest.starts_with(WAITS))
+    });
+    if text(configured, "/status") == "True" || !waits || !late {
+        return Ok(Vec::new());
+    }
+    let attached: Vec<&Value> = objects
+        .all(Kind::LONGHORN_VOLUME)?
+        .iter()
+        .filter(|volume| text(volume, "/status/state") == "attached")
+        .collect();
+    if attached.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names: Vec<&str> = attached
+        .iter()
+        .map(|volume| text(volume, "/metadata/name"))
+        .collect();
+    let why = format!("these volumes are attached: {}", names.join(", "));
+    let mut finding =
+        Finding::new(Code::StorageNetworkWaits, "Setting storage-network", &why).seen([
+            Evidence::new("Setting storage-network", "condition configured", message),
+        ]);
+    for volume in attached {
+        let users: Vec<&str> = items(volume, "/status/kubernetesStatus/workloadsStatus")
+            .iter()
+            .map(|workload| text(workload, "/podName"))
+            .filter(|pod| !pod.is_empty())
+            .collect();
+        let namespace = text(volume, "/status/kubernetesStatus/namespace");
+        let used = match users.is_empty() {
+            true => "by nobody that is known".to_owned(),
+            false => format!("by {namespace}/{}", users.join(", ")),
+        };
+        finding.evidence.push(Evidence::new(
+            format!("Volume {}", named(volume)),
+            "status.state",
+            format!(
+                "attached on {}, used {used}",
+                text(volume, "/status/currentNodeID")
+            ),
+        ));
+    }
+    finding.proof = vec![
+        "Harvester configures a storage network only while every Longhorn volume is detached, and detaches \
+         none but those of its own monitoring and VM import"
+            .to_owned(),
+        "Harvester itself is up, and everything else goes on: it is not the incident \
+         machines-block-settings, in which a Harvester before v1.5.1 never comes up"
+            .to_owned(),
+    ];
+    Ok(vec![finding])
+}

@@ -1,0 +1,84 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::objects::Listed;
+
+mod addon;
+mod drain;
+mod others;
+mod own;
+mod site;
+
+const NOW: &str = "2026-05-01T12:00:00Z";
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+/// A cluster in which everything could be listed.
+fn cluster(objects: impl IntoIterator<Item = Value>) -> Objects {
+    let mut all = Objects::default();
+    for kind in kinds() {
+        all.insert(kind.group_kind(), Listed::Objects(Vec::new()));
+    }
+    for object in objects {
+        all.add(object);
+    }
+    all
+}
+
+fn codes(objects: &Objects) -> Vec<&'static str> {
+    let found = diagnose(objects, now());
+    assert_eq!(found.unknown, [""; 0]);
+    found.findings.iter().map(|one| one.code.as_str()).collect()
+}
+
+#[test]
+fn an_empty_cluster_has_no_incident_and_one_that_cannot_be_asked_is_not_judged() {
+    assert_eq!(codes(&cluster([])), [""; 0]);
+    let unknown = diagnose(&Objects::default(), now()).unknown;
+    assert_eq!(unknown.len(), INCIDENTS.len());
+    assert!(unknown[0].contains("was not asked for"), "{unknown:?}");
+}
+
+#[test]
+fn values_of_a_wrong_type_are_no_incident_and_no_panic() {
+    let mut odd = Vec::new();
+    for kind in kinds() {
+        for value in [
+            json!(null),
+            json!(7),
+            json!([1]),
+            json!("x"),
+            json!({"a": []}),
+        ] {
+            odd.push(json!({
+                "apiVersion": kind.api_version(), "kind": kind.kind,
+                "metadata": {"name": "odd", "namespace": "x", "labels": value},
+                "spec": value, "status": value
+            }));
+        }
+    }
+    diagnose(&cluster(odd), now());
+}
+
+#[test]
+fn every_incident_has_a_page_that_exists() {
+    for reason in windrow_model::reasons::REASONS {
+        let page = page(reason.code);
+        // What the plan and the probes find too stands in their parts of the table.
+        let is_incident = reason.section == "Known incidents";
+        assert!(page.is_some() || !is_incident, "{}", reason.id);
+        if let Some(page) = page {
+            let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+                .join("docs")
+                .join(page);
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(
+                text.contains(&format!("`{}`", reason.id)),
+                "{page}: {}",
+                reason.id
+            );
+        }
+    }
+}

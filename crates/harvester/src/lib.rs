@@ -1,0 +1,117 @@
+//! What is known of Harvester and of what runs on it (Rancher, KubeVirt, Longhorn), by version: its installer's configuration, its
+//! addons, the incidents that are recognised in a list of objects, whether a drain would finish, where a pod could run.
+//!
+//! May know: the crates `model` and `plan`.
+//!
+//! Invariants: objects come in, findings with evidence go out; an object that could not be asked for is unknown, never absent.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests read what is shipped")
+)]
+
+pub mod addons;
+pub mod drain;
+pub mod incidents;
+pub mod objects;
+pub mod schedule;
+mod version;
+
+pub use version::HarvesterVersion;
+
+use windrow_model::manifest::file_kind::field;
+use windrow_model::manifest::{Node, yaml};
+
+/// File name shown for the rules of [`preset_rules`].
+pub const PRESET_RULES: &str = "harvester-preset.yaml";
+
+/// Line of a storage network that an installer's configuration presets. The installer writes
+/// `/oem/harvester.config` with lower-cased keys, people write `systemSettings` or `system_settings`.
+pub fn preset_storage_network(config: &Node) -> Option<u32> {
+    let preset = field(config, "systemSettings")?.entry("storage-network")?;
+    preset
+        .value
+        .as_str()
+        .is_some_and(|value| !value.trim().is_empty())
+        .then_some(preset.line)
+}
+
+/// How the installer was told to find the VIP's address: `dhcp` or `static`.
+pub fn vip_mode(config: &Node) -> Option<&str> {
+    let named = |node: &'_ Node, names: &[&str]| {
+        let mut entries = node.entries().iter();
+        entries.position(|entry| {
+            names
+                .iter()
+                .any(|name| entry.key.eq_ignore_ascii_case(name))
+        })
+    };
+    let install = &config.entries()[named(config, &["install"])?].value;
+    let mode = &install.entries()[named(install, &["vipMode", "vip_mode"])?].value;
+    mode.as_str()
+}
+
+/// Does the text of an installer's configuration preset a storage network?
+pub fn presets_storage_network(text: &str) -> bool {
+    let root = yaml::one(text).ok().flatten();
+    root.is_some_and(|root| preset_storage_network(&root).is_some())
+}
+
+/// The rule pack for a node whose installer presets a storage network.
+pub fn preset_rules() -> (String, String) {
+    (
+        PRESET_RULES.to_owned(),
+        include_str!("preset.yaml").to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_plan::rules::RuleSet;
+
+    use super::*;
+
+    fn preset(text: &str) -> Option<u32> {
+        preset_storage_network(&yaml::one(text).unwrap().unwrap())
+    }
+
+    #[test]
+    fn a_preset_storage_network_is_found_in_either_spelling() {
+        assert_eq!(
+            preset("token: x\nsystemSettings:\n  storage-network: '{\"vlan\":1}'\n"),
+            Some(3)
+        );
+        assert_eq!(
+            preset("systemsettings:\n  storage-network: '{\"vlan\":1}'\n"),
+            Some(2)
+        );
+        assert_eq!(
+            preset("system_settings: {storage-network: '{\"vlan\":1}'}\n"),
+            Some(1)
+        );
+        assert_eq!(preset("systemSettings: {storage-network: ''}\n"), None);
+        assert_eq!(preset("systemSettings: {ntp-servers: x}\n"), None);
+        assert_eq!(preset("token: x\n"), None);
+    }
+
+    #[test]
+    fn the_vips_mode_is_found_in_every_spelling() {
+        for (text, mode) in [
+            ("install: {vipMode: dhcp}\n", Some("dhcp")),
+            ("install: {vipmode: static}\n", Some("static")),
+            ("install: {vip_mode: dhcp}\n", Some("dhcp")),
+            ("install: {vip: 10.0.0.9}\n", None),
+            ("token: x\n", None),
+        ] {
+            let config = yaml::one(text).unwrap().unwrap();
+            assert_eq!(vip_mode(&config), mode, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_preset_pack_has_no_error() {
+        let (rules, errors) = RuleSet::load(&[preset_rules()]);
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(rules.rules.len(), 3);
+    }
+}

@@ -1,0 +1,395 @@
+//! What was seen of a cluster, as lists of objects: from the API, or from a saved report. Pure.
+//!
+//! A kind that could not be listed is not a kind without objects: whoever reads a list gets the reason
+//! instead, and has to say Unknown.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use windrow_model::manifest::GroupKind;
+
+/// A kind that diagnosis looks at, and how it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// The version that is asked for.
+    pub version: &'static str,
+    /// The name in a path.
+    pub plural: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+}
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $name:ident $group:literal $version:literal $plural:literal $kind:literal;)+) => {
+        impl Kind {
+            $($(#[doc = $doc])+
+            pub const $name: Kind = Kind { group: $group, version: $version, plural: $plural, kind: $kind };)+
+
+            /// Everything that diagnosis ever lists. Secrets are not among it.
+            pub const ALL: &'static [Kind] = &[$(Kind::$name,)+];
+        }
+    };
+}
+
+kinds! {
+    /// Nodes.
+    NODE "" "v1" "nodes" "Node";
+    /// Pods.
+    POD "" "v1" "pods" "Pod";
+    /// Namespaces: affinity can select them by label.
+    NAMESPACE "" "v1" "namespaces" "Namespace";
+    /// Volume claims of pods.
+    CLAIM "" "v1" "persistentvolumeclaims" "PersistentVolumeClaim";
+    /// Volumes: some can be reached from some nodes only.
+    VOLUME "" "v1" "persistentvolumes" "PersistentVolume";
+    /// Disruption budgets: what a drain waits for.
+    BUDGET "policy" "v1" "poddisruptionbudgets" "PodDisruptionBudget";
+    /// Jobs, helm-controller's and Harvester's among them.
+    JOB "batch" "v1" "jobs" "Job";
+    /// helm-controller's charts.
+    HELM_CHART "helm.cattle.io" "v1" "helmcharts" "HelmChart";
+    /// Harvester's add-ons.
+    ADDON "harvesterhci.io" "v1beta1" "addons" "Addon";
+    /// Harvester's settings.
+    SETTING "harvesterhci.io" "v1beta1" "settings" "Setting";
+    /// Harvester's upgrades.
+    UPGRADE "harvesterhci.io" "v1beta1" "upgrades" "Upgrade";
+    /// KubeVirt's own configuration.
+    KUBEVIRT "kubevirt.io" "v1" "kubevirts" "KubeVirt";
+    /// Virtual machines.
+    VM "kubevirt.io" "v1" "virtualmachines" "VirtualMachine";
+    /// Virtual machines that run.
+    VMI "kubevirt.io" "v1" "virtualmachineinstances" "VirtualMachineInstance";
+    /// Longhorn's volumes.
+    LONGHORN_VOLUME "longhorn.io" "v1beta2" "volumes" "Volume";
+    /// Longhorn's engines: where a volume is attached.
+    LONGHORN_ENGINE "longhorn.io" "v1beta2" "engines" "Engine";
+    /// Longhorn's replicas: where a volume's data is.
+    LONGHORN_REPLICA "longhorn.io" "v1beta2" "replicas" "Replica";
+    /// Longhorn's settings: what it allows a drain.
+    LONGHORN_SETTING "longhorn.io" "v1beta2" "settings" "Setting";
+    /// Rancher's feature flags.
+    FEATURE "management.cattle.io" "v3" "features" "Feature";
+    /// Rancher's node drivers.
+    NODE_DRIVER "management.cattle.io" "v3" "nodedrivers" "NodeDriver";
+    /// The deploy controller's add-ons: one a manifest file.
+    MANIFEST_ADDON "k3s.cattle.io" "v1" "addons" "Addon";
+    /// What happened.
+    EVENT "" "v1" "events" "Event";
+}
+
+impl Kind {
+    /// Group and kind.
+    pub fn group_kind(self) -> GroupKind {
+        GroupKind::new(self.group, self.kind)
+    }
+
+    /// Group and version as they stand in an object.
+    pub fn api_version(self) -> String {
+        match self.group {
+            "" => self.version.to_owned(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// The path below which its objects of all namespaces are.
+    pub fn path(self) -> String {
+        match self.group {
+            "" => format!("/api/{}/{}", self.version, self.plural),
+            group => format!("/apis/{group}/{}/{}", self.version, self.plural),
+        }
+    }
+
+    /// The path of one object.
+    pub fn object_path(self, namespace: &str, name: &str) -> String {
+        let root = match self.group {
+            "" => format!("/api/{}", self.version),
+            group => format!("/apis/{group}/{}", self.version),
+        };
+        match namespace {
+            "" => format!("{root}/{}/{name}", self.plural),
+            namespace => format!("{root}/namespaces/{namespace}/{}/{name}", self.plural),
+        }
+    }
+
+    /// Which of its objects are asked for, as a query: of these kinds only some are ever read.
+    pub fn query(self) -> &'static str {
+        match self {
+            Kind::SETTING => "&fieldSelector=metadata.name%3Dstorage-network",
+            Kind::UPGRADE => "&labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue",
+            Kind::EVENT => "&fieldSelector=involvedObject.kind%3DAddon",
+            _ => "",
+        }
+    }
+}
+
+/// What came of listing a kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Listed {
+    /// Its objects, all of them.
+    Objects(Vec<Value>),
+    /// It could not be listed, or was not asked for.
+    Unknown(String),
+}
+
+/// Why a list cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unlisted {
+    /// Of what.
+    pub kind: GroupKind,
+    /// Why.
+    pub why: String,
+    /// Nobody has asked for it yet, and it would be asked for if it is wanted.
+    pub wanted: bool,
+}
+
+impl std::fmt::Display for Unlisted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} could not be listed: {}", self.kind, self.why)
+    }
+}
+
+/// A cluster's objects by kind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Objects {
+    kinds: BTreeMap<GroupKind, Listed>,
+    /// Can more be asked for?
+    open: bool,
+}
+
+impl Objects {
+    /// Nothing yet, and to be asked for as it is wanted: what is read and not there says so
+    /// ([`Unlisted::wanted`]).
+    pub fn to_be_asked() -> Self {
+        Self {
+            kinds: BTreeMap::new(),
+            open: true,
+        }
+    }
+
+    /// What is needed together, before any of it is read.
+    ///
+    /// # Errors
+    ///
+    /// The first that is still to be asked for. What cannot be had is none.
+    pub fn want(&self, kinds: &[Kind]) -> Result<(), Unlisted> {
+        let missing = kinds.iter().filter_map(|kind| self.all(*kind).err());
+        match missing.into_iter().find(|unlisted| unlisted.wanted) {
+            Some(unlisted) => Err(unlisted),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a kind's list in, in place of an earlier one.
+    pub fn insert(&mut self, kind: GroupKind, listed: Listed) {
+        self.kinds.insert(kind, listed);
+    }
+
+    /// Takes one object in.
+    pub fn add(&mut self, object: Value) {
+        let version = text(&object, "/apiVersion");
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let kind = GroupKind::new(group, text(&object, "/kind"));
+        match self.kinds.get_mut(&kind) {
+            Some(Listed::Objects(objects)) => objects.push(object),
+            _ => {
+                self.kinds.insert(kind, Listed::Objects(vec![object]));
+            }
+        }
+    }
+
+    /// The objects of a kind. A kind that is not served has none.
+    ///
+    /// # Errors
+    ///
+    /// Why they are not known.
+    pub fn list(&self, kind: &GroupKind) -> Result<&[Value], Unlisted> {
+        match self.kinds.get(kind) {
+            Some(Listed::Objects(objects)) => Ok(objects),
+            Some(Listed::Unknown(why)) => Err(Unlisted {
+                kind: kind.clone(),
+                why: why.clone(),
+                wanted: false,
+            }),
+            None => Err(Unlisted {
+                kind: kind.clone(),
+                why: "it was not asked for".to_owned(),
+                wanted: self.open,
+            }),
+        }
+    }
+
+    /// The objects of a kind of the table.
+    ///
+    /// # Errors
+    ///
+    /// Why they are not known.
+    pub fn all(&self, kind: Kind) -> Result<&[Value], Unlisted> {
+        self.list(&kind.group_kind())
+    }
+
+    /// One object; `None` when it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Why its kind could not be listed.
+    pub fn one(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<&Value>, Unlisted> {
+        Ok(self.all(kind)?.iter().find(|object| {
+            text(object, "/metadata/name") == name
+                && text(object, "/metadata/namespace") == namespace
+        }))
+    }
+
+    /// What could not be listed.
+    pub fn unlisted(&self) -> impl Iterator<Item = Unlisted> + '_ {
+        self.kinds.iter().filter_map(|(kind, listed)| match listed {
+            Listed::Unknown(why) => Some(Unlisted {
+                kind: kind.clone(),
+                why: why.clone(),
+                wanted: false,
+            }),
+            Listed::Objects(_) => None,
+        })
+    }
+
+    /// The kinds that were listed, with how many objects there are.
+    pub fn counts(&self) -> impl Iterator<Item = (&GroupKind, usize)> {
+        self.kinds.iter().filter_map(|(kind, listed)| match listed {
+            Listed::Objects(objects) => Some((kind, objects.len())),
+            Listed::Unknown(_) => None,
+        })
+    }
+}
+
+/// A text in an object; empty when it is absent or of another type.
+pub fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// A list in an object; empty when it is absent or of another type.
+pub fn items<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// A map of texts in an object; what is no text is left out.
+pub fn texts(object: &Value, pointer: &str) -> BTreeMap<String, String> {
+    let map = object.pointer(pointer).and_then(Value::as_object);
+    map.into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+/// `namespace/name`, or the name of an object without a namespace.
+pub fn named(object: &Value) -> String {
+    let name = text(object, "/metadata/name");
+    match text(object, "/metadata/namespace") {
+        "" => name.to_owned(),
+        namespace => format!("{namespace}/{name}"),
+    }
+}
+
+/// A condition of an object, by its type.
+pub fn condition<'v>(object: &'v Value, name: &str) -> Option<&'v Value> {
+    items(object, "/status/conditions")
+        .iter()
+        .find(|condition| text(condition, "/type") == name)
+}
+
+/// Is the condition `True`?
+pub fn is_true(object: &Value, name: &str) -> bool {
+    condition(object, name).is_some_and(|condition| text(condition, "/status") == "True")
+}
+
+/// Why containers of a pod wait, with the image that they wait for.
+pub fn waiting(pod: &Value) -> impl Iterator<Item = String> + '_ {
+    items(pod, "/status/initContainerStatuses")
+        .iter()
+        .chain(items(pod, "/status/containerStatuses"))
+        .filter(|container| !text(container, "/state/waiting/reason").is_empty())
+        .map(|container| {
+            let reason = text(container, "/state/waiting/reason");
+            format!("{reason} ({})", text(container, "/image"))
+        })
+}
+
+/// How often the containers of a pod were started anew. Under `restartPolicy: OnFailure`, which helm-controller
+/// gives its Jobs, a failed try is counted here and nowhere else.
+pub fn restarts(pod: &Value) -> u64 {
+    let containers = items(pod, "/status/initContainerStatuses").iter();
+    containers
+        .chain(items(pod, "/status/containerStatuses"))
+        .filter_map(|container| container.pointer("/restartCount")?.as_u64())
+        .sum()
+}
+
+/// How the containers of a pod last ended: exit code and reason. What they wrote may hold secrets and is left out.
+pub fn last_ends(pod: &Value) -> impl Iterator<Item = String> + '_ {
+    items(pod, "/status/containerStatuses")
+        .iter()
+        .filter_map(|container| container.pointer("/lastState/terminated"))
+        .filter_map(|ended| {
+            let code = ended.pointer("/exitCode").and_then(Value::as_i64)?;
+            Some(match text(ended, "/reason") {
+                "" => format!("exit code {code}"),
+                reason => format!("exit code {code} ({reason})"),
+            })
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_kind_that_could_not_be_listed_is_not_a_kind_without_objects() {
+        let mut objects = Objects::default();
+        assert!(objects.all(Kind::POD).is_err());
+        objects.insert(
+            Kind::POD.group_kind(),
+            Listed::Unknown("403 Forbidden".into()),
+        );
+        let error = objects.all(Kind::POD).unwrap_err();
+        assert_eq!(error.to_string(), "Pod could not be listed: 403 Forbidden");
+        objects.insert(Kind::POD.group_kind(), Listed::Objects(Vec::new()));
+        assert_eq!(objects.all(Kind::POD), Ok(&[][..]));
+    }
+
+    #[test]
+    fn two_kinds_of_one_plural_are_kept_apart() {
+        let mut objects = Objects::default();
+        let addon = |version: &str, name: &str| json!({"apiVersion": version, "kind": "Addon", "metadata": {"name": name, "namespace": "kube-system"}});
+        objects.add(addon("k3s.cattle.io/v1", "a"));
+        objects.add(addon("harvesterhci.io/v1beta1", "b"));
+        assert_eq!(objects.all(Kind::ADDON).unwrap().len(), 1);
+        assert!(
+            objects
+                .one(Kind::MANIFEST_ADDON, "kube-system", "a")
+                .unwrap()
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn values_of_a_wrong_type_count_as_absent() {
+        let object = json!({"metadata": {"name": 7, "labels": {"a": 1, "b": "x"}}, "status": {"conditions": "none"}});
+        assert_eq!(text(&object, "/metadata/name"), "");
+        assert_eq!(texts(&object, "/metadata/labels").len(), 1);
+        assert!(condition(&object, "Ready").is_none());
+    }
+
+    #[test]
+    fn no_secret_is_ever_listed() {
+        assert!(Kind::ALL.iter().all(|kind| kind.plural != "secrets"));
+    }
+}

@@ -1,0 +1,107 @@
+//! A node, as far as the scheduler looks at it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::quantity::milli;
+use super::selector::Labels;
+use crate::objects::{items, text, texts};
+
+/// The taint that a cordoned node has, or is treated as having.
+pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
+/// What keeps pods away from a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taint {
+    /// Key.
+    pub key: String,
+    /// Value.
+    pub value: String,
+    /// `NoSchedule`, `NoExecute` or `PreferNoSchedule`.
+    pub effect: String,
+}
+
+impl Taint {
+    /// Does it keep pods away, rather than merely count against the node?
+    pub fn repels(&self) -> bool {
+        matches!(self.effect.as_str(), "NoSchedule" | "NoExecute")
+    }
+}
+
+impl std::fmt::Display for Taint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let equals = if self.value.is_empty() { "" } else { "=" };
+        write!(f, "{}{equals}{}:{}", self.key, self.value, self.effect)
+    }
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: Labels,
+    /// Is it cordoned?
+    pub unschedulable: bool,
+    /// Its taints.
+    pub taints: Vec<Taint>,
+    /// What it has for pods, in thousandths; `pods` is how many.
+    pub allocatable: BTreeMap<String, i128>,
+}
+
+impl Node {
+    /// Reads a Node.
+    ///
+    /// # Errors
+    ///
+    /// A quantity that cannot be read.
+    pub fn parse(object: &Value) -> Result<Self, String> {
+        let name = text(object, "/metadata/name").to_owned();
+        let allocatable = texts(object, "/status/allocatable")
+            .into_iter()
+            .map(|(resource, quantity)| match milli(&quantity) {
+                Some(value) => Ok((resource, value)),
+                None => Err(format!("Node {name}: `{quantity}` is no quantity")),
+            })
+            .collect::<Result<_, _>>()?;
+        let taints = items(object, "/spec/taints")
+            .iter()
+            .map(|taint| Taint {
+                key: text(taint, "/key").to_owned(),
+                value: text(taint, "/value").to_owned(),
+                effect: text(taint, "/effect").to_owned(),
+            })
+            .collect();
+        Ok(Self {
+            labels: texts(object, "/metadata/labels"),
+            unschedulable: object
+                .pointer("/spec/unschedulable")
+                .and_then(Value::as_bool)
+                .unwrap_or_default(),
+            taints,
+            allocatable,
+            name,
+        })
+    }
+
+    /// Cordons it, as a drain does first; the node controller adds the taint.
+    pub fn cordon(&mut self) {
+        self.unschedulable = true;
+        self.taints = self.effective_taints().collect();
+    }
+
+    /// The taints that the scheduler sees: a cordoned node counts as tainted even before the taint is
+    /// there.
+    pub fn effective_taints(&self) -> impl Iterator<Item = Taint> + '_ {
+        let cordoned =
+            self.unschedulable && !self.taints.iter().any(|taint| taint.key == UNSCHEDULABLE);
+        let cordon = cordoned.then(|| Taint {
+            key: UNSCHEDULABLE.to_owned(),
+            value: String::new(),
+            effect: "NoSchedule".to_owned(),
+        });
+        cordon.into_iter().chain(self.taints.iter().cloned())
+    }
+}

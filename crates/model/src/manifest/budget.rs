@@ -1,0 +1,126 @@
+//! How much memory values may take. It is counted before it is taken: 16 MiB of `[],` are five million
+//! lists, and an alias of eight bytes may stand for a megabyte.
+
+use super::{Entry, Limits, Node, Problem, Value};
+use crate::reasons::Code;
+
+/// More problems of one file are not told.
+pub const MOST_PROBLEMS: usize = 1000;
+
+/// What an allocation takes beside its bytes.
+const OVERHEAD: usize = 16;
+
+/// The memory that one document may still take.
+pub(super) struct Budget {
+    left: usize,
+}
+
+/// There is no more of it.
+pub(super) struct Spent;
+
+impl Budget {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            left: limits.expanded_bytes,
+        }
+    }
+
+    /// Takes so many bytes.
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Spent> {
+        self.left = self.left.checked_sub(bytes).ok_or(Spent)?;
+        Ok(())
+    }
+
+    /// Takes what one more item makes a list grow by.
+    pub(super) fn grow<T>(&mut self, items: &Vec<T>) -> Result<(), Spent> {
+        self.grow_by(items, 1)
+    }
+
+    /// Takes what so many more items make a list grow by.
+    pub(super) fn grow_by<T>(&mut self, items: &Vec<T>, more: usize) -> Result<(), Spent> {
+        let (needed, there) = (items.len() + more, items.capacity());
+        if needed <= there {
+            return Ok(());
+        }
+        self.take((needed.max(2 * there).max(4) - there) * size_of::<T>())
+    }
+
+    /// Gives so many bytes back.
+    pub(super) fn give(&mut self, bytes: usize) {
+        self.left += bytes;
+    }
+
+    /// Gives back what a finished list does not fill.
+    pub(super) fn trim<T>(&mut self, items: &mut Vec<T>) {
+        let before = items.capacity();
+        if items.len() <= before / 2 {
+            items.shrink_to_fit();
+            self.give((before - items.capacity()) * size_of::<T>());
+        }
+    }
+}
+
+/// The memory behind a text.
+pub(super) fn of_text(text: &str) -> usize {
+    match text.len() {
+        0 => 0,
+        length => length + OVERHEAD,
+    }
+}
+
+/// The memory behind a value.
+pub fn of_node(node: &Node) -> usize {
+    match &node.value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => of_text(text),
+        Value::Sequence(items) => {
+            items.capacity() * size_of::<Node>() + items.iter().map(of_node).sum::<usize>()
+        }
+        Value::Mapping(entries) => {
+            let behind = |entry: &Entry| of_text(&entry.key) + of_node(&entry.value);
+            entries.capacity() * size_of::<Entry>() + entries.iter().map(behind).sum::<usize>()
+        }
+    }
+}
+
+/// What is said of a document that would take more.
+pub(super) fn exceeded(limits: &Limits) -> String {
+    format!(
+        "the values of the document, its aliases written out, would take more than {} of memory, so it is not known what RKE2 does with it; split it, or raise staging.limits.expandedBytes",
+        shown(limits.expanded_bytes as u64)
+    )
+}
+
+/// A size for people.
+pub(super) fn shown(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => {
+            format!("{} MiB", bytes >> 20)
+        }
+        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => {
+            format!("{} KiB", bytes >> 10)
+        }
+        bytes => format!("{bytes} bytes"),
+    }
+}
+
+/// Cuts the problems of a file down to what is told.
+pub(super) fn cut(problems: &mut Vec<Problem>) {
+    const LONGEST: usize = 2000;
+    if problems.len() > MOST_PROBLEMS {
+        problems.truncate(MOST_PROBLEMS);
+        problems.push(Problem {
+            code: Code::LimitExceeded,
+            line: None,
+            message: format!(
+                "only the first {MOST_PROBLEMS} of its problems are told; mend these first"
+            ),
+        });
+    }
+    for problem in problems {
+        if let Some((at, _)) = problem.message.char_indices().nth(LONGEST) {
+            problem.message.truncate(at);
+            problem.message.push('…');
+        }
+    }
+}

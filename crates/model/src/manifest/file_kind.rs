@@ -1,0 +1,380 @@
+//! What kind of file is this? Decided here, once for every verb, by the keys at its top. A first line
+//! alone decides nothing that a key contradicts: `#cloud-config` is a comment to YAML, and Harvester's
+//! installer and yip read files that begin with it.
+
+use super::yaml;
+use super::{Entry, Limits, Node, Value};
+use crate::suggest::nearest;
+
+/// What kind of file a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Kubernetes manifests.
+    Manifests,
+    /// A Harvester configuration (`os.writeFiles`). The platform is then known.
+    HarvesterConfig,
+    /// cloud-init user-data (`#cloud-config`, `write_files`).
+    CloudInit,
+    /// A yip file (`stages.<stage>[].files[]`), as on an Elemental system and in Harvester's `/oem`.
+    Yip,
+}
+
+impl FileKind {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileKind::Manifests => "Kubernetes manifests",
+            FileKind::HarvesterConfig => "a Harvester configuration",
+            FileKind::CloudInit => "cloud-init user-data",
+            FileKind::Yip => "a yip file",
+        }
+    }
+}
+
+/// How much a key tells of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tells {
+    /// Enough by itself.
+    Alone,
+    /// Other files have it too. It counts after `#cloud-config`, or beside a key that tells enough.
+    WithOthers,
+}
+
+use Tells::{Alone, WithOthers};
+
+/// The keys of a Harvester configuration: `HarvesterConfig` in harvester-installer's
+/// `pkg/config/config.go`. RKE2's own configuration has a `token` too.
+const HARVESTER: &[(&str, Tells)] = &[
+    ("schemeVersion", Alone),
+    ("os", Alone),
+    ("install", Alone),
+    ("systemSettings", Alone),
+    ("serverUrl", Alone),
+    ("harvesterChartVersion", Alone),
+    ("token", WithOthers),
+    ("sans", WithOthers),
+    ("runtimeVersion", WithOthers),
+    ("rancherVersion", WithOthers),
+    ("monitoringChartVersion", WithOthers),
+    ("loggingChartVersion", WithOthers),
+    ("kubeovnChartVersion", WithOthers),
+];
+
+/// The keys of cloud-init whose files or commands are looked at here.
+pub(super) const CLOUD_INIT_READ: [&str; 3] = ["write_files", "runcmd", "bootcmd"];
+
+/// cloud-init's other keys: `cloudinit/config/schemas/schema-cloud-config-v1.json`.
+const CLOUD_INIT: &str = "allow_public_ssh_keys ansible apk_repos apt apt_pipelining \
+    apt_reboot_if_required apt_update apt_upgrade authkey_hash autoinstall byobu_by_default ca-certs ca_certs \
+    chef chpasswd cloud_config_modules cloud_final_modules cloud_init_modules create_hostname_file \
+    device_aliases disable_ec2_metadata disable_root disable_root_opts disk_setup drivers fan final_message \
+    fqdn fs_setup groups growpart grub-dpkg grub_dpkg hostname keyboard landscape launch-index locale \
+    locale_configfile lxd manage_etc_hosts manage_resolv_conf mcollective merge_how merge_type migrate \
+    mount_default_fields mounts no_ssh_fingerprints ntp output package_reboot_if_required package_update \
+    package_upgrade packages password phone_home power_state prefer_fqdn_over_hostname preserve_hostname \
+    puppet random_seed reporting resize_rootfs resolv_conf rh_subscription rpi rsyslog salt_minion snap \
+    spacewalk ssh ssh_authorized_keys ssh_deletekeys ssh_fp_console_blacklist ssh_genkeytypes ssh_import_id \
+    ssh_key_console_blacklist ssh_keys ssh_publish_hostkeys ssh_pwauth ssh_quiet_keygen swap system_info \
+    timezone ubuntu_advantage ubuntu_pro updates user users vendor_data version wireguard yum_repo_dir \
+    yum_repos zypper";
+
+/// The key of a yip file: `pkg/schema/schema.go` of yip. Elemental's documentation begins such files
+/// with `#cloud-config`.
+const YIP: &str = "stages";
+
+/// What a text was taken for, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recognised {
+    /// What it was taken for.
+    pub kind: FileKind,
+    /// The key that told, and its line.
+    key: Option<(String, u32)>,
+    /// What else it resembles, and the key and line that say so.
+    rival: Option<(FileKind, String, u32)>,
+}
+
+impl Recognised {
+    fn new(kind: FileKind, key: Option<&(String, u32)>) -> Self {
+        Self {
+            kind,
+            key: key.cloned(),
+            rival: None,
+        }
+    }
+
+    /// What the file was taken for, where a reader could take it for something else.
+    pub fn where_ambiguous(&self) -> Option<String> {
+        let (rival, key, line) = self.rival.as_ref()?;
+        let because = match &self.key {
+            Some((key, line)) => format!("because of `{key}` in line {line}"),
+            None => "because of its first line".to_owned(),
+        };
+        Some(format!(
+            "read as {} {because}, not as {}, which `{key}` in line {line} belongs to",
+            self.kind.name(),
+            rival.name()
+        ))
+    }
+}
+
+/// What kind of file is this? Tells even when the file has a mistake further down.
+pub fn kind_of(text: &str) -> FileKind {
+    recognise(text).kind
+}
+
+/// The same, with the key that told.
+pub fn recognise(text: &str) -> Recognised {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let keys = match yaml::parse(text, 1, &Limits::default()) {
+        Ok(Some(root)) => {
+            let entries = root.entries().iter();
+            entries
+                .filter(|entry| !is_other_s_word(entry))
+                .map(|entry| (entry.key.clone(), entry.line))
+                .collect()
+        }
+        _ => keys_by_line(text),
+    };
+    decide(is_cloud_config(text), &keys)
+}
+
+/// `install: true` and `os: linux` are keys of Helm values and of many others: the installer's have more below them.
+fn is_other_s_word(entry: &Entry) -> bool {
+    let is_word = matches!(
+        entry.value.value,
+        Value::Bool(_) | Value::Number(_) | Value::String(_)
+    );
+    let mut sections = ["os", "install", "systemSettings"].into_iter();
+    is_word && sections.any(|section| installer_reads(&entry.key, section))
+}
+
+/// The keys at the top of a text that is no YAML.
+fn keys_by_line(text: &str) -> Vec<(String, u32)> {
+    let lines = (1..).zip(text.lines());
+    lines
+        .filter(|(_, line)| !line.starts_with([' ', '\t', '#', '-']))
+        .filter_map(|(number, line)| {
+            let (key, _) = line.split_once(':')?;
+            Some((key.trim_matches(['"', '\'']).to_owned(), number))
+        })
+        .collect()
+}
+
+fn decide(header: bool, keys: &[(String, u32)]) -> Recognised {
+    let key = |wanted: &dyn Fn(&str) -> bool| keys.iter().find(|(key, _)| wanted(key));
+    let has = |name: &str| keys.iter().any(|(key, _)| key.eq_ignore_ascii_case(name));
+    if has("apiVersion") && has("kind") {
+        return Recognised::new(FileKind::Manifests, None);
+    }
+    if let Some(stages) = key(&|key| key == YIP) {
+        return Recognised::new(FileKind::Yip, Some(stages));
+    }
+    let harvesters = |tells: Option<Tells>| {
+        move |key: &str| {
+            let mut known = HARVESTER.iter();
+            known.any(|(name, how)| {
+                tells.is_none_or(|tells| tells == *how) && installer_reads(key, name)
+            })
+        }
+    };
+    let count = |wanted: &dyn Fn(&str) -> bool| keys.iter().filter(|(key, _)| wanted(key)).count();
+    let harvester = key(&harvesters(Some(Alone)));
+    let any_harvester = key(&harvesters(None));
+    let cloud = key(&is_cloud_inits);
+    match (harvester, cloud) {
+        (Some(_), Some((name, line)))
+            if count(&harvesters(None)) < count(&is_cloud_inits) && header =>
+        {
+            let mut found = Recognised::new(FileKind::CloudInit, cloud);
+            let (name, line) = harvester.unwrap_or(&(name.clone(), *line)).clone();
+            found.rival = Some((FileKind::HarvesterConfig, name, line));
+            found
+        }
+        (Some(_), _) => {
+            let mut found = Recognised::new(FileKind::HarvesterConfig, harvester);
+            found.rival = cloud.map(|(name, line)| (FileKind::CloudInit, name.clone(), *line));
+            found
+        }
+        (None, None) if header && any_harvester.is_some() => {
+            Recognised::new(FileKind::HarvesterConfig, any_harvester)
+        }
+        _ if header => Recognised::new(FileKind::CloudInit, cloud),
+        _ => {
+            let meant = key(&|key| CLOUD_INIT_READ.contains(&key) || meant_write_files(key));
+            let all = keys.len() > 1 && keys.iter().all(|(key, _)| is_cloud_inits(key));
+            match meant.or(cloud.filter(|_| all)) {
+                Some(told) => Recognised::new(FileKind::CloudInit, Some(told)),
+                None => Recognised::new(FileKind::Manifests, None),
+            }
+        }
+    }
+}
+
+/// All keys of cloud-init's.
+pub(super) fn cloud_init_keys() -> impl Iterator<Item = &'static str> {
+    CLOUD_INIT_READ
+        .into_iter()
+        .chain(CLOUD_INIT.split_ascii_whitespace())
+}
+
+pub(super) fn is_cloud_inits(key: &str) -> bool {
+    cloud_init_keys().any(|known| known == key)
+}
+
+/// `write-files`, `writeFiles` and the like: no key of cloud-init, but what was meant.
+pub(super) fn meant_write_files(key: &str) -> bool {
+    nearest(key, ["write_files"].into_iter()).is_some()
+}
+
+/// Does cloud-init take this text for a cloud-config? It looks at how the text begins, without blank
+/// space and in any case (`cloudinit/handlers/__init__.py`, `type_from_starts_with`).
+pub(super) fn is_cloud_config(text: &str) -> bool {
+    begins_with(text, "#cloud-config")
+        && !begins_with(text, "#cloud-config-archive")
+        && !begins_with(text, "#cloud-config-jsonp")
+}
+
+/// Does a text begin so, as cloud-init compares?
+pub(super) fn begins_with(text: &str, beginning: &str) -> bool {
+    let text = text.trim_start().as_bytes();
+    text.get(..beginning.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(beginning.as_bytes()))
+}
+
+/// Does Harvester's installer read `written` as the key `name`, which is given in camelCase?
+///
+/// `FuzzyNames` (`pkg/config/rename.go`) maps the name in lower case and in snake_case, each with and
+/// without the plural's ending; what is left is read by Go's `encoding/json`, in any case. A hyphen is
+/// in none of them.
+pub fn installer_reads(written: &str, name: &str) -> bool {
+    if written.eq_ignore_ascii_case(name) {
+        return true;
+    }
+    let singulars = ["s", "es"].map(|ending| name.strip_suffix(ending));
+    let names = singulars.into_iter().flatten().chain([name]);
+    names
+        .filter(|name| !name.is_empty())
+        .any(|name| written == snake_case(name) || written == name.to_lowercase())
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for ch in name.chars() {
+        if ch.is_uppercase() {
+            snake.push('_');
+        }
+        snake.extend(ch.to_lowercase());
+    }
+    snake
+}
+
+/// The value of a key as Harvester's installer takes it; the last one counts. `name` is in camelCase.
+pub fn field<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+    let entries = node.entries().iter().rev();
+    let mut found = entries.filter(|entry| installer_reads(&entry.key, name));
+    found.next().map(|entry| &entry.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_known_by_its_keys_whatever_its_first_line_says() {
+        for (text, kind) in [
+            // harvester-installer's own pkg/config/testdata/userdata.yaml begins so.
+            (
+                "#cloud-config\ntoken: x\nos:\n  ntp_servers: []\ninstall:\n  mode: create\n",
+                FileKind::HarvesterConfig,
+            ),
+            ("#!cloud-config\nos: {}\n", FileKind::HarvesterConfig),
+            (
+                "#cloud-config\nserver_url: https://a\ntoken: x\n",
+                FileKind::HarvesterConfig,
+            ),
+            ("#cloud-config\ntoken: x\n", FileKind::HarvesterConfig),
+            (
+                "#cloud-config\nscheme_version: 1\n",
+                FileKind::HarvesterConfig,
+            ),
+            (
+                "#cloud-config\nSYSTEMSETTINGS: {}\n",
+                FileKind::HarvesterConfig,
+            ),
+            // Values of a chart, and what a build service reads.
+            ("install: true\nreplicas: 2\n", FileKind::Manifests),
+            ("os: linux\nlanguage: go\n", FileKind::Manifests),
+            // RKE2's own configuration.
+            ("token: x\nserver: https://a\n", FileKind::Manifests),
+            (
+                "#cloud-config\nwrite_files: []\nusers: []\nos: x\n",
+                FileKind::CloudInit,
+            ),
+            ("\n#Cloud-Config\npackages: []\n", FileKind::CloudInit),
+            ("#cloud-config\nnothing-known: 1\n", FileKind::CloudInit),
+            ("runcmd: []\n", FileKind::CloudInit),
+            ("users: []\npackages: []\n", FileKind::CloudInit),
+            ("users: []\nmine: []\n", FileKind::Manifests),
+            ("write-files: []\n", FileKind::CloudInit),
+            (
+                "#cloud-config\nname: x\nstages:\n  initramfs: []\n",
+                FileKind::Yip,
+            ),
+            (
+                "#cloud-config\napiVersion: v1\nkind: A\n",
+                FileKind::Manifests,
+            ),
+            // Mistakes further down hide nothing.
+            ("#cloud-config\nos:\n  a: b: c\n", FileKind::HarvesterConfig),
+        ] {
+            assert_eq!(kind_of(text), kind, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_could_be_taken_for_something_else_is_said() {
+        let said = |text: &str| recognise(text).where_ambiguous();
+        assert_eq!(
+            said("#cloud-config\ninstall: {}\nwrite_files: []\n").unwrap(),
+            "read as a Harvester configuration because of `install` in line 2, not as cloud-init user-data, \
+             which `write_files` in line 3 belongs to"
+        );
+        assert_eq!(
+            said("#cloud-config\nos: {}\nwrite_files: []\nusers: []\n").unwrap(),
+            "read as cloud-init user-data because of `write_files` in line 3, not as a Harvester \
+             configuration, which `os` in line 2 belongs to"
+        );
+        for text in [
+            "#cloud-config\nos: {}\n",
+            "#cloud-config\nusers: []\n",
+            "a: 1\n",
+        ] {
+            assert_eq!(said(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_installer_reads_a_key_in_these_spellings_and_no_other() {
+        for key in [
+            "writeFiles",
+            "write_files",
+            "writefiles",
+            "WriteFiles",
+            "WRITEFILES",
+            "write_file",
+            "writefile",
+        ] {
+            assert!(installer_reads(key, "writeFiles"), "{key}");
+        }
+        for key in [
+            "write-files",
+            "Write_Files",
+            "writeFile",
+            "write files",
+            "files",
+        ] {
+            assert!(!installer_reads(key, "writeFiles"), "{key}");
+        }
+        assert!(installer_reads("server_url", "serverUrl"));
+    }
+}

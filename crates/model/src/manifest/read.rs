@@ -1,0 +1,395 @@
+//! One manifest file: documents, the objects in them, and everything RKE2 will refuse.
+
+use super::budget::{self, MOST_PROBLEMS};
+use super::digest::{self, Canon};
+use super::split::{self, BadSeparator, Behind, Chunk};
+use super::template;
+use super::yaml::ReadKey;
+use super::{
+    Content, Document, Limits, ManifestFile, Node, Object, Problem, Value, json, objects, yaml,
+};
+use crate::reasons::Code;
+
+/// Deeper nesting than this is not read, whatever the configuration allows: values are dropped and
+/// compared recursively.
+const DEEPEST: usize = 1000;
+
+/// Reads a file as RKE2 would. Never fails: what is wrong stands in `problems`.
+pub fn read(path: &str, content: &Content, limits: &Limits) -> ManifestFile {
+    Reading::new(path, limits, None).read(content)
+}
+
+/// The same, but each object is given to `visit` and then forgotten: of a large file only one document
+/// is in memory at a time. `documents` stays empty.
+pub fn read_each(
+    path: &str,
+    content: &Content,
+    limits: &Limits,
+    visit: &mut dyn FnMut(&Object),
+) -> ManifestFile {
+    Reading::new(path, limits, Some(visit)).read(content)
+}
+
+/// A file that is being read.
+struct Reading<'v> {
+    file: ManifestFile,
+    limits: Limits,
+    visit: Option<&'v mut dyn FnMut(&Object)>,
+    canon: Canon,
+    /// How many objects were there.
+    objects: usize,
+}
+
+impl<'v> Reading<'v> {
+    fn new(path: &str, limits: &Limits, visit: Option<&'v mut dyn FnMut(&Object)>) -> Self {
+        Self {
+            file: ManifestFile {
+                path: path.to_owned(),
+                documents: Vec::new(),
+                problems: Vec::new(),
+                sha256: String::new(),
+                digest: String::new(),
+            },
+            limits: Limits {
+                depth: limits.depth.min(DEEPEST),
+                ..limits.clone()
+            },
+            visit,
+            canon: Canon::new(),
+            objects: 0,
+        }
+    }
+
+    fn read(mut self, content: &Content) -> ManifestFile {
+        let bytes = match content {
+            Content::Bytes(bytes) => bytes,
+            other => return without_bytes(&self.file.path, other, &self.limits),
+        };
+        if bytes.len() as u64 > self.limits.file_bytes {
+            let mut file = without_bytes(&self.file.path, content, &self.limits);
+            file.sha256 = digest::sha256_hex(bytes);
+            return file;
+        }
+        self.file.sha256 = digest::sha256_hex(bytes);
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.documents(text, &[]),
+            Err(error) => self.not_utf8(bytes, error.valid_up_to()),
+        }
+        let mut file = self.file;
+        budget::cut(&mut file.problems);
+        file.problems.sort_by_key(|problem| problem.line);
+        // What could not be read has no objects to be known by.
+        file.digest = match file.refused() {
+            None => self.canon.finish(),
+            Some(_) => digest::sha256_hex(format!("refused {}", file.sha256).as_bytes()),
+        };
+        file
+    }
+
+    /// Is there nothing to be gained by reading on?
+    fn is_full(&self) -> bool {
+        self.file.problems.len() > MOST_PROBLEMS
+    }
+
+    fn refuse(&mut self, line: u32, message: impl Into<String>) {
+        self.file.problems.push(refused(line, message.into()));
+    }
+
+    fn exceed(&mut self, line: Option<u32>, message: String) {
+        self.file.problems.push(Problem {
+            code: Code::LimitExceeded,
+            line,
+            message,
+        });
+    }
+
+    fn documents(&mut self, text: &str, bad_lines: &[u32]) {
+        let most = self.limits.documents;
+        let (mut chunks, bad) = split::split(text, most.saturating_add(1));
+        let certificates = self.separators(bad);
+        chunks.retain(|chunk| {
+            let within = |(begin, end): &(u32, u32)| (begin..end).contains(&&chunk.line);
+            !certificates.iter().any(within)
+        });
+        if chunks.len() > most {
+            self.exceed(
+                Some(chunks[most].line),
+                format!("the file has more than {most} documents; split it, or raise staging.limits.documents"),
+            );
+            chunks.truncate(most);
+        }
+        let mut reader = yaml::Reader::default();
+        for chunk in chunks {
+            if self.is_full() {
+                return;
+            }
+            let limits = self.limits.clone();
+            match document(text, &chunk, bad_lines, &limits, &mut reader) {
+                Ok(Some(node)) => {
+                    self.document(node, &reader.aside.keys);
+                    self.file.problems.extend(reader.aside.unread.map(unread));
+                }
+                Ok(None) => self.refuse(
+                    chunk.line,
+                    "the document has no content but is not empty to RKE2, which refuses it for its missing kind; remove it",
+                ),
+                Err(problems) => self.file.problems.extend(problems),
+            }
+        }
+    }
+
+    /// Tells what follows a `---` and is no comment. A certificate is told once: not by each of its two lines, and
+    /// not by the text between them; the lines from its first to its last are returned.
+    fn separators(&mut self, bad: Vec<BadSeparator>) -> Vec<(u32, u32)> {
+        let mut inside: Option<(u32, u32)> = None;
+        let mut certificates = Vec::new();
+        for separator in bad.into_iter().take(MOST_PROBLEMS + 1) {
+            let line = separator.line;
+            let message = match separator.behind {
+                Behind::CertificateEnd if inside.is_some() => {
+                    certificates.extend(inside.take().map(|(begin, _)| (begin, line)));
+                    continue;
+                }
+                Behind::CertificateBegin | Behind::CertificateEnd => {
+                    inside = Some((line, u32::MAX));
+                    "invalid document separator: a certificate or key (`-----BEGIN`) that is not indented ends the document; \
+                     indent all of its lines, deeper than the key before them"
+                }
+                Behind::Text => {
+                    "invalid document separator: text follows `---`; put it on a line of its own or behind a `#`, or indent the \
+                     line if it belongs to a value"
+                }
+            };
+            self.refuse(line, message);
+        }
+        certificates.extend(inside);
+        certificates
+    }
+
+    /// Takes the objects of a document. `keys` are those that are read as something else than what is written.
+    fn document(&mut self, node: Node, keys: &[ReadKey]) {
+        let line = node.line;
+        let most = self.limits.documents.saturating_sub(self.objects);
+        // One more tells that there are too many.
+        let (mut objects, problems) = objects::of_document(node, keys, most.saturating_add(1));
+        self.file.problems.extend(problems);
+        if objects.len() > most {
+            self.exceed(
+                Some(objects[most].line),
+                format!(
+                    "the file has more than {} objects; split it, or raise staging.limits.documents",
+                    self.limits.documents
+                ),
+            );
+            objects.truncate(most);
+        }
+        self.objects += objects.len();
+        for object in &objects {
+            self.canon.object(object);
+        }
+        match &mut self.visit {
+            Some(visit) => objects.iter().for_each(visit),
+            None => {
+                // They stay in memory, beside those of the documents that follow.
+                let taken: usize = objects
+                    .iter()
+                    .map(|object| budget::of_node(&object.node))
+                    .sum();
+                self.limits.expanded_bytes = self.limits.expanded_bytes.saturating_sub(taken);
+                self.file.documents.push(Document { line, objects });
+            }
+        }
+    }
+
+    /// Bytes that are not UTF-8 refuse a YAML document. In a JSON document each becomes U+FFFD.
+    fn not_utf8(&mut self, bytes: &[u8], valid: usize) {
+        if let [0xff, 0xfe, ..] | [0xfe, 0xff, ..] = bytes {
+            return self.utf16(bytes);
+        }
+        let bad_lines: Vec<u32> = bytes
+            .split(|byte| *byte == b'\n')
+            .zip(1..)
+            .filter(|(line, _)| std::str::from_utf8(line).is_err())
+            .map(|(_, number)| number)
+            .take(MOST_BAD_LINES + 1)
+            .collect();
+        // Cut at the first NUL, a binary file would give thousands of problems.
+        if bytes.contains(&0) || bad_lines.len() > MOST_BAD_LINES {
+            let line = 1 + bytes[..valid].iter().filter(|byte| **byte == b'\n').count();
+            self.refuse(
+                u32::try_from(line).unwrap_or(u32::MAX),
+                "the file is not text: it has bytes that are not UTF-8; save it as UTF-8, or remove it",
+            );
+            return;
+        }
+        let replaced: usize = bytes
+            .utf8_chunks()
+            .map(|chunk| chunk.valid().len() + 3 * usize::from(!chunk.invalid().is_empty()))
+            .sum();
+        if replaced as u64 > self.limits.file_bytes {
+            let limit = budget::shown(self.limits.file_bytes);
+            return self.exceed(
+                bad_lines.first().copied(),
+                format!("the text is not UTF-8 here, and read as RKE2 reads it the file has {replaced} bytes, more than {limit}; save the file as UTF-8"),
+            );
+        }
+        self.documents(&String::from_utf8_lossy(bytes), &bad_lines);
+    }
+
+    /// RKE2's line reader takes UTF-16 apart at single bytes. Only big-endian text that ends in a line
+    /// break comes out whole, as one document; everything else is refused.
+    fn utf16(&mut self, bytes: &[u8]) {
+        let whole = bytes.starts_with(&[0xfe, 0xff])
+            && bytes.len().is_multiple_of(2)
+            && bytes.ends_with(b"\n");
+        let units = bytes
+            .chunks_exact(2)
+            .map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+        let decoded: Option<String> = char::decode_utf16(units)
+            .take(if whole { usize::MAX } else { 0 })
+            .collect::<Result<_, _>>()
+            .ok()
+            .filter(|_| whole);
+        let Some(text) = decoded else {
+            return self.refuse(
+                1,
+                "the file is UTF-16, which RKE2 cannot read; save it as UTF-8",
+            );
+        };
+        let text = text.trim_start_matches('\u{feff}');
+        match yaml::parse(text, 1, &self.limits) {
+            Ok(Some(node)) => self.document(node, &[]),
+            Ok(None) => self.refuse(
+                1,
+                "the file is UTF-16 without content, which RKE2 refuses; remove it",
+            ),
+            Err(problems) => self.file.problems.extend(problems),
+        }
+    }
+}
+
+/// A file with more lines that are not UTF-8 is no text.
+const MOST_BAD_LINES: usize = 100;
+
+/// The documents of a file as values, whatever they declare; without those that are no YAML.
+pub fn nodes(text: &str, limits: &Limits) -> Vec<Node> {
+    let (chunks, _) = split::split(text, limits.documents);
+    let mut reader = yaml::Reader::default();
+    chunks
+        .iter()
+        .filter_map(|chunk| document(text, chunk, &[], limits, &mut reader).ok()?)
+        .collect()
+}
+
+fn document<'t>(
+    text: &'t str,
+    chunk: &Chunk,
+    bad_lines: &[u32],
+    limits: &Limits,
+    reader: &mut yaml::Reader<'t>,
+) -> Result<Option<Node>, Vec<Problem>> {
+    let content = &text[chunk.range.clone()];
+    if content.trim_start().starts_with('{') {
+        reader.aside = yaml::Aside::default();
+        return json::parse(content, chunk.line, limits)
+            .map(Some)
+            .map_err(|problem| vec![problem]);
+    }
+    let last = chunk.line + split::count_lines(content);
+    let bad = bad_lines
+        .iter()
+        .filter(|line| (chunk.line..=last).contains(line));
+    let problems: Vec<Problem> = bad.map(|line| no_utf8(*line)).collect();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let content = content.strip_prefix('\u{feff}').unwrap_or(content);
+    let node = reader
+        .read(content, chunk.line, limits)
+        .map_err(|problems| template::told(problems, content, chunk.line))?;
+    Ok(node.filter(|node| !matches!(node.value, Value::Null)))
+}
+
+/// What stands behind `...` without a `---`.
+fn unread(line: u32) -> Problem {
+    Problem {
+        code: Code::BehindDocumentEnd,
+        line: Some(line),
+        message: "the line `...` before it ends the document, and RKE2 silently ignores all that follows; write `---` in \
+                  its place"
+            .to_owned(),
+    }
+}
+
+fn no_utf8(line: u32) -> Problem {
+    refused(
+        line,
+        "the text is not UTF-8 here; save the file as UTF-8".to_owned(),
+    )
+}
+
+/// What there is to say about an entry that has no bytes, or too many.
+fn without_bytes(path: &str, content: &Content, limits: &Limits) -> ManifestFile {
+    let (code, message) = match content {
+        Content::Bytes(bytes) => too_large(bytes.len() as u64, limits),
+        Content::TooLarge { size } => too_large(*size, limits),
+        Content::NoRoom { size } => (
+            Code::FileTooLarge,
+            format!(
+                "the file has {size} bytes and was not read: with the files before it the directory has more than {} to read at one look; split the directory, or raise staging.limits.directoryBytes",
+                budget::shown(limits.directory_bytes)
+            ),
+        ),
+        Content::Fifo => (
+            Code::SpecialFile,
+            "a FIFO, not a file: RKE2 hangs for good when it opens it; remove it".to_owned(),
+        ),
+        Content::Special { what } => (Code::SpecialFile, format!("{what}, not a file; remove it")),
+        Content::DanglingSymlink { target } => (
+            Code::DanglingSymlink,
+            format!(
+                "symbolic link to {target}, which does not exist: RKE2 applies nothing at all while it is there; remove it or create the target"
+            ),
+        ),
+        Content::SymlinkOutside { target } => (
+            Code::SymlinkOutside,
+            format!(
+                "symbolic link to {target}, out of the manifests directory, not followed; put the file itself here"
+            ),
+        ),
+        Content::NotUtf8Name => (Code::FileNameNotText, Code::FileNameNotText.say(&[])),
+        Content::Unreadable { error } => (
+            Code::FileUnreadable,
+            format!("cannot be read: {error}; mend permissions or the file system"),
+        ),
+    };
+    ManifestFile {
+        path: path.to_owned(),
+        documents: Vec::new(),
+        digest: digest::sha256_hex(message.as_bytes()),
+        problems: vec![Problem {
+            code,
+            line: None,
+            message,
+        }],
+        sha256: String::new(),
+    }
+}
+
+fn too_large(size: u64, limits: &Limits) -> (Code, String) {
+    (
+        Code::FileTooLarge,
+        format!(
+            "the file has {size} bytes, the limit is {}; split it, or raise staging.limits.fileBytes",
+            limits.file_bytes
+        ),
+    )
+}
+
+fn refused(line: u32, message: String) -> Problem {
+    Problem {
+        code: Code::FileRefused,
+        line: Some(line),
+        message,
+    }
+}

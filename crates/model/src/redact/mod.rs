@@ -1,0 +1,138 @@
+//! Takes secrets out of what leaves the node.
+//!
+//! Two nets. The first knows where secrets stand: under which keys, after which words, in which shapes
+//! (private keys, tokens, password hashes, URLs with a password in them). The second knows the secrets
+//! themselves: what the first net found anywhere is taken out everywhere, also where nothing around it
+//! tells (a password in a line of the journal), and also in base64. It is searched for first and last:
+//! first, because a shape inside a longer secret would leave the rest of it standing.
+//!
+//! ```text
+//!   everything that was collected ──> learn ──> Redactor ──> value, text ──> the archive
+//! ```
+//!
+//! Rather too much is taken out than too little. Public keys, certificates, names of Secrets and
+//! digests stay.
+
+pub mod base64;
+mod keys;
+mod known;
+mod message;
+mod programs;
+mod shapes;
+#[cfg(test)]
+mod tests;
+mod text;
+mod value;
+
+use serde_json::Value;
+
+pub use known::Redactor;
+pub use message::{message, messages};
+pub use value::is_owners_annotation;
+
+/// What stands in the place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// A value of a configuration as an error quotes it: in backquotes where it is a name, a number or a few words;
+/// otherwise only how long it is. Who put a password in the wrong line must not find it in the journal.
+#[must_use]
+pub fn quoted(value: &str) -> String {
+    const LONGEST: usize = 60;
+    let plain = |one: char| one.is_alphanumeric() || "-_./:, +*%()$[]".contains(one);
+    match value.len() <= LONGEST && value.chars().all(plain) && !tells_a_secret(value) {
+        true => format!("`{value}`"),
+        false => format!("a text of {} characters", value.chars().count()),
+    }
+}
+
+/// What a key says of the text below it.
+pub fn is_secret(key: &str, value: &str) -> bool {
+    match keys::class(key) {
+        keys::Class::Plain => false,
+        keys::Class::IfRandom => known::is_no_name(value),
+        keys::Class::Perhaps | keys::Class::Secret | keys::Class::Whole | keys::Class::Commands => {
+            true
+        }
+    }
+}
+
+/// Does the first net find something in the text, or is a word of it nothing that a person would choose as a
+/// name?
+pub fn tells_a_secret(text: &str) -> bool {
+    // Most texts are names in small letters, and there are many of them.
+    let name = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'.' | b'/' | b'_');
+    if text.bytes().all(name) {
+        return false;
+    }
+    let word = |word: &str| known::is_no_name(word) && !is_digest(word);
+    text.split([' ', '/', ',', '(', ')', '"']).any(word) || message(text) != text
+}
+
+/// `sha256:` and its digits, as images have them.
+fn is_digest(word: &str) -> bool {
+    let digits = word.rsplit("sha256:").next().unwrap_or_default();
+    digits.len() == 64
+        && digits.len() < word.len()
+        && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// What the first net finds goes here, so that the second one knows it.
+#[derive(Debug, Default)]
+pub struct Learner {
+    secrets: std::collections::BTreeSet<String>,
+}
+
+impl Learner {
+    /// Learns the secrets of a tree.
+    pub fn value(&mut self, value: &Value) {
+        value::redact(value, &mut |secret, sure| self.found(secret, sure));
+    }
+
+    /// Learns the secrets of a text.
+    pub fn text(&mut self, text: &str) {
+        text::redact(text, &mut |secret, sure| self.found(secret, sure));
+    }
+
+    /// Learns a secret that is known to be one: the content of a token file.
+    pub fn secret(&mut self, secret: &str) {
+        self.found(secret, true);
+    }
+
+    /// The second net.
+    pub fn redactor(self) -> Redactor {
+        Redactor::new(&self.secrets)
+    }
+
+    fn found(&mut self, secret: &str, sure: bool) {
+        let secret = secret.trim();
+        if sure || known::looks_random(secret) {
+            self.take(secret);
+        }
+        // Secrets of Kubernetes, htpasswd files and the like are written in base64.
+        if let Some(inner) = base64::text(secret.as_bytes())
+            && (sure || known::looks_random(&inner))
+        {
+            self.take(inner.trim());
+        }
+        // A long one that spans lines is met line by line elsewhere.
+        if secret.contains('\n') {
+            for line in secret.lines().map(str::trim) {
+                if line.len() >= 24 && !line.starts_with("-----") {
+                    self.take(line);
+                }
+            }
+        }
+        // `K10<hash of the CA>::server:<password>`: the last part alone is the secret, and is used alone.
+        if let Some((head, password)) = secret.rsplit_once(':')
+            && head.starts_with("K10")
+        {
+            self.take(password);
+        }
+    }
+
+    fn take(&mut self, secret: &str) {
+        if known::can_be_known(secret) && !secret.contains(REDACTED) {
+            self.secrets.insert(secret.to_owned());
+        }
+    }
+}

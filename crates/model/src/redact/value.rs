@@ -1,0 +1,257 @@
+//! The first net on trees: JSON, and YAML that was read into one.
+
+use serde_json::{Map, Value};
+
+use super::keys::{self, Class};
+use super::{REDACTED, known, text};
+use crate::manifest::{Limits, yaml};
+
+/// Told of every secret that was taken out, and whether it is surely one.
+pub(super) type Found<'a> = &'a mut dyn FnMut(&str, bool);
+
+/// Annotations that hold the whole object once more, packed or not, and tell nothing else.
+const COPIES: &[&str] = &[
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "objectset.rio.cattle.io/applied",
+];
+
+/// Texts inside texts inside texts: no deeper than this.
+const DEPTH: usize = 4;
+
+/// A tree without its secrets.
+pub(super) fn redact(value: &Value, found: Found<'_>) -> Value {
+    walk(value, Class::Plain, DEPTH, found)
+}
+
+fn walk(value: &Value, class: Class, depth: usize, found: Found<'_>) -> Value {
+    match value {
+        Value::Null | Value::Bool(_) => value.clone(),
+        Value::Number(number) => match class {
+            Class::Secret | Class::Whole => taken(&number.to_string(), class, found),
+            Class::Plain | Class::Perhaps | Class::IfRandom => value.clone(),
+            Class::Commands => left_out(""),
+        },
+        Value::String(text) => match class {
+            Class::Plain => Value::String(inside(text, depth, found)),
+            Class::IfRandom if !known::is_no_name(text) => {
+                Value::String(inside(text, depth, found))
+            }
+            Class::Commands => command(text, found),
+            _ => taken(text, class, found),
+        },
+        Value::Array(items) => list(items, class, depth, found),
+        Value::Object(entries) => Value::Object(map(entries, class, depth, found)),
+    }
+}
+
+/// What stands there instead.
+fn taken(text: &str, class: Class, found: Found<'_>) -> Value {
+    if text.trim().is_empty() {
+        return Value::String(text.to_owned());
+    }
+    found(text, matches!(class, Class::Secret | Class::Whole));
+    if class == Class::Whole {
+        // What it holds is learned, and none of it is shown.
+        inside(text, DEPTH, found);
+    }
+    Value::String(REDACTED.to_owned())
+}
+
+/// A command is left out, and what in it may be a secret is learned: the journal quotes commands.
+fn command(text: &str, found: Found<'_>) -> Value {
+    inside(text, DEPTH, found);
+    for word in text.split(|one: char| one.is_whitespace() || "'\"`|;&()<>".contains(one)) {
+        found(word, false);
+        for part in word.split([':', '=', ',']) {
+            found(part, false);
+        }
+    }
+    left_out(text)
+}
+
+fn left_out(text: &str) -> Value {
+    match text.trim().is_empty() {
+        true => Value::String(text.to_owned()),
+        false => Value::String(format!("[left out: {} bytes]", text.len())),
+    }
+}
+
+fn map(
+    entries: &Map<String, Value>,
+    class: Class,
+    depth: usize,
+    found: Found<'_>,
+) -> Map<String, Value> {
+    let text = |key: &str| entries.get(key).and_then(Value::as_str).unwrap_or_default();
+    let secret = text("kind") == "Secret" && entries.contains_key("apiVersion");
+    // An environment variable, a Helm parameter: the name stands beside the value.
+    let named = ["name", "key", "Name"]
+        .into_iter()
+        .map(|key| keys::class(text(key)))
+        .find(|class| *class != Class::Plain);
+    // A file that somebody's configuration writes: its content can be anything.
+    let file = entries.contains_key("path") && entries.contains_key("content");
+    // A JSON web key: what is not public in it has names of one letter or two.
+    let web_key = entries.contains_key("kty");
+    // A webhook as Harvester's installer has them: who knows its whole URL may post to it.
+    let webhook = entries.contains_key("event") && entries.contains_key("url");
+    entries
+        .iter()
+        .filter(|(key, value)| !(key.as_str() == "managedFields" && value.is_array()))
+        .map(|(key, value)| {
+            let own = match (class, keys::class(key)) {
+                (Class::Whole | Class::Commands, _) => class,
+                // `secret: {secretName: x}`, `auth: {username: x}`: the inner keys tell.
+                (_, Class::Perhaps | Class::Secret | Class::IfRandom) if value.is_object() => {
+                    Class::Plain
+                }
+                (_, own) => own,
+            };
+            let value = match key.as_str() {
+                "data" | "stringData" if secret => walk(value, Class::Whole, depth, found),
+                "d" | "p" | "q" | "dp" | "dq" | "qi" | "k" if web_key => {
+                    walk(value, Class::Secret, depth, found)
+                }
+                "value" | "Value" if named.is_some() => {
+                    walk(value, named.unwrap_or(own), depth, found)
+                }
+                "content" if file => match value {
+                    Value::String(content) => {
+                        inside(content, DEPTH, found);
+                        Value::String(format!("[left out: {} bytes]", content.len()))
+                    }
+                    other => walk(other, Class::Whole, depth, found),
+                },
+                "metadata" if secret => metadata_of_secret(value, depth, found),
+                // A question of Windrow's own probes over HTTP.
+                "http" if value["url"].is_string() => {
+                    let mut shown = walk(value, own, depth, found);
+                    shown["url"] = origin(value["url"].as_str().unwrap_or_default(), found).into();
+                    shown
+                }
+                key if (key == "url" && webhook) || keys::is_hook(key) => match value {
+                    Value::String(url) => Value::String(origin(url, found)),
+                    other => walk(other, Class::Whole, depth, found),
+                },
+                "headers" if webhook => walk(value, Class::Whole, depth, found),
+                "payload" if webhook => Value::String("[left out]".to_owned()),
+                key if COPIES.contains(&key) => Value::String("[left out]".to_owned()),
+                _ => walk(value, own, depth, found),
+            };
+            // Where a map is a list of things by name, a name may be a secret too; short ones are none.
+            match key.len() < 16 {
+                true => (key.clone(), value),
+                false => (text::redact(key, found), value),
+            }
+        })
+        .collect()
+}
+
+/// Does an annotation say who owns the object, or what Windrow is to do with it?
+pub fn is_owners_annotation(key: &str) -> bool {
+    [
+        "windrow.dev/",
+        "config.kubernetes.io/",
+        "meta.helm.sh/",
+        "helm.sh/",
+        "kubernetes.io/service-account.name",
+        "kubernetes.io/service-account.uid",
+        "objectset.rio.cattle.io/owner",
+        "objectset.rio.cattle.io/id",
+    ]
+    .iter()
+    .any(|known| key.starts_with(known))
+}
+
+/// Of a Secret's annotations anybody may have made a second place for its data. What RKE2, Helm and
+/// Windrow write there says who owns it.
+fn metadata_of_secret(metadata: &Value, depth: usize, found: Found<'_>) -> Value {
+    let Value::Object(entries) = metadata else {
+        return walk(metadata, Class::Whole, depth, found);
+    };
+    let mut shown = map(entries, Class::Plain, depth, found);
+    let annotations = entries.get("annotations").and_then(Value::as_object);
+    for (key, value) in annotations.into_iter().flatten() {
+        if is_owners_annotation(key) || COPIES.contains(&key.as_str()) {
+            continue;
+        }
+        let hidden = walk(value, Class::Whole, depth, found);
+        if let Some(all) = shown.get_mut("annotations").and_then(Value::as_object_mut) {
+            all.insert(key.clone(), hidden);
+        }
+    }
+    Value::Object(shown)
+}
+
+/// A URL with nothing behind its host and port. What was there is learned: it may be in the journal.
+fn origin(url: &str, found: Found<'_>) -> String {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let Some(path) = url[host..].find(['/', '?', '#']).map(|at| host + at) else {
+        return text::redact(url, found);
+    };
+    let (origin, rest) = url.split_at(path);
+    let secret = rest.trim_start_matches('/');
+    if secret.is_empty() {
+        return text::redact(url, found);
+    }
+    found(secret, false);
+    let query = secret.split_once('?').map_or("", |(_, query)| query);
+    for value in query.split('&').filter_map(|part| part.split_once('=')) {
+        found(value.1, true);
+    }
+    format!("{}/{REDACTED}", text::redact(origin, found))
+}
+
+fn list(items: &[Value], class: Class, depth: usize, found: Found<'_>) -> Value {
+    let mut flag = Class::Plain;
+    items
+        .iter()
+        .map(|item| {
+            // `--token`, and the token as the next argument.
+            let expected = std::mem::replace(&mut flag, Class::Plain);
+            if let Value::String(text) = item
+                && !text.contains(['=', ' '])
+                && (text.starts_with("--") || (text.starts_with('-') && expected == Class::Plain))
+            {
+                flag = keys::class(text);
+                return walk(item, class, depth, found);
+            }
+            if expected != Class::Plain {
+                return walk(item, expected, depth, found);
+            }
+            walk(item, class, depth, found)
+        })
+        .collect()
+}
+
+/// A string that may hold a JSON or YAML text.
+fn inside(text: &str, depth: usize, found: Found<'_>) -> String {
+    if depth > 0
+        && let Some(tree) = tree(text)
+    {
+        let redacted = walk(&tree, Class::Plain, depth - 1, found);
+        if redacted != tree {
+            return redacted.to_string();
+        }
+    }
+    text::redact(text, found)
+}
+
+/// The tree that a text holds, when it is more than a line of prose.
+fn tree(text: &str) -> Option<Value> {
+    let trimmed = text.trim();
+    if trimmed.starts_with(['{', '[']) {
+        if let Ok(tree) = serde_json::from_str(trimmed) {
+            return Some(tree);
+        }
+    } else if !trimmed.contains(": ") && !trimmed.contains(":\n") {
+        return None;
+    }
+    let limits = Limits {
+        depth: 50,
+        alias_nodes: 10_000,
+        ..Limits::default()
+    };
+    let tree = yaml::parse(trimmed, 1, &limits).ok()??.to_json();
+    (tree.is_object() || tree.is_array()).then_some(tree)
+}

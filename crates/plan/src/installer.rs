@@ -1,0 +1,248 @@
+//! Objects that install something: a chart, what an operator acts on, pods with the rights of an
+//! installer. Their manifests do not say which kinds and namespaces come of them. What nothing known
+//! brings may come from any of them.
+
+use std::collections::{HashMap, HashSet};
+
+use windrow_model::manifest::{Node, Object, ObjectRef};
+
+use super::examine::Examined;
+use super::link::Place;
+
+/// Kinds whose controllers install what their objects describe: `(group, kind)`, and every kind of a
+/// group where the kind is empty.
+///
+/// Sources: the API references of helm-controller, Fleet, Harvester, Flux, Argo CD, OLM, KubeVirt and
+/// CDI and their operators, Tigera's operator, Cluster API's operator, Rancher Turtles and Crossplane.
+const KINDS: &[(&str, &str)] = &[
+    ("helm.cattle.io", "HelmChart"),
+    ("fleet.cattle.io", "Bundle"),
+    ("fleet.cattle.io", "GitRepo"),
+    ("fleet.cattle.io", "HelmOp"),
+    ("harvesterhci.io", "Addon"),
+    ("helm.toolkit.fluxcd.io", "HelmRelease"),
+    ("kustomize.toolkit.fluxcd.io", "Kustomization"),
+    ("fluxcd.controlplane.io", ""),
+    ("argoproj.io", "Application"),
+    ("argoproj.io", "ApplicationSet"),
+    ("operators.coreos.com", "ClusterServiceVersion"),
+    ("operators.coreos.com", "Subscription"),
+    ("olm.operatorframework.io", "ClusterExtension"),
+    ("kubevirt.io", "KubeVirt"),
+    ("cdi.kubevirt.io", "CDI"),
+    ("hco.kubevirt.io", "HyperConverged"),
+    (
+        "networkaddonsoperator.network.kubevirt.io",
+        "NetworkAddonsConfig",
+    ),
+    ("operator.tigera.io", "Installation"),
+    ("operator.cluster.x-k8s.io", ""),
+    ("turtles-capi.cattle.io", "CAPIProvider"),
+    ("pkg.crossplane.io", ""),
+    ("apiextensions.crossplane.io", "CompositeResourceDefinition"),
+];
+
+/// Where kinds of objects keep the specification of their pods.
+const PODS: &[(&str, &str, &[&str])] = &[
+    ("", "Pod", &["spec"]),
+    ("", "ReplicationController", &["spec", "template", "spec"]),
+    ("apps", "DaemonSet", &["spec", "template", "spec"]),
+    ("apps", "Deployment", &["spec", "template", "spec"]),
+    ("apps", "ReplicaSet", &["spec", "template", "spec"]),
+    ("apps", "StatefulSet", &["spec", "template", "spec"]),
+    ("batch", "Job", &["spec", "template", "spec"]),
+    (
+        "batch",
+        "CronJob",
+        &["spec", "jobTemplate", "spec", "template", "spec"],
+    ),
+];
+
+/// What must be created for new kinds or namespaces to appear: API group and resource.
+const RIGHTS: &[(&str, &str)] = &[
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("", "namespaces"),
+];
+
+/// Roles that every cluster has and that may create none of it, beside those of `system:`.
+const HARMLESS_ROLES: &[&str] = &["admin", "edit", "view"];
+
+/// What an object has to do with installing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Installing {
+    /// Nothing.
+    No,
+    /// Its controller installs what it describes.
+    Yes,
+    /// Its pods have the rights of this service account.
+    ActsAs(Account),
+    /// A ClusterRole.
+    Role { name: String, may_install: bool },
+    /// A ClusterRoleBinding.
+    Binding {
+        role: String,
+        subjects: Vec<Subject>,
+    },
+}
+
+/// A service account.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Account {
+    namespace: String,
+    name: String,
+}
+
+/// Who gets the rights of a role.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Subject {
+    Account(Account),
+    /// All service accounts of a namespace, or of all.
+    AllAccounts(Option<String>),
+}
+
+/// What an object has to do with installing; `id` has its namespace filled in.
+pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
+    let (group, kind) = (id.group.as_str(), id.kind.as_str());
+    let listed =
+        |(known, name): &(&str, &str)| *known == group && (name.is_empty() || *name == kind);
+    if KINDS.iter().any(listed) {
+        return Installing::Yes;
+    }
+    if let Some((_, _, path)) = PODS.iter().find(|one| (one.0, one.1) == (group, kind)) {
+        let pods = object.node.at(path);
+        let names = ["serviceAccountName", "serviceAccount"];
+        let name = names
+            .iter()
+            .find_map(|key| pods?.str_at(&[*key]))
+            .unwrap_or("default");
+        return Installing::ActsAs(Account {
+            namespace: id.namespace.as_deref().unwrap_or("default").to_owned(),
+            name: name.to_owned(),
+        });
+    }
+    match (group, kind) {
+        ("rbac.authorization.k8s.io", "ClusterRole") => Installing::Role {
+            name: id.name.to_string(),
+            may_install: may_install(&object.node),
+        },
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => Installing::Binding {
+            role: object
+                .node
+                .str_at(&["roleRef", "name"])
+                .unwrap_or_default()
+                .to_owned(),
+            subjects: items(&object.node, "subjects")
+                .filter_map(subject)
+                .collect(),
+        },
+        _ => Installing::No,
+    }
+}
+
+/// The namespace that a chart creates (helm-controller since v0.15.0: `helm install
+/// --create-namespace --namespace TARGET`). Without a target it is the chart's own, which is there.
+pub(super) fn created_namespace(object: &Object) -> Option<ObjectRef> {
+    if object.id.group != "helm.cattle.io" || object.id.kind != "HelmChart" {
+        return None;
+    }
+    let spec = object.node.get("spec")?;
+    let name = spec.str_at(&["targetNamespace"])?;
+    let creates = spec.get("createNamespace")?.as_bool() == Some(true);
+    (creates && !name.is_empty()).then(|| ObjectRef::cluster("", "Namespace", name))
+}
+
+fn items<'n>(node: &'n Node, key: &str) -> impl Iterator<Item = &'n Node> {
+    node.get(key).map_or(&[][..], Node::items).iter()
+}
+
+fn subject(node: &Node) -> Option<Subject> {
+    let name = node.str_at(&["name"])?;
+    match node.str_at(&["kind"])? {
+        "ServiceAccount" => Some(Subject::Account(Account {
+            namespace: node.str_at(&["namespace"])?.to_owned(),
+            name: name.to_owned(),
+        })),
+        "User" => {
+            let (namespace, name) = name
+                .strip_prefix("system:serviceaccount:")?
+                .split_once(':')?;
+            Some(Subject::Account(Account {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            }))
+        }
+        "Group" => match name {
+            "system:serviceaccounts" | "system:authenticated" => Some(Subject::AllAccounts(None)),
+            name => {
+                let namespace = name.strip_prefix("system:serviceaccounts:")?;
+                Some(Subject::AllAccounts(Some(namespace.to_owned())))
+            }
+        },
+        _ => None,
+    }
+}
+
+/// May who has this role create kinds or namespaces? The rules of an aggregated role come from others.
+fn may_install(role: &Node) -> bool {
+    let has = |rule: &Node, key: &str, words: &[&str]| {
+        items(rule, key).any(|item| item.as_str().is_some_and(|text| words.contains(&text)))
+    };
+    role.get("aggregationRule").is_some()
+        || items(role, "rules").any(|rule| {
+            has(rule, "verbs", &["create", "*"])
+                && RIGHTS.iter().any(|(group, resource)| {
+                    has(rule, "apiGroups", &[*group, "*"])
+                        && has(rule, "resources", &[*resource, "*"])
+                })
+        })
+}
+
+/// Every installer of the directory. Files of RKE2 and Rancher are none: what they bring is known.
+pub(super) fn installers(examined: &[&Examined]) -> Vec<Place> {
+    let ours = || {
+        examined
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| one.owner.is_none())
+    };
+    let objects = || {
+        ours().flat_map(|(file, one)| {
+            let objects = one.objects.iter().enumerate();
+            objects.map(move |(document, object)| ((file, document), &object.installing))
+        })
+    };
+    let mut roles: HashMap<&str, bool> = HashMap::new();
+    for (_, installing) in objects() {
+        if let Installing::Role { name, may_install } = installing {
+            *roles.entry(name).or_default() |= may_install;
+        }
+    }
+    // A role that lies nowhere here may allow anything, unless every cluster has it.
+    let may_install = |role: &str| match roles.get(role) {
+        Some(may_install) => *may_install,
+        None => !HARMLESS_ROLES.contains(&role) && !role.starts_with("system:"),
+    };
+    let mut privileged: HashSet<&Subject> = HashSet::new();
+    for (_, installing) in objects() {
+        if let Installing::Binding { role, subjects } = installing
+            && may_install(role)
+        {
+            privileged.extend(subjects);
+        }
+    }
+    let has_rights = |account: &Account| {
+        let all = |namespace| Subject::AllAccounts(namespace);
+        privileged.contains(&Subject::Account(account.clone()))
+            || privileged.contains(&all(None))
+            || privileged.contains(&all(Some(account.namespace.clone())))
+    };
+    objects()
+        .filter(|(_, installing)| match installing {
+            Installing::Yes => true,
+            Installing::ActsAs(account) => has_rights(account),
+            _ => false,
+        })
+        .map(|(place, _)| place)
+        .collect()
+}

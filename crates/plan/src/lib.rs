@@ -1,0 +1,388 @@
+//! What a manifests directory needs: rules, verdicts on objects, and the dependency graph with its proofs.
+//!
+//! - this root: [`examine`](fn@examine) (one file by itself) and [`link`](fn@link) (all of them) make a [`Plan`]: requirements, who satisfies them, cycles, an
+//!   order of release, findings.
+//! - [`rules`]: rule packs, and CEL.
+//! - [`readiness`]: is an object ready, is a need met; `readiness::node`: is the node, by its probes.
+//! - [`rke2`], [`version`]: what is known of RKE2's files and of Kubernetes' versions.
+//!
+//! May know: the crate `model`. Knows nothing of what was observed but the objects that a verdict is asked of.
+//!
+//! Invariants: the same files and rules give the same plan; every finding has evidence with file and line; an expression of a rule ends
+//! within its budget of steps. The same plan is printed by `windrow plan`, run by the daemon and rehearsed offline.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests read what is shipped")
+)]
+
+pub mod readiness;
+pub mod rke2;
+pub mod rules;
+pub mod version;
+
+mod annotation;
+mod builtin;
+mod cycles;
+mod examine;
+mod graph;
+mod installer;
+mod link;
+#[cfg(test)]
+mod tests;
+
+pub use examine::base_name;
+pub use examine::{Examined, Shown, examine, examine_content};
+pub use link::link;
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use windrow_model::manifest::ObjectRef;
+use windrow_model::reasons::{Code, Severity};
+
+use crate::rules::{Condition, Location, OnDeadline, Platform, Target, Tier};
+
+/// Index of a [`Need`] in [`Plan::needs`].
+pub type NeedId = usize;
+/// Index of a [`PlanFile`] in [`Plan::files`].
+pub type FileId = usize;
+
+/// A plan for one manifests directory.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// What the target is, where it is known.
+    pub platform: Option<Platform>,
+    /// The files, in RKE2's order (byte order of the path).
+    pub files: Vec<PlanFile>,
+    /// Files of one base name, which a marker hides together: all of those that share theirs.
+    pub namesakes: Vec<Vec<FileId>>,
+    /// Everything that is needed, each once.
+    pub needs: Vec<Need>,
+    /// An order of release that works, as far as the required edges allow one.
+    pub order: Vec<FileId>,
+    /// What is wrong, all of it.
+    pub findings: Vec<Finding>,
+}
+
+/// Something needed, in some state. Many requirements can share one need.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Need {
+    /// What.
+    pub target: Target,
+    /// In which state.
+    pub condition: Condition,
+}
+
+/// One file of the plan.
+#[derive(Debug, Clone)]
+pub struct PlanFile {
+    /// Path below the manifests directory.
+    pub path: String,
+    /// Base name: what a marker hides, in every directory.
+    pub name: String,
+    /// Name of its Addon: base name up to the first dot.
+    pub addon: String,
+    /// Hex SHA-256 of the bytes.
+    pub sha256: String,
+    /// Digest of the objects.
+    pub digest: SmolStr,
+    /// Where a person finds its lines.
+    pub shown: Shown,
+    /// Who else owns the file (RKE2's packaged charts, Rancher): never touched.
+    pub owner: Option<&'static str>,
+    /// Why RKE2 will refuse the file, if it will.
+    pub refused: Option<String>,
+    /// Must it stay held for as long as it is there (a FIFO)?
+    pub harmful: bool,
+    /// The marker that keeps it from RKE2 and that Windrow did not make. Nothing of the file is needed or brought.
+    pub skipped: Option<String>,
+    /// What else keeps RKE2 from simply applying it, or Windrow from knowing what is in it.
+    pub trouble: Option<Trouble>,
+    /// `windrow.dev/hold`: held until released by hand, for this reason.
+    pub hold: Option<(String, Location)>,
+    /// `windrow.dev/apply: once`: kept from RKE2 for good after it was applied.
+    pub apply_once: bool,
+    /// Its documents.
+    pub documents: Vec<PlanDocument>,
+}
+
+/// What keeps RKE2 from simply applying a file that it does not refuse as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Trouble {
+    /// A link that leads nowhere: RKE2 applies nothing at all.
+    Dangling,
+    /// RKE2 stops its whole pass at it.
+    Unreadable,
+    /// Its Addon is another file's too.
+    Collides,
+    /// RKE2 refuses all of it, and it cannot be held.
+    Refused,
+    /// RKE2 refuses an object of it.
+    PartlyRefused,
+    /// RKE2 applies it, and Windrow does not know what is in it.
+    Unseen,
+}
+
+impl Trouble {
+    /// What this code says of a file.
+    pub fn of(code: Code) -> Option<Self> {
+        match code {
+            Code::DanglingSymlink => Some(Self::Dangling),
+            Code::FileUnreadable => Some(Self::Unreadable),
+            Code::FileNameNotText => Some(Self::Refused),
+            Code::AddonCollision => Some(Self::Collides),
+            Code::ObjectRefused | Code::ObjectNameInvalid => Some(Self::PartlyRefused),
+            Code::FileTooLarge | Code::LimitExceeded | Code::SymlinkOutside => Some(Self::Unseen),
+            _ => None,
+        }
+    }
+
+    /// In few words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dangling => "stops RKE2: leads nowhere",
+            Self::Unreadable => "stops RKE2: not readable",
+            Self::Collides => "collides",
+            Self::Refused => "refused",
+            Self::PartlyRefused => "refused in part",
+            Self::Unseen => "applied unseen",
+        }
+    }
+}
+
+impl PlanFile {
+    /// Why a file would be held when a fresh node boots, before anything is in the cluster; `None` when
+    /// RKE2 may apply it at once.
+    pub fn held_at_boot(&self) -> Option<Vec<String>> {
+        if self.owner.is_some() {
+            return None;
+        }
+        let mut reasons = Vec::new();
+        let mut add = |reason: String| {
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        };
+        if let Some((why, _)) = &self.hold {
+            add(Code::HeldByAnnotation.say(&[("why", why)]));
+        }
+        if self.harmful {
+            add(Code::SpecialFile.say(&[("what", "it is")]));
+        }
+        if let Some(why) = &self.refused {
+            add(Code::HeldRefused.say(&[("why", why)]));
+        }
+        for requirement in self.requirements().filter(|one| one.takes_part()) {
+            add(requirement.reason.clone());
+        }
+        (!reasons.is_empty()).then_some(reasons)
+    }
+
+    /// Every requirement of every document, in order.
+    pub fn requirements(&self) -> impl Iterator<Item = &Requirement> {
+        self.documents
+            .iter()
+            .flat_map(|document| &document.requires)
+    }
+}
+
+/// One object of a file and what it requires.
+#[derive(Debug, Clone)]
+pub struct PlanDocument {
+    /// Line of the object.
+    pub line: u32,
+    /// The object, with its namespace filled in.
+    pub object: ObjectRef,
+    /// What it requires.
+    pub requires: Vec<Requirement>,
+}
+
+/// One requirement of one document.
+#[derive(Debug, Clone)]
+pub struct Requirement {
+    /// What is needed.
+    pub need: NeedId,
+    /// Holds or orders.
+    pub tier: Tier,
+    /// Who says so.
+    pub origin: Origin,
+    /// One line for people: what is waited for, and why.
+    pub reason: String,
+    /// After this long `on_deadline` happens; absent: the configured default for its origin.
+    pub deadline: Option<Duration>,
+    /// Keep or release at the deadline.
+    pub on_deadline: OnDeadline,
+    /// Did Windrow infer it from the object, rather than read it in an annotation or a rule?
+    pub inferred: bool,
+    /// Who is expected to satisfy it.
+    pub satisfied_by: SatisfiedBy,
+    /// It neither holds nor orders: it stands in a cycle, or what the file itself brings, or what
+    /// waits for the file, may be what is needed.
+    pub yields: bool,
+}
+
+impl Requirement {
+    /// Would it do harm to release a file before this is met, so that not even the fail-safe may? So
+    /// says a rule with `onDeadline: keep`. A depends-on annotation asks for an order, no more.
+    pub fn harms(&self) -> bool {
+        !self.inferred
+            && self.on_deadline == OnDeadline::Keep
+            && !self.origin.rule.starts_with(Origin::ANNOTATION)
+    }
+
+    /// Does it hold or order anything at run time? Not when the same file brings it (RKE2 applies
+    /// a file as a whole), not when it stands in a cycle, and a field that merely names an object
+    /// orders only what lies in the directory.
+    pub fn takes_part(&self) -> bool {
+        !self.yields
+            && match self.satisfied_by {
+                SatisfiedBy::SameFile { .. } => false,
+                SatisfiedBy::File { .. } => true,
+                SatisfiedBy::Platform { .. }
+                | SatisfiedBy::Cluster
+                | SatisfiedBy::Installer { .. }
+                | SatisfiedBy::Nobody => self.tier == Tier::Required || !self.inferred,
+            }
+    }
+}
+
+/// Who says that something is required.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// `annotation/<key>`, an inferred rule (`inferred/kind-served`), or `pack/rule`.
+    pub rule: String,
+    /// Where it is written: the annotation's or field's line, or the rule's.
+    #[serde(flatten)]
+    pub at: Location,
+}
+
+impl Origin {
+    /// How the rule's name begins when a manifest's own annotation says so.
+    pub const ANNOTATION: &'static str = "annotation/";
+}
+
+/// Who is expected to satisfy a requirement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SatisfiedBy {
+    /// A document of the same file: it cannot be waited for, RKE2 applies them together.
+    SameFile {
+        /// Its line.
+        line: u32,
+    },
+    /// A document of another file.
+    File {
+        /// Which file.
+        file: FileId,
+        /// The line there.
+        line: u32,
+    },
+    /// The platform.
+    Platform {
+        /// In words.
+        by: String,
+    },
+    /// Something outside the directory: it is observed in the cluster.
+    Cluster,
+    /// Nobody that is known; but an installer of the directory (a chart, an operator) may bring it.
+    Installer {
+        /// The first file with such an installer; the file itself, where it has one.
+        file: FileId,
+        /// The line there.
+        line: u32,
+    },
+    /// Nobody that is known.
+    Nobody,
+}
+
+impl SatisfiedBy {
+    /// Is it a guess? No known thing brings it.
+    pub fn is_guess(&self) -> bool {
+        matches!(self, Self::Installer { .. } | Self::Nobody)
+    }
+}
+
+/// Something that a person should know about the directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// The stable code.
+    pub code: Code,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What is wrong and what to do.
+    pub message: String,
+    /// Where.
+    pub at: Vec<Location>,
+    /// What was seen of a known incident of the cluster; absent for what is found in files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incident: Option<Box<Incident>>,
+}
+
+/// A known incident of the cluster: of what, by which signs, and what can be done about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Incident {
+    /// What it is about, `Kind namespace/name`.
+    pub subject: String,
+    /// The rule of a rule pack that found it, `pack/rule`; absent of those that Windrow brings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// What was seen, the first things of it.
+    pub evidence: Vec<Evidence>,
+    /// What to do.
+    pub advice: String,
+    /// The command that shows and carries out the cure; absent where Windrow has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cure: Option<String>,
+    /// The page that explains it: below `docs/`, or an address.
+    pub documentation: String,
+}
+
+impl Incident {
+    /// Where its page is, for people.
+    pub fn page(&self) -> String {
+        page(&self.documentation)
+    }
+}
+
+/// Where a page of the documentation is, for people: one of ours below `docs/`, or an address.
+pub fn page(documentation: &str) -> String {
+    match documentation.contains("://") {
+        true => documentation.to_owned(),
+        false => format!("docs/{documentation}"),
+    }
+}
+
+/// One thing that was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// The object, `Kind namespace/name`.
+    pub object: String,
+    /// The field.
+    pub field: String,
+    /// What stands there.
+    pub value: String,
+}
+
+impl Evidence {
+    /// What stands in a field of an object.
+    pub fn new(
+        object: impl Into<String>,
+        field: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        Self {
+            object: object.into(),
+            field: field.into(),
+            value: value.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Evidence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}: {}", self.object, self.field, self.value)
+    }
+}

@@ -1,0 +1,471 @@
+//! The judgement: one readiness, one phase, one reason, from all that is known.
+//!
+//! In this order, the first that holds:
+//!
+//! | what is so | readiness |
+//! |---|---|
+//! | the machine shuts down | SettingUp |
+//! | a required probe fails for good (proved) | Failed |
+//! | a required probe fails, and a transition excuses it | SettingUp |
+//! | a required probe fails after the node was Ready in this boot | Failed |
+//! | a required probe fails (one of the last phase: once no manifest waits) | SettingUp |
+//! | manifests are proved to be stuck | Failed |
+//! | manifests are not all applied | SettingUp |
+//! | a required probe is unknown, or the role, or the manifests | Unknown |
+//! | something is found that cannot work as it is (a finding of severity error) | Degraded |
+//! | a wanted probe fails, or a transition takes too long | Degraded |
+//! | none of these | Ready |
+
+use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use windrow_model::reasons::Code;
+
+use super::progress::pace;
+use super::{
+    BUILTIN, NodeSeen, Pace, Phase, PhaseState, PhaseStatus, ProbeState, Readiness, Role, Severity,
+    Track, Transition, TransitionSeen,
+};
+use crate::rules::Platform;
+
+/// What has to be known of a node over restarts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NodeMemory {
+    /// Harvester's chart was installed once: what Fleet says of it later ("Modified", after an edit
+    /// by hand) does not make a healthy cluster unready.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub installed: bool,
+    /// The boot in which the node was last Ready; empty when it never was.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ready_boot: String,
+}
+
+impl NodeMemory {
+    /// Nothing to remember.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What staging says of the manifests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Manifests {
+    /// Every one is applied, or kept on purpose.
+    Settled {
+        /// How many there are.
+        total: usize,
+    },
+    /// Some are not.
+    Waiting {
+        /// Why, for programs.
+        code: Code,
+        /// Why, for people.
+        message: String,
+        /// How many are applied.
+        done: usize,
+        /// Out of how many.
+        total: usize,
+        /// Is it proved that they never will be?
+        stuck: bool,
+        /// When one of them last moved.
+        moved: Timestamp,
+    },
+    /// Nobody could tell.
+    Unknown {
+        /// Why, for programs.
+        code: Code,
+        /// Why, for people.
+        message: String,
+        /// How many there are.
+        total: usize,
+    },
+}
+
+/// A known problem that cannot come right by itself: a finding of severity error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// What, for programs.
+    pub code: Code,
+    /// What, for people.
+    pub message: String,
+}
+
+/// Everything that is judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// What is known of the node.
+    pub seen: &'a NodeSeen,
+    /// What it is.
+    pub platform: Option<Platform>,
+    /// What was remembered.
+    pub memory: &'a NodeMemory,
+    /// Its manifests.
+    pub manifests: &'a Manifests,
+    /// The gravest known problem, whoever found it.
+    pub trouble: Option<&'a Trouble>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The judgement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// Where the node stands.
+    pub readiness: Readiness,
+    /// Which phase it is in.
+    pub phase: Phase,
+    /// The first blocker, for programs.
+    pub code: Code,
+    /// The first blocker, for people.
+    pub message: String,
+    /// The whole bootstrap.
+    pub phases: Vec<PhaseStatus>,
+    /// What is done to the node on purpose.
+    pub transition: Option<TransitionSeen>,
+    /// How it gets on; `None` when it is there.
+    pub pace: Option<Pace>,
+    /// What is to be remembered.
+    pub memory: NodeMemory,
+    /// When time alone may change the judgement.
+    pub next_wake: Option<Timestamp>,
+}
+
+/// One probe as it counts now.
+#[derive(Debug, Clone, Copy)]
+struct Counted<'a> {
+    track: &'a Track,
+    state: ProbeState,
+}
+
+/// Judges.
+pub fn judge(question: &Question<'_>) -> Judged {
+    let judging = Judging {
+        question,
+        probes: counted(question),
+    };
+    let verdict = judging.verdict();
+    let arrived = matches!(verdict.readiness, Readiness::Ready | Readiness::Degraded);
+    let (pace, pace_wake) = judging.pace(&verdict);
+    let mut memory = question.memory.clone();
+    memory.installed |= arrived || judging.chart_installed();
+    if arrived {
+        memory.ready_boot.clone_from(&question.seen.boot);
+    }
+    Judged {
+        readiness: verdict.readiness,
+        phase: verdict.phase,
+        code: verdict.code,
+        message: verdict.message,
+        phases: judging.phases(verdict.phase, arrived),
+        transition: judging.transition().cloned(),
+        pace: (!arrived).then_some(pace),
+        memory,
+        next_wake: judging.next_wake(pace_wake.filter(|_| !arrived)),
+    }
+}
+
+/// The state and the message of a probe as they count at a time: silence is no answer.
+pub fn as_of(track: &Track, now: Timestamp) -> (ProbeState, String, Option<Code>) {
+    if track.is_stale(now) && track.state != ProbeState::Unknown {
+        let why = "its answers have stopped coming".to_owned();
+        return (ProbeState::Unknown, why, Some(Code::ProbeUnknown));
+    }
+    (track.state, track.message.clone(), track.code())
+}
+
+/// The probes that count: a probe of day 0 does so until the node was installed once.
+pub fn listed<'a>(seen: &'a NodeSeen, memory: &NodeMemory) -> impl Iterator<Item = &'a Track> {
+    let installed = memory.installed;
+    seen.probes
+        .values()
+        .filter(move |track| !(track.spec.day_zero && installed))
+}
+
+fn counted<'a>(question: &Question<'a>) -> Vec<Counted<'a>> {
+    let order = Phase::bootstrap(question.platform);
+    let mut probes: Vec<Counted<'a>> = listed(question.seen, question.memory)
+        .map(|track| Counted {
+            track,
+            state: as_of(track, question.now).0,
+        })
+        .collect();
+    // The first blocker is the one that the others wait for: by phase, then as the table has them.
+    probes.sort_by_key(|probe| {
+        let spec = &probe.track.spec;
+        let phase = order.iter().position(|phase| *phase == spec.phase);
+        let row = BUILTIN.iter().position(|row| row.name == spec.id.as_str());
+        (phase.unwrap_or(order.len()), row.unwrap_or(BUILTIN.len()))
+    });
+    probes
+}
+
+struct Judging<'a> {
+    question: &'a Question<'a>,
+    probes: Vec<Counted<'a>>,
+}
+
+struct Verdict {
+    readiness: Readiness,
+    phase: Phase,
+    code: Code,
+    message: String,
+}
+
+impl Judging<'_> {
+    fn verdict(&self) -> Verdict {
+        let Question {
+            seen, manifests, ..
+        } = self.question;
+        // What belongs to the last phase is not expected while manifests wait: they may bring it.
+        let waiting = matches!(manifests, Manifests::Waiting { .. });
+        let expected = |track: &&Track| !(waiting && track.spec.phase == Phase::Ready);
+        let failing = self
+            .first(Severity::Required, ProbeState::Failing)
+            .filter(expected);
+        let excuse = self.excuse();
+        if let Some(shutdown) = excuse.filter(|one| one.kind == Transition::Shutdown) {
+            let phase = failing.map_or(Phase::Ready, |failing| failing.spec.phase);
+            return in_transition(shutdown, phase, &shutdown.message);
+        }
+        if let Some(failing) = self.stuck().or(failing) {
+            let phase = failing.spec.phase;
+            let lost = !seen.boot.is_empty() && self.question.memory.ready_boot == seen.boot;
+            return match excuse {
+                Some(excuse) if !failing.stuck => in_transition(excuse, phase, &failing.message),
+                _ if failing.stuck || lost => said(Readiness::Failed, failing),
+                _ => said(Readiness::SettingUp, failing),
+            };
+        }
+        if let Manifests::Waiting {
+            code,
+            message,
+            stuck,
+            ..
+        } = manifests
+        {
+            let readiness = match stuck {
+                true => Readiness::Failed,
+                false => Readiness::SettingUp,
+            };
+            return verdict(readiness, Phase::Manifests, *code, message.clone());
+        }
+        if let Some(unknown) = self.first(Severity::Required, ProbeState::Unknown) {
+            let (_, why, code) = as_of(unknown, self.question.now);
+            let code = code.unwrap_or(Code::ProbeUnknown);
+            let message = code.say(&[("probe", unknown.spec.id.as_str()), ("why", &why)]);
+            return verdict(Readiness::Unknown, unknown.spec.phase, code, message);
+        }
+        if seen.role == Role::Unknown {
+            let code = Code::RoleUnknown;
+            return verdict(Readiness::Unknown, Phase::Api, code, code.say(&[]));
+        }
+        if let Manifests::Unknown { code, message, .. } = manifests {
+            return verdict(Readiness::Unknown, Phase::Manifests, *code, message.clone());
+        }
+        if let Some(Trouble { code, message }) = self.question.trouble {
+            return verdict(Readiness::Degraded, Phase::Ready, *code, message.clone());
+        }
+        if let Some(wanted) = self.first(Severity::Wanted, ProbeState::Failing) {
+            return Verdict {
+                phase: Phase::Ready,
+                ..said(Readiness::Degraded, wanted)
+            };
+        }
+        if let Some(overdue) = self.overdue() {
+            let why = format!("{}, and takes too long", overdue.message);
+            let code = overdue.kind.code();
+            return verdict(
+                Readiness::Degraded,
+                Phase::Ready,
+                code,
+                code.say(&[("why", &why)]),
+            );
+        }
+        verdict(
+            Readiness::Ready,
+            Phase::Ready,
+            Code::NodeReady,
+            Code::NodeReady.say(&[]),
+        )
+    }
+
+    fn required(&self) -> impl Iterator<Item = &Counted<'_>> {
+        self.probes
+            .iter()
+            .filter(|probe| probe.track.spec.severity == Severity::Required)
+    }
+
+    fn first(&self, severity: Severity, state: ProbeState) -> Option<&Track> {
+        self.probes
+            .iter()
+            .find(|probe| probe.track.spec.severity == severity && probe.state == state)
+            .map(|probe| probe.track)
+    }
+
+    fn stuck(&self) -> Option<&Track> {
+        self.required()
+            .find(|probe| probe.state == ProbeState::Failing && probe.track.stuck)
+            .map(|probe| probe.track)
+    }
+
+    fn chart_installed(&self) -> bool {
+        self.probes
+            .iter()
+            .any(|probe| probe.track.spec.day_zero && probe.state == ProbeState::Passing)
+    }
+
+    /// The transition that is shown: the one that excuses, else the first.
+    fn transition(&self) -> Option<&TransitionSeen> {
+        self.excuse()
+            .or_else(|| self.question.seen.transitions.values().next())
+    }
+
+    fn excuse(&self) -> Option<&TransitionSeen> {
+        self.question
+            .seen
+            .transitions
+            .values()
+            .find(|one| patience_ends(one) > self.question.now)
+    }
+
+    fn overdue(&self) -> Option<&TransitionSeen> {
+        self.question
+            .seen
+            .transitions
+            .values()
+            .find(|one| patience_ends(one) <= self.question.now)
+    }
+
+    fn phases(&self, current: Phase, arrived: bool) -> Vec<PhaseStatus> {
+        let mut reached = false;
+        let mut status = Vec::new();
+        for &name in Phase::bootstrap(self.question.platform) {
+            reached |= name == current;
+            let of_it = || {
+                self.required()
+                    .filter(|probe| probe.track.spec.phase == name)
+            };
+            let (mut done, mut total) = (
+                of_it()
+                    .filter(|probe| probe.state == ProbeState::Passing)
+                    .count(),
+                of_it().count(),
+            );
+            let mut unknown = of_it().any(|probe| probe.state == ProbeState::Unknown);
+            let mut complete = done == total;
+            match (name, self.question.manifests) {
+                (Phase::Manifests, Manifests::Settled { total: all }) => {
+                    (done, total) = (*all, *all)
+                }
+                (
+                    Phase::Manifests,
+                    Manifests::Waiting {
+                        done: applied,
+                        total: all,
+                        ..
+                    },
+                ) => {
+                    (done, total) = (*applied, *all);
+                    complete = false;
+                }
+                (Phase::Manifests, Manifests::Unknown { total: all, .. }) => {
+                    (done, total) = (0, *all);
+                    complete = false;
+                    unknown = true;
+                }
+                (Phase::Ready, _) => complete = arrived,
+                _ => {}
+            }
+            let state = match () {
+                () if complete && (name != current || arrived) => PhaseState::Done,
+                () if name == current => PhaseState::Current,
+                () if unknown && !reached => PhaseState::Unknown,
+                () => PhaseState::Pending,
+            };
+            status.push(PhaseStatus {
+                name,
+                state,
+                done,
+                total,
+            });
+        }
+        status
+    }
+
+    fn pace(&self, verdict: &Verdict) -> (Pace, Option<Timestamp>) {
+        let Question {
+            seen,
+            platform,
+            manifests,
+            now,
+            ..
+        } = self.question;
+        let order = Phase::bootstrap(*platform);
+        let earlier: Vec<Phase> = order
+            .iter()
+            .copied()
+            .take_while(|phase| *phase != verdict.phase)
+            .collect();
+        let entered = self
+            .required()
+            .filter(|probe| earlier.contains(&probe.track.spec.phase))
+            .map(|probe| probe.track.since)
+            .fold(seen.started, Timestamp::max);
+        let mut moved = self
+            .required()
+            .map(|probe| probe.track.moved)
+            .chain(seen.transitions.values().map(|one| one.since))
+            .fold(seen.started, Timestamp::max);
+        let mut stuck = self.stuck().is_some();
+        if let Manifests::Waiting {
+            moved: last,
+            stuck: proved,
+            ..
+        } = manifests
+        {
+            moved = moved.max(*last);
+            stuck |= verdict.phase == Phase::Manifests && *proved;
+        }
+        pace(verdict.phase, entered, moved, stuck, *now)
+    }
+
+    fn next_wake(&self, pace: Option<Timestamp>) -> Option<Timestamp> {
+        self.probes
+            .iter()
+            .filter(|probe| probe.state != ProbeState::Unknown)
+            .map(|probe| probe.track.stale_at())
+            .chain(self.question.seen.transitions.values().map(patience_ends))
+            .chain(pace)
+            .filter(|at| *at > self.question.now)
+            .min()
+    }
+}
+
+fn patience_ends(transition: &TransitionSeen) -> Timestamp {
+    let patience = SignedDuration::from_secs(transition.kind.patience_seconds());
+    transition
+        .since
+        .saturating_add(patience)
+        .unwrap_or(Timestamp::MAX)
+}
+
+fn in_transition(transition: &TransitionSeen, phase: Phase, why: &str) -> Verdict {
+    let code = transition.kind.code();
+    verdict(Readiness::SettingUp, phase, code, code.say(&[("why", why)]))
+}
+
+fn said(readiness: Readiness, track: &Track) -> Verdict {
+    let code = track.code().unwrap_or(track.spec.code);
+    let message = code.say(&[("probe", track.spec.id.as_str()), ("why", &track.message)]);
+    verdict(readiness, track.spec.phase, code, message)
+}
+
+fn verdict(readiness: Readiness, phase: Phase, code: Code, message: String) -> Verdict {
+    Verdict {
+        readiness,
+        phase,
+        code,
+        message,
+    }
+}

@@ -1,0 +1,345 @@
+//! The probes that come with Windrow: one table, from which the scheduler, the judgement and
+//! `docs/readiness.md` take what is asked, how often, of which role, and what follows.
+
+use std::time::Duration;
+
+use windrow_model::reasons::Code;
+
+use super::{Phase, ProbeId, ProbeSpec, Role, Severity};
+use crate::rules::Platform;
+
+/// One row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Builtin {
+    /// The probe's name.
+    pub name: &'static str,
+    /// Seconds between two questions.
+    pub period: u64,
+    /// Seconds that an answer may take.
+    pub timeout: u64,
+    /// Passes in a row that make it passing.
+    pub rise: u32,
+    /// Failures in a row that make it failing.
+    pub fall: u32,
+    /// What follows when it fails.
+    pub severity: Severity,
+    /// The phase that waits for it.
+    pub phase: Phase,
+    /// The reason code of its failure.
+    pub code: Code,
+    /// The roles it applies to.
+    pub roles: &'static [Role],
+    /// The platform it applies to; `None` for every one.
+    pub platform: Option<Platform>,
+    /// Does it count on day 0 only?
+    pub day_zero: bool,
+    /// What it asks, for the documentation.
+    pub asks: &'static str,
+}
+
+/// A server that has kube-apiserver.
+const SERVERS: &[Role] = &[Role::FirstServer, Role::JoinedServer];
+const FIRST: &[Role] = &[Role::FirstServer];
+/// Where `rke2-server` runs.
+const SUPERVISORS: &[Role] = &[Role::FirstServer, Role::JoinedServer, Role::Witness];
+/// A node that needs another one to get into the cluster.
+const JOINED: &[Role] = &[Role::JoinedServer, Role::Agent, Role::Witness];
+const KNOWN: &[Role] = &[
+    Role::FirstServer,
+    Role::JoinedServer,
+    Role::Agent,
+    Role::Witness,
+];
+const ANY: &[Role] = &[
+    Role::FirstServer,
+    Role::JoinedServer,
+    Role::Agent,
+    Role::Witness,
+    Role::Unknown,
+];
+const HARVESTER: Option<Platform> = Some(Platform::Harvester);
+
+const REQUIRED: Builtin = Builtin {
+    name: "",
+    period: 10,
+    timeout: 5,
+    rise: 1,
+    fall: 3,
+    severity: Severity::Required,
+    phase: Phase::Network,
+    code: Code::ProbeFailed,
+    roles: KNOWN,
+    platform: None,
+    day_zero: false,
+    asks: "",
+};
+
+/// What a node can do without for a while: asked less often, believed more slowly.
+const WANTED: Builtin = Builtin {
+    period: 60,
+    rise: 1,
+    fall: 3,
+    severity: Severity::Wanted,
+    ..REQUIRED
+};
+
+/// Every probe. A name stands twice where a role makes the difference; a node has it once.
+pub const BUILTIN: &[Builtin] = &[
+    Builtin {
+        name: "default-route",
+        period: 30,
+        code: Code::NoDefaultRoute,
+        roles: ANY,
+        asks: "`/proc/net/route` and `/proc/net/ipv6_route`: is there a default route?",
+        ..WANTED
+    },
+    Builtin {
+        name: "nic-carrier",
+        period: 30,
+        code: Code::NoCarrier,
+        roles: ANY,
+        asks: "`/sys/class/net/*/carrier`: has a physical NIC a link?",
+        ..WANTED
+    },
+    Builtin {
+        name: "vip",
+        period: 15,
+        phase: Phase::Network,
+        code: Code::VipUnreachable,
+        roles: JOINED,
+        platform: HARVESTER,
+        asks: "TCP port 443 of the VIP",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "vip",
+        period: 15,
+        phase: Phase::HarvesterChart,
+        code: Code::VipUnreachable,
+        roles: FIRST,
+        platform: HARVESTER,
+        asks: "TCP port 443 of the VIP",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "vip-join",
+        period: 30,
+        code: Code::JoinUnreachable,
+        roles: JOINED,
+        platform: HARVESTER,
+        asks: "TCP port 9345 of the VIP, over which nodes join",
+        ..WANTED
+    },
+    Builtin {
+        name: "dhcp-client-clash",
+        code: Code::DhcpClash,
+        roles: SERVERS,
+        platform: HARVESTER,
+        asks: "kube-vip's own log, where the VIP's address comes from DHCP: could it bind UDP port 68?",
+        ..WANTED
+    },
+    Builtin {
+        name: "rke2-installed",
+        fall: 1,
+        phase: Phase::Rke2Installed,
+        code: Code::RkeNotInstalled,
+        roles: ANY,
+        asks: "systemd over D-Bus: the load state of the role's rke2 unit",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "rke2-service",
+        phase: Phase::Api,
+        code: Code::RkeServiceDown,
+        asks: "systemd over D-Bus: `ActiveState`, `SubState`, `NRestarts` and `Result` of the role's rke2 unit",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "supervisor",
+        phase: Phase::Api,
+        code: Code::SupervisorDown,
+        roles: SUPERVISORS,
+        asks: "`https://127.0.0.1:9345/ping`",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "etcd",
+        phase: Phase::Api,
+        code: Code::EtcdUnhealthy,
+        roles: SUPERVISORS,
+        asks: "`http://127.0.0.1:2381/health?serializable=true`, where the node has etcd's static pod",
+        ..WANTED
+    },
+    Builtin {
+        name: "apiserver",
+        phase: Phase::Api,
+        code: Code::ApiNotReady,
+        asks: "kube-apiserver's `/readyz` with the node's own credential",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "kubelet",
+        phase: Phase::Node,
+        code: Code::KubeletUnhealthy,
+        asks: "`http://127.0.0.1:10248/healthz`",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "node",
+        phase: Phase::Node,
+        code: Code::NodeNotReady,
+        asks: "the own Node: its condition `Ready`",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "rancher",
+        period: 30,
+        timeout: 10,
+        phase: Phase::Rancher,
+        code: Code::RancherNotReady,
+        roles: SERVERS,
+        platform: HARVESTER,
+        asks: "Deployment `cattle-system/rancher`: is it available?",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "managed-chart",
+        period: 30,
+        timeout: 10,
+        phase: Phase::HarvesterChart,
+        code: Code::ChartNotReady,
+        roles: FIRST,
+        platform: HARVESTER,
+        day_zero: true,
+        asks: "ManagedChart `fleet-local/harvester`: its condition `Ready`",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "harvester",
+        period: 30,
+        timeout: 10,
+        phase: Phase::HarvesterChart,
+        code: Code::HarvesterNotReady,
+        platform: HARVESTER,
+        asks: "`https://VIP/v1/harvester/readyz` with the cluster token (v1.8.0 and later); before that, or where it is refused, `/v1/harvester/cluster/local` without",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "webhook",
+        period: 30,
+        timeout: 28,
+        phase: Phase::Settings,
+        code: Code::WebhookDown,
+        roles: SERVERS,
+        platform: HARVESTER,
+        asks: "an update that changes nothing and is not kept (`dryRun=All`), through the webhooks of Harvester, Rancher and KubeVirt without which nothing can be changed: do they answer?",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "settings",
+        period: 30,
+        timeout: 10,
+        phase: Phase::Settings,
+        code: Code::SettingMissing,
+        roles: SERVERS,
+        platform: HARVESTER,
+        asks: "Setting `server-version`: does Harvester's server keep it?",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "storage-network",
+        period: 30,
+        timeout: 10,
+        phase: Phase::StorageNetwork,
+        code: Code::StorageNetworkPending,
+        roles: SERVERS,
+        platform: HARVESTER,
+        asks: "Setting `storage-network`: exists, and is `configured` if it has a value",
+        ..REQUIRED
+    },
+    Builtin {
+        name: "addons",
+        timeout: 30,
+        phase: Phase::Settings,
+        code: Code::AddonInTrouble,
+        roles: SERVERS,
+        platform: HARVESTER,
+        asks: "Harvester's Addons: is each deployed as asked for, or on its way?",
+        ..WANTED
+    },
+    Builtin {
+        name: "certificates",
+        period: 3600,
+        phase: Phase::Node,
+        code: Code::CertificateExpiring,
+        asks: "`server/tls/*.crt` and `agent/*.crt` below RKE2's data directory: days until they expire",
+        fall: 1,
+        ..WANTED
+    },
+    Builtin {
+        name: "clock",
+        phase: Phase::Network,
+        code: Code::ClockNotSynchronised,
+        roles: ANY,
+        asks: "timedate1 over D-Bus: `NTPSynchronized`",
+        ..WANTED
+    },
+    Builtin {
+        name: "disk-space",
+        phase: Phase::Node,
+        code: Code::DiskLow,
+        roles: ANY,
+        asks: "free space where RKE2, etcd and images live",
+        ..WANTED
+    },
+    Builtin {
+        name: "disk-inodes",
+        phase: Phase::Node,
+        code: Code::InodesLow,
+        roles: ANY,
+        asks: "free inodes in the same places",
+        ..WANTED
+    },
+    Builtin {
+        name: "memory",
+        phase: Phase::Node,
+        code: Code::MemoryLow,
+        roles: ANY,
+        asks: "memory that is available",
+        ..WANTED
+    },
+    Builtin {
+        name: "load",
+        phase: Phase::Node,
+        code: Code::LoadHigh,
+        roles: ANY,
+        asks: "the load of the last 15 minutes, by core",
+        ..WANTED
+    },
+];
+
+/// A probe of the table for a node of this role and platform.
+pub fn builtin(name: &str, role: Role, platform: Option<Platform>) -> Option<&'static Builtin> {
+    BUILTIN
+        .iter()
+        .find(|row| row.name == name && ProbeSpec::applies(row.roles, row.platform, role, platform))
+}
+
+/// The probes of the table that apply to a node.
+pub fn specs(role: Role, platform: Option<Platform>) -> Vec<ProbeSpec> {
+    BUILTIN
+        .iter()
+        .filter(|row| ProbeSpec::applies(row.roles, row.platform, role, platform))
+        .map(|row| ProbeSpec {
+            id: ProbeId::builtin(row.name),
+            period: Duration::from_secs(row.period),
+            timeout: Duration::from_secs(row.timeout),
+            rise: row.rise,
+            fall: row.fall,
+            severity: row.severity,
+            phase: row.phase,
+            code: row.code,
+            day_zero: row.day_zero,
+        })
+        .collect()
+}

@@ -1,0 +1,219 @@
+//! The node's judgement: by hand, by what was recorded in the field, and by properties.
+
+mod custom;
+mod issues;
+mod judgement;
+mod properties;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+use crate::rules::Platform;
+
+/// A node with its probes, a clock, and a memory that outlives restarts.
+struct Node {
+    seen: Option<NodeSeen>,
+    platform: Option<Platform>,
+    memory: NodeMemory,
+    manifests: Manifests,
+    trouble: Option<Trouble>,
+    custom: Vec<CustomProbe>,
+    now: Timestamp,
+}
+
+impl Node {
+    fn new(role: Role, platform: Platform) -> Self {
+        let mut node = Self {
+            seen: None,
+            platform: Some(platform),
+            memory: NodeMemory::default(),
+            manifests: Manifests::Settled { total: 3 },
+            trouble: None,
+            custom: Vec::new(),
+            now: Timestamp::from_second(1_800_000_000).unwrap(),
+        };
+        node.boots(role, "boot-1");
+        node
+    }
+
+    fn harvester(role: Role) -> Self {
+        Self::new(role, Platform::Harvester)
+    }
+
+    fn boots(&mut self, role: Role, boot: &str) {
+        self.seen = None;
+        self.becomes(role, boot);
+    }
+
+    fn becomes(&mut self, role: Role, boot: &str) {
+        let mut all = specs(role, self.platform);
+        all.extend(custom_specs(&self.custom, role, self.platform));
+        self.event(NodeEvent::Probing {
+            role,
+            boot: boot.to_owned(),
+            specs: all,
+        });
+    }
+
+    fn event(&mut self, event: NodeEvent) {
+        NodeSeen::apply(&mut self.seen, event, self.now);
+    }
+
+    fn probes(&self) -> Vec<String> {
+        let seen = self.seen.as_ref().unwrap();
+        seen.probes.keys().map(ToString::to_string).collect()
+    }
+
+    /// One answer of a probe.
+    fn answer(&mut self, probe: &str, outcome: ProbeOutcome) {
+        let seen = self.seen.as_ref().unwrap();
+        let id = seen.probes.keys().find(|id| id.as_str() == probe);
+        let id = id.unwrap_or_else(|| panic!("{probe} does not apply to this node"));
+        self.event(NodeEvent::Probed(id.clone(), outcome));
+    }
+
+    /// The same answer often enough to be believed, 10 s apart.
+    fn settles(&mut self, probe: &str, outcome: &ProbeOutcome) {
+        for _ in 0..3 {
+            self.answer(probe, outcome.clone());
+        }
+    }
+
+    fn fails(&mut self, probe: &str, why: &str) {
+        self.settles(probe, &ProbeOutcome::failed(why));
+    }
+
+    fn refused(&mut self, probe: &str, why: &str) {
+        self.settles(probe, &ProbeOutcome::unknown("GET something", why));
+    }
+
+    /// Every probe passes, but for those named.
+    fn passes_but(&mut self, others: &[&str]) {
+        for probe in self.probes() {
+            if !others.contains(&probe.as_str()) {
+                self.settles(&probe, &ProbeOutcome::Passed);
+            }
+        }
+    }
+
+    /// Time passes, and every probe answers on as it did.
+    fn later(&mut self, minutes: i64) {
+        self.now += SignedDuration::from_mins(minutes);
+        let seen = self.seen.as_ref().unwrap();
+        let same: Vec<_> = seen
+            .probes
+            .values()
+            .filter(|track| !track.message.contains("asked"))
+            .map(|track| {
+                let outcome = match track.state {
+                    ProbeState::Passing => ProbeOutcome::Passed,
+                    ProbeState::Failing => ProbeOutcome::Failed {
+                        why: track.message.clone(),
+                        code: track.code,
+                        stuck: track.stuck,
+                    },
+                    ProbeState::Unknown => {
+                        let (asked, why) = track.message.split_once(": ").unwrap();
+                        ProbeOutcome::unknown(asked, why)
+                    }
+                };
+                (track.spec.id.clone(), outcome)
+            })
+            .collect();
+        for (id, outcome) in same {
+            self.event(NodeEvent::Probed(id, outcome));
+        }
+    }
+
+    fn judge(&mut self) -> Judged {
+        let judged = judge(&Question {
+            seen: self.seen.as_ref().unwrap(),
+            platform: self.platform,
+            memory: &self.memory,
+            manifests: &self.manifests,
+            trouble: self.trouble.as_ref(),
+            now: self.now,
+        });
+        self.memory = judged.memory.clone();
+        judged
+    }
+
+    fn verdict(&mut self) -> (Readiness, Phase, windrow_model::reasons::Code) {
+        let judged = self.judge();
+        (judged.readiness, judged.phase, judged.code)
+    }
+}
+
+#[test]
+fn every_probe_belongs_to_a_phase_that_its_platform_has_and_names_no_other_twice() {
+    for role in [
+        Role::FirstServer,
+        Role::JoinedServer,
+        Role::Agent,
+        Role::Witness,
+        Role::Unknown,
+    ] {
+        for platform in [None, Some(Platform::Rke2), Some(Platform::Harvester)] {
+            let specs = specs(role, platform);
+            let mut ids: Vec<_> = specs.iter().map(|spec| spec.id.clone()).collect();
+            ids.sort();
+            ids.dedup();
+            assert_eq!(ids.len(), specs.len(), "{role} on {platform:?}");
+            for spec in specs {
+                assert!(
+                    Phase::bootstrap(platform).contains(&spec.phase),
+                    "{}",
+                    spec.id
+                );
+                assert!(spec.rise > 0 && spec.fall > 0, "{}", spec.id);
+                assert!(spec.timeout < spec.period, "{}", spec.id);
+                let patience = (spec.period + spec.timeout) * (spec.fall + 1);
+                assert!(spec.rest() + spec.timeout < patience, "{}", spec.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_agent_is_asked_nothing_that_only_a_server_can_answer() {
+    for role in [Role::Agent, Role::Witness] {
+        let ids: Vec<String> = specs(role, Some(Platform::Harvester))
+            .into_iter()
+            .map(|spec| spec.id.to_string())
+            .collect();
+        for admin in [
+            "rancher",
+            "managed-chart",
+            "webhook",
+            "settings",
+            "storage-network",
+        ] {
+            assert!(!ids.iter().any(|id| id == admin), "{role}: {admin}");
+        }
+        assert!(ids.iter().any(|id| id == "node"), "{role}");
+    }
+}
+
+#[test]
+fn the_documentation_has_every_probe_as_the_table_has_it() {
+    let documentation = include_str!("../../../../../docs/readiness.md");
+    for row in BUILTIN {
+        let severity = match row.severity {
+            Severity::Required => "required",
+            Severity::Wanted => "wanted",
+        };
+        let phase = serde_json::to_value(row.phase).unwrap();
+        let phase = phase.as_str().unwrap();
+        let found = documentation.lines().any(|line| {
+            line.starts_with(&format!("| `{}` | ", row.name))
+                && line.contains(&format!(" | {} s | {severity}", row.period))
+                && line.contains(&format!(" | {phase} | {} |", row.asks))
+                && line.contains("(day 0)") == row.day_zero
+                && line.contains("| Harvester |") == row.platform.is_some()
+        });
+        assert!(found, "docs/readiness.md lacks or mistells {}", row.name);
+    }
+    let rows = documentation.lines().filter(|line| line.starts_with("| `"));
+    // The other table of the page has five rows.
+    assert_eq!(rows.count(), BUILTIN.len() + 5);
+}

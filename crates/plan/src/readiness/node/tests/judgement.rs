@@ -1,0 +1,300 @@
+//! Each line of the judgement's table, and what stands beside it.
+
+use windrow_model::reasons::Code;
+
+use super::*;
+
+#[test]
+fn everything_starts_unknown() {
+    for role in [Role::FirstServer, Role::Agent, Role::Unknown] {
+        let mut node = Node::harvester(role);
+        let judged = node.judge();
+        assert_eq!(judged.readiness, Readiness::Unknown);
+        assert_eq!(judged.code, Code::ProbePending);
+        assert!(judged.message.contains("not asked yet"), "{judged:?}");
+    }
+}
+
+#[test]
+fn a_first_failure_is_not_believed_and_not_called_unasked_either() {
+    let mut node = Node::new(Role::Agent, Platform::Rke2);
+    node.passes_but(&["kubelet"]);
+    node.answer("kubelet", ProbeOutcome::failed("no"));
+    let judged = node.judge();
+    assert_eq!(judged.readiness, Readiness::Unknown);
+    assert_eq!(judged.code, Code::ProbePending);
+    assert_eq!(judged.message, "kubelet: first checks running");
+    node.refused("kubelet", "HTTP 403");
+    assert_eq!(node.judge().code, Code::ProbeUnknown, "asked often enough");
+}
+
+#[test]
+fn ready_is_said_when_every_required_probe_passes_and_not_before() {
+    for required in specs(Role::FirstServer, Some(Platform::Harvester))
+        .into_iter()
+        .filter(|spec| spec.severity == Severity::Required)
+    {
+        let id = required.id.as_str();
+        let mut node = Node::harvester(Role::FirstServer);
+        node.passes_but(&[id]);
+        assert_eq!(node.judge().readiness, Readiness::Unknown, "{id}");
+        node.fails(id, "no");
+        let (readiness, phase, code) = node.verdict();
+        assert_eq!(
+            (readiness, phase, code),
+            (Readiness::SettingUp, required.phase, required.code)
+        );
+        node.answer(id, ProbeOutcome::Passed);
+        let judged = node.judge();
+        assert_eq!(judged.readiness, Readiness::Ready, "{id}");
+        assert_eq!((judged.phase, judged.pace), (Phase::Ready, None));
+        assert!(
+            judged
+                .phases
+                .iter()
+                .all(|phase| phase.state == PhaseState::Done)
+        );
+    }
+}
+
+#[test]
+fn a_wanted_probe_that_fails_degrades_and_one_that_is_unknown_does_not() {
+    let mut node = Node::harvester(Role::Agent);
+    node.passes_but(&["disk-space"]);
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+    node.fails("disk-space", "/var/lib/rancher: 4% free");
+    let judged = node.judge();
+    assert_eq!(
+        (judged.readiness, judged.code),
+        (Readiness::Degraded, Code::DiskLow)
+    );
+    assert!(judged.message.contains("4% free"), "{}", judged.message);
+}
+
+#[test]
+fn the_first_blocker_is_the_one_that_the_others_wait_for() {
+    let mut node = Node::harvester(Role::FirstServer);
+    for probe in ["harvester", "apiserver", "node", "rke2-service"] {
+        node.fails(probe, "no");
+    }
+    assert_eq!(
+        node.verdict(),
+        (Readiness::SettingUp, Phase::Api, Code::RkeServiceDown)
+    );
+}
+
+#[test]
+fn a_refusal_is_unknown_and_never_not_ready() {
+    let mut node = Node::harvester(Role::JoinedServer);
+    node.passes_but(&["node"]);
+    node.refused("node", "403: cannot read all nodes");
+    let judged = node.judge();
+    assert_eq!(
+        (judged.readiness, judged.code),
+        (Readiness::Unknown, Code::ProbeUnknown)
+    );
+    assert!(
+        judged.message.contains("GET something: 403"),
+        "{}",
+        judged.message
+    );
+    // Not even when the node was Ready before.
+    node.passes_but(&[]);
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+    node.refused("node", "401: Unauthorized");
+    assert_eq!(node.judge().readiness, Readiness::Unknown);
+}
+
+#[test]
+fn what_was_ready_in_this_boot_and_lost_what_it_needs_has_failed_and_after_a_reboot_sets_up() {
+    let mut node = Node::new(Role::Agent, Platform::Rke2);
+    node.passes_but(&[]);
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+    node.fails("kubelet", "connection refused");
+    assert_eq!(
+        node.verdict(),
+        (Readiness::Failed, Phase::Node, Code::KubeletUnhealthy)
+    );
+    // Windrow starts again in the same boot: still lost, not on its way.
+    node.boots(Role::Agent, "boot-1");
+    node.fails("kubelet", "connection refused");
+    assert_eq!(node.judge().readiness, Readiness::Failed);
+    node.boots(Role::Agent, "boot-2");
+    node.fails("kubelet", "connection refused");
+    assert_eq!(node.judge().readiness, Readiness::SettingUp);
+}
+
+#[test]
+fn a_transition_excuses_what_fails_for_a_while() {
+    for (kind, code) in [
+        (Transition::Upgrade, Code::Upgrading),
+        (Transition::Drain, Code::Draining),
+        (Transition::Promotion, Code::Promoting),
+        (Transition::Restart, Code::Restarting),
+    ] {
+        let mut node = Node::harvester(Role::JoinedServer);
+        node.passes_but(&[]);
+        node.judge();
+        node.event(NodeEvent::Transition(kind, Some("told".to_owned())));
+        assert_eq!(node.judge().readiness, Readiness::Ready, "{kind:?}");
+        node.fails("apiserver", "connection refused");
+        let (readiness, phase, said) = node.verdict();
+        assert_eq!(
+            (readiness, phase, said),
+            (Readiness::SettingUp, Phase::Api, code)
+        );
+        node.later(121);
+        assert_eq!(node.judge().readiness, Readiness::Failed, "{kind:?}");
+        node.settles("apiserver", &ProbeOutcome::Passed);
+        let judged = node.judge();
+        assert_eq!((judged.readiness, judged.code), (Readiness::Degraded, code));
+        node.event(NodeEvent::Transition(kind, None));
+        assert_eq!(node.judge().readiness, Readiness::Ready, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_machine_that_shuts_down_is_neither_ready_nor_failed() {
+    let mut node = Node::new(Role::Agent, Platform::Rke2);
+    node.passes_but(&[]);
+    node.judge();
+    node.event(NodeEvent::Transition(
+        Transition::Shutdown,
+        Some("reboot.target".to_owned()),
+    ));
+    assert_eq!(
+        node.verdict(),
+        (Readiness::SettingUp, Phase::Ready, Code::ShuttingDown)
+    );
+    node.fails("rke2-service", "inactive");
+    assert_eq!(node.judge().code, Code::ShuttingDown);
+}
+
+#[test]
+fn slow_stalled_and_stuck_are_three_things() {
+    let mut node = Node::new(Role::FirstServer, Platform::Rke2);
+    node.passes_but(&["apiserver", "node", "kubelet"]);
+    node.fails("apiserver", "etcd failed");
+    assert_eq!(node.judge().pace, Some(Pace::Moving));
+    node.later(10);
+    node.fails("apiserver", "poststarthook/rbac failed");
+    node.later(6);
+    assert_eq!(
+        node.judge().pace,
+        Some(Pace::Slow),
+        "15 minutes are usual, and something moved"
+    );
+    node.later(14);
+    assert_eq!(node.judge().pace, Some(Pace::Stalled));
+    // What was seen before is no movement: two errors that take turns do not hide a stall.
+    node.fails("apiserver", "etcd failed");
+    assert_eq!(node.judge().pace, Some(Pace::Stalled));
+    node.settles("apiserver", &ProbeOutcome::stuck("the unit is masked"));
+    let judged = node.judge();
+    assert_eq!(
+        (judged.readiness, judged.pace),
+        (Readiness::Failed, Some(Pace::Stuck))
+    );
+}
+
+#[test]
+fn the_judgement_asks_to_be_woken_when_time_alone_changes_it() {
+    let mut node = Node::new(Role::Agent, Platform::Rke2);
+    node.passes_but(&[]);
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+    let wake = node.judge().next_wake.unwrap();
+    node.now = wake;
+    let judged = node.judge();
+    assert_eq!(
+        judged.readiness,
+        Readiness::Unknown,
+        "answers have stopped coming"
+    );
+    assert!(judged.message.contains("stopped"), "{}", judged.message);
+}
+
+#[test]
+fn manifests_that_wait_are_the_last_phase_before_ready() {
+    let mut node = Node::new(Role::FirstServer, Platform::Rke2);
+    node.passes_but(&[]);
+    let waiting = |stuck, moved| Manifests::Waiting {
+        code: Code::WaitsForKind,
+        message: "vm.yaml: kind is not served".to_owned(),
+        done: 2,
+        total: 3,
+        stuck,
+        moved,
+    };
+    node.manifests = waiting(false, node.now);
+    let judged = node.judge();
+    assert_eq!(
+        (judged.readiness, judged.phase, judged.code),
+        (Readiness::SettingUp, Phase::Manifests, Code::WaitsForKind)
+    );
+    let phase = judged
+        .phases
+        .iter()
+        .find(|phase| phase.name == Phase::Manifests);
+    assert_eq!(
+        phase.map(|phase| (phase.state, phase.done, phase.total)),
+        Some((PhaseState::Current, 2, 3))
+    );
+    node.manifests = waiting(true, node.now);
+    let judged = node.judge();
+    assert_eq!(
+        (judged.readiness, judged.pace),
+        (Readiness::Failed, Some(Pace::Stuck))
+    );
+    node.manifests = Manifests::Unknown {
+        code: Code::StateUnknown,
+        message: "not listed".to_owned(),
+        total: 3,
+    };
+    assert_eq!(node.judge().readiness, Readiness::Unknown);
+}
+
+#[test]
+fn a_node_that_is_promoted_keeps_what_is_known_and_is_judged_by_its_new_role() {
+    let mut node = Node::harvester(Role::Agent);
+    node.passes_but(&[]);
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+    node.becomes(Role::JoinedServer, "boot-1");
+    let judged = node.judge();
+    assert_eq!(judged.readiness, Readiness::Unknown, "servers answer more");
+    assert!(judged.message.contains("supervisor"), "{}", judged.message);
+    node.passes_but(&[]);
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+}
+
+#[test]
+fn a_role_that_is_not_known_is_never_ready() {
+    let mut node = Node::new(Role::Unknown, Platform::Rke2);
+    node.passes_but(&[]);
+    let (readiness, _, code) = node.verdict();
+    assert_eq!((readiness, code), (Readiness::Unknown, Code::RoleUnknown));
+    node.fails("rke2-installed", "no rke2 unit");
+    assert_eq!(
+        node.verdict(),
+        (
+            Readiness::SettingUp,
+            Phase::Rke2Installed,
+            Code::RkeNotInstalled
+        )
+    );
+}
+
+#[test]
+fn the_wall_clock_being_set_makes_nothing_stale_and_nothing_stalled() {
+    let mut node = Node::new(Role::Agent, Platform::Rke2);
+    node.passes_but(&["kubelet"]);
+    node.fails("kubelet", "no");
+    node.judge();
+    let jump = SignedDuration::from_hours(10_000);
+    node.now += jump;
+    node.seen.as_mut().unwrap().clock_jumped(jump);
+    let judged = node.judge();
+    assert_eq!(
+        (judged.readiness, judged.pace),
+        (Readiness::SettingUp, Some(Pace::Moving))
+    );
+}

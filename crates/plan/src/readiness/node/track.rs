@@ -1,0 +1,177 @@
+//! One probe's answers, counted: a state changes only after enough answers of one kind in a row.
+//!
+//! ```text
+//!              rise × passed
+//!   Unknown ────────────────> Passing
+//!      │ ^                    │    ^
+//!      │ │ fall × unknown     │    │ rise × passed
+//!      │ └────────────────────┤    │
+//!      └──── fall × failed ───┴> Failing ── fall × unknown ──> Unknown
+//! ```
+//!
+//! Every probe starts Unknown, and one whose answers stop coming is Unknown again.
+
+use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use windrow_model::reasons::Code;
+
+use super::{ProbeOutcome, ProbeResult, ProbeSpec};
+
+/// So many different messages of one state are remembered: a new one means that something moved, one
+/// seen before does not.
+const REMEMBERED: usize = 8;
+
+const NOT_ASKED: &str = "not asked yet";
+const NOT_ENOUGH: &str = "first checks running";
+
+/// What a probe's answers amount to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProbeState {
+    /// As it should be.
+    Passing,
+    /// Not as it should be.
+    Failing,
+    /// Not known.
+    Unknown,
+}
+
+impl ProbeState {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProbeState::Passing => "passing",
+            ProbeState::Failing => "failing",
+            ProbeState::Unknown => "unknown",
+        }
+    }
+}
+
+/// A probe and what its answers amount to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Track {
+    /// The probe.
+    pub spec: ProbeSpec,
+    /// Its state.
+    pub state: ProbeState,
+    /// Since when.
+    pub since: Timestamp,
+    /// Why it is failing or unknown; empty when it passes.
+    pub message: String,
+    /// A more exact reason than the probe's own.
+    pub code: Option<Code>,
+    /// Is it proved that it will not come right by itself?
+    pub stuck: bool,
+    /// When something about it last moved.
+    pub moved: Timestamp,
+    /// The answers' kind, and how many in a row there were of it.
+    run: (ProbeState, u32),
+    /// When the last answer came.
+    last: Timestamp,
+    told: Vec<String>,
+}
+
+impl Track {
+    /// A probe that was never asked.
+    pub fn new(spec: ProbeSpec, now: Timestamp) -> Self {
+        Self {
+            spec,
+            state: ProbeState::Unknown,
+            since: now,
+            message: NOT_ASKED.to_owned(),
+            code: None,
+            stuck: false,
+            moved: now,
+            run: (ProbeState::Unknown, 0),
+            last: now,
+            told: Vec::new(),
+        }
+    }
+
+    /// The same answers under a new description.
+    pub(super) fn counted_by(mut self, spec: ProbeSpec) -> Self {
+        self.spec = spec;
+        self
+    }
+
+    /// The reason code of what it says now.
+    pub fn code(&self) -> Option<Code> {
+        match self.state {
+            ProbeState::Passing => None,
+            ProbeState::Failing => Some(self.code.unwrap_or(self.spec.code)),
+            ProbeState::Unknown if self.is_pending() => Some(Code::ProbePending),
+            ProbeState::Unknown => Some(Code::ProbeUnknown),
+        }
+    }
+
+    /// Is it unknown only because it was not asked often enough yet?
+    fn is_pending(&self) -> bool {
+        self.state == ProbeState::Unknown
+            && [NOT_ASKED, NOT_ENOUGH].contains(&self.message.as_str())
+    }
+
+    /// Takes an answer in.
+    pub fn take(&mut self, result: ProbeResult) {
+        let ProbeResult { outcome, at } = result;
+        let (kind, message, code, stuck) = match outcome {
+            ProbeOutcome::Passed => (ProbeState::Passing, String::new(), None, false),
+            ProbeOutcome::Failed { why, code, stuck } => (ProbeState::Failing, why, code, stuck),
+            ProbeOutcome::Unknown { asked, why } => {
+                (ProbeState::Unknown, format!("{asked}: {why}"), None, false)
+            }
+        };
+        self.last = at;
+        self.run = match self.run {
+            (before, count) if before == kind => (kind, count.saturating_add(1)),
+            _ => (kind, 1),
+        };
+        let enough = match kind {
+            ProbeState::Passing => self.spec.rise,
+            ProbeState::Failing | ProbeState::Unknown => self.spec.fall,
+        };
+        // A first answer that tells nothing says at least why.
+        let settled = self.run.1 >= enough || self.state == kind;
+        if !settled {
+            if self.message == NOT_ASKED {
+                NOT_ENOUGH.clone_into(&mut self.message);
+            }
+            return;
+        }
+        if self.state != kind {
+            self.state = kind;
+            self.since = at;
+            self.moved = at;
+            self.told.clear();
+        }
+        if !message.is_empty() && !self.told.contains(&message) && self.told.len() < REMEMBERED {
+            self.told.push(message.clone());
+            self.moved = at;
+        }
+        self.message = message;
+        self.code = code;
+        self.stuck = stuck;
+    }
+
+    /// When its silence means that it is not known any more.
+    pub(super) fn stale_at(&self) -> Timestamp {
+        let patience = (self.spec.period + self.spec.timeout) * (self.spec.fall + 1);
+        SignedDuration::try_from(patience)
+            .ok()
+            .and_then(|patience| self.last.checked_add(patience).ok())
+            .unwrap_or(Timestamp::MAX)
+    }
+
+    /// The answers have stopped: what they said is history.
+    pub(super) fn is_stale(&self, now: Timestamp) -> bool {
+        now >= self.stale_at()
+    }
+
+    /// The wall clock was set.
+    pub(super) fn clock_jumped(&mut self, by: SignedDuration) {
+        for at in [&mut self.since, &mut self.moved, &mut self.last] {
+            *at = at.saturating_add(by).unwrap_or(*at);
+        }
+    }
+}

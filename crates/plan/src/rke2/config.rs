@@ -1,0 +1,354 @@
+//! RKE2's `config.yaml` and `config.yaml.d`, merged as RKE2 merges them.
+//!
+//! Pure: names and texts of files come in. Only the lists of component arguments (`…-arg`) are kept (and
+//! the data directory, `data_dir` beside this module); every other value is dropped as it is read, so that tokens cannot reach any output. The rules are
+//! those of `k3s pkg/configfilearg/parser.go`: config.yaml first, then the drop-ins in byte order; a
+//! plain key replaces what came before, `key+` appends to it, and a later plain key wipes earlier
+//! appends too.
+
+use std::collections::BTreeMap;
+
+use windrow_model::manifest::extract::InnerLines;
+use windrow_model::manifest::{Entry, Node, Value, yaml};
+use windrow_model::reasons::Code;
+
+use crate::Finding;
+use crate::rules::Location;
+
+/// Where a file stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// `config.yaml` itself: read first.
+    Main,
+    /// In `config.yaml.d`.
+    DropIn,
+}
+
+/// One file of the configuration. Its text may hold secrets: it is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// Where it stands.
+    pub place: Place,
+    /// Its path; drop-ins are ordered by its last part.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+    /// The file in which the text stands, as it is called in messages: itself, or the configuration
+    /// that carries it.
+    pub shown: String,
+    /// Where its lines stand in that file.
+    pub lines: InnerLines,
+}
+
+impl std::fmt::Debug for ConfigFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ConfigFile({:?} {:?})", self.place, self.path)
+    }
+}
+
+impl ConfigFile {
+    /// A file of its own.
+    pub fn new(place: Place, path: impl Into<String>, text: impl Into<String>) -> Self {
+        let path = path.into();
+        Self {
+            place,
+            shown: path.clone(),
+            path,
+            text: text.into(),
+            lines: InnerLines::Follow { first: 1 },
+        }
+    }
+
+    /// A place in it, as it is told.
+    pub(super) fn at(&self, line: u32) -> Location {
+        Location::line(self.shown.clone(), self.lines.outer(line))
+    }
+
+    /// Its base name, by which drop-ins are ordered.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+}
+
+/// Does RKE2 read a drop-in of this name? Hidden files are read too.
+pub fn is_read(name: &str) -> bool {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    ending.eq_ignore_ascii_case("yaml") || ending.eq_ignore_ascii_case("yml")
+}
+
+/// One text and where it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The text.
+    pub text: String,
+    /// Where.
+    pub at: Location,
+}
+
+/// Items that a later file replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wiped {
+    /// The list.
+    pub key: String,
+    /// What was in it.
+    pub items: Vec<Item>,
+    /// The plain key that replaced it.
+    pub by: Location,
+}
+
+/// The merged lists of component arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Effective {
+    lists: BTreeMap<String, Vec<Item>>,
+    /// What was replaced, in order.
+    pub wiped: Vec<Wiped>,
+    /// What RKE2 or a component will refuse.
+    pub findings: Vec<Finding>,
+}
+
+impl Effective {
+    /// The items of a list (`kube-apiserver-arg`), as RKE2 will see them.
+    pub fn list(&self, key: &str) -> &[Item] {
+        self.lists.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every list, by key.
+    pub fn lists(&self) -> impl Iterator<Item = (&str, &[Item])> {
+        self.lists
+            .iter()
+            .map(|(key, items)| (key.as_str(), items.as_slice()))
+    }
+
+    /// The values that a component is given for a flag, in the order in which it sees them. The
+    /// components read `_` in a flag's name as `-`; RKE2 does not, and hands those over later.
+    pub fn flag(&self, key: &str, flag: &str) -> Vec<Item> {
+        let mut values = flag_values(self.list(key), flag);
+        values.extend(flag_values(self.list(key), &flag.replace('-', "_")));
+        values
+    }
+}
+
+/// The values of one flag among a component's items (`k3s pkg/util/args.go`): `name=value` and
+/// `name+=value` come after what the user gave before, `name-=value` before it; one leading `--` is
+/// dropped; an item without `=` is true.
+pub fn flag_values(items: &[Item], flag: &str) -> Vec<Item> {
+    let mut values: Vec<Item> = Vec::new();
+    for item in items {
+        let (name, value) = split(&item.text);
+        if name.trim_end_matches(['+', '-']) != flag {
+            continue;
+        }
+        let value = Item {
+            text: value.to_owned(),
+            at: item.at.clone(),
+        };
+        match name.ends_with('-') {
+            true => values.insert(0, value),
+            false => values.push(value),
+        }
+    }
+    values
+}
+
+/// An item's name, with its `+` or `-`, and its value.
+pub fn split(item: &str) -> (&str, &str) {
+    let item = item.strip_prefix("--").unwrap_or(item);
+    item.split_once('=').unwrap_or((item, "true"))
+}
+
+/// What a key holds while the files are read.
+enum Held {
+    /// Nothing, which becomes one empty item.
+    Empty(Location),
+    Items(Vec<Item>),
+}
+
+/// Merges the files. Drop-ins that RKE2 does not read are passed over.
+pub fn merge(files: &[ConfigFile]) -> Effective {
+    let mut held: BTreeMap<String, Held> = BTreeMap::new();
+    let mut effective = Effective::default();
+    for file in in_order(files) {
+        match pairs(file) {
+            Ok(entries) => {
+                for entry in entries {
+                    take(file, entry, &mut held, &mut effective);
+                }
+            }
+            Err(finding) => effective.findings.push(finding),
+        }
+    }
+    for (key, held) in held {
+        let items = match held {
+            Held::Items(items) => items,
+            Held::Empty(at) => vec![Item {
+                text: String::new(),
+                at,
+            }],
+        };
+        for item in &items {
+            judge(&key, item, &mut effective.findings);
+        }
+        effective.lists.insert(key, items);
+    }
+    effective
+}
+
+/// The files that RKE2 reads, in its order.
+pub(super) fn in_order(files: &[ConfigFile]) -> Vec<&ConfigFile> {
+    let mut ordered: Vec<&ConfigFile> = files
+        .iter()
+        .filter(|file| file.place == Place::Main || is_read(file.name()))
+        .collect();
+    ordered.sort_by(|a, b| (a.place, a.name().as_bytes()).cmp(&(b.place, b.name().as_bytes())));
+    ordered
+}
+
+/// The top-level pairs of a file that RKE2 can read.
+pub(super) fn pairs(file: &ConfigFile) -> Result<Vec<Entry>, Finding> {
+    let refused = |line: Option<u32>, what: &str| Finding {
+        incident: None,
+        code: Code::ConfigFileRefused,
+        severity: Code::ConfigFileRefused.severity(),
+        // The reader's own words can quote the file, and the file can hold secrets.
+        message: format!(
+            "RKE2 cannot read this configuration file: {what}. rke2 exits at once and is restarted every 5 s, without end. Mend the line named, or remove the file"
+        ),
+        at: vec![line.map_or_else(|| Location::file(file.shown.clone()), |line| file.at(line))],
+    };
+    match yaml::pairs(&file.text) {
+        Ok(None) => Ok(Vec::new()),
+        Ok(Some(Node {
+            value: Value::Mapping(entries),
+            ..
+        })) => Ok(entries),
+        Ok(Some(node)) if node.is_null() => Ok(Vec::new()),
+        Ok(Some(node)) => Err(refused(
+            Some(node.line),
+            &format!("it holds {}, not `key: value` pairs", node.type_name()),
+        )),
+        Err(problems) => Err(refused(
+            problems.first().and_then(|problem| problem.line),
+            "it is not valid YAML here",
+        )),
+    }
+}
+
+fn take(
+    file: &ConfigFile,
+    entry: Entry,
+    held: &mut BTreeMap<String, Held>,
+    effective: &mut Effective,
+) {
+    let (key, appends) = match entry.key.strip_suffix('+') {
+        Some(key) => (key, true),
+        None => (entry.key.as_str(), false),
+    };
+    if !key.ends_with("-arg") {
+        return;
+    }
+    let at = |line: u32| file.at(line);
+    let here = at(entry.line);
+    let item = |node: &Node| Item {
+        text: text(node),
+        at: at(node.line),
+    };
+    let given = match &entry.value.value {
+        Value::Null => Held::Empty(here.clone()),
+        Value::Sequence(items) => Held::Items(items.iter().map(item).collect()),
+        Value::Mapping(_) => {
+            effective.findings.push(argument(
+                key,
+                "it is a map; write a list of name=value texts",
+                here.clone(),
+            ));
+            Held::Items(Vec::new())
+        }
+        _ => Held::Items(vec![item(&entry.value)]),
+    };
+    if let Value::Sequence(items) = &entry.value.value {
+        for node in items.iter().filter(|node| is_no_text(node)) {
+            effective.findings.push(argument(
+                key,
+                &format!(
+                    "this item is {}; write a text, name=value, in quotes if it contains `: `",
+                    node.type_name()
+                ),
+                at(node.line),
+            ));
+        }
+    }
+    match (held.remove(key), given) {
+        (Some(Held::Items(mut before)), Held::Items(more)) if appends => {
+            before.extend(more);
+            held.insert(key.to_owned(), Held::Items(before));
+        }
+        // Nothing appended to something is that something, and the other way round.
+        (Some(before @ Held::Items(_)), Held::Empty(_)) if appends => {
+            held.insert(key.to_owned(), before);
+        }
+        (Some(Held::Empty(_)), Held::Empty(_)) if appends => {
+            held.insert(key.to_owned(), Held::Items(Vec::new()));
+        }
+        (before, given) => {
+            if let Some(Held::Items(items)) = before
+                && !appends
+                && !items.is_empty()
+            {
+                effective.wiped.push(Wiped {
+                    key: key.to_owned(),
+                    items,
+                    by: here,
+                });
+            }
+            held.insert(key.to_owned(), given);
+        }
+    }
+}
+
+fn is_no_text(node: &Node) -> bool {
+    matches!(node.value, Value::Mapping(_) | Value::Sequence(_))
+}
+
+/// A scalar as RKE2 writes it into an argument. A list or map makes no argument that works.
+fn text(node: &Node) -> String {
+    match &node.value {
+        Value::String(text) => text.clone(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::Null | Value::Sequence(_) | Value::Mapping(_) => String::new(),
+    }
+}
+
+/// Items that no component can start with.
+fn judge(key: &str, item: &Item, findings: &mut Vec<Finding>) {
+    let (name, _) = split(&item.text);
+    let name = name.trim_end_matches(['+', '-']);
+    if name.is_empty() {
+        let finding = argument(
+            key,
+            "an empty item becomes the flag `--=true`, with which the component does not start; remove it, or write the list",
+            item.at.clone(),
+        );
+        // An item that is no text was already named.
+        if !findings
+            .iter()
+            .any(|known| known.at == finding.at && known.code == finding.code)
+        {
+            findings.push(finding);
+        }
+    }
+}
+
+fn argument(key: &str, what: &str, at: Location) -> Finding {
+    Finding {
+        incident: None,
+        code: Code::ComponentArgumentInvalid,
+        severity: Code::ComponentArgumentInvalid.severity(),
+        message: format!("`{key}` cannot be used: {what}"),
+        at: vec![at],
+    }
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

@@ -1,0 +1,63 @@
+//! Where RKE2 keeps its data, by its own configuration.
+
+use windrow_model::manifest::{Node, Value};
+
+use super::config::{ConfigFile, Item, in_order, pairs};
+
+/// What RKE2's configuration says of its data directory; `None` where it says nothing, or nothing that
+/// can be read. Of several the last one counts (k3s `pkg/configfilearg/parser.go`).
+pub fn data_dir(files: &[ConfigFile]) -> Option<Item> {
+    in_order(files).into_iter().rev().find_map(|file| {
+        let entries = pairs(file).ok()?;
+        let entry = entries
+            .into_iter()
+            .rev()
+            .find(|entry| entry.key.trim_end_matches('+') == "data-dir")?;
+        let said = said(&entry.value)?;
+        Some(Item {
+            text: said.to_owned(),
+            at: file.at(entry.line),
+        })
+    })
+}
+
+fn said(node: &Node) -> Option<&str> {
+    match &node.value {
+        Value::String(text) if !text.is_empty() => Some(text),
+        // A flag that is given twice: the last one counts.
+        Value::Sequence(items) => said(items.last()?),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rke2::config::Place;
+
+    fn said_by(files: &[(Place, &str, &str)]) -> Option<(String, String, Option<u32>)> {
+        let files: Vec<ConfigFile> = files
+            .iter()
+            .map(|(place, path, text)| ConfigFile::new(*place, *path, *text))
+            .collect();
+        data_dir(&files).map(|item| (item.text, item.at.file, item.at.line))
+    }
+
+    #[test]
+    fn the_last_file_that_names_a_data_directory_counts() {
+        let main = (Place::Main, "/c/config.yaml", "token: x\ndata-dir: /a\n");
+        let drop_in = (Place::DropIn, "/c/d/50.yaml", "data-dir: /b\n");
+        let silent = (Place::DropIn, "/c/d/60.yaml", "debug: true\n");
+        let unread = (Place::DropIn, "/c/d/70.txt", "data-dir: /c\n");
+        let broken = (Place::DropIn, "/c/d/80.yaml", "data-dir: [\n");
+        let at =
+            |path: &str, file: &str, line| Some((path.to_owned(), file.to_owned(), Some(line)));
+        assert_eq!(said_by(&[]), None);
+        assert_eq!(said_by(&[silent]), None);
+        assert_eq!(said_by(&[main, silent]), at("/a", "/c/config.yaml", 2));
+        assert_eq!(
+            said_by(&[broken, unread, silent, drop_in, main]),
+            at("/b", "/c/d/50.yaml", 1)
+        );
+    }
+}

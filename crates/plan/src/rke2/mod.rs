@@ -1,0 +1,60 @@
+//! What is known of RKE2 itself. Pure.
+
+pub mod config;
+mod data_dir;
+
+pub use data_dir::data_dir;
+
+/// RKE2's data directory where its configuration names no other.
+pub const DATA_DIR: &str = "/var/lib/rancher/rke2";
+
+/// Manifests that RKE2 writes into its own directory at every start (`charts/chart_versions.yaml`
+/// of RKE2 1.35 and 1.36, without the ending). Windrow never touches them.
+const PACKAGED: &[&str] = &[
+    "harvester-cloud-provider",
+    "harvester-csi-driver",
+    "rancher-vsphere-cpi",
+    "rancher-vsphere-csi",
+    "rke2-calico",
+    "rke2-calico-crd",
+    "rke2-canal",
+    "rke2-cilium",
+    "rke2-coredns",
+    "rke2-flannel",
+    "rke2-ingress-nginx",
+    "rke2-metrics-server",
+    "rke2-multus",
+    "rke2-ovirt-csi-driver",
+    "rke2-runtimeclasses",
+    "rke2-security-responder",
+    "rke2-snapshot-controller",
+    "rke2-snapshot-controller-crd",
+    "rke2-snapshot-validation-webhook",
+    "rke2-traefik",
+    "rke2-traefik-crd",
+];
+
+/// Who else owns a file of the manifests directory, by its path below it.
+pub fn owner(path: &str) -> Option<&'static str> {
+    if path.starts_with("rancher/") {
+        // Rancher drops cluster-agent.yaml and the like there.
+        return Some("Rancher");
+    }
+    let stem = path.strip_suffix(".yaml")?;
+    PACKAGED.binary_search(&stem).ok().map(|_| "RKE2")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packaged_charts_belong_to_rke2_and_their_configuration_to_the_user() {
+        assert!(PACKAGED.is_sorted(), "binary search needs the order");
+        assert_eq!(owner("rke2-canal.yaml"), Some("RKE2"));
+        assert_eq!(owner("rke2-canal-config.yaml"), None);
+        assert_eq!(owner("sub/rke2-canal.yaml"), None);
+        assert_eq!(owner("rancher/cluster-agent.yaml"), Some("Rancher"));
+        assert_eq!(owner("10-tenant.yaml"), None);
+    }
+}

@@ -1,0 +1,356 @@
+//! CEL expressions: compiled when a rule is loaded, evaluated on one object.
+//!
+//! What can be refused at load time is: syntax, unknown variables, unknown functions, expressions
+//! that cannot yield true or false, and expressions too large to be read. What is left at evaluation
+//! is a missing field, a value of another type or more work than an evaluation may take, and that is an
+//! answer, never a panic. Messages name fields and types and never values: an object may be a Secret.
+
+mod budget;
+mod check;
+mod metered;
+mod reads;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock};
+
+use cel::common::ast::IdedExpr;
+use cel::common::types::{
+    CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
+};
+use cel::common::value::Val;
+use cel::{Context, Env, ExecutionError, Program, Value};
+
+pub use self::budget::Budget;
+use self::budget::{BUDGET, MOST_STEPS, environment};
+use self::check::Checker;
+use self::metered::{length, metered};
+pub(in crate::rules) use self::reads::Reads;
+use windrow_model::manifest;
+
+use super::Expression;
+
+/// Longest source, in bytes: a condition is a line or two, and the parser's work grows with it.
+const MAX_SOURCE: usize = 2048;
+
+/// Deepest nesting of brackets: the parser recurses on them.
+const MAX_BRACKETS: usize = 32;
+
+/// Stack for compiling, in bytes. The parser takes up to 100 KiB for one level of brackets, which
+/// is more than the usual 2 MiB of a thread can bear.
+const COMPILE_STACK: usize = 32 << 20;
+
+/// The standard environment, built once: it is the same for every expression.
+static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(environment()));
+
+/// What an expression is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Yields {
+    /// A condition.
+    Truth,
+    /// A value to be shown.
+    Value,
+}
+
+/// Why an expression has no answer on an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EvaluationError {
+    /// A field, key or item that it reads is not there.
+    Missing(String),
+    /// A value is of another type than the expression assumes.
+    Type(String),
+    /// It takes more steps than it may.
+    Limit(String),
+}
+
+impl fmt::Display for EvaluationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EvaluationError::Missing(message)
+            | EvaluationError::Type(message)
+            | EvaluationError::Limit(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for EvaluationError {}
+
+impl Expression {
+    /// Compiles a condition; the error says what is wrong with it, in one line.
+    pub fn compile(source: &str) -> Result<Self, String> {
+        Self::compile_as(source, Yields::Truth)
+    }
+
+    /// Compiles an expression that may yield any value.
+    pub(super) fn compile_value(source: &str) -> Result<Self, String> {
+        Self::compile_as(source, Yields::Value)
+    }
+
+    fn compile_as(source: &str, yields: Yields) -> Result<Self, String> {
+        if source.trim().is_empty() {
+            return Err("the expression is empty".to_owned());
+        }
+        if source.len() > MAX_SOURCE {
+            return Err(format!(
+                "the expression has {} bytes, the limit is {MAX_SOURCE}",
+                source.len()
+            ));
+        }
+        if bracket_depth(source) > MAX_BRACKETS {
+            return Err(format!("brackets are nested more than {MAX_BRACKETS} deep"));
+        }
+        let text = source.to_owned();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the CEL parser recurses deeper than a test's or a worker's stack: it is called on a stack of its own, and waited for"
+        )]
+        let (evaluated, steps, reads) = std::thread::Builder::new()
+            .name("cel".to_owned())
+            .stack_size(COMPILE_STACK)
+            .spawn(move || compile(&text, yields))
+            .map_err(|error| format!("the expression cannot be read: {error}"))?
+            .join()
+            .map_err(|_| "the expression cannot be read".to_owned())??;
+        let expression = Self {
+            source: source.into(),
+            evaluated: Arc::new(evaluated),
+            steps,
+            reads: Arc::new(reads),
+        };
+        // What is too much for an object without anything is too much for every one.
+        let nothing = from_entries(std::iter::empty());
+        match expression.yielded(nothing, &Budget::new(MOST_STEPS)) {
+            Err(EvaluationError::Limit(why)) => Err(why),
+            _ => Ok(expression),
+        }
+    }
+
+    /// Is it true of this observed object?
+    pub fn holds(&self, object: &serde_json::Value) -> Result<bool, EvaluationError> {
+        self.holds_within(object, &Budget::new(MOST_STEPS))
+    }
+
+    /// Is it true of this observed object? It takes the steps from a budget that others share.
+    pub fn holds_within(
+        &self,
+        object: &serde_json::Value,
+        budget: &Budget,
+    ) -> Result<bool, EvaluationError> {
+        self.evaluate(self.read_json(object), budget)
+    }
+
+    /// Is it true of this object of a manifest?
+    pub fn holds_for(&self, object: &manifest::Node) -> Result<bool, EvaluationError> {
+        self.evaluate(self.read_node(object), &Budget::new(MOST_STEPS))
+    }
+
+    /// What it yields for this observed object, as text: a text, a number or a boolean.
+    pub(super) fn text(&self, object: &serde_json::Value) -> Result<String, EvaluationError> {
+        match self.yielded(self.read_json(object), &Budget::new(MOST_STEPS))? {
+            Value::String(text) => Ok(text.as_ref().clone()),
+            Value::Int(number) => Ok(number.to_string()),
+            Value::UInt(number) => Ok(number.to_string()),
+            Value::Float(number) => Ok(number.to_string()),
+            Value::Bool(truth) => Ok(truth.to_string()),
+            other => Err(EvaluationError::Type(format!(
+                "the expression yields a {}, not a text, a number or a boolean",
+                other.type_of()
+            ))),
+        }
+    }
+
+    /// Of the object what is read.
+    fn read_json<'o>(&self, object: &'o serde_json::Value) -> Read<'o> {
+        match object {
+            serde_json::Value::Object(entries) => from_entries(
+                entries
+                    .iter()
+                    .filter(|(key, _)| self.reads.field(key))
+                    .map(|(key, value)| (key.as_str(), from_json(value))),
+            ),
+            other => from_json(other),
+        }
+    }
+
+    /// The same of an object of a manifest.
+    fn read_node<'o>(&self, object: &'o manifest::Node) -> Read<'o> {
+        match &object.value {
+            manifest::Value::Mapping(entries) => from_entries(
+                entries
+                    .iter()
+                    .filter(|entry| self.reads.field(&entry.key))
+                    .map(|entry| (entry.key.as_str(), from_node(&entry.value))),
+            ),
+            _ => from_node(object),
+        }
+    }
+
+    fn evaluate(&self, object: Read<'_>, budget: &Budget) -> Result<bool, EvaluationError> {
+        match self.yielded(object, budget)? {
+            Value::Bool(answer) => Ok(answer),
+            other => Err(EvaluationError::Type(format!(
+                "the expression yields a {}, not true or false",
+                other.type_of()
+            ))),
+        }
+    }
+
+    fn yielded(&self, object: Read<'_>, budget: &Budget) -> Result<Value, EvaluationError> {
+        // The interpreter is not ours: should it panic on some object, that object has no answer
+        // and the daemon lives on.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+            context.add_variable_as_val("object", object);
+            context.add_variable_as_val(BUDGET, Box::new(budget.clone()));
+            budget.charge(self.steps)?;
+            Value::resolve(&self.evaluated, &context)
+        }));
+        // Whatever came out: `||` and `exists` pass over errors.
+        if budget.is_exceeded() {
+            return Err(EvaluationError::Limit(format!(
+                "the expression takes more than {} steps: nest fewer loops (all, exists, map, filter), or \
+                 have them go over shorter lists",
+                budget.whole()
+            )));
+        }
+        match outcome {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(explain(&error)),
+            Err(_) => Err(EvaluationError::Type(
+                "the expression cannot be evaluated on this object".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Parses and checks; what is refused is also dropped here, where the stack is deep enough.
+fn compile(source: &str, yields: Yields) -> Result<(IdedExpr, u64, Reads), String> {
+    let program: Program = ENVIRONMENT.compile(source).map_err(|errors| {
+        let errors: Vec<String> = errors
+            .errors
+            .iter()
+            .map(|error| format!("{} (column {})", one_line(&error.msg), error.pos.1))
+            .collect();
+        format!("the expression cannot be read: {}", errors.join("; "))
+    })?;
+    let mut checker = Checker::default();
+    checker.visit(program.expression(), 0);
+    if yields == Yields::Truth {
+        checker.result_type(program.expression());
+    }
+    if checker.errors.is_empty() {
+        let expression = program.expression();
+        Ok((metered(expression), length(expression), checker.reads))
+    } else {
+        Err(checker.errors.join("; "))
+    }
+}
+
+/// An execution error without the values that the interpreter would print.
+fn explain(error: &ExecutionError) -> EvaluationError {
+    match error {
+        ExecutionError::NoSuchKey(key) => {
+            EvaluationError::Missing(format!("`{key}` is not there yet"))
+        }
+        ExecutionError::IndexOutOfBounds(_) => {
+            EvaluationError::Missing("a list has fewer items than the expression reads".to_owned())
+        }
+        ExecutionError::NoSuchOverload(error) => EvaluationError::Type(error.to_string()),
+        ExecutionError::UndeclaredReference(name) => {
+            EvaluationError::Type(format!("`{name}` is not known"))
+        }
+        ExecutionError::FunctionError { function, .. } => {
+            EvaluationError::Type(format!("`{function}` cannot be applied to this value"))
+        }
+        ExecutionError::UnexpectedType { got, want } => {
+            EvaluationError::Type(format!("a {got} where a {want} is expected"))
+        }
+        ExecutionError::ValuesNotComparable(left, right) => EvaluationError::Type(format!(
+            "a {} cannot be compared with a {}",
+            left.type_of(),
+            right.type_of()
+        )),
+        _ => EvaluationError::Type("a value is of another type than the expression assumes".into()),
+    }
+}
+
+/// How deep brackets are nested. Those inside strings count too: that errs on the safe side.
+fn bracket_depth(source: &str) -> usize {
+    let mut depth = 0_usize;
+    source
+        .bytes()
+        .map(|byte| {
+            match byte {
+                b'(' | b'[' | b'{' => depth += 1,
+                b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth
+        })
+        .max()
+        .unwrap_or(0)
+}
+
+/// Parser messages span lines; ours do not.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A value as the interpreter takes it, with its texts left where they are.
+type Read<'o> = Box<dyn Val + 'o>;
+
+fn from_json(value: &serde_json::Value) -> Read<'_> {
+    match value {
+        serde_json::Value::Null => Box::new(CelNull),
+        serde_json::Value::Bool(value) => Box::new(CelBool::from(*value)),
+        serde_json::Value::Number(number) => from_number(number),
+        serde_json::Value::String(text) => Box::new(CelString::from(text.as_str())),
+        serde_json::Value::Array(items) => from_items(items.iter().map(from_json)),
+        serde_json::Value::Object(entries) => from_entries(
+            entries
+                .iter()
+                .map(|(key, value)| (key.as_str(), from_json(value))),
+        ),
+    }
+}
+
+fn from_node(node: &manifest::Node) -> Read<'_> {
+    match &node.value {
+        manifest::Value::Null => Box::new(CelNull),
+        manifest::Value::Bool(value) => Box::new(CelBool::from(*value)),
+        manifest::Value::Number(number) => from_number(number),
+        manifest::Value::String(text) => Box::new(CelString::from(text.as_str())),
+        manifest::Value::Sequence(items) => from_items(items.iter().map(from_node)),
+        manifest::Value::Mapping(entries) => from_entries(
+            entries
+                .iter()
+                .map(|entry| (entry.key.as_str(), from_node(&entry.value))),
+        ),
+    }
+}
+
+/// Integers are `int` wherever they fit, so that `object.spec.replicas == 1` compares like with like.
+fn from_number(number: &serde_json::Number) -> Read<'static> {
+    if let Some(integer) = number.as_i64() {
+        Box::new(CelInt::from(integer))
+    } else if let Some(integer) = number.as_u64() {
+        Box::new(CelUInt::from(integer))
+    } else {
+        Box::new(CelDouble::from(number.as_f64().unwrap_or(f64::NAN)))
+    }
+}
+
+fn from_items<'o>(items: impl Iterator<Item = Read<'o>>) -> Read<'o> {
+    let items: Vec<Read<'o>> = items.collect();
+    Box::new(CelList::from(items))
+}
+
+fn from_entries<'o>(entries: impl Iterator<Item = (&'o str, Read<'o>)>) -> Read<'o> {
+    let map: HashMap<CelMapKey<'o>, Read<'o>> = entries
+        .map(|(key, value)| (CelMapKey::from(key), value))
+        .collect();
+    Box::new(CelMap::from(map))
+}

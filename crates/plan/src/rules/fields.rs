@@ -1,0 +1,289 @@
+//! Reading maps of a rule file: known keys, right types, and every error with its line.
+
+use std::fmt;
+
+use windrow_model::manifest::Node;
+use windrow_model::redact::quoted;
+
+use super::{Expression, Location, closest};
+
+/// Something wrong with a rule file: where, what, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleError {
+    /// Where.
+    pub at: Location,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)
+    }
+}
+
+impl std::error::Error for RuleError {}
+
+/// The errors of one file, gathered until all of it was read.
+pub(super) struct Errors<'f> {
+    file: &'f str,
+    found: Vec<RuleError>,
+}
+
+impl<'f> Errors<'f> {
+    pub(super) fn new(file: &'f str) -> Self {
+        Self {
+            file,
+            found: Vec::new(),
+        }
+    }
+
+    pub(super) fn at(&mut self, line: u32, message: impl Into<String>) {
+        self.found.push(RuleError {
+            at: self.location(line),
+            message: message.into(),
+        });
+    }
+
+    pub(super) fn file(&mut self, message: impl Into<String>) {
+        self.found.push(RuleError {
+            at: Location::file(self.file),
+            message: message.into(),
+        });
+    }
+
+    pub(super) fn location(&self, line: u32) -> Location {
+        Location::line(self.file, line)
+    }
+
+    /// How many so far: what was read between two counts is sound when they are equal.
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// The errors in the order of their lines; those of the whole file first.
+    pub(super) fn into_found(mut self) -> Vec<RuleError> {
+        self.found.sort_by_key(|error| error.at.line);
+        self.found
+    }
+}
+
+/// A map whose keys are all known.
+pub(super) struct Fields<'n> {
+    node: &'n Node,
+    what: &'static str,
+}
+
+impl<'n> Fields<'n> {
+    /// Takes `node` as a map with `known` keys. `what` names it in messages (`the rule`).
+    pub(super) fn new(
+        node: &'n Node,
+        what: &'static str,
+        known: &[&str],
+        errors: &mut Errors<'_>,
+    ) -> Option<Self> {
+        if !matches!(node.value, windrow_model::manifest::Value::Mapping(_)) {
+            errors.at(
+                node.line,
+                format!(
+                    "{what} is {}, expected a map with the keys {}",
+                    node.type_name(),
+                    known.join(", ")
+                ),
+            );
+            return None;
+        }
+        for entry in node.entries() {
+            if !known.contains(&entry.key.as_str()) {
+                let hint = closest(&entry.key, known).map_or_else(
+                    || format!("known are {}", known.join(", ")),
+                    |close| format!("did you mean `{close}`?"),
+                );
+                errors.at(
+                    entry.line,
+                    format!("{what} has no key {}; {hint}", quoted(&entry.key)),
+                );
+            }
+        }
+        Some(Self { node, what })
+    }
+
+    pub(super) fn line(&self) -> u32 {
+        self.node.line
+    }
+
+    /// The line of a value; the map's where there is none.
+    pub(super) fn line_of(&self, key: &str) -> u32 {
+        self.node.get(key).map_or(self.line(), |node| node.line)
+    }
+
+    /// The value under a key; `null` counts as absent.
+    pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
+        self.node.get(key).filter(|node| !node.is_null())
+    }
+
+    /// A text that may be absent. An empty one is an error unless `empty` allows it.
+    fn string(&self, key: &str, empty: bool, errors: &mut Errors<'_>) -> Option<&'n str> {
+        let node = self.get(key)?;
+        match node.as_str() {
+            Some(text) if empty || !text.is_empty() => Some(text),
+            Some(_) => {
+                errors.at(node.line, format!("`{key}` of {} is empty", self.what));
+                None
+            }
+            None => {
+                errors.at(
+                    node.line,
+                    format!(
+                        "`{key}` of {} is {}, expected a string; put it in quotes",
+                        self.what,
+                        node.type_name()
+                    ),
+                );
+                None
+            }
+        }
+    }
+
+    /// A text that may be absent.
+    pub(super) fn text(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
+        self.string(key, false, errors)
+    }
+
+    /// A text that may be absent or empty: an API group, where `""` is the core group.
+    pub(super) fn group(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
+        self.string(key, true, errors)
+    }
+
+    /// A text that must be there.
+    pub(super) fn required(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
+        if self.get(key).is_none() {
+            errors.at(self.line(), format!("{} lacks `{key}`", self.what));
+        }
+        self.text(key, errors)
+    }
+
+    /// `true` or `false`, with a default.
+    pub(super) fn flag(&self, key: &str, default: bool, errors: &mut Errors<'_>) -> bool {
+        let Some(node) = self.get(key) else {
+            return default;
+        };
+        node.as_bool().unwrap_or_else(|| {
+            errors.at(
+                node.line,
+                format!("`{key}` is {}, expected true or false", node.type_name()),
+            );
+            default
+        })
+    }
+
+    /// A list that may be absent.
+    pub(super) fn list(&self, key: &str, errors: &mut Errors<'_>) -> &'n [Node] {
+        let Some(node) = self.get(key) else {
+            return &[];
+        };
+        if !matches!(node.value, windrow_model::manifest::Value::Sequence(_)) {
+            errors.at(
+                node.line,
+                format!(
+                    "`{key}` of {} is {}, expected a list",
+                    self.what,
+                    node.type_name()
+                ),
+            );
+        }
+        node.items()
+    }
+
+    /// A list of texts that may be absent.
+    pub(super) fn texts(&self, key: &str, errors: &mut Errors<'_>) -> Vec<(&'n str, u32)> {
+        let mut texts = Vec::new();
+        for item in self.list(key, errors) {
+            match item.as_str() {
+                Some(text) => texts.push((text, item.line)),
+                None => errors.at(
+                    item.line,
+                    format!("`{key}` holds {}, expected strings", item.type_name()),
+                ),
+            }
+        }
+        texts
+    }
+
+    /// A map of texts that may be absent: keys, texts and their lines.
+    pub(super) fn pairs(&self, key: &str, errors: &mut Errors<'_>) -> Vec<(&'n str, &'n str, u32)> {
+        let Some(node) = self.get(key) else {
+            return Vec::new();
+        };
+        if !matches!(node.value, windrow_model::manifest::Value::Mapping(_)) {
+            errors.at(
+                node.line,
+                format!("`{key}` is {}, expected a map of strings", node.type_name()),
+            );
+        }
+        let mut pairs = Vec::new();
+        for entry in node.entries() {
+            match entry.value.as_str() {
+                Some(text) => pairs.push((entry.key.as_str(), text, entry.line)),
+                None => errors.at(
+                    entry.line,
+                    format!(
+                        "`{}` in `{key}` is {}, expected a string; put it in quotes",
+                        entry.key,
+                        entry.value.type_name()
+                    ),
+                ),
+            }
+        }
+        pairs
+    }
+
+    /// A list that must have at least one item.
+    pub(super) fn filled(&self, key: &str, errors: &mut Errors<'_>) {
+        if self.get(key).is_none_or(|node| {
+            matches!(&node.value, windrow_model::manifest::Value::Sequence(items) if items.is_empty())
+        }) {
+            errors.at(
+                self.line(),
+                format!("{} lacks `{key}`: a list with at least one item", self.what),
+            );
+        }
+    }
+
+    /// One of some words, with what each stands for.
+    pub(super) fn word<T: Clone>(
+        &self,
+        key: &str,
+        words: &[(&str, T)],
+        errors: &mut Errors<'_>,
+    ) -> Option<T> {
+        let text = self.text(key, errors)?;
+        let value = words
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, value)| value.clone());
+        if value.is_none() {
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            let hint = closest(text, &known)
+                .map_or_else(String::new, |close| format!("; did you mean `{close}`?"));
+            errors.at(
+                self.line_of(key),
+                format!(
+                    "`{key}` is {}, expected {}{hint}",
+                    quoted(text),
+                    known.join(" or ")
+                ),
+            );
+        }
+        value
+    }
+
+    /// A CEL expression that may be absent.
+    pub(super) fn expression(&self, key: &str, errors: &mut Errors<'_>) -> Option<Expression> {
+        let source = self.text(key, errors)?;
+        let line = self.line_of(key);
+        Expression::compile(source)
+            .map_err(|error| errors.at(line, format!("`{key}`: {error}")))
+            .ok()
+    }
+}

@@ -1,0 +1,271 @@
+//! Rule packs from YAML: what is written there, checked in full and with every error at its line.
+
+mod finding;
+mod parts;
+mod reference;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use windrow_model::manifest::{Node, yaml};
+use windrow_model::redact::quoted;
+
+use self::finding::finding;
+use self::parts::{provision, readiness};
+use self::reference::reference;
+use self::rule::rule;
+use super::fields::{Errors, Fields};
+use super::{FindingRule, Location, Platform, Reference, Rule, RuleError, RuleSet};
+
+/// The packs that come with Windrow, in the order in which they are read.
+const SHIPPED: &[(&str, &str)] = &[
+    (
+        "10-references.yaml",
+        include_str!("../../../../config/rules.d/10-references.yaml"),
+    ),
+    (
+        "20-provides.yaml",
+        include_str!("../../../../config/rules.d/20-provides.yaml"),
+    ),
+    (
+        "21-provides-rke2.yaml",
+        include_str!("../../../../config/rules.d/21-provides-rke2.yaml"),
+    ),
+    (
+        "30-harvester.yaml",
+        include_str!("../../../../config/rules.d/30-harvester.yaml"),
+    ),
+    (
+        "31-harvester-readiness.yaml",
+        include_str!("../../../../config/rules.d/31-harvester-readiness.yaml"),
+    ),
+    (
+        "40-harvester-vm.yaml",
+        include_str!("../../../../config/rules.d/40-harvester-vm.yaml"),
+    ),
+    (
+        "50-kubevirt-vm.yaml",
+        include_str!("../../../../config/rules.d/50-kubevirt-vm.yaml"),
+    ),
+];
+
+/// One named thing of a pack: what a later file of the same name overrides or takes away.
+enum Named {
+    Rule(Rule),
+    Reference(Reference),
+    Finding(FindingRule),
+    /// `enabled: false`
+    Off {
+        name: String,
+        at: Location,
+    },
+}
+
+impl RuleSet {
+    /// Reads rule files, in order; a later rule overrides an earlier one of the same name. The name
+    /// of each file is what errors and reasons show. What has an error is left out; the rest is in
+    /// force, so the caller decides whether errors are final.
+    pub fn load(sources: &[(String, String)]) -> (Self, Vec<RuleError>) {
+        let mut set = Self::default();
+        let mut found = Vec::new();
+        for (file, text) in sources {
+            let mut errors = Errors::new(file);
+            match yaml::one(text) {
+                Ok(Some(document)) => set.pack(&document, &mut errors),
+                Ok(None) => {}
+                Err(problems) => {
+                    for problem in problems {
+                        match problem.line {
+                            Some(line) => errors.at(line, problem.message),
+                            None => errors.file(problem.message),
+                        }
+                    }
+                }
+            }
+            found.extend(errors.into_found());
+        }
+        (set, found)
+    }
+
+    /// The packs that come with Windrow, as `(file, text)`.
+    pub fn shipped_sources() -> Vec<(String, String)> {
+        SHIPPED
+            .iter()
+            .map(|(file, text)| ((*file).to_owned(), (*text).to_owned()))
+            .collect()
+    }
+
+    /// The rules that come with Windrow. That they load without an error is held by a test.
+    pub fn shipped() -> Self {
+        Self::load(&Self::shipped_sources()).0
+    }
+
+    fn pack(&mut self, document: &Node, errors: &mut Errors<'_>) {
+        let keys = [
+            "apiVersion",
+            "kind",
+            "metadata",
+            "platform",
+            "provides",
+            "rules",
+            "readiness",
+            "references",
+            "findings",
+        ];
+        let Some(pack) = Fields::new(document, "the rule pack", &keys, errors) else {
+            return;
+        };
+        for (key, expected) in [("apiVersion", "windrow.dev/v1"), ("kind", "RulePack")] {
+            if let Some(text) = pack.required(key, errors)
+                && text != expected
+            {
+                let line = pack.line_of(key);
+                errors.at(
+                    line,
+                    format!("`{key}` is {}, expected `{expected}`", quoted(text)),
+                );
+            }
+        }
+        let platform = pack.word("platform", PLATFORMS, errors);
+        for key in ["readiness", "references"] {
+            if let (Some(node), Some(platform)) = (pack.get(key), pack.get("platform")) {
+                errors.at(
+                    node.line,
+                    format!(
+                        "`{key}` holds on every platform; move it to a pack without `platform` (line {})",
+                        platform.line
+                    ),
+                );
+            }
+        }
+        let name = pack_name(&pack, errors);
+
+        let mut named = Vec::new();
+        for node in pack.list("rules", errors) {
+            named.extend(rule(node, name, platform, errors));
+        }
+        for node in pack.list("references", errors) {
+            named.extend(reference(node, name, errors));
+        }
+        for node in pack.list("findings", errors) {
+            named.extend(finding(node, name, platform, errors));
+        }
+        self.adopt(named, errors);
+        for node in pack.list("provides", errors) {
+            self.provides.extend(provision(node, platform, errors));
+        }
+        for node in pack.list("readiness", errors) {
+            if let Some(rule) = readiness(node, errors) {
+                self.readiness.retain(|earlier| earlier.kind != rule.kind);
+                self.readiness.push(rule);
+            }
+        }
+    }
+
+    /// How many named things there are.
+    fn named(&self) -> usize {
+        self.rules.len() + self.references.len() + self.findings.len()
+    }
+
+    /// Puts the named things of one pack in force, each in the place of an earlier one of its name.
+    fn adopt(&mut self, named: Vec<Named>, errors: &mut Errors<'_>) {
+        let mut seen: BTreeMap<String, Option<u32>> = BTreeMap::new();
+        for thing in named {
+            let (name, at) = match &thing {
+                Named::Rule(rule) => (rule.name.clone(), rule.at.clone()),
+                Named::Reference(reference) => (reference.name.clone(), reference.at.clone()),
+                Named::Finding(finding) => (finding.name.clone(), finding.at.clone()),
+                Named::Off { name, at } => (name.clone(), at.clone()),
+            };
+            let line = at.line.unwrap_or(1);
+            if let Some(first) = seen.insert(name.clone(), at.line) {
+                errors.at(
+                    line,
+                    format!(
+                        "`{name}` stands twice in this file, first on line {}; rename one",
+                        first.unwrap_or(1)
+                    ),
+                );
+                continue;
+            }
+            let before = self.named();
+            let rule_at = self.rules.iter().position(|rule| rule.name == name);
+            let reference_at = self.references.iter().position(|rule| rule.name == name);
+            match thing {
+                Named::Rule(rule) => match rule_at {
+                    Some(position) => self.rules[position] = rule,
+                    None => self.rules.push(rule),
+                },
+                Named::Reference(reference) => match reference_at {
+                    Some(position) => self.references[position] = reference,
+                    None => self.references.push(reference),
+                },
+                Named::Finding(finding) => {
+                    let at = self.findings.iter().position(|rule| rule.name == name);
+                    match at {
+                        Some(position) => self.findings[position] = finding,
+                        None => self.findings.push(finding),
+                    }
+                }
+                Named::Off { .. } => {
+                    self.rules.retain(|rule| rule.name != name);
+                    self.references.retain(|reference| reference.name != name);
+                    self.findings.retain(|finding| finding.name != name);
+                    if before == self.named() {
+                        errors.at(
+                            line,
+                            format!("there is no rule `{name}` to disable; check pack and name"),
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+const PLATFORMS: &[(&str, Platform)] =
+    &[("harvester", Platform::Harvester), ("rke2", Platform::Rke2)];
+
+fn pack_name<'n>(pack: &Fields<'n>, errors: &mut Errors<'_>) -> &'n str {
+    let Some(metadata) = pack.get("metadata") else {
+        errors.at(
+            pack.line(),
+            "the rule pack lacks `metadata: {name: ...}`: rules are called pack/rule",
+        );
+        return "";
+    };
+    let name = Fields::new(metadata, "`metadata`", &["name"], errors)
+        .and_then(|metadata| metadata.required("name", errors));
+    match name {
+        Some(name) => {
+            check_name(name, metadata.line, errors);
+            name
+        }
+        None => "",
+    }
+}
+
+fn check_name(name: &str, line: u32, errors: &mut Errors<'_>) {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if !name.bytes().all(plain) {
+        errors.at(
+            line,
+            format!(
+                "the name {} may hold lower-case letters, digits and `-` only",
+                quoted(name)
+            ),
+        );
+    }
+}
+
+/// The name of a rule or reference, and whether that is all there is to it (`enabled: false`).
+fn heading(fields: &Fields<'_>, pack: &str, errors: &mut Errors<'_>) -> Option<(String, bool)> {
+    let name = fields.required("name", errors);
+    if let Some(name) = name {
+        check_name(name, fields.line(), errors);
+    }
+    let enabled = fields.flag("enabled", true, errors);
+    Some((format!("{pack}/{}", name?), enabled))
+}

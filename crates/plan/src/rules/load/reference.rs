@@ -1,0 +1,142 @@
+//! `references:` of a pack: fields that name other objects.
+
+use windrow_model::manifest::{Node, Value};
+
+use super::parts::kind;
+use super::{Named, heading};
+use crate::rules::fields::{Errors, Fields};
+use crate::rules::matching::scalar;
+use crate::rules::{Beside, Condition, FieldPath, Reference, ReferenceNamespace};
+
+pub(super) fn reference(node: &Node, pack: &str, errors: &mut Errors<'_>) -> Option<Named> {
+    let before = errors.count();
+    let keys = [
+        "name",
+        "enabled",
+        "from",
+        "under",
+        "paths",
+        "to",
+        "namespace",
+        "condition",
+        "only",
+        "unless",
+        "except",
+        "ifDeclared",
+    ];
+    let fields = Fields::new(node, "the reference", &keys, errors)?;
+    let at = errors.location(fields.line());
+    let (name, enabled) = heading(&fields, pack, errors)?;
+    if !enabled {
+        return Some(Named::Off { name, at });
+    }
+    fields.filled("from", errors);
+    fields.filled("paths", errors);
+    let from = fields
+        .list("from", errors)
+        .iter()
+        .filter_map(|node| kind(node, errors))
+        .collect();
+    let to = match fields.get("to") {
+        Some(node) => kind(node, errors),
+        None => {
+            errors.at(
+                fields.line(),
+                "the reference lacks `to: {group: ..., kind: ...}`: what the names mean",
+            );
+            None
+        }
+    };
+    let condition = fields.word(
+        "condition",
+        &[("exists", Condition::Exists), ("ready", Condition::Ready)],
+        errors,
+    );
+    let under = field_paths("under", &fields, errors);
+    let mut paths = field_paths("paths", &fields, errors);
+    if !under.is_empty() {
+        paths = under
+            .iter()
+            .flat_map(|prefix| paths.iter().map(|path| path.below(prefix)))
+            .collect();
+    }
+    let reference = Reference {
+        name,
+        from,
+        paths,
+        only: beside("only", &fields, errors),
+        unless: beside("unless", &fields, errors),
+        except: fields
+            .texts("except", errors)
+            .into_iter()
+            .map(|(text, _)| text.to_owned())
+            .collect(),
+        to: to?,
+        namespace: namespace(&fields, errors),
+        condition: condition.unwrap_or(Condition::Exists),
+        if_declared: fields.flag("ifDeclared", false, errors),
+        at,
+    };
+    (errors.count() == before).then_some(Named::Reference(reference))
+}
+
+fn field_paths(key: &str, fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<FieldPath> {
+    let mut paths = Vec::new();
+    for (text, line) in fields.texts(key, errors) {
+        match FieldPath::parse(text) {
+            Ok(path) => paths.push(path),
+            Err(error) => errors.at(line, format!("`{key}`: {error}")),
+        }
+    }
+    paths
+}
+
+fn namespace(fields: &Fields<'_>, errors: &mut Errors<'_>) -> ReferenceNamespace {
+    let beside = fields
+        .get("namespace")
+        .filter(|node| !node.entries().is_empty());
+    if let Some(node) = beside {
+        let key = Fields::new(node, "`namespace`", &["beside"], errors)
+            .and_then(|namespace| namespace.required("beside", errors));
+        return key.map_or(ReferenceNamespace::Same, |key| {
+            ReferenceNamespace::Beside(key.to_owned())
+        });
+    }
+    fields
+        .word(
+            "namespace",
+            &[
+                ("same", ReferenceNamespace::Same),
+                ("cluster", ReferenceNamespace::Cluster),
+                ("slash", ReferenceNamespace::Slash),
+            ],
+            errors,
+        )
+        .unwrap_or(ReferenceNamespace::Same)
+}
+
+/// `{kind: Role}`, `{kind: [Role, null]}`, `{optional: true}`: keys beside a name.
+fn beside(key: &str, fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<Beside> {
+    let Some(node) = fields.get(key) else {
+        return Vec::new();
+    };
+    if node.entries().is_empty() {
+        errors.at(
+            node.line,
+            format!("`{key}` is a map of keys beside the name and the values that count, like `{{kind: Role}}`"),
+        );
+    }
+    node.entries()
+        .iter()
+        .map(|entry| {
+            let values = match &entry.value.value {
+                Value::Sequence(items) => items.as_slice(),
+                _ => std::slice::from_ref(&entry.value),
+            };
+            Beside {
+                key: entry.key.clone(),
+                values: values.iter().map(|value| scalar(Some(value))).collect(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,242 @@
+//! Which rules and references apply to an object of a manifest, and who brings what.
+//!
+//! Rules are few and documents are many: everything is decided by comparing names, and an object is
+//! turned into a CEL value only for a rule that fits it in every other way.
+
+#[cfg(test)]
+mod references_tests;
+#[cfg(test)]
+mod tests;
+
+use windrow_model::manifest::{GroupKind, Node, Object, ObjectRef, Value};
+
+use super::{
+    Beside, Condition, EvaluationError, Found, Location, Match, Platform, Provision, Reference,
+    ReferenceNamespace, Rule, RuleRequirement, RuleSet,
+};
+
+/// Where a namespaced object goes whose manifest names no namespace (k3s `pkg/deploy`).
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// What the rules say about one object.
+#[derive(Debug, Clone, Default)]
+pub struct Matches<'r> {
+    /// The requirements of every rule that applies.
+    pub requirements: Vec<MatchedRequirement<'r>>,
+    /// Rules of which it cannot be said whether they apply: the object is not shaped as they assume.
+    pub problems: Vec<MatchProblem<'r>>,
+}
+
+/// One requirement that applies to an object.
+#[derive(Debug, Clone, Copy)]
+pub struct MatchedRequirement<'r> {
+    /// The rule that says so.
+    pub rule: &'r Rule,
+    /// The requirement.
+    pub requirement: &'r RuleRequirement,
+}
+
+/// A rule that could not be applied to an object.
+#[derive(Debug, Clone)]
+pub struct MatchProblem<'r> {
+    /// The rule.
+    pub rule: &'r Rule,
+    /// Why, in one line.
+    pub message: String,
+}
+
+/// An object that a field of another names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatchedReference<'r> {
+    /// Name of the rule (`references/workload-configmap`).
+    pub rule: &'r str,
+    /// Where the rule is written.
+    pub rule_at: &'r Location,
+    /// Line of the field in the manifest.
+    pub line: u32,
+    /// The object that is named.
+    pub target: ObjectRef,
+    /// In which state it is needed.
+    pub condition: &'r Condition,
+    /// It counts only when a manifest declares the target.
+    pub if_declared: bool,
+}
+
+impl RuleSet {
+    /// What the rules require of `object`. Rules for a platform apply only when `platform` is that
+    /// one: while it is not known they do not.
+    pub fn requirements_for<'r>(
+        &'r self,
+        object: &Object,
+        platform: Option<Platform>,
+    ) -> Matches<'r> {
+        let mut found = Matches::default();
+        for rule in &self.rules {
+            let elsewhere = rule.platform.is_some() && rule.platform != platform;
+            if elsewhere || !rule.matches.fits(object) {
+                continue;
+            }
+            let applies = match &rule.matches.when {
+                None => Ok(true),
+                Some(when) => when.holds_for(&object.node),
+            };
+            match applies {
+                Ok(true) => found.requirements.extend(
+                    rule.requires
+                        .iter()
+                        .map(|requirement| MatchedRequirement { rule, requirement }),
+                ),
+                Ok(false) | Err(EvaluationError::Missing(_)) => {}
+                Err(EvaluationError::Type(message) | EvaluationError::Limit(message)) => {
+                    found.problems.push(MatchProblem { rule, message });
+                }
+            }
+        }
+        found
+    }
+
+    /// Is there a rule for this object that only a known platform would bring in force?
+    pub fn depends_on_platform(&self, object: &Object) -> bool {
+        self.rules
+            .iter()
+            .any(|rule| rule.platform.is_some() && rule.matches.fits(object))
+    }
+
+    /// The objects that fields of `object` name, each once per rule, in the order of the rules.
+    pub fn references_of<'r>(&'r self, object: &Object) -> Vec<MatchedReference<'r>> {
+        let mut matched: Vec<MatchedReference<'r>> = Vec::new();
+        for reference in &self.references {
+            if !reference.is_from(&object.id) {
+                continue;
+            }
+            let first = matched.len();
+            for path in &reference.paths {
+                for found in path.texts(&object.node) {
+                    let Some(target) = reference.target(&found, &object.id) else {
+                        continue;
+                    };
+                    if matched[first..].iter().any(|other| other.target == target) {
+                        continue;
+                    }
+                    matched.push(MatchedReference {
+                        rule: &reference.name,
+                        rule_at: &reference.at,
+                        line: found.line,
+                        target,
+                        condition: &reference.condition,
+                        if_declared: reference.if_declared,
+                    });
+                }
+            }
+        }
+        matched
+    }
+
+    /// Who of the platform brings a kind.
+    pub fn provider_of_kind(
+        &self,
+        kind: &GroupKind,
+        platform: Option<Platform>,
+    ) -> Option<&Provision> {
+        self.provisions(platform).find(|provision| {
+            provision.groups.iter().any(|group| *group == kind.group)
+                || provision.kinds.contains(kind)
+        })
+    }
+
+    /// Who of the platform brings an object.
+    pub fn provider_of_object(
+        &self,
+        object: &ObjectRef,
+        platform: Option<Platform>,
+    ) -> Option<&Provision> {
+        self.provisions(platform)
+            .find(|provision| provision.objects.contains(object))
+    }
+
+    fn provisions(&self, platform: Option<Platform>) -> impl Iterator<Item = &Provision> {
+        self.provides
+            .iter()
+            .filter(move |provision| provision.platform.is_none() || provision.platform == platform)
+    }
+}
+
+impl Match {
+    /// Everything but `when`.
+    fn fits(&self, object: &Object) -> bool {
+        let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|w| w == is);
+        same(&self.kind, &object.id.kind)
+            && same(&self.group, &object.id.group)
+            && same(&self.name, &object.id.name)
+            && same(
+                &self.namespace,
+                object.id.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE),
+            )
+            && self
+                .labels
+                .iter()
+                .all(|(key, value)| object.node.str_at(&["metadata", "labels", key]) == Some(value))
+    }
+}
+
+impl Reference {
+    fn is_from(&self, id: &ObjectRef) -> bool {
+        self.from
+            .iter()
+            .any(|from| from.kind == id.kind && from.group == id.group)
+    }
+
+    /// What a name means, unless it is one that this reference passes over.
+    fn target(&self, found: &Found<'_>, from: &ObjectRef) -> Option<ObjectRef> {
+        let beside = found.beside.as_deref();
+        if !self.only.iter().all(|key| key.fits(beside))
+            || self.unless.iter().any(|key| key.fits(beside))
+        {
+            return None;
+        }
+        let own = || from.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        let (namespace, name) = match &self.namespace {
+            ReferenceNamespace::Cluster => (None, &*found.text),
+            ReferenceNamespace::Same => (Some(own()), &*found.text),
+            ReferenceNamespace::Beside(key) => {
+                let written = beside.and_then(|node| node.str_at(&[key]));
+                (Some(written.unwrap_or_else(own)), &*found.text)
+            }
+            ReferenceNamespace::Slash => match found.text.split_once('/') {
+                Some((namespace, name)) => (Some(namespace), name),
+                None => (Some(own()), &*found.text),
+            },
+        };
+        let passed_over = self.except.iter().any(|except| {
+            except
+                .strip_suffix('*')
+                .map_or(name == except, |prefix| name.starts_with(prefix))
+        });
+        if passed_over || name.is_empty() || namespace == Some("") {
+            return None;
+        }
+        Some(ObjectRef {
+            group: self.to.group.clone(),
+            kind: self.to.kind.clone(),
+            namespace: namespace.map(Into::into),
+            name: name.into(),
+        })
+    }
+}
+
+impl Beside {
+    fn fits(&self, node: Option<&Node>) -> bool {
+        let value = scalar(node.and_then(|node| node.get(&self.key)));
+        self.values.contains(&value)
+    }
+}
+
+/// A scalar as text; `None` for anything absent, null or composite.
+pub(super) fn scalar(node: Option<&Node>) -> Option<String> {
+    match &node?.value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Sequence(_) | Value::Mapping(_) => None,
+    }
+}

@@ -1,0 +1,195 @@
+//! What a document can require: the words that rules, plan and decisions share.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use windrow_model::manifest::{GroupKind, ObjectRef};
+
+/// A place in a file that a person can open.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Location {
+    /// The file, as the person named it or as it is called on the node.
+    pub file: String,
+    /// Line, counted from 1; absent when the whole file is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+impl Location {
+    /// A whole file.
+    pub fn file(file: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            line: None,
+        }
+    }
+
+    /// A line of a file.
+    pub fn line(file: impl Into<String>, line: u32) -> Self {
+        Self {
+            file: file.into(),
+            line: Some(line),
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}", self.file),
+            None => f.write_str(&self.file),
+        }
+    }
+}
+
+/// What the node is, or will be.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Platform {
+    /// Harvester.
+    Harvester,
+    /// RKE2 without Harvester.
+    Rke2,
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Platform::Harvester => "harvester",
+            Platform::Rke2 => "rke2",
+        })
+    }
+}
+
+/// What is needed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Target {
+    /// A kind, served by the API.
+    Kind(GroupKind),
+    /// An object in the cluster.
+    Object(ObjectRef),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Kind(kind) => write!(f, "the kind {kind}"),
+            Target::Object(object) => object.fmt(f),
+        }
+    }
+}
+
+/// In which state it is needed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Condition {
+    /// The kind is served by the API (targets that are kinds).
+    Served,
+    /// The object exists.
+    Exists,
+    /// The object's verdict is Ready.
+    Ready,
+    /// A CEL expression on the observed `object` is true.
+    Expression(Expression),
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Condition::Served => f.write_str("served"),
+            Condition::Exists => f.write_str("exists"),
+            Condition::Ready => f.write_str("ready"),
+            Condition::Expression(expression) => f.write_str(expression.source()),
+        }
+    }
+}
+
+/// Does a requirement hold a file, or only order it?
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// Holds.
+    Required,
+    /// Orders; yields on a cycle or a deadline.
+    Advisory,
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Tier::Required => "required",
+            Tier::Advisory => "advisory",
+        })
+    }
+}
+
+/// What happens when a requirement is not met by its deadline.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum OnDeadline {
+    /// The file stays held, and that is reported as overdue: releasing would do harm.
+    Keep,
+    /// The file is released: RKE2 tries, as it would have without Windrow.
+    Release,
+}
+
+/// A compiled CEL expression. Two are equal when their source is.
+#[derive(Clone)]
+pub struct Expression {
+    pub(super) source: Arc<str>,
+    /// What is evaluated: the program, with calls that count its steps.
+    pub(super) evaluated: Arc<cel::common::ast::IdedExpr>,
+    /// How many steps it takes without its loops.
+    pub(super) steps: u64,
+    /// What it reads of the object.
+    pub(super) reads: Arc<super::expression::Reads>,
+}
+
+impl Expression {
+    /// The expression as written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Expression").field(&self.source).finish()
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Expression {}
+
+impl Hash for Expression {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.source.hash(state);
+    }
+}
+
+impl PartialOrd for Expression {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Expression {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.source.cmp(&other.source)
+    }
+}

@@ -1,0 +1,448 @@
+//! What a plan must say about small directories.
+
+mod installers;
+
+use std::sync::{Arc, LazyLock};
+
+use windrow_model::manifest::{Content, Limits};
+
+use super::*;
+use crate::rules::RuleSet;
+
+/// Plans files given as `(path, text)` on a platform, with the shipped rules.
+fn plan_on(platform: Option<Platform>, files: &[(&str, &str)]) -> Plan {
+    static RULES: LazyLock<RuleSet> = LazyLock::new(RuleSet::shipped);
+    let rules = &*RULES;
+    let examined: Vec<Arc<Examined>> = files
+        .iter()
+        .map(|(path, text)| {
+            let content = Content::Bytes(text.as_bytes().to_vec());
+            let file = windrow_model::manifest::read(path, &content, &Limits::default());
+            Arc::new(examine(&file, Shown::itself(*path), rules, platform))
+        })
+        .collect();
+    link(&examined, rules, platform)
+}
+
+fn plan(files: &[(&str, &str)]) -> Plan {
+    plan_on(Some(Platform::Rke2), files)
+}
+
+fn codes(plan: &Plan) -> Vec<Code> {
+    plan.findings.iter().map(|finding| finding.code).collect()
+}
+
+fn order(plan: &Plan) -> Vec<&str> {
+    plan.order
+        .iter()
+        .map(|&file| plan.files[file].path.as_str())
+        .collect()
+}
+
+fn config_map(name: &str, annotations: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  annotations: {{{annotations}}}\n"
+    )
+}
+
+fn depends_on(name: &str, on: &str) -> String {
+    config_map(name, &format!("windrow.dev/depends-on: '{on}'"))
+}
+
+const CRD: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Widget, plural: widgets}
+  scope: Namespaced
+";
+const WIDGET: &str = "\
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: w}
+";
+
+#[test]
+fn a_custom_object_waits_for_the_file_that_brings_its_kind() {
+    let plan = plan(&[("a-widget.yaml", WIDGET), ("b-crds.yaml", CRD)]);
+    assert_eq!(order(&plan), ["b-crds.yaml", "a-widget.yaml"]);
+    let requirement = plan.files[0].requirements().next().unwrap();
+    assert_eq!(requirement.tier, Tier::Required);
+    assert_eq!(requirement.origin.rule, "inferred/kind-served");
+    assert_eq!(
+        requirement.satisfied_by,
+        SatisfiedBy::File { file: 1, line: 1 }
+    );
+    // Its CRD says that it is namespaced, so it goes to `default`.
+    assert_eq!(
+        plan.files[0].documents[0].object.namespace.as_deref(),
+        Some("default")
+    );
+    assert_eq!(codes(&plan), []);
+}
+
+#[test]
+fn a_kind_that_nobody_brings_is_a_finding_with_every_place() {
+    let plan = plan(&[
+        ("a.yaml", WIDGET),
+        ("b.yaml", &WIDGET.replace("name: w", "name: v")),
+    ]);
+    assert_eq!(codes(&plan), [Code::KindWithoutProvider]);
+    assert_eq!(
+        plan.findings[0].at,
+        [Location::line("a.yaml", 1), Location::line("b.yaml", 1)]
+    );
+}
+
+#[test]
+fn a_missing_namespace_is_required_and_a_built_in_one_is_not() {
+    let object = |namespace: &str| {
+        format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {namespace}}}\n")
+    };
+    let plan = plan(&[
+        ("a.yaml", &object("tenant")),
+        (
+            "b.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: tenant}\n",
+        ),
+        ("c.yaml", &object("kube-system")),
+        ("d.yaml", &object("nowhere")),
+    ]);
+    assert_eq!(order(&plan), ["b.yaml", "a.yaml", "c.yaml", "d.yaml"]);
+    assert_eq!(plan.files[2].requirements().count(), 0);
+    assert_eq!(codes(&plan), [Code::ObjectWithoutProvider]);
+    assert_eq!(plan.findings[0].at, [Location::line("d.yaml", 1)]);
+}
+
+#[test]
+fn a_kind_and_its_object_in_one_file_cannot_be_ordered_and_that_is_said() {
+    let plan = plan(&[("all.yaml", &format!("{CRD}---\n{WIDGET}"))]);
+    assert_eq!(codes(&plan), [Code::SameFile]);
+    let requirement = plan.files[0].requirements().next().unwrap();
+    assert!(!requirement.takes_part(), "a file must not wait for itself");
+}
+
+#[test]
+fn a_namespace_behind_its_objects_fails_the_first_pass_and_before_them_does_not() {
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: t}\n";
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: t}\n";
+    let before = plan(&[("a.yaml", &format!("{namespace}---\n{secret}"))]);
+    assert_eq!(codes(&before), []);
+    let behind = plan(&[("a.yaml", &format!("{secret}---\n{namespace}"))]);
+    assert_eq!(codes(&behind), [Code::SameFile]);
+}
+
+#[test]
+fn a_cycle_is_reported_once_as_the_shortest_one_with_every_edge_and_it_yields() {
+    let plan = plan(&[
+        (
+            "a.yaml",
+            &depends_on("a", "/namespaces/default/ConfigMap/b (exists)"),
+        ),
+        (
+            "b.yaml",
+            &depends_on(
+                "b",
+                "/namespaces/default/ConfigMap/a (exists), /namespaces/default/ConfigMap/c (exists)",
+            ),
+        ),
+        (
+            "c.yaml",
+            &depends_on("c", "/namespaces/default/ConfigMap/d (exists)"),
+        ),
+        (
+            "d.yaml",
+            &depends_on("d", "/namespaces/default/ConfigMap/b (exists)"),
+        ),
+        (
+            "e.yaml",
+            &depends_on("e", "/namespaces/default/ConfigMap/a (exists)"),
+        ),
+    ]);
+    assert_eq!(codes(&plan), [Code::RequiredCycle, Code::RequiredCycle]);
+    let first = &plan.findings[0];
+    assert_eq!(
+        first.at,
+        [Location::line("a.yaml", 5), Location::line("b.yaml", 5)]
+    );
+    assert!(
+        first
+            .message
+            .contains("ConfigMap default/a (a.yaml) needs ConfigMap default/b"),
+        "{}",
+        first.message
+    );
+    assert!(
+        !first.message.contains("e.yaml"),
+        "what hangs on a cycle is not part of it"
+    );
+    // What stands in the cycle yields, what only hangs on it still waits.
+    assert!(plan.files[0].requirements().all(|one| one.yields));
+    assert!(plan.files[4].requirements().all(Requirement::takes_part));
+    assert_eq!(order(&plan).len(), 5);
+}
+
+#[test]
+fn files_that_wait_for_each_other_through_different_documents_are_no_deadlock_but_must_be_split() {
+    let one = format!(
+        "{}---\n{}",
+        config_map("a1", ""),
+        depends_on("a2", "/namespaces/default/ConfigMap/b1 (exists)")
+    );
+    let two = format!(
+        "{}---\n{}",
+        config_map("b1", ""),
+        depends_on("b2", "/namespaces/default/ConfigMap/a1 (exists)")
+    );
+    let plan = plan(&[("a.yaml", &one), ("b.yaml", &two)]);
+    assert_eq!(codes(&plan), [Code::FileCycle]);
+    assert!(
+        plan.findings[0]
+            .message
+            .contains("Split a.yaml: put ConfigMap default/a2 (line 7)"),
+        "{}",
+        plan.findings[0].message
+    );
+}
+
+#[test]
+fn advice_orders_and_yields_where_it_would_close_a_cycle() {
+    let deployment = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  template:
+    spec:
+      volumes: [{name: c, configMap: {name: settings}}]
+";
+    let free = plan(&[
+        ("a.yaml", deployment),
+        ("b.yaml", &config_map("settings", "")),
+    ]);
+    assert_eq!(order(&free), ["b.yaml", "a.yaml"]);
+    assert_eq!(
+        free.files[0].requirements().next().unwrap().tier,
+        Tier::Advisory
+    );
+
+    let settings = depends_on(
+        "settings",
+        "apps/namespaces/default/Deployment/web (exists)",
+    );
+    let closed = plan(&[("a.yaml", deployment), ("b.yaml", &settings)]);
+    assert_eq!(order(&closed), ["a.yaml", "b.yaml"]);
+    assert!(closed.files[0].requirements().next().unwrap().yields);
+    assert_eq!(codes(&closed), [], "advice that yields is no finding");
+}
+
+#[test]
+fn what_a_field_names_outside_the_directory_holds_nothing() {
+    let pod = "\
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  volumes: [{name: c, configMap: {name: made-by-an-operator}}]
+";
+    let plan = plan(&[("a.yaml", pod)]);
+    let requirement = plan.files[0].requirements().next().unwrap();
+    assert_eq!(requirement.satisfied_by, SatisfiedBy::Cluster);
+    assert!(!requirement.takes_part());
+    assert_eq!(codes(&plan), []);
+}
+
+#[test]
+fn a_namespace_that_is_written_with_a_cluster_scoped_object_is_left_out() {
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r, namespace: apps}\n";
+    let on = "rbac.authorization.k8s.io/namespaces/apps/ClusterRole/r";
+    let plan = plan(&[("a.yaml", &depends_on("a", on)), ("b.yaml", role)]);
+    assert_eq!(order(&plan), ["b.yaml", "a.yaml"]);
+    let requirement = plan.files[0].requirements().next().unwrap();
+    assert!(
+        matches!(requirement.satisfied_by, SatisfiedBy::File { file: 1, .. }),
+        "{requirement:?}"
+    );
+    // What is asked of the API server has to be an object that can be there.
+    let Target::Object(asked) = &plan.needs[requirement.need].target else {
+        panic!("{:?}", plan.needs[requirement.need]);
+    };
+    assert_eq!(asked.namespace, None);
+}
+
+#[test]
+fn names_that_collide_and_names_rke2_cannot_use_are_errors() {
+    let map = config_map("a", "");
+    let plan = plan(&[
+        ("foo.yaml", &map),
+        ("foo.bar.yml", &config_map("b", "")),
+        ("Upper.yaml", &config_map("c", "")),
+        ("sub/foo.yaml", &config_map("d", "")),
+    ]);
+    let mut found = codes(&plan);
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            Code::AddonNameInvalid,
+            Code::AddonCollision,
+            Code::SameBaseName
+        ]
+    );
+    let invalid = plan
+        .findings
+        .iter()
+        .find(|one| one.code == Code::AddonNameInvalid);
+    assert_eq!(
+        invalid.map(|one| one.message.as_str()),
+        Some(
+            "RKE2 cannot use this file name: its Addon would be called `Upper`, and a name may have only lower-case letters, \
+             digits and `-` (RFC 1123); rename the file, for example to upper.yaml"
+        )
+    );
+    let upper = plan
+        .files
+        .iter()
+        .find(|file| file.path == "Upper.yaml")
+        .unwrap();
+    assert!(upper.refused.is_some());
+}
+
+#[test]
+fn a_name_that_no_api_server_takes_is_an_error_at_its_line_and_holds_nothing() {
+    let text = "\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  namespace: Team_A
+  name: A_b
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {generateName: A_}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: 'system:A_b'}
+";
+    let plan = plan(&[("a.yaml", text)]);
+    let found = plan.findings.iter();
+    let names: Vec<(Option<u32>, Severity)> = found
+        .filter(|finding| finding.code == Code::ObjectNameInvalid)
+        .map(|finding| (finding.at[0].line, finding.severity))
+        .collect();
+    assert_eq!(
+        names,
+        [(Some(4), Severity::Error), (Some(5), Severity::Error)]
+    );
+    assert!(plan.files[0].refused.is_none());
+}
+
+#[test]
+fn a_file_with_one_bad_document_declares_nothing() {
+    let plan = plan(&[
+        (
+            "a.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: t}\n---\n}\n",
+        ),
+        (
+            "b.yaml",
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: t}\n",
+        ),
+    ]);
+    assert_eq!(
+        codes(&plan),
+        [Code::FileRefused, Code::ObjectWithoutProvider]
+    );
+    assert!(plan.files[0].refused.is_some());
+}
+
+#[test]
+fn a_vm_that_would_start_waits_for_harvester_only_on_harvester() {
+    let vm = "\
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: web, namespace: default}
+spec: {runStrategy: Always, template: {}}
+";
+    let waits_for_setting = |plan: &Plan| {
+        plan.files[0].requirements().any(|one| {
+            plan.needs[one.need].target
+                == Target::Object(ObjectRef::cluster(
+                    "harvesterhci.io",
+                    "Setting",
+                    "storage-network",
+                ))
+        })
+    };
+    let harvester = plan_on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
+    assert!(waits_for_setting(&harvester));
+    assert!(harvester.files[0].requirements().any(Requirement::harms));
+    assert!(!waits_for_setting(&plan_on(
+        Some(Platform::Rke2),
+        &[("vm.yaml", vm)]
+    )));
+    let unknown = plan_on(None, &[("vm.yaml", vm)]);
+    assert!(!waits_for_setting(&unknown));
+    assert!(
+        codes(&unknown).contains(&Code::PlatformUnknown),
+        "{:?}",
+        codes(&unknown)
+    );
+    let halted = vm.replace("Always", "Halted");
+    assert!(!waits_for_setting(&plan_on(
+        Some(Platform::Harvester),
+        &[("vm.yaml", &halted)]
+    )));
+    let yes = vm.replace("runStrategy: Always", "running: yes");
+    assert!(waits_for_setting(&plan_on(
+        Some(Platform::Harvester),
+        &[("vm.yaml", &yes)]
+    )));
+}
+
+#[test]
+fn lines_of_a_manifest_inside_another_file_are_those_of_that_file() {
+    let shown = Shown {
+        file: "config.yaml".to_owned(),
+        first_line: 40,
+        line_by_line: true,
+    };
+    assert_eq!(shown.at(Some(3)), Location::line("config.yaml", 42));
+    let quoted = Shown {
+        line_by_line: false,
+        ..shown
+    };
+    assert_eq!(quoted.at(Some(3)), Location::line("config.yaml", 40));
+}
+
+#[test]
+fn the_plan_does_not_depend_on_the_order_in_which_files_come() {
+    let files = [("a.yaml", WIDGET), ("b.yaml", CRD)];
+    let reversed = [files[1], files[0]];
+    assert_eq!(
+        format!("{:?}", plan(&files)),
+        format!("{:?}", plan(&reversed))
+    );
+}
+
+const HARVESTER_OFF: &str = "apiVersion: management.cattle.io/v3
+kind: Feature
+metadata: {name: harvester}
+spec: {value: false}
+";
+/// Rancher from v2.11.0 on sets the other flag itself, and before that nothing reads it: a hold would never end.
+#[test]
+fn switching_rancher_s_feature_harvester_off_waits_for_what_switching_it_on_waits_for() {
+    let needs = |text: &str| {
+        let plan = plan(&[("a.yaml", text)]);
+        let needs = plan.files[0].requirements();
+        needs
+            .map(|one| (one.origin.rule.clone(), one.tier))
+            .collect::<Vec<_>>()
+    };
+    let on = HARVESTER_OFF.replace("false", "true");
+    assert_eq!(needs(HARVESTER_OFF), needs(&on));
+}

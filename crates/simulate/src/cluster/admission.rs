@@ -1,0 +1,66 @@
+//! The webhooks that the API server asks.
+
+use serde_json::Value;
+use windrow_model::manifest::ObjectRef;
+
+use super::super::once;
+use super::Cluster;
+use super::objects::Stored;
+
+impl Cluster {
+    /// The object's name in the cluster: with a namespace when its kind is namespaced.
+    fn resolve(&self, id: &ObjectRef) -> Option<ObjectRef> {
+        let namespaced = self.serves(&id.group_kind())?;
+        let namespace = namespaced.then(|| id.namespace.clone().unwrap_or("default".into()));
+        Some(ObjectRef {
+            namespace,
+            ..id.clone()
+        })
+    }
+
+    /// A webhook of the manifests, which fails closed, while no pod answers it.
+    pub(super) fn ask(&self, declared: &ObjectRef) -> Result<(), String> {
+        // There seldom is one.
+        if self.asked.is_empty() {
+            return Ok(());
+        }
+        let Some(asked) = self.asked.get(declared) else {
+            return Ok(());
+        };
+        let get = |id: &ObjectRef| self.stored(&self.resolve(id)?);
+        let answers = |backend: &Stored| {
+            let ready = |key: &str| backend.status()[key].as_u64().is_some_and(|pods| pods > 0);
+            ready("readyReplicas") || ready("numberReady")
+        };
+        match get(&asked.webhook).is_none() || get(&asked.backend).is_some_and(answers) {
+            true => Ok(()),
+            false => Err(asked.refusal.clone()),
+        }
+    }
+
+    /// Harvester's webhook: the storage network is not touched while any machine might run. Any
+    /// `printableStatus` but `Stopped`, also none at all, counts as running
+    /// (`pkg/util/virtualmachine`). An empty value is let pass from v1.5.1 on.
+    pub(crate) fn admit(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
+        let storage_network =
+            id.group == "harvesterhci.io" && id.kind == "Setting" && id.name == "storage-network";
+        let Some(guard) = self.guard.filter(|_| storage_network) else {
+            return Ok(());
+        };
+        let empty = json["value"].as_str().unwrap_or("").is_empty();
+        if empty && !guard.even_when_empty {
+            return Ok(());
+        }
+        let running = self
+            .of_kind(&once::kind("kubevirt.io", "VirtualMachine"))
+            .any(|(_, vm)| vm.status()["printableStatus"] != "Stopped");
+        match running {
+            false => Ok(()),
+            true => Err(
+                "admission webhook \"validator.harvesterhci.io\" denied the request: \
+                 Please stop all VMs before configuring the storage-network setting"
+                    .to_owned(),
+            ),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! A small model of an API server: objects with versions, namespaces that must exist, kinds that
+//! have to be served first, and the errors of the real one.
+
+mod admission;
+mod apply;
+mod objects;
+mod shown;
+mod store;
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use smol_str::SmolStr;
+use windrow_decide::{Addon, ApplyFailure};
+use windrow_model::manifest::{GroupKind, ObjectRef};
+
+use super::agenda::{Agenda, Stage, Timer};
+use super::chance::Chance;
+use super::kinds;
+use super::log::{Counts, Happening, What};
+use super::node::{Asked, MayBring};
+use super::once;
+use super::reading::Reading;
+use super::times::{self, Range};
+pub(super) use objects::Stored;
+pub(super) use shown::Shown;
+pub(super) use store::Place;
+use store::Store;
+
+/// So much happens in a small bootstrap: a list of it need not grow.
+const USUAL: usize = 256;
+
+/// So many kinds a platform brings.
+const KINDS: usize = 48;
+
+/// The API server, and the clock that everything on the simulated node shares.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    pub(super) now: Timestamp,
+    pub(super) agenda: Agenda,
+    pub(super) chance: Chance,
+    pub(super) log: Vec<Happening>,
+    pub(super) counts: Counts,
+    /// Objects that controllers have not looked at since they changed.
+    pub(super) changed: Vec<Place>,
+    pub(super) addons: BTreeMap<String, AddonRecord>,
+    pub(super) failures: BTreeMap<String, ApplyFailure>,
+    /// On which server something happens at this moment.
+    pub(super) on: usize,
+    /// How often servers took an Addon from one another.
+    pub(super) taken: BTreeMap<String, u32>,
+    /// The servers on which kube-apiserver answers.
+    up: Vec<bool>,
+    revision: u64,
+    /// Every change of an object, in order: what a watch has not told yet stands behind what it has.
+    journal: Vec<Place>,
+    /// The revision at which discovery last changed, and an Addon.
+    served_at: u64,
+    addons_at: u64,
+    /// How often an application failed, as events tell it.
+    failures_told: u64,
+    /// Kinds that are served beside the built-in ones; true for namespaced ones.
+    served: foldhash::HashMap<GroupKind, bool>,
+    objects: Store,
+    /// What was put together of objects, in this bootstrap or another one of the same files.
+    pub(super) shown: Arc<Shown>,
+    /// How many objects each Addon has.
+    owned: foldhash::HashMap<SmolStr, usize>,
+    /// What each Addon last applied whole, as long as nobody took any of it away.
+    intact: foldhash::HashMap<SmolStr, Intact>,
+    /// Does the platform give Services of type LoadBalancer their addresses?
+    pub(super) addresses: bool,
+    /// Objects whose pods never run, and why.
+    pub(super) cannot_run: Arc<BTreeMap<ObjectRef, String>>,
+    /// Objects about which a webhook of the manifests is asked.
+    pub(super) asked: Arc<BTreeMap<ObjectRef, Asked>>,
+    /// What installers may bring, and are taken to.
+    pub(super) may_bring: Arc<BTreeMap<ObjectRef, MayBring>>,
+    /// Why Harvester's webhook refuses to touch the storage network, while it does.
+    pub(super) guard: Option<Guard>,
+}
+
+/// Harvester's validating webhook, once it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Guard {
+    /// Refuse an empty `storage-network` too (Harvester up to 1.5.0).
+    pub(super) even_when_empty: bool,
+}
+
+/// One Addon, as the deploy controller keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AddonRecord {
+    pub(super) seen: Addon,
+    /// What was applied last: prune candidates are looked for among these kinds.
+    pub(super) kinds: Arc<BTreeSet<GroupKind>>,
+    /// Rises with every change that a watch would tell.
+    pub(super) revision: u64,
+    /// The server that applied it last.
+    pub(super) by: usize,
+}
+
+/// A file of which everything is in the cluster as it says.
+#[derive(Debug, Clone)]
+struct Intact {
+    reading: Arc<Reading>,
+    /// Writes that applying it anew costs all the same.
+    writes: u64,
+}
+
+impl Cluster {
+    pub(super) fn new(now: Timestamp, chance: Chance) -> Self {
+        let mut cluster = Self {
+            now,
+            agenda: Agenda::default(),
+            chance,
+            log: Vec::with_capacity(USUAL),
+            counts: Counts::default(),
+            changed: Vec::new(),
+            addons: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            on: 0,
+            taken: BTreeMap::new(),
+            up: Vec::new(),
+            revision: 0,
+            journal: Vec::with_capacity(USUAL / 2),
+            served_at: 0,
+            addons_at: 0,
+            failures_told: 0,
+            served: foldhash::HashMap::with_capacity_and_hasher(KINDS, Default::default()),
+            objects: Store::with_capacity(USUAL / 2),
+            shown: Arc::default(),
+            owned: foldhash::HashMap::default(),
+            intact: foldhash::HashMap::default(),
+            addresses: false,
+            cannot_run: Arc::default(),
+            asked: Arc::default(),
+            may_bring: Arc::default(),
+            guard: None,
+        };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            cluster.add_namespace(name);
+        }
+        cluster
+    }
+
+    /// The simulated time.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Does the first server's kube-apiserver answer?
+    pub fn is_up(&self) -> bool {
+        self.is_up_on(0)
+    }
+
+    /// Does this server's kube-apiserver answer?
+    pub fn is_up_on(&self, server: usize) -> bool {
+        self.up.get(server).copied().unwrap_or_default()
+    }
+
+    pub(super) fn set_up(&mut self, server: usize, up: bool) {
+        if self.up.len() <= server {
+            self.up.resize(server + 1, false);
+        }
+        self.up[server] = up;
+    }
+
+    /// Rises with everything that changes in the cluster but events.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(super) fn touch(&mut self) -> u64 {
+        self.revision += 1;
+        self.revision
+    }
+
+    /// Objects that changed, after so many changes.
+    pub(super) fn changed_since(&self, seen: usize) -> impl Iterator<Item = &ObjectRef> {
+        let places = self.journal.get(seen..).unwrap_or_default();
+        places.iter().map(|place| self.objects.name(*place))
+    }
+
+    /// How many changes of objects there were.
+    pub(super) fn changes(&self) -> usize {
+        self.journal.len()
+    }
+
+    /// Rises when discovery changes.
+    pub(super) fn served_at(&self) -> u64 {
+        self.served_at
+    }
+
+    /// Rises when an Addon changes.
+    pub(super) fn addons_at(&self) -> u64 {
+        self.addons_at
+    }
+
+    /// How often an application failed.
+    pub(super) fn failures_told(&self) -> u64 {
+        self.failures_told
+    }
+
+    /// An event tells that an Addon could not be applied.
+    pub(super) fn fail(&mut self, addon: &str, failure: ApplyFailure) {
+        self.failures_told += 1;
+        self.failures.insert(addon.to_owned(), failure);
+    }
+
+    /// An Addon changes: its new revision.
+    pub(super) fn touch_addon(&mut self) -> u64 {
+        self.addons_at = self.touch();
+        self.addons_at
+    }
+
+    /// Is a kind served, and is it namespaced?
+    pub fn serves(&self, kind: &GroupKind) -> Option<bool> {
+        kinds::built_in(&kind.group, &kind.kind).or_else(|| self.served.get(kind).copied())
+    }
+
+    /// Is anything of this group served?
+    pub(super) fn serves_group(&self, group: &str) -> bool {
+        kinds::is_built_in_group(group) || self.served.keys().any(|kind| kind.group == group)
+    }
+
+    /// Everything that happened.
+    pub(super) fn into_log(mut self) -> (Vec<Happening>, Self) {
+        (std::mem::take(&mut self.log), self)
+    }
+
+    pub(super) fn tell(&mut self, what: What) {
+        self.log.push(Happening {
+            at: self.now,
+            server: self.on,
+            what,
+        });
+    }
+
+    /// Is there anything else that happens at this instant?
+    pub(super) fn is_due(&self) -> bool {
+        self.agenda.next_at().is_some_and(|at| at <= self.now)
+    }
+
+    pub(super) fn after(&mut self, delay: Duration, timer: Timer) {
+        self.agenda.enter(self.now + delay, timer);
+    }
+
+    pub(super) fn within(&mut self, range: Range, timer: Timer) {
+        let delay = self.chance.between(range);
+        self.after(delay, timer);
+    }
+
+    /// Discovery lists a kind from now on; true when it did not before.
+    pub(super) fn serve(&mut self, kind: GroupKind, namespaced: bool) -> bool {
+        if kinds::built_in(&kind.group, &kind.kind).is_some() {
+            return false;
+        }
+        let Entry::Vacant(place) = self.served.entry(kind) else {
+            return false;
+        };
+        place.insert(namespaced);
+        self.served_at = self.touch();
+        true
+    }
+
+    /// The same, told in the log: a kind that somebody's manifest or the scenario brings.
+    pub(super) fn discover(&mut self, kind: GroupKind, namespaced: bool) {
+        if self.serve(kind.clone(), namespaced) {
+            self.tell(What::Served { kind });
+        }
+    }
+
+    /// A CustomResourceDefinition is Established; discovery follows a little later.
+    pub(super) fn established(&mut self, place: Place) {
+        let defined = self.at(place).and_then(|(_, crd)| defined_kind(crd.spec()));
+        let Some((kind, namespaced)) = defined else {
+            return;
+        };
+        self.set_status_at(
+            place,
+            once::json!({"conditions": [
+                {"type": "NamesAccepted", "status": "True"},
+                {"type": "Established", "status": "True"},
+            ]}),
+        );
+        self.within(
+            times::DISCOVERED,
+            Timer::Discovered(Box::new(kind), namespaced),
+        );
+    }
+
+    /// What installers were taken to bring, though nobody knows that they do.
+    pub fn may_bring(&self) -> impl Iterator<Item = (&ObjectRef, &MayBring)> {
+        self.may_bring.iter()
+    }
+
+    /// An installer has done its work.
+    pub(super) fn installed(&mut self, installer: &ObjectRef) {
+        let may_bring = Arc::clone(&self.may_bring);
+        let Some(guess) = may_bring.get(installer) else {
+            return;
+        };
+        for name in &guess.namespaces {
+            self.create_namespace(name.clone());
+        }
+        for (kind, namespaced) in &guess.kinds {
+            let kind = Box::new(kind.clone());
+            self.within(times::DISCOVERED, Timer::Discovered(kind, *namespaced));
+        }
+    }
+
+    /// A controller will get to an object.
+    pub(super) fn act_on(&mut self, place: Place, stage: Stage, range: Range) {
+        self.within(range, Timer::Act(place, stage));
+    }
+}
+
+/// The kind that a CustomResourceDefinition of this `spec` defines; true for a namespaced one.
+fn defined_kind(spec: &Value) -> Option<(GroupKind, bool)> {
+    let kind = GroupKind::new(spec["group"].as_str()?, spec["names"]["kind"].as_str()?);
+    Some((kind, spec["scope"] != "Cluster"))
+}

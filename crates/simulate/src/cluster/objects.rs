@@ -1,0 +1,407 @@
+//! The objects: what is stored of each, and who may change what of it.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+use windrow_decide::Detail;
+use windrow_model::manifest::{GroupKind, ObjectRef};
+
+use super::super::once;
+use super::{Cluster, Place, defined_kind};
+
+/// One object, in the parts that change apart from one another. Only who looks at all of it has it put
+/// together.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    /// As its manifest or its controller wrote it, before the API server did anything. Clusters share it.
+    pub(super) body: Arc<Value>,
+    /// `status`, where a controller has set it since.
+    pub(super) status: Option<Arc<Value>>,
+    /// As its manifest last declared it.
+    pub(super) declared: Option<Arc<Value>>,
+    /// The Addon that applied it last.
+    pub(super) owner: Option<SmolStr>,
+    /// `metadata.resourceVersion`
+    pub(crate) revision: u64,
+    /// `metadata.generation`: the number of the last change of substance.
+    pub(crate) generation: u64,
+    /// What a watch of all of it shows, once somebody looked. Whatever changes a part forgets it.
+    pub(super) seen: OnceLock<Arc<Value>>,
+}
+
+impl Stored {
+    /// As its manifest or its controller wrote it: everything but its status is in that.
+    pub(crate) fn body(&self) -> &Value {
+        &self.body
+    }
+
+    /// `spec`; null where there is none.
+    pub(crate) fn spec(&self) -> &Value {
+        &self.body["spec"]
+    }
+
+    /// `status` as it is now; null where there is none.
+    pub(crate) fn status(&self) -> &Value {
+        self.status.as_deref().unwrap_or(&self.body["status"])
+    }
+
+    /// Its status, if it ever had one.
+    pub(super) fn said(&self) -> Option<Arc<Value>> {
+        let first = || self.body.get("status").cloned().map(Arc::new);
+        self.status.clone().or_else(first)
+    }
+
+    /// What a watch shows of it. `id` is its own name. The `resourceVersion`, which is another one in every
+    /// bootstrap and is nothing to anybody who watches, is left out.
+    pub(super) fn shown(&self, id: &ObjectRef, detail: Detail) -> Value {
+        let mut json = match detail {
+            Detail::Full => Value::clone(&self.body),
+            Detail::Metadata => {
+                let field = |name: &str| (name.to_owned(), self.body[name].clone());
+                let fields = ["apiVersion", "kind", "metadata"].map(field);
+                Value::Object(fields.into_iter().collect())
+            }
+        };
+        self.stamp(id, &mut json);
+        if let (Some(status), Detail::Full) = (&self.status, detail) {
+            json["status"] = Value::clone(status);
+        }
+        json
+    }
+
+    /// All of it, as the API server has it.
+    fn whole(&self, id: &ObjectRef) -> Value {
+        let mut json = self.shown(id, Detail::Full);
+        json["metadata"]["resourceVersion"] = self.revision.to_string().into();
+        json
+    }
+
+    /// What the API server writes into an object's metadata.
+    fn stamp(&self, id: &ObjectRef, json: &mut Value) {
+        if !json["metadata"].is_object() {
+            json["metadata"] = json!({});
+        }
+        let metadata = &mut json["metadata"];
+        metadata["name"] = id.name.as_str().into();
+        if let Some(namespace) = &id.namespace {
+            metadata["namespace"] = namespace.as_str().into();
+        }
+        metadata["generation"] = self.generation.into();
+    }
+}
+
+impl Cluster {
+    /// One object, as it is now.
+    pub fn get(&self, object: &ObjectRef) -> Option<Value> {
+        Some(self.stored(object)?.whole(object))
+    }
+
+    /// What a watch shows of an object.
+    pub(crate) fn shown(&self, id: &ObjectRef, detail: Detail) -> Option<Arc<Value>> {
+        Some(self.shown_as(id, self.stored(id)?, detail))
+    }
+
+    /// The same of one that was found.
+    pub(crate) fn shown_as(&self, id: &ObjectRef, stored: &Stored, detail: Detail) -> Arc<Value> {
+        let show = || self.shown.of(id, stored, detail);
+        match detail {
+            Detail::Metadata => show(),
+            Detail::Full => {
+                let seen = stored.seen.get_or_init(show);
+                debug_assert_eq!(**seen, stored.shown(id, detail), "a part of {id} changed");
+                Arc::clone(seen)
+            }
+        }
+    }
+
+    /// The Addon that an object belongs to: the one that applied it last.
+    pub fn owner(&self, object: &ObjectRef) -> Option<&str> {
+        self.stored(object)?.owner.as_deref()
+    }
+
+    /// Every object, in order.
+    pub fn objects(&self) -> impl Iterator<Item = (&ObjectRef, Value)> {
+        let all = in_order(self.objects.iter());
+        all.map(|(id, stored)| (id, stored.whole(id)))
+    }
+
+    /// Every object of a group and kind, in order.
+    pub fn list(&self, group: &str, kind: &str) -> impl Iterator<Item = (&ObjectRef, Value)> {
+        let all = self.listed(&GroupKind::new(group, kind));
+        all.map(|(id, stored)| (id, stored.whole(id)))
+    }
+
+    /// The same, as they are stored.
+    pub(crate) fn listed(
+        &self,
+        kind: &GroupKind,
+    ) -> impl Iterator<Item = (&ObjectRef, &Stored)> + use<'_> {
+        in_order(self.objects.of_kind(kind))
+    }
+
+    /// The same, for whom their order is nothing.
+    pub(crate) fn of_kind(
+        &self,
+        kind: &GroupKind,
+    ) -> impl Iterator<Item = (&ObjectRef, &Stored)> + use<'_> {
+        self.objects.of_kind(kind)
+    }
+
+    /// One object, as it is stored.
+    pub(crate) fn stored(&self, object: &ObjectRef) -> Option<&Stored> {
+        self.objects.get(object)
+    }
+
+    /// Where an object is that is there, or was.
+    pub(crate) fn place(&self, object: &ObjectRef) -> Option<Place> {
+        self.objects.place(object)
+    }
+
+    /// What is at a place, and under which name.
+    pub(crate) fn at(&self, place: Place) -> Option<(&ObjectRef, &Stored)> {
+        Some((self.objects.name(place), self.objects.at(place)?))
+    }
+
+    /// Whose place it is.
+    pub(crate) fn name_at(&self, place: Place) -> &ObjectRef {
+        self.objects.name(place)
+    }
+
+    /// Is it there?
+    pub(crate) fn has(&self, object: &ObjectRef) -> bool {
+        self.stored(object).is_some()
+    }
+
+    pub(crate) fn add_namespace(&mut self, name: &'static str) {
+        self.create_namespace(SmolStr::new_static(name));
+    }
+
+    /// Creates a namespace, unless it is there.
+    pub(crate) fn create_namespace(&mut self, name: SmolStr) {
+        let id = once::named("", "Namespace", None, name);
+        if !self.has(&id) {
+            let json = once::json!({
+                "apiVersion": "v1", "kind": "Namespace", "status": {"phase": "Active"},
+            });
+            self.put(id, json);
+        }
+    }
+
+    /// A controller creates or replaces an object.
+    pub(crate) fn put(&mut self, id: ObjectRef, json: impl Into<Arc<Value>>) {
+        let place = self.bring(id, json);
+        self.changed.push(place);
+    }
+
+    /// The same, of something that no controller of this simulation looks at.
+    pub(crate) fn bring(&mut self, id: ObjectRef, json: impl Into<Arc<Value>>) -> Place {
+        let revision = self.touch();
+        let place = self.place(&id);
+        let place = place.unwrap_or_else(|| self.objects.add(id));
+        let slot = self.objects.slot(place);
+        // Its manifest and its Addon stay those.
+        let known = slot.take().map(|known| (known.declared, known.owner));
+        let (declared, owner) = known.unwrap_or_default();
+        *slot = Some(Stored {
+            body: json.into(),
+            status: None,
+            declared,
+            owner,
+            revision,
+            generation: 1,
+            seen: OnceLock::new(),
+        });
+        self.journal.push(place);
+        place
+    }
+
+    /// A controller sets an object's status.
+    pub(crate) fn set_status(&mut self, id: &ObjectRef, status: impl Into<Arc<Value>>) {
+        if let Some(place) = self.place(id) {
+            self.set_status_at(place, status);
+        }
+    }
+
+    /// The same of what is at a place.
+    pub(crate) fn set_status_at(&mut self, place: Place, status: impl Into<Arc<Value>>) {
+        let revision = self.revision + 1;
+        let Some(stored) = self.objects.at_mut(place) else {
+            return;
+        };
+        let status = status.into();
+        if *stored.status() == *status {
+            return;
+        }
+        stored.revision = revision;
+        stored.status = Some(status);
+        stored.seen.take();
+        self.revision = revision;
+        self.journal.push(place);
+    }
+
+    /// Objects that an Addon applied and that are not among `keep`, which is in order, in the given kinds.
+    pub(crate) fn owned_beside<'k>(
+        &self,
+        owner: &str,
+        keep: &[&ObjectRef],
+        kinds: impl IntoIterator<Item = &'k GroupKind>,
+    ) -> Vec<ObjectRef> {
+        kinds
+            .into_iter()
+            .flat_map(|kind| {
+                in_order(self.of_kind(kind).filter(|(id, stored)| {
+                    stored.owner.as_deref() == Some(owner)
+                        && keep.binary_search(id).is_err()
+                        && stored.body["metadata"]["labels"]["objectset.rio.cattle.io/prune"]
+                            != "false"
+                }))
+            })
+            .map(|(id, _)| id.clone())
+            .collect()
+    }
+
+    /// Deletes an object, and what goes with it.
+    pub(crate) fn delete(&mut self, id: &ObjectRef) {
+        let place = self.place(id);
+        let Some((place, stored)) = place.and_then(|at| Some((at, self.objects.remove(at)?)))
+        else {
+            return;
+        };
+        let revision = self.touch();
+        if let Some(owner) = &stored.owner {
+            self.disown(owner);
+        }
+        self.journal.push(place);
+        match (id.group.as_str(), id.kind.as_str()) {
+            ("", "Namespace") => {
+                self.delete_all(|other| other.namespace.as_deref() == Some(id.name.as_str()));
+            }
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+                if let Some((kind, _)) = defined_kind(stored.spec()) {
+                    self.served.remove(&kind);
+                    self.served_at = revision;
+                    self.delete_all(|other| other.group_kind() == kind);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// They go with something else.
+    fn delete_all(&mut self, goes: impl Fn(&ObjectRef) -> bool) {
+        let gone: Vec<Place> = in_order(self.objects.iter().filter(|(id, _)| goes(id)))
+            .filter_map(|(id, _)| self.place(id))
+            .collect();
+        for place in gone {
+            let stored = self.objects.remove(place);
+            if let Some(owner) = stored.and_then(|stored| stored.owner) {
+                self.disown(&owner);
+            }
+            self.journal.push(place);
+        }
+    }
+}
+
+fn in_order<'c>(
+    objects: impl Iterator<Item = (&'c ObjectRef, &'c Stored)>,
+) -> impl Iterator<Item = (&'c ObjectRef, &'c Stored)> {
+    let mut objects: Vec<_> = objects.collect();
+    objects.sort_unstable_by_key(|(id, _)| *id);
+    objects.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::super::super::Chance;
+    use super::*;
+
+    fn cluster() -> Cluster {
+        Cluster::new(Timestamp::UNIX_EPOCH, Chance::new(1))
+    }
+
+    fn job(name: &'static str) -> ObjectRef {
+        once::object("batch", "Job", Some("default"), name)
+    }
+
+    #[test]
+    fn an_object_is_shown_with_its_name_and_as_it_is_after_its_last_change() {
+        let mut cluster = cluster();
+        let id = job("a");
+        cluster.put(id.clone(), json!({"kind": "Job", "status": {"active": 1}}));
+        let full = |cluster: &Cluster| cluster.shown(&id, Detail::Full).unwrap();
+        let (first, shown) = (cluster.get(&id).unwrap(), full(&cluster));
+        assert_eq!(shown["metadata"]["name"], "a");
+        assert_eq!(shown["metadata"]["namespace"], "default");
+        assert_eq!(shown["status"]["active"], 1);
+        cluster.set_status(&id, json!({"active": 1}));
+        assert!(Arc::ptr_eq(&shown, &full(&cluster)));
+        assert_eq!(first, cluster.get(&id).unwrap());
+        cluster.set_status(&id, json!({"succeeded": 1}));
+        let now = cluster.get(&id).unwrap();
+        assert_eq!(now["status"], json!({"succeeded": 1}));
+        assert_eq!(full(&cluster)["status"], now["status"]);
+        assert_ne!(
+            now["metadata"]["resourceVersion"],
+            first["metadata"]["resourceVersion"]
+        );
+        let metadata = cluster.shown(&id, Detail::Metadata).unwrap();
+        assert_eq!(metadata["metadata"], full(&cluster)["metadata"]);
+        assert_eq!(metadata.get("status"), None);
+        cluster.put(id.clone(), json!({"kind": "Job"}));
+        assert_eq!(cluster.get(&id).unwrap().get("status"), None);
+    }
+
+    #[test]
+    fn what_two_clusters_store_of_the_same_parts_is_put_together_once() {
+        let (mut one, mut other) = (cluster(), cluster());
+        other.shown = Arc::clone(&one.shown);
+        let body = Arc::new(json!({"kind": "Job"}));
+        let done = Arc::new(json!({"succeeded": 1}));
+        let id = job("a");
+        for cluster in [&mut one, &mut other] {
+            cluster.put(id.clone(), Arc::clone(&body));
+        }
+        let show = |cluster: &Cluster, id: &ObjectRef| cluster.shown(id, Detail::Full).unwrap();
+        let first = show(&one, &id);
+        assert!(Arc::ptr_eq(&first, &show(&other, &id)));
+        one.set_status(&id, Arc::clone(&done));
+        assert_eq!(show(&one, &id)["status"], *done);
+        assert!(Arc::ptr_eq(&first, &show(&other, &id)));
+        other.set_status(&id, done);
+        assert!(Arc::ptr_eq(&show(&one, &id), &show(&other, &id)));
+        other.put(job("b"), body);
+        assert_eq!(show(&other, &job("b"))["metadata"]["name"], "b");
+    }
+
+    #[test]
+    fn objects_are_in_order_and_a_deleted_one_is_gone_until_it_comes_again() {
+        let mut cluster = cluster();
+        for name in ["c", "a", "b"] {
+            cluster.put(job(name), json!({}));
+        }
+        let names = |cluster: &Cluster| -> Vec<String> {
+            let jobs = cluster.list("batch", "Job");
+            jobs.map(|(id, _)| id.name.to_string()).collect()
+        };
+        assert_eq!(names(&cluster), ["a", "b", "c"]);
+        cluster.delete(&job("a"));
+        assert!(!cluster.has(&job("a")) && cluster.get(&job("a")).is_none());
+        assert_eq!(names(&cluster), ["b", "c"]);
+        cluster.put(job("a"), json!({}));
+        assert_eq!(names(&cluster), ["a", "b", "c"]);
+        let all: Vec<&ObjectRef> = cluster.objects().map(|(id, _)| id).collect();
+        assert!(all.is_sorted() && all.len() == 7, "{all:?}");
+    }
+
+    #[test]
+    fn what_lies_in_a_namespace_goes_with_it() {
+        let mut cluster = cluster();
+        cluster.put(job("a"), json!({}));
+        cluster.delete(&once::object("", "Namespace", None, "default"));
+        assert!(!cluster.has(&job("a")));
+        assert!(cluster.has(&once::object("", "Namespace", None, "kube-system")));
+    }
+}

@@ -1,0 +1,562 @@
+//! The controllers that make objects work: each speaks about an object when it has seen it and when
+//! it is done with it, and in between waits for what the object names.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use smol_str::{SmolStr, format_smolstr};
+use windrow_model::manifest::ObjectRef;
+
+use super::agenda::Stage;
+use super::cluster::{Cluster, Place, Stored};
+use super::kinds;
+use super::log::What;
+use super::once::{self, named};
+use super::operators::{self, helm_job_of, is_complete};
+use super::times::{self, Range};
+
+/// Objects that wait for something that they name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Controllers {
+    waiting: Vec<(Place, Stage)>,
+    /// How many changes of objects there were when those that wait were last looked at.
+    looked_at: usize,
+}
+
+impl Controllers {
+    /// Takes new and changed objects up, and those that waited and can go on.
+    pub(super) fn look(&mut self, cluster: &mut Cluster) {
+        let mut changed = std::mem::take(&mut cluster.changed);
+        for place in changed.drain(..) {
+            let name = cluster.name_at(place);
+            let installs = cluster.may_bring.contains_key(name);
+            let range = first_look(name).or(installs.then_some(times::VM_STATUS));
+            if let Some(range) = range {
+                self.waiting.retain(|(waits, _)| *waits != place);
+                cluster.act_on(place, Stage::Seen, range);
+            }
+        }
+        cluster.changed = changed;
+        if self.looked_at == cluster.changes() || self.waiting.is_empty() {
+            return;
+        }
+        self.looked_at = cluster.changes();
+        let able = |waits: &mut (Place, Stage)| can(cluster, waits.0, waits.1);
+        let mut able: Vec<_> = self.waiting.extract_if(.., able).collect();
+        able.sort_unstable_by_key(|(place, _)| cluster.name_at(*place));
+        for (place, stage) in able {
+            schedule(place, stage, cluster);
+        }
+    }
+
+    /// A controller gets to an object.
+    pub(super) fn act(&mut self, place: Place, stage: Stage, cluster: &mut Cluster) {
+        let Some((id, object)) = cluster.at(place) else {
+            return;
+        };
+        if !is_able(cluster, id, object, stage) {
+            return self.wait(place, stage);
+        }
+        let id = id.clone();
+        match stage {
+            Stage::Seen => {
+                let all_said = is_all_said(&id, object);
+                seen(cluster, place, &id);
+                if all_said {
+                    return;
+                }
+                match can(cluster, place, Stage::Done) {
+                    true => schedule(place, Stage::Done, cluster),
+                    false => self.wait(place, Stage::Done),
+                }
+            }
+            Stage::Done => {
+                done(cluster, place, &id);
+                installed(cluster, &id);
+            }
+        }
+    }
+
+    fn wait(&mut self, place: Place, stage: Stage) {
+        match self.waiting.iter_mut().find(|(waits, _)| *waits == place) {
+            Some(known) => known.1 = stage,
+            None => self.waiting.push((place, stage)),
+        }
+    }
+}
+
+fn schedule(place: Place, stage: Stage, cluster: &mut Cluster) {
+    let id = cluster.name_at(place);
+    let range = match stage {
+        Stage::Seen => first_look(id),
+        Stage::Done => Some(last_word(id)),
+    };
+    if let Some(range) = range {
+        cluster.act_on(place, stage, range);
+    }
+}
+
+/// Is there nothing to be done, until the object itself changes? A Service that asks for no address.
+fn is_all_said(id: &ObjectRef, object: &Stored) -> bool {
+    (id.group.as_str(), id.kind.as_str()) == ("", "Service")
+        && object.spec()["type"] != "LoadBalancer"
+}
+
+/// How soon a controller sees an object of this kind; `None` when none has to do with it.
+fn first_look(id: &ObjectRef) -> Option<Range> {
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("apps", "DaemonSet" | "Deployment" | "StatefulSet")
+        | ("batch", "Job")
+        | ("", "PersistentVolumeClaim" | "Pod" | "Service")
+        | ("kubevirt.io", "VirtualMachine")
+        | ("harvesterhci.io", "VirtualMachineImage" | "Addon")
+        | ("helm.cattle.io", "HelmChart") => Some(times::VM_STATUS),
+        ("apiregistration.k8s.io", "APIService") => Some(times::VM_STATUS),
+        ("management.cattle.io", "Feature") => {
+            operators::is_feature(id).then_some(times::VM_STATUS)
+        }
+        // Settings are for Harvester's own controller; the other built-in kinds have no status.
+        ("harvesterhci.io", "Setting")
+        | ("longhorn.io", "Volume")
+        | ("kubevirt.io", "KubeVirt")
+        | ("management.cattle.io", "NodeDriver" | "Setting") => None,
+        (group, kind) => kinds::built_in(group, kind)
+            .is_none()
+            .then_some(times::VM_STATUS),
+    }
+}
+
+/// How long it takes from there, once everything that the object names is there.
+fn last_word(id: &ObjectRef) -> Range {
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("apps", _) | ("", "Pod") => times::WORKLOAD,
+        ("batch", _) => times::JOB,
+        ("", "PersistentVolumeClaim") => times::CLAIM,
+        ("", "Service") => times::ADDRESS,
+        ("kubevirt.io", "VirtualMachine") => times::VM_START,
+        ("harvesterhci.io", "VirtualMachineImage") => times::IMAGE,
+        ("helm.cattle.io", _) => times::HELM_JOB,
+        _ => times::CUSTOM,
+    }
+}
+
+/// Is everything there that the controller needs for this?
+fn can(cluster: &Cluster, place: Place, stage: Stage) -> bool {
+    let object = cluster.at(place);
+    object.is_some_and(|(id, object)| is_able(cluster, id, object, stage))
+}
+
+fn is_able(cluster: &Cluster, id: &ObjectRef, object: &Stored, stage: Stage) -> bool {
+    match (id.group.as_str(), id.kind.as_str(), stage) {
+        ("kubevirt.io", "VirtualMachine", Stage::Seen) => kubevirt_deployed(cluster),
+        ("kubevirt.io", "VirtualMachine", Stage::Done) => {
+            starts(object.spec()) && vm_parts(cluster, id, object.spec())
+        }
+        ("harvesterhci.io", "Addon", Stage::Done) => {
+            object.spec()["enabled"] != true || helm_job_of(cluster, id).is_some_and(is_complete)
+        }
+        ("harvesterhci.io", _, _) => harvester_runs(cluster),
+        ("management.cattle.io", "Feature", Stage::Done) => {
+            operators::switches_off(cluster, object)
+        }
+        ("", "PersistentVolumeClaim", Stage::Done) => {
+            match object.spec()["storageClassName"].as_str() {
+                None | Some("") => true,
+                Some(class) => cluster
+                    .stored(&named("storage.k8s.io", "StorageClass", None, class))
+                    .is_some_and(|class| {
+                        class.body()["volumeBindingMode"] != "WaitForFirstConsumer"
+                            || is_used(cluster, id)
+                    }),
+            }
+        }
+        ("", "Service", Stage::Done) => {
+            object.spec()["type"] == "LoadBalancer" && gives_addresses(cluster)
+        }
+        ("apps" | "batch", _, Stage::Done) | ("", "Pod", Stage::Done) => {
+            !cluster.cannot_run.contains_key(id) && claims_are_bound(cluster, id, object)
+        }
+        _ => true,
+    }
+}
+
+/// The first word.
+fn seen(cluster: &mut Cluster, place: Place, id: &ObjectRef) {
+    let Some((_, object)) = cluster.at(place) else {
+        return;
+    };
+    let generation = object.generation;
+    let status = match (id.group.as_str(), id.kind.as_str()) {
+        ("kubevirt.io", "VirtualMachine") => {
+            let state = if starts(object.spec()) {
+                STARTING
+            } else {
+                STOPPED
+            };
+            return become_state(cluster, id, state);
+        }
+        ("harvesterhci.io", "Addon") => return operators::addon_seen(cluster, id),
+        ("", "PersistentVolumeClaim" | "Pod") => once::json!({"phase": "Pending"}),
+        ("apps", "DaemonSet") => {
+            counted(cluster, "a DaemonSet that is seen", [generation, 1], || {
+                json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
+                    "currentNumberScheduled": 1, "updatedNumberScheduled": 1})
+            })
+        }
+        ("apps", _) => {
+            let replicas = replicas(object);
+            counted(
+                cluster,
+                "a workload that is seen",
+                [generation, replicas],
+                || {
+                    json!({"observedGeneration": generation, "replicas": replicas,
+                    "updatedReplicas": replicas, "unavailableReplicas": replicas,
+                    "conditions": [{"type": "Progressing", "status": "True",
+                        "reason": "ReplicaSetUpdated"}]})
+                },
+            )
+        }
+        ("batch", "Job") => once::json!({"active": 1}),
+        _ => return,
+    };
+    cluster.set_status_at(place, status);
+}
+
+/// The last word.
+fn done(cluster: &mut Cluster, place: Place, id: &ObjectRef) {
+    let Some((_, object)) = cluster.at(place) else {
+        return;
+    };
+    let generation = object.generation;
+    let status = match (id.group.as_str(), id.kind.as_str()) {
+        ("kubevirt.io", "VirtualMachine") => return become_state(cluster, id, RUNNING),
+        ("management.cattle.io", "Feature") => return operators::switch_driver_off(cluster),
+        ("helm.cattle.io", "HelmChart") => return helm_job(cluster, id),
+        ("harvesterhci.io", "VirtualMachineImage") => return image_imported(cluster, id),
+        ("harvesterhci.io", "Addon") => return operators::addon_done(cluster, id),
+        ("", "PersistentVolumeClaim") => once::json!({"phase": "Bound"}),
+        ("", "Service") => once::json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
+        ("", "Pod") => {
+            once::json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
+        }
+        ("apps", "DaemonSet") => counted(cluster, "a DaemonSet that runs", [generation, 1], || {
+            json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
+                    "currentNumberScheduled": 1, "updatedNumberScheduled": 1, "numberReady": 1,
+                    "numberAvailable": 1})
+        }),
+        ("apps", _) => {
+            let replicas = replicas(object);
+            counted(
+                cluster,
+                "a workload that runs",
+                [generation, replicas],
+                || {
+                    json!({"observedGeneration": generation, "replicas": replicas,
+                    "updatedReplicas": replicas, "readyReplicas": replicas,
+                    "availableReplicas": replicas, "currentReplicas": replicas,
+                    "conditions": [
+                        {"type": "Available", "status": "True",
+                            "reason": "MinimumReplicasAvailable"},
+                        {"type": "Progressing", "status": "True",
+                            "reason": "NewReplicaSetAvailable"},
+                    ]})
+                },
+            )
+        }
+        ("batch", "Job") => json!({"succeeded": 1, "completionTime": cluster.now().to_string(),
+            "conditions": [{"type": "Complete", "status": "True"}]})
+        .into(),
+        _ => counted(cluster, "something that is ready", [generation, 1], || {
+            json!({"observedGeneration": generation,
+                    "conditions": [{"type": "Ready", "status": "True", "reason": "Simulated"},
+                        {"type": "Available", "status": "True", "reason": "Simulated"}]})
+        }),
+    };
+    cluster.set_status_at(place, status);
+}
+
+/// A status in which nothing but the object's generation and its pods are counted.
+fn counted(
+    cluster: &Cluster,
+    of: &'static str,
+    [generation, pods]: [u64; 2],
+    make: impl Fn() -> Value,
+) -> Arc<Value> {
+    let counts = format_smolstr!("{generation} {pods}");
+    cluster.shown.named(of, &counts, make)
+}
+
+/// What virt-controller says of a machine.
+const STARTING: &str = "Starting";
+const STOPPED: &str = "Stopped";
+const RUNNING: &str = "Running";
+
+fn become_state(cluster: &mut Cluster, id: &ObjectRef, state: &'static str) {
+    let before = cluster.stored(id);
+    if before.is_some_and(|vm| vm.status()["printableStatus"] == state) {
+        return;
+    }
+    let status = match state {
+        STARTING => once::json!({"created": true, "ready": false, "printableStatus": STARTING}),
+        RUNNING => once::json!({"created": true, "ready": true, "printableStatus": RUNNING}),
+        _ => once::json!({"created": true, "ready": false, "printableStatus": STOPPED}),
+    };
+    cluster.set_status(id, status);
+    cluster.tell(What::Became {
+        object: id.clone(),
+        state: state.into(),
+    });
+}
+
+fn replicas(workload: &Stored) -> u64 {
+    workload.spec()["replicas"].as_u64().unwrap_or(1)
+}
+
+/// helm-controller (k3s): one Job in the chart's namespace, named after it.
+fn helm_job(cluster: &mut Cluster, id: &ObjectRef) {
+    let job = format_smolstr!("helm-install-{}", id.name);
+    let namespace = id.namespace.clone().unwrap_or_default();
+    let status = cluster.shown.named(
+        "the status of a HelmChart with this Job",
+        &job,
+        || json!({"jobName": job, "conditions": [{"type": "JobCreated", "status": "True"}]}),
+    );
+    cluster.set_status(id, status);
+    let job = ObjectRef::namespaced("batch", "Job", namespace, job);
+    let now = cluster.now().to_string();
+    let json = json!({"apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"creationTimestamp": now,
+            "labels": {"helmcharts.helm.cattle.io/chart": id.name}}, "spec": {}});
+    cluster.put(job, json);
+}
+
+/// Whoever installs something has come to its end: a chart when its Job has.
+fn installed(cluster: &mut Cluster, id: &ObjectRef) {
+    if id.kind == "HelmChart" {
+        return;
+    }
+    let job = Some(id).filter(|id| (id.group.as_str(), id.kind.as_str()) == ("batch", "Job"));
+    let chart = job.and_then(|id| {
+        let name = id.name.strip_prefix("helm-install-")?;
+        let namespace = id.namespace.as_deref();
+        Some(named("helm.cattle.io", "HelmChart", namespace, name))
+    });
+    let Some(chart) = chart.filter(|chart| cluster.has(chart)) else {
+        return cluster.installed(id);
+    };
+    if let Some(namespace) = created_namespace(cluster, &chart) {
+        cluster.create_namespace(namespace);
+    }
+    cluster.installed(&chart);
+}
+
+/// `helm install --create-namespace --namespace TARGET`.
+fn created_namespace(cluster: &Cluster, chart: &ObjectRef) -> Option<SmolStr> {
+    let spec = cluster.stored(chart)?.spec();
+    let target = spec["targetNamespace"].as_str()?;
+    let creates = spec["createNamespace"] == true && !target.is_empty();
+    creates.then(|| target.into())
+}
+
+/// The import is over, and the image's storage class appears (Longhorn's backing images).
+fn image_imported(cluster: &mut Cluster, id: &ObjectRef) {
+    let class = format_smolstr!("longhorn-{}", id.name);
+    let status = cluster
+        .shown
+        .named("the status of an image of this class", &class, || {
+            json!({"progress": 100, "storageClassName": class,
+            "conditions": [{"type": "Initialized", "status": "True"},
+                {"type": "Imported", "status": "True"}]})
+        });
+    cluster.set_status(id, status);
+    cluster.tell(What::Became {
+        object: id.clone(),
+        state: "Imported".into(),
+    });
+    let class = named("storage.k8s.io", "StorageClass", None, class);
+    cluster.put(
+        class,
+        once::json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+            "provisioner": "driver.longhorn.io"}),
+    );
+}
+
+fn kubevirt_deployed(cluster: &Cluster) -> bool {
+    cluster
+        .of_kind(&once::kind("kubevirt.io", "KubeVirt"))
+        .any(|(_, kubevirt)| kubevirt.status()["phase"] == "Deployed")
+}
+
+/// Harvester's own controllers run once its pod got past its Settings.
+fn harvester_runs(cluster: &Cluster) -> bool {
+    cluster.has(&once::object(
+        "harvesterhci.io",
+        "Setting",
+        None,
+        "server-version",
+    ))
+}
+
+/// The spec of the pods that an object makes, if it makes any.
+fn pod_spec<'o>(id: &ObjectRef, object: &'o Stored) -> &'o Value {
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("", "Pod") => object.spec(),
+        _ => &object.spec()["template"]["spec"],
+    }
+}
+
+/// Claims that a pod of this spec mounts.
+fn claims(spec: &Value) -> impl Iterator<Item = &str> {
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
+}
+
+fn claims_are_bound(cluster: &Cluster, id: &ObjectRef, object: &Stored) -> bool {
+    let namespace = id.namespace.as_deref().unwrap_or("default");
+    // A class that binds at the first use waits for this very pod.
+    claims(pod_spec(id, object)).all(|name| is_bound(cluster, namespace, name))
+}
+
+fn is_bound(cluster: &Cluster, namespace: &str, claim: &str) -> bool {
+    cluster
+        .stored(&named("", "PersistentVolumeClaim", Some(namespace), claim))
+        .is_some_and(|claim| claim.status()["phase"] == "Bound")
+}
+
+/// Kinds that mount claims.
+const USERS: [(&str, &str); 6] = [
+    ("", "Pod"),
+    ("apps", "DaemonSet"),
+    ("apps", "Deployment"),
+    ("apps", "StatefulSet"),
+    ("batch", "Job"),
+    ("kubevirt.io", "VirtualMachine"),
+];
+
+/// Does somebody mount this claim?
+fn is_used(cluster: &Cluster, claim: &ObjectRef) -> bool {
+    USERS.iter().any(|(group, kind)| {
+        cluster
+            .of_kind(&once::kind(group, kind))
+            .any(|(id, object)| {
+                id.namespace == claim.namespace
+                    && claims(pod_spec(id, object)).any(|name| name == claim.name)
+            })
+    })
+}
+
+/// A volume of Longhorn's that somebody keeps attached.
+#[derive(Debug)]
+pub(super) struct Attached {
+    /// Of the volume.
+    pub(super) name: SmolStr,
+    /// The claim's name.
+    pub(super) claim: SmolStr,
+    /// Who mounts it.
+    pub(super) user: ObjectRef,
+}
+
+/// Longhorn's volumes that are attached: those of whatever has its pods, from the moment in which all that
+/// these mount is there.
+pub(super) fn attached(cluster: &Cluster) -> Vec<Attached> {
+    let mut attached = Vec::new();
+    for (group, kind) in USERS {
+        for (id, object) in cluster.listed(&once::kind(group, kind)) {
+            let has_pods = match kind {
+                "VirtualMachine" => {
+                    let state = &object.status()["printableStatus"];
+                    (*state == STARTING || *state == RUNNING)
+                        && vm_parts(cluster, id, object.spec())
+                }
+                "Job" => !is_complete(object) && claims_are_bound(cluster, id, object),
+                _ => claims_are_bound(cluster, id, object),
+            };
+            if !has_pods {
+                continue;
+            }
+            let namespace = id.namespace.as_deref().unwrap_or("default");
+            for claim in claims(pod_spec(id, object)) {
+                let claim = named("", "PersistentVolumeClaim", Some(namespace), claim);
+                if is_longhorn(cluster, &claim) {
+                    attached.push(Attached {
+                        name: format_smolstr!("pvc-{namespace}-{}", claim.name),
+                        claim: claim.name,
+                        user: id.clone(),
+                    });
+                }
+            }
+        }
+    }
+    attached
+}
+
+/// Is the claim's volume one of Longhorn's, as it is by default?
+fn is_longhorn(cluster: &Cluster, claim: &ObjectRef) -> bool {
+    let Some(claim) = cluster.stored(claim) else {
+        return false;
+    };
+    claim.spec()["storageClassName"]
+        .as_str()
+        .is_none_or(|class| {
+            cluster
+                .stored(&named("storage.k8s.io", "StorageClass", None, class))
+                .is_some_and(|class| class.body()["provisioner"] == "driver.longhorn.io")
+        })
+}
+
+/// Does anybody give Services of type LoadBalancer their addresses? Harvester's nodes have kube-vip.
+fn gives_addresses(cluster: &Cluster) -> bool {
+    const GIVERS: [(&str, &str); 3] = [
+        ("apps", "DaemonSet"),
+        ("apps", "Deployment"),
+        ("helm.cattle.io", "HelmChart"),
+    ];
+    cluster.addresses
+        || GIVERS.iter().any(|(group, kind)| {
+            cluster
+                .of_kind(&once::kind(group, kind))
+                .any(|(id, object)| {
+                    let chart = object.spec()["chart"].as_str().unwrap_or_default();
+                    kinds::gives_addresses(&id.name) || kinds::gives_addresses(chart)
+                })
+        })
+}
+
+/// Does the run strategy in its `spec` start the machine?
+pub(super) fn starts(spec: &Value) -> bool {
+    match spec["runStrategy"].as_str() {
+        Some(strategy) => matches!(strategy, "Always" | "RerunOnFailure" | "Once"),
+        None => spec["running"] == true,
+    }
+}
+
+/// Claims bound, networks and secrets there?
+fn vm_parts(cluster: &Cluster, id: &ObjectRef, spec: &Value) -> bool {
+    let namespace = id.namespace.as_deref().unwrap_or("default");
+    let spec = &spec["template"]["spec"];
+    let exists = |group, kind, name: &str| {
+        let (namespace, name) = name.split_once('/').unwrap_or((namespace, name));
+        cluster.has(&named(group, kind, Some(namespace), name))
+    };
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    let volumes_there = volumes.into_iter().all(|volume| {
+        let claim = volume["persistentVolumeClaim"]["claimName"].as_str();
+        let bound = claim.is_none_or(|name| is_bound(cluster, namespace, name));
+        let init = &volume["cloudInitNoCloud"];
+        let secrets = [
+            &init["secretRef"]["name"],
+            &init["networkDataSecretRef"]["name"],
+        ];
+        bound
+            && secrets
+                .iter()
+                .filter_map(|name| name.as_str())
+                .all(|name| exists("", "Secret", name))
+    });
+    let networks = spec["networks"].as_array().into_iter().flatten();
+    let networks_there = networks
+        .filter_map(|network| network["multus"]["networkName"].as_str())
+        .all(|name| exists("k8s.cni.cncf.io", "NetworkAttachmentDefinition", name));
+    volumes_there && networks_there
+}

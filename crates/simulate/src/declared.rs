@@ -1,0 +1,95 @@
+//! One object of a manifest, and what follows from what stands there alone: it is worked out once for all
+//! bootstraps.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windrow_model::manifest::{self, ObjectRef};
+
+/// One object as its manifest declares it.
+#[derive(Debug, Clone)]
+pub(super) struct Declared {
+    /// Namespace as written.
+    pub(super) id: ObjectRef,
+    /// Its name in the cluster where its kind is namespaced, and where it is not.
+    namespaced: ObjectRef,
+    unnamespaced: ObjectRef,
+    pub(super) api_version: String,
+    pub(super) json: Arc<Value>,
+    /// The same as the API server keeps it: a Service has got an address.
+    pub(super) kept: Arc<Value>,
+    /// Its name is chosen by the API server, and anew each time.
+    pub(super) generated: bool,
+    /// The API server turns `stringData` into `data`: the controller misses it and writes it again, to no
+    /// effect.
+    pub(super) is_missed: bool,
+    /// Why the API server refuses it, if it does.
+    pub(super) refusal: Option<String>,
+}
+
+impl Declared {
+    pub(super) fn new(id: &ObjectRef, version: &str, json: Value) -> Self {
+        let json = Arc::new(json);
+        let generated = is_blank(&json["metadata"]["name"]);
+        let in_namespace = |namespace| ObjectRef {
+            namespace,
+            ..id.clone()
+        };
+        let namespace = id.namespace.clone().unwrap_or("default".into());
+        Self {
+            namespaced: in_namespace(Some(namespace)),
+            unnamespaced: in_namespace(None),
+            api_version: match id.group.as_str() {
+                "" => version.to_owned(),
+                group => format!("{group}/{version}"),
+            },
+            generated,
+            refusal: refusal(id, &json, generated),
+            is_missed: id.kind == "Secret" && json["stringData"].is_object(),
+            kept: with_address(id, &json).unwrap_or_else(|| Arc::clone(&json)),
+            json,
+            id: id.clone(),
+        }
+    }
+
+    /// Its name in the cluster.
+    pub(super) fn named(&self, namespaced: bool) -> &ObjectRef {
+        match namespaced {
+            true => &self.namespaced,
+            false => &self.unnamespaced,
+        }
+    }
+}
+
+/// The same Service with a `clusterIP`, if it has none.
+fn with_address(id: &ObjectRef, json: &Value) -> Option<Arc<Value>> {
+    let spec = &json["spec"];
+    let lacks = (spec.is_object() || spec.is_null()) && is_blank(&spec["clusterIP"]);
+    if id.kind != "Service" || !id.group.is_empty() || !lacks {
+        return None;
+    }
+    let mut json = json.clone();
+    json["spec"]["clusterIP"] = "10.43.0.100".into();
+    Some(Arc::new(json))
+}
+
+/// What the API server itself refuses, of that which is easily overlooked.
+fn refusal(id: &ObjectRef, json: &Value, generated: bool) -> Option<String> {
+    let (kind, name) = (id.group_kind(), &id.name);
+    let words = manifest::object_name_refusal(&kind, name).filter(|_| !generated);
+    if let Some(words) = words {
+        return Some(format!(
+            "{kind} \"{name}\" is invalid: metadata.name: Invalid value: \"{name}\": {words}"
+        ));
+    }
+    let spec = &json["spec"];
+    let no_ports = spec["ports"].as_array().is_none_or(Vec::is_empty);
+    let needs_ports = spec["type"] != "ExternalName" && spec["clusterIP"] != "None";
+    (id.group.is_empty() && id.kind == "Service" && no_ports && needs_ports)
+        .then(|| format!("Service \"{name}\" is invalid: spec.ports: Required value"))
+}
+
+/// Is it not there, or as good as not there?
+fn is_blank(value: &Value) -> bool {
+    value.as_str().is_none_or(str::is_empty)
+}

@@ -1,0 +1,460 @@
+//! RKE2's deploy controller (k3s `pkg/deploy/controller.go`), as it was read and seen to behave.
+//!
+//! ```text
+//!            ┌──────────── 15 s after the end of each pass ────────────┐
+//!            v                                                         │
+//!   walk: names and markers at once ──> file ──> file ──> ... ──> end of pass
+//!            │ dangling link                │ FIFO
+//!            v                              v
+//!     nothing is applied            hangs for good
+//! ```
+//! Until one pass was clean every file is applied in every pass (`force`); from then on only a file
+//! whose modification time changed is read, and only one whose checksum differs is applied.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use smol_str::SmolStr;
+use windrow_decide::{Addon, ApplyFailure};
+use windrow_model::manifest::{self, Content, ObjectRef};
+use windrow_plan::rke2;
+
+use super::agenda::Timer;
+use super::cluster::{AddonRecord, Cluster};
+use super::declared::Declared;
+use super::files::{File, Files, Walk, base_name};
+use super::log::What;
+use super::reading::{Reading, Readings};
+use super::times;
+
+/// The controller's memory.
+#[derive(Debug, Clone, Default)]
+pub struct DeployController {
+    /// Which server it runs on.
+    server: usize,
+    force: bool,
+    mtimes: foldhash::HashMap<SmolStr, Timestamp>,
+    /// What the last pass went through, where it was clean: `mtimes` has all of it. Another pass than over
+    /// the same walk changes this.
+    known: Option<Arc<Walk>>,
+    pass: Option<Pass>,
+    hung: Option<String>,
+    /// Cluster and directory at the beginning of the last whole pass, when that pass changed
+    /// neither: the next one will change nothing either.
+    idle: Option<(u64, u64)>,
+}
+
+#[derive(Debug, Clone)]
+struct Pass {
+    walk: Arc<Walk>,
+    /// How many of its files were looked at.
+    done: usize,
+    clean: bool,
+    began: (u64, u64),
+}
+
+/// What follows.
+enum Next {
+    /// The next file, or the end of the pass: it cost nothing and changed nothing.
+    AtOnce,
+    After(Duration),
+    /// Nothing any more.
+    Never,
+}
+
+/// What became of a file.
+enum Done {
+    /// It is as it was.
+    PassedOver,
+    /// So many objects were applied.
+    Applied(usize),
+}
+
+/// A file could not be applied: the event's reason and the error.
+struct Failure {
+    reason: &'static str,
+    message: String,
+}
+
+impl DeployController {
+    /// A controller as it is when RKE2 starts.
+    pub(super) fn new(server: usize) -> Self {
+        Self {
+            server,
+            force: true,
+            ..Self::default()
+        }
+    }
+
+    /// The file on which it hangs, if it does.
+    pub fn hung(&self) -> Option<&str> {
+        self.hung.as_deref()
+    }
+
+    /// Is it still re-applying every file in every pass?
+    pub fn forces(&self) -> bool {
+        self.force
+    }
+
+    /// Will the next pass change nothing, as long as cluster and directory stay as they are?
+    pub(super) fn is_idle(&self, cluster: &Cluster, files: &Files) -> bool {
+        self.hung.is_some() || self.idle == Some((cluster.revision(), files.generation()))
+    }
+
+    /// The next thing that it does: a file, or the look at the directory that begins a pass.
+    pub(super) fn step(&mut self, cluster: &mut Cluster, files: &Files, readings: &mut Readings) {
+        loop {
+            let delay = match self.next(cluster, files, readings) {
+                // Where nobody else has anything to do at this instant, this would be the next thing.
+                Next::AtOnce if !cluster.is_due() => continue,
+                Next::AtOnce => Duration::ZERO,
+                Next::After(delay) => delay,
+                Next::Never => return,
+            };
+            return cluster.after(delay, Timer::Deploy(self.server));
+        }
+    }
+
+    fn next(&mut self, cluster: &mut Cluster, files: &Files, readings: &mut Readings) -> Next {
+        let mut pass = match self.pass.take() {
+            Some(pass) => pass,
+            None => match begin(cluster, files) {
+                Ok(pass) => pass,
+                Err(why) => {
+                    self.idle = Some((cluster.revision(), files.generation()));
+                    cluster.tell(What::PassAborted { why });
+                    return Next::After(times::POLL);
+                }
+            },
+        };
+        let walk = Arc::clone(&pass.walk);
+        if self.is_known(&walk) && !cluster.is_due() {
+            pass.done = walk.shown.len();
+        }
+        let Some((path, mtime)) = walk.shown.get(pass.done) else {
+            return self.end(pass, cluster, files);
+        };
+        let next = match self.file(path, *mtime, cluster, files, readings) {
+            Ok(done) => {
+                match self.mtimes.get_mut(path) {
+                    Some(known) => *known = *mtime,
+                    None => {
+                        self.mtimes.insert(path.clone(), *mtime);
+                    }
+                }
+                match done {
+                    Done::PassedOver => Next::AtOnce,
+                    Done::Applied(objects) => Next::After(cost(objects)),
+                }
+            }
+            Err(Failure { reason, message }) => {
+                if self.hung.is_some() {
+                    cluster.tell(What::Hung {
+                        file: path.to_string(),
+                    });
+                    return Next::Never;
+                }
+                pass.clean = false;
+                self.report(path, reason, message, cluster);
+                Next::After(cost(1))
+            }
+        };
+        pass.done += 1;
+        self.pass = Some(pass);
+        next
+    }
+
+    /// Have all of these files the modification times that it knows? Then a pass over them does nothing.
+    fn is_known(&self, walk: &Arc<Walk>) -> bool {
+        let known = self.known.as_ref();
+        let known = known.is_some_and(|known| Arc::ptr_eq(known, walk)) && !self.force;
+        let mut files = walk.shown.iter();
+        debug_assert!(
+            !known || files.all(|(path, mtime)| self.mtimes.get(path) == Some(mtime)),
+            "a file of a clean pass has another modification time than it had"
+        );
+        known
+    }
+
+    fn end(&mut self, pass: Pass, cluster: &mut Cluster, files: &Files) -> Next {
+        self.force &= !pass.clean;
+        let now = (cluster.revision(), files.generation());
+        self.idle = (pass.began == now).then_some(now);
+        cluster.tell(What::PassEnded { clean: pass.clean });
+        self.known = pass.clean.then_some(pass.walk);
+        Next::After(times::POLL)
+    }
+
+    /// One file.
+    fn file(
+        &mut self,
+        path: &str,
+        mtime: Timestamp,
+        cluster: &mut Cluster,
+        files: &Files,
+        readings: &mut Readings,
+    ) -> Result<Done, Failure> {
+        if !self.force && self.mtimes.get(path) == Some(&mtime) {
+            return Ok(Done::PassedOver);
+        }
+        let failure = |reason, message: String| Failure { reason, message };
+        let content = match files.get(path).map(File::content) {
+            None => {
+                let message = format!("open {}: no such file or directory", full(path));
+                return Err(failure("ReadManifestFailed", message));
+            }
+            Some(content) => match &**content {
+                Content::Bytes(_) => content,
+                Content::Fifo => {
+                    self.hung = Some(path.to_owned());
+                    return Err(failure("", String::new()));
+                }
+                other => {
+                    let message = format!("open {}: {}", full(path), unreadable(other));
+                    return Err(failure("ReadManifestFailed", message));
+                }
+            },
+        };
+        let name = addon_name(path);
+        if manifest::addon_name_error(base_name(path)).is_some() {
+            let message = format!(
+                "Addon.k3s.cattle.io \"{name}\" is invalid: metadata.name: Invalid value: \
+                 \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case \
+                 alphanumeric characters, '-' or '.'"
+            );
+            return Err(failure("", message));
+        }
+        let reading = readings.read(path, content);
+        let known = cluster.addons.get(name);
+        let is_same = known.is_some_and(|addon| addon.seen.checksum == reading.sha256);
+        if is_same && !self.force {
+            return Ok(Done::PassedOver);
+        }
+        cluster.counts.repeated += u64::from(is_same);
+        cluster.counts.applies += 1;
+        self.ensure_addon(name, path, cluster);
+        if let Some(refused) = &reading.refused {
+            return Err(failure("ParseManifestFailed", refused.clone()));
+        }
+        if let Some(invalid) = reading.invalid {
+            return Err(failure("ValidateManifestFailed", invalid.to_owned()));
+        }
+        cluster.counts.events += 1; // ApplyingManifest
+        apply(&reading, name, cluster).map_err(|errors| {
+            let (path, errors) = (full(path), errors.join(", "));
+            let message = format!("Applying manifest at \"{path}\" failed: {errors}");
+            failure("ApplyManifestFailed", message)
+        })?;
+        self.record(name, path, &reading, cluster);
+        Ok(Done::Applied(reading.objects.len()))
+    }
+
+    /// The Addon exists before its file is read, so that events can be about it.
+    fn ensure_addon(&self, name: &str, path: &str, cluster: &mut Cluster) {
+        if cluster.addons.contains_key(name) {
+            return;
+        }
+        let revision = cluster.touch_addon();
+        cluster.counts.writes += 1;
+        let seen = Addon {
+            checksum: String::new(),
+            source: full(path),
+        };
+        cluster.addons.insert(
+            name.to_owned(),
+            AddonRecord {
+                seen,
+                kinds: Arc::default(),
+                revision,
+                by: self.server,
+            },
+        );
+    }
+
+    /// Checksum and kinds are written after complete success only.
+    fn record(&self, name: &str, path: &str, reading: &Reading, cluster: &mut Cluster) {
+        cluster.counts.events += 1; // AppliedManifest
+        cluster.counts.writes += 1;
+        cluster.tell(What::Applied {
+            file: path.to_owned(),
+        });
+        let revision = cluster.revision();
+        let Some(addon) = cluster.addons.get_mut(name) else {
+            return;
+        };
+        let is_other = addon.seen.checksum != reading.sha256;
+        if is_other && addon.by != self.server && !addon.seen.checksum.is_empty() {
+            *cluster.taken.entry(name.to_owned()).or_default() += 1;
+        }
+        if is_other || !is_full(&addon.seen.source, path) || addon.kinds != reading.kinds {
+            *addon = AddonRecord {
+                seen: Addon {
+                    checksum: reading.sha256.clone(),
+                    source: full(path),
+                },
+                kinds: Arc::clone(&reading.kinds),
+                revision: revision + 1,
+                by: self.server,
+            };
+            cluster.touch_addon();
+        }
+    }
+
+    fn report(&self, path: &str, reason: &str, message: String, cluster: &mut Cluster) {
+        if reason != "ReadManifestFailed" {
+            cluster.counts.failed += 1;
+        }
+        // An Addon whose name is refused has no events: RKE2 tells only its log.
+        if !reason.is_empty() {
+            cluster.counts.events += 1;
+            let failure = ApplyFailure {
+                reason: reason.to_owned(),
+                message: message.clone(),
+                at: cluster.now(),
+            };
+            cluster.fail(addon_name(path), failure);
+        }
+        cluster.tell(What::ApplyFailed {
+            file: path.to_owned(),
+            reason: reason.to_owned(),
+            message,
+        });
+    }
+}
+
+/// One walk takes names and markers together.
+fn begin(cluster: &mut Cluster, files: &Files) -> Result<Pass, String> {
+    cluster.counts.passes += 1;
+    let walk = files.walk();
+    if let Some(path) = &walk.dangling {
+        let path = full(path);
+        return Err(format!("stat {path}: no such file or directory"));
+    }
+    cluster.tell(What::PassBegan {
+        files: walk.shown.len(),
+        hidden: walk.held,
+    });
+    Ok(Pass {
+        walk: Arc::clone(walk),
+        done: 0,
+        clean: true,
+        began: (cluster.revision(), files.generation()),
+    })
+}
+
+/// Where the directory is in RKE2's own.
+const BELOW: &str = "/server/manifests/";
+
+/// RKE2's own name of a file, for its messages.
+fn full(path: &str) -> String {
+    [rke2::DATA_DIR, BELOW, path].concat()
+}
+
+fn is_full(name: &str, path: &str) -> bool {
+    let name = name.strip_prefix(rke2::DATA_DIR);
+    name.and_then(|name| name.strip_prefix(BELOW)) == Some(path)
+}
+
+/// Applies what a file declares and deletes what it no longer does. Errors are collected and the
+/// rest goes on: part of a file in the cluster is the normal case.
+fn apply(reading: &Arc<Reading>, addon: &str, cluster: &mut Cluster) -> Result<(), Vec<String>> {
+    if cluster.stands(addon, reading) {
+        return Ok(());
+    }
+    let mut errors = Vec::new();
+    let mut keep: Vec<&ObjectRef> = Vec::new();
+    for (kind, numbers) in &reading.order {
+        let mut objects = numbers.iter().map(|number| &reading.objects[*number]);
+        let Some(namespaced) = cluster.serves(kind) else {
+            errors.extend(
+                objects
+                    .next()
+                    .map(|first| match cluster.serves_group(&kind.group) {
+                        true => format!("failed to discover client for {}", version_kind(first)),
+                        false => "the server could not find the requested resource".to_owned(),
+                    }),
+            );
+            continue;
+        };
+        for object in objects {
+            let id = object.named(namespaced);
+            if let Err(error) = cluster.apply(id, object, addon) {
+                let key = match &id.namespace {
+                    Some(namespace) => format!("{namespace}/{}", id.name),
+                    None => id.name.to_string(),
+                };
+                errors.push(format!(
+                    "failed to create {key} {} for  kube-system/{addon}: {error}",
+                    version_kind(object)
+                ));
+            }
+            keep.push(id);
+        }
+    }
+    keep.sort_unstable();
+    keep.dedup();
+    errors.extend(reading.unnamed.iter().map(|(what, kind)| {
+        format!(
+            "failed to create {what} for  kube-system/{addon}: {kind} \"\" is invalid: \
+             metadata.name: Required value: name or generateName is required"
+        )
+    }));
+    errors.extend(reading.unknown.iter().cloned());
+    // Where all of it is there and is all that the Addon has, nothing is left over.
+    if !errors.is_empty() || cluster.owns(addon) != keep.len() {
+        prune(reading, addon, &keep, cluster);
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    // Where one object stands twice in a file, which of them counts is not for here.
+    if keep.len() == reading.objects.len() {
+        cluster.stood(addon, reading);
+    }
+    Ok(())
+}
+
+/// As Kubernetes writes it: the core group has an empty name.
+fn version_kind(object: &Declared) -> String {
+    let slash = if object.api_version.contains('/') {
+        ""
+    } else {
+        "/"
+    };
+    format!("{slash}{}, Kind={}", object.api_version, object.id.kind)
+}
+
+/// Kinds that the file has now or had when it was last applied are looked through.
+fn prune(reading: &Reading, addon: &str, keep: &[&ObjectRef], cluster: &mut Cluster) {
+    let before = cluster.addons.get(addon).map(|record| &record.kinds);
+    let before = before.map(Arc::clone).unwrap_or_default();
+    let kinds = before.union(&reading.kinds);
+    for object in cluster.owned_beside(addon, keep, kinds) {
+        cluster.delete(&object);
+        cluster.counts.writes += 1;
+        cluster.tell(What::Pruned { object });
+    }
+}
+
+/// The Addon of the file at a path.
+pub(super) fn addon_name(path: &str) -> &str {
+    manifest::addon_name(base_name(path))
+}
+
+fn unreadable(content: &Content) -> String {
+    match content {
+        Content::Special { .. } => "no such device or address".to_owned(),
+        Content::NotUtf8Name => "an Addon cannot have this name".to_owned(),
+        Content::Unreadable { error } => error.clone(),
+        _ => "not read by this simulation".to_owned(),
+    }
+}
+
+/// What a file of so many objects costs a pass; an unchanged one costs a look and nothing else.
+fn cost(objects: usize) -> Duration {
+    match objects {
+        0 => Duration::ZERO,
+        objects => times::PER_FILE + times::PER_OBJECT * objects as u32,
+    }
+}

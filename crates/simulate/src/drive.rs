@@ -1,0 +1,561 @@
+//! Windrow's own core against the simulated node: the daemon's loop, in memory and in simulated
+//! time, with whatever faults are asked for.
+//!
+//! The directory and the saved ledger are the disk: they outlive a crash, nothing else does.
+
+mod disaster;
+mod truth;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use windrow_decide::flight::Line;
+use windrow_decide::{Action, Engine, Interests, Ledger, Status};
+use windrow_model::manifest::Content;
+use windrow_plan::rules::RuleSet;
+
+use super::chance::Chance;
+use super::charts;
+use super::faults::{Dice, Faults};
+use super::files::Files;
+use super::known::Known;
+use super::log::What;
+use super::node::{Node, Role, Signal};
+use super::run::{Changes, Joined, Release, Run, Setup};
+use super::tape::Tape;
+use super::watch::Watch;
+
+/// No bootstrap takes longer; one that does is reported as still under way.
+const LIMIT: Duration = Duration::from_secs(12 * 3600);
+/// After a failed action it is tried again so much later.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// So many decisions may follow from one another at one instant.
+const ROUNDS: usize = 20;
+
+/// The bootstrap with Windrow, of files that were read before.
+pub(super) fn with(setup: &Setup, known: &Known, seed: u64) -> Run {
+    Drive::new(setup, known, Faults::NONE, seed).run()
+}
+
+/// The bootstrap as it goes without Windrow.
+pub fn without_windrow(setup: &Setup, seed: u64) -> Run {
+    alone(setup, &Known::default(), seed)
+}
+
+/// The one without it.
+pub(super) fn alone(setup: &Setup, known: &Known, seed: u64) -> Run {
+    let mut node = fleet(setup, known, seed);
+    let mut disks = disks(setup);
+    let mut changes = Changes::new(setup, &mut Chance::new(seed).branch(3));
+    let end = setup.scenario.start + LIMIT;
+    loop {
+        let next = earliest([node.next_event_at(), changes.next_at()]);
+        let Some(next) = next.filter(|next| *next < end) else {
+            break;
+        };
+        node.advance(next, &disks[..]);
+        for signal in node.signals() {
+            write_anew(setup, signal, &mut node, &mut disks, next);
+        }
+        changes.make(next, &mut disks, &mut node);
+        if changes.next_at().is_none() && node.is_settled(&disks[..]) {
+            break;
+        }
+    }
+    ended(seed, node, disks)
+}
+
+/// The bootstrap with Windrow, started before RKE2 as its unit is.
+pub fn with_windrow(setup: &Setup, faults: &Faults, seed: u64) -> Run {
+    Drive::new(setup, &Known::default(), *faults, seed).run()
+}
+
+/// The same, and what the flight recorder would have written of it. `packs` are the setup's rules as
+/// texts.
+pub fn recorded(
+    setup: &Setup,
+    packs: &[(String, String)],
+    faults: &Faults,
+    seed: u64,
+) -> (Run, Vec<Line>) {
+    let known = Known::default();
+    let mut drive = Drive::new(setup, &known, *faults, seed);
+    let mut tape = Tape::new(packs);
+    tape.begin(setup, setup.scenario.start);
+    drive.agents[0].tape = Some(tape);
+    drive.fly()
+}
+
+fn fleet(setup: &Setup, known: &Known, seed: u64) -> Node {
+    let joins: Vec<(&str, Role)> = setup
+        .joins
+        .iter()
+        .map(|join| (join.name.as_str(), join.role))
+        .collect();
+    Node::fleet(setup.scenario.clone(), &joins, seed).knowing(known)
+}
+
+fn disks(setup: &Setup) -> Vec<Files> {
+    let joins = setup.joins.iter().map(|join| join.files.clone());
+    std::iter::once(setup.files.clone()).chain(joins).collect()
+}
+
+/// What comes of it, without Windrow.
+fn ended(seed: u64, mut node: Node, mut disks: Vec<Files>) -> Run {
+    let outcome = node.outcome(&disks[..]);
+    let joined = (1..disks.len())
+        .map(|number| {
+            let (applied, unapplied) = node.applied(&disks[number]);
+            Joined {
+                applied,
+                unapplied,
+                status: None,
+            }
+        })
+        .collect();
+    let counts = node.counts();
+    let (log, cluster) = node.into_parts();
+    Run {
+        seed,
+        counts,
+        outcome,
+        ended: cluster.now(),
+        log,
+        cluster,
+        files: disks.swap_remove(0),
+        ledger: Ledger::default(),
+        status: None,
+        releases: Vec::new(),
+        joined,
+        decisions: 0,
+        restless: 0,
+    }
+}
+
+/// What yip does to a directory at every boot, and RKE2 to HelmCharts when it starts.
+fn write_anew(setup: &Setup, signal: Signal, node: &mut Node, disks: &mut [Files], now: Timestamp) {
+    match signal {
+        Signal::Restarts(server) => {
+            for (path, file) in original(setup, server).iter() {
+                disks[server].put(path, Content::clone(file.content()), now);
+            }
+        }
+        Signal::Starts(server) => {
+            for (path, content) in charts::rewritten(&disks[server]) {
+                node.tell(
+                    server,
+                    What::Written {
+                        file: path.clone(),
+                        by: "RKE2 (spec.set.global of its HelmCharts)".to_owned(),
+                    },
+                );
+                disks[server].put(path, content, now);
+            }
+        }
+    }
+}
+
+/// A directory as it is at power-on.
+fn original(setup: &Setup, server: usize) -> &Files {
+    match server.checked_sub(1) {
+        None => &setup.files,
+        Some(join) => &setup.joins[join].files,
+    }
+}
+
+/// The daemons' part.
+struct Drive<'a> {
+    setup: &'a Setup,
+    known: &'a Known,
+    faults: Faults,
+    dice: Dice,
+    seed: u64,
+    node: Node,
+    disks: Vec<Files>,
+    changes: Changes,
+    agents: Vec<Agent>,
+}
+
+/// One daemon.
+struct Agent {
+    engine: Engine,
+    watch: Watch,
+    /// The directory's generation that the engine knows.
+    seen: Option<u64>,
+    /// The ledger on disk.
+    saved: Arc<Ledger>,
+    /// The engine's ledger is newer than the one on disk: saving it failed.
+    unsaved: bool,
+    /// How much the wall clock is ahead of the true time.
+    skew: SignedDuration,
+    /// What the cluster was and what was asked when the watch last told all it could.
+    heard: Option<((u64, u64, bool), Arc<Interests>)>,
+    /// When a watch that was cut or refused lists again.
+    relist: Option<Timestamp>,
+    /// When to decide again though nothing happens, in true time.
+    wake: Option<Timestamp>,
+    /// When it last decided, by its wall clock.
+    decided: Option<Timestamp>,
+    releases: Vec<Release>,
+    decisions: u64,
+    restless: u64,
+    tape: Option<Tape>,
+}
+
+impl Agent {
+    fn new(server: usize, setup: &Setup, known: &Known) -> Self {
+        let start = setup.scenario.start;
+        Self {
+            engine: engine(setup, known, server, Arc::default(), start),
+            watch: Watch::on(server),
+            seen: None,
+            saved: Arc::default(),
+            unsaved: false,
+            skew: SignedDuration::ZERO,
+            heard: None,
+            relist: None,
+            wake: Some(start),
+            decided: None,
+            releases: Vec::new(),
+            decisions: 0,
+            restless: 0,
+            tape: None,
+        }
+    }
+
+    /// Nothing but the disk can wake it.
+    fn is_quiet(&self) -> bool {
+        self.wake.is_none() && self.relist.is_none()
+    }
+
+    /// Its last word. Deciding what is decided changes nothing, so this is what the last decision said.
+    fn status(&mut self) -> Option<Status> {
+        self.decided.map(|at| self.engine.decide(at).status)
+    }
+
+    /// The time as Windrow's wall clock has it.
+    fn wall(&self, now: Timestamp) -> Timestamp {
+        match self.skew.is_zero() {
+            true => now,
+            false => now.saturating_add(self.skew).unwrap_or(now),
+        }
+    }
+
+    /// What was not heard now is told anew a little later.
+    fn listen_again(&mut self, now: Timestamp) {
+        self.heard = None;
+        self.relist = earliest([self.relist, Some(now + RETRY)]);
+    }
+}
+
+impl<'a> Drive<'a> {
+    fn new(setup: &'a Setup, known: &'a Known, faults: Faults, seed: u64) -> Self {
+        Self {
+            setup,
+            known,
+            faults,
+            dice: Dice::new(Chance::new(seed).branch(2)),
+            seed,
+            node: fleet(setup, known, seed),
+            disks: disks(setup),
+            changes: Changes::new(setup, &mut Chance::new(seed).branch(3)),
+            agents: (0..=setup.joins.len())
+                .map(|server| Agent::new(server, setup, known))
+                .collect(),
+        }
+    }
+
+    fn run(self) -> Run {
+        self.fly().0
+    }
+
+    fn fly(mut self) -> (Run, Vec<Line>) {
+        let mut now = self.setup.scenario.start;
+        let end = now + LIMIT;
+        let calm = now + self.faults.until;
+        self.turns(now);
+        loop {
+            let agents = self.agents.iter();
+            let agents = agents
+                .flat_map(|agent| [agent.wake, agent.relist])
+                .flatten();
+            let next = earliest([
+                self.node.next_event_at(),
+                self.changes.next_at(),
+                agents.min(),
+            ]);
+            let Some(next) = next.filter(|next| *next < end) else {
+                break;
+            };
+            now = now.max(next);
+            self.node.advance(now, &self.disks[..]);
+            self.signals(now);
+            self.changes.make(now, &mut self.disks, &mut self.node);
+            if now < calm {
+                for who in 0..self.agents.len() {
+                    self.disaster(who, now);
+                }
+            } else {
+                self.faults = Faults {
+                    until: self.faults.until,
+                    ..Faults::NONE
+                };
+            }
+            self.turns(now);
+            let quiet = self.agents.iter().all(Agent::is_quiet) && self.changes.next_at().is_none();
+            if quiet && now >= calm && self.node.is_settled(&self.disks[..]) {
+                break;
+            }
+        }
+        let mut run = ended(self.seed, self.node, self.disks);
+        run.ended = now;
+        run.decisions = self.agents.iter().map(|agent| agent.decisions).sum();
+        run.restless = self.agents.iter().map(|agent| agent.restless).sum();
+        let mut agents = self.agents.into_iter();
+        let mut lines = Vec::new();
+        if let Some(mut first) = agents.next() {
+            run.status = first.status();
+            run.ledger = Arc::unwrap_or_clone(first.saved);
+            run.releases = first.releases;
+            lines = first.tape.map(Tape::into_lines).unwrap_or_default();
+        }
+        for (joined, mut agent) in run.joined.iter_mut().zip(agents) {
+            joined.status = agent.status();
+        }
+        (run, lines)
+    }
+
+    /// What the node did to the disks: after a restart Windrow begins anew as well.
+    fn signals(&mut self, now: Timestamp) {
+        for signal in self.node.signals() {
+            write_anew(self.setup, signal, &mut self.node, &mut self.disks, now);
+            if let Signal::Restarts(server) = signal {
+                self.begin_anew(server, now);
+                // Its unit is ordered before RKE2's.
+                self.agents[server].wake = Some(now);
+            }
+        }
+    }
+
+    fn turns(&mut self, now: Timestamp) {
+        for who in 0..self.agents.len() {
+            self.turn(who, now);
+        }
+    }
+
+    /// Takes in what is new and carries out what follows, until nothing follows any more.
+    fn turn(&mut self, who: usize, now: Timestamp) {
+        let agent = &mut self.agents[who];
+        if agent.relist.is_some_and(|at| at <= now) {
+            agent.relist = None;
+            agent.heard = None;
+        }
+        let mut again = agent.wake.is_some_and(|wake| wake <= now);
+        // A decision can change what has to be watched, and that what is decided: a few rounds.
+        for _ in 0..ROUNDS {
+            let news = self.scan(who, now) | self.listen(who, now);
+            if !news && !again {
+                return;
+            }
+            again = self.decide(who, now);
+        }
+        self.agents[who].restless += 1;
+    }
+
+    fn scan(&mut self, who: usize, now: Timestamp) -> bool {
+        let (agent, disk) = (&mut self.agents[who], &self.disks[who]);
+        if agent.seen == Some(disk.generation()) {
+            return false;
+        }
+        let at = agent.wall(now);
+        if let Some(tape) = &mut agent.tape {
+            tape.scanned(disk, self.setup, at);
+        }
+        agent.engine.scanned(disk.look(agent.seen));
+        agent.seen = Some(disk.generation());
+        true
+    }
+
+    fn listen(&mut self, who: usize, now: Timestamp) -> bool {
+        let agent = &mut self.agents[who];
+        let (pulse, interests) = (self.node.pulse(who), agent.engine.interests());
+        let heard = agent.heard.as_ref();
+        if heard.is_some_and(|(at, asked)| *at == pulse && Arc::ptr_eq(asked, &interests)) {
+            return false;
+        }
+        agent.heard = Some((pulse, Arc::clone(&interests)));
+        let cluster = self.node.cluster();
+        let mut events = match cluster.is_up_on(who) && self.dice.throw(self.faults.refused) {
+            true => {
+                let why = self.dice.refusal();
+                agent.listen_again(now);
+                agent.watch.refused(&interests, why)
+            }
+            false => agent.watch.poll(cluster, &interests),
+        };
+        if !events.is_empty() && self.dice.throw(self.faults.lost) {
+            agent.watch.cut();
+            agent.listen_again(now);
+            return false;
+        }
+        self.dice.disturb(&mut events, &self.faults);
+        let news = !events.is_empty();
+        let wall = agent.wall(now);
+        for event in events {
+            agent.engine.observed(event, wall);
+        }
+        news
+    }
+
+    /// Decides and acts; true when that may lead to another decision at once.
+    fn decide(&mut self, who: usize, now: Timestamp) -> bool {
+        let agent = &mut self.agents[who];
+        agent.decisions += 1;
+        let before = Arc::clone(agent.engine.ledger());
+        let at = agent.wall(now);
+        let steps = match &mut agent.tape {
+            Some(tape) => {
+                tape.before(&agent.engine);
+                let decision = agent.engine.decide(at);
+                tape.decided(at, &decision, &agent.engine);
+                decision.steps
+            }
+            None => agent.engine.steps(at),
+        };
+        agent.decided = Some(at);
+        agent.wake = steps
+            .next_wake
+            .map(|wake| wake.saturating_sub(agent.skew).unwrap_or(wake).max(now));
+        self.check(who, &before, now);
+        let mut done = Vec::new();
+        let acts = self.act(who, steps.actions, &mut done, now);
+        if let Some(tape) = &mut self.agents[who].tape {
+            tape.acted(&done, &[]);
+        }
+        acts
+    }
+
+    fn act(
+        &mut self,
+        who: usize,
+        actions: Vec<Action>,
+        done: &mut Vec<Action>,
+        now: Timestamp,
+    ) -> bool {
+        let agent = &mut self.agents[who];
+        if std::mem::take(&mut agent.unsaved) {
+            let save = Action::SaveLedger(Arc::clone(agent.engine.ledger()));
+            if !self.carry_out(who, &save, now) {
+                return false;
+            }
+        }
+        let acts = !actions.is_empty();
+        for action in actions {
+            if !self.carry_out(who, &action, now) {
+                return false;
+            }
+            done.push(action);
+        }
+        acts
+    }
+
+    /// One action; false when it was not carried out and what follows it must wait.
+    fn carry_out(&mut self, who: usize, action: &Action, now: Timestamp) -> bool {
+        // Whether a marker that comes late is late by too much is a matter of RKE2's poll, not of
+        // Windrow: faults delay markers only while RKE2 does not run.
+        let racing = matches!(action, Action::Hold { .. }) && self.node.cluster().is_up_on(who);
+        if !racing && self.dice.throw(self.faults.crash) {
+            self.crash(who, now);
+            return false;
+        }
+        if !racing && self.dice.throw(self.faults.disk_full) {
+            self.tell_fault(who, "the disk is full");
+            self.agents[who].unsaved = true;
+            self.agents[who].wake = Some(now + RETRY);
+            return false;
+        }
+        let (agent, disk) = (&mut self.agents[who], &mut self.disks[who]);
+        let before = disk.generation();
+        match action {
+            Action::Hold { path, mark } => {
+                if disk.is_foreign(path) {
+                    return true;
+                }
+                let held = What::Held {
+                    marker: path.clone(),
+                    why: mark.why.to_string(),
+                };
+                self.node.tell(who, held);
+                disk.hold(path, mark, now);
+            }
+            Action::SaveLedger(ledger) => agent.saved = Arc::clone(ledger),
+            Action::Lift { path } => {
+                if disk.is_foreign(path) || !disk.remove(path) {
+                    return true;
+                }
+                let lifted = What::Lifted {
+                    marker: path.clone(),
+                };
+                self.node.tell(who, lifted);
+            }
+        }
+        agent.engine.done(action);
+        // What it did itself needs no look at the directory.
+        if agent.seen == Some(before) {
+            agent.seen = Some(disk.generation());
+            debug_assert!(
+                agent.engine.knows(&disk.look(agent.seen)),
+                "a look at the directory would find something else than the action left there"
+            );
+        }
+        true
+    }
+
+    /// Of what Windrow knew only the disk remains.
+    fn begin_anew(&mut self, who: usize, now: Timestamp) {
+        let agent = &mut self.agents[who];
+        let at = agent.wall(now);
+        agent.engine = engine(self.setup, self.known, who, agent.saved.clone(), at);
+        if let Some(tape) = &mut agent.tape {
+            tape.begin(self.setup, at);
+        }
+        agent.watch = Watch::on(who);
+        agent.heard = None;
+        agent.seen = None;
+        agent.unsaved = false;
+    }
+}
+
+fn rules(setup: &Setup, server: usize) -> &Arc<RuleSet> {
+    match server.checked_sub(1) {
+        None => &setup.rules,
+        Some(join) => &setup.joins[join].rules,
+    }
+}
+
+fn engine(
+    setup: &Setup,
+    known: &Known,
+    server: usize,
+    ledger: Arc<Ledger>,
+    now: Timestamp,
+) -> Engine {
+    let settings = match server.checked_sub(1) {
+        None => &setup.settings,
+        Some(join) => &setup.joins[join].settings,
+    };
+    Engine::new(
+        Arc::clone(settings),
+        Arc::clone(rules(setup, server)),
+        Some(setup.platform()),
+        ledger,
+        now,
+    )
+    .knowing(known.libraries.get(server).cloned().unwrap_or_default())
+}
+
+fn earliest<const N: usize>(times: [Option<Timestamp>; N]) -> Option<Timestamp> {
+    times.into_iter().flatten().min()
+}

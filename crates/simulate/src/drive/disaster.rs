@@ -1,0 +1,83 @@
+//! What goes wrong around Windrow, and Windrow's own death.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use windrow_model::manifest::Content;
+
+use super::super::log::What;
+use super::{Drive, RETRY, original};
+
+impl Drive<'_> {
+    /// Windrow dies and is started again.
+    pub(super) fn crash(&mut self, who: usize, now: Timestamp) {
+        self.tell_fault(who, "Windrow dies");
+        if self.dice.throw(self.faults.ledger_lost) {
+            self.tell_fault(who, "the ledger is destroyed");
+            self.agents[who].saved = Arc::default();
+        }
+        self.begin_anew(who, now);
+        self.agents[who].wake = Some(now + RETRY);
+    }
+
+    /// What goes wrong around Windrow.
+    pub(super) fn disaster(&mut self, who: usize, now: Timestamp) {
+        if self.dice.throw(self.faults.clock) {
+            let day = 24 * 3600;
+            let seconds = self.dice.chance().below(2 * day) as i64 - day as i64;
+            let by = SignedDuration::from_secs(seconds);
+            self.tell_fault(who, &format!("the wall clock jumps by {by:#}"));
+            let agent = &mut self.agents[who];
+            agent.skew += by;
+            agent.engine.clock_jumped(by);
+            agent.wake = Some(now);
+        }
+        if self.dice.throw(self.faults.reboot) {
+            self.node.reboot(who);
+            self.crash(who, now);
+            // yip writes its files anew at every boot; what a person took away stays away here.
+            let disk = &mut self.disks[who];
+            for (path, file) in original(self.setup, who).iter() {
+                if disk.get(path).is_some() {
+                    disk.put(path, Content::clone(file.content()), now);
+                }
+            }
+        }
+        if self.dice.throw(self.faults.files) {
+            self.touch_a_file(who, now);
+        }
+    }
+
+    fn touch_a_file(&mut self, who: usize, now: Timestamp) {
+        let files = original(self.setup, who);
+        let paths: Vec<&str> = files.manifests().map(|(path, _)| path).collect();
+        let Some(path) = self.dice.chance().pick(&paths).copied() else {
+            return;
+        };
+        let Some(original) = files.get(path) else {
+            return;
+        };
+        let content = Content::clone(original.content());
+        match (self.dice.chance().below(3), content) {
+            (0, content) => {
+                self.tell_fault(who, &format!("{path} is written anew"));
+                self.disks[who].put(path, content, now);
+            }
+            (1, Content::Bytes(mut bytes)) => {
+                self.tell_fault(who, &format!("{path} gets a comment"));
+                bytes.extend_from_slice(b"\n# touched\n");
+                self.disks[who].write(path, bytes, now);
+            }
+            (_, content) => {
+                self.tell_fault(who, &format!("{path} vanishes and comes back"));
+                self.disks[who].remove(path);
+                self.changes.add(now + RETRY, who, path, Some(content));
+            }
+        }
+    }
+
+    pub(super) fn tell_fault(&mut self, who: usize, fault: &str) {
+        let fault = fault.to_owned();
+        self.node.tell(who, What::Fault { fault });
+    }
+}

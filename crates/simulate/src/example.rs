@@ -1,0 +1,62 @@
+//! The example that the program carries along, so that the sandbox needs nothing else.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use windrow_harvester::HarvesterVersion;
+use windrow_model::manifest::file_kind::installer_reads;
+use windrow_model::manifest::{Limits, Node, extract, yaml};
+use windrow_plan::rules::RuleSet;
+
+use super::files::Files;
+use super::node::Scenario;
+use super::run::Setup;
+
+/// `examples/first-vm/harvester-config.yaml`
+pub const FIRST_VM: &str = include_str!("../../../examples/first-vm/harvester-config.yaml");
+
+impl Setup {
+    /// The first virtual machine of a Harvester node, with the rules that Windrow ships.
+    pub fn first_vm(start: Timestamp) -> Self {
+        Self::harvester_config(
+            "harvester-config.yaml",
+            FIRST_VM,
+            HarvesterVersion::LATEST,
+            start,
+        )
+    }
+
+    /// A node that is installed with this Harvester configuration. What is wrong with it is for
+    /// [`windrow_model::manifest::extract::extract`] to tell; here it is left out.
+    pub fn harvester_config(
+        source: &str,
+        text: &str,
+        version: HarvesterVersion,
+        start: Timestamp,
+    ) -> Self {
+        let preset = Self::preset_storage_network(text);
+        let mut files = Files::new();
+        for file in extract::extract(source, text, &Limits::default()).files {
+            files.write(file.path, file.content, start);
+        }
+        Self {
+            scenario: Scenario::harvester(version, preset.as_deref(), start),
+            files,
+            changes: Vec::new(),
+            settings: Arc::default(),
+            rules: Arc::new(RuleSet::shipped()),
+            joins: Vec::new(),
+        }
+    }
+
+    /// The storage network that a Harvester configuration presets.
+    pub fn preset_storage_network(text: &str) -> Option<String> {
+        let config = yaml::one(text).ok().flatten();
+        config
+            .iter()
+            .flat_map(Node::entries)
+            .filter(|entry| installer_reads(&entry.key, "systemSettings"))
+            .find_map(|entry| entry.value.str_at(&["storage-network"]))
+            .map(str::to_owned)
+    }
+}

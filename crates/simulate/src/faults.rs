@@ -1,0 +1,115 @@
+//! What goes wrong, by seed: how often each thing does, and until when.
+
+use std::time::Duration;
+
+use windrow_decide::ClusterEvent;
+
+use super::chance::Chance;
+
+/// How often each fault happens: once in so many times; 0 is never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Faults {
+    /// Faults stop after so long from the start: from then on everything must find its way.
+    pub until: Duration,
+    /// Windrow dies before an action.
+    pub crash: u64,
+    /// ... and finds its ledger destroyed at its next start (out of so many crashes).
+    pub ledger_lost: u64,
+    /// An action fails: the disk is full.
+    pub disk_full: u64,
+    /// A batch of events is lost, until the watch is cut and lists again.
+    pub lost: u64,
+    /// An event is told twice.
+    pub repeated: u64,
+    /// The events of a batch come in another order.
+    pub reordered: u64,
+    /// Every request is refused (401, 403, 429, 500, a time-out).
+    pub refused: u64,
+    /// The wall clock is set, forward or back, by up to a day.
+    pub clock: u64,
+    /// The node restarts.
+    pub reboot: u64,
+    /// A file is written anew, with the same bytes or others, or goes and comes back.
+    pub files: u64,
+}
+
+impl Faults {
+    /// Nothing goes wrong.
+    pub const NONE: Self = Self {
+        until: Duration::ZERO,
+        crash: 0,
+        ledger_lost: 0,
+        disk_full: 0,
+        lost: 0,
+        repeated: 0,
+        reordered: 0,
+        refused: 0,
+        clock: 0,
+        reboot: 0,
+        files: 0,
+    };
+
+    /// Everything goes wrong now and then.
+    pub const ALL: Self = Self {
+        until: Duration::from_secs(30 * 60),
+        crash: 6,
+        ledger_lost: 4,
+        disk_full: 8,
+        lost: 8,
+        repeated: 4,
+        reordered: 4,
+        refused: 12,
+        clock: 25,
+        reboot: 200,
+        files: 40,
+    };
+}
+
+/// Draws faults.
+#[derive(Debug)]
+pub(super) struct Dice {
+    chance: Chance,
+}
+
+impl Dice {
+    pub(super) fn new(chance: Chance) -> Self {
+        Self { chance }
+    }
+
+    /// Does something happen that happens once in `n` times?
+    pub(super) fn throw(&mut self, n: u64) -> bool {
+        n != 0 && self.chance.one_in(n)
+    }
+
+    pub(super) fn chance(&mut self) -> &mut Chance {
+        &mut self.chance
+    }
+
+    /// What a server says that answers and does not help.
+    pub(super) fn refusal(&mut self) -> &'static str {
+        const REFUSALS: [&str; 5] = [
+            "401 Unauthorized",
+            "403 Forbidden",
+            "429 Too Many Requests",
+            "500 Internal Server Error",
+            "no answer within 10 s",
+        ];
+        self.chance.pick(&REFUSALS).copied().unwrap_or(REFUSALS[0])
+    }
+
+    /// Repeats and reorders. A watch never tells an object's older state after its newer one, and a
+    /// batch has one event of each object.
+    pub(super) fn disturb(&mut self, events: &mut Vec<ClusterEvent>, faults: &Faults) {
+        if self.throw(faults.repeated)
+            && let Some(event) = self.chance.pick(events).cloned()
+        {
+            events.push(event);
+        }
+        if self.throw(faults.reordered) {
+            for place in (1..events.len()).rev() {
+                let other = self.chance.below(place as u64 + 1) as usize;
+                events.swap(place, other);
+            }
+        }
+    }
+}

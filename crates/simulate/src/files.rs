@@ -1,0 +1,294 @@
+//! A manifests directory in memory: what RKE2's deploy controller reads and Windrow puts its
+//! markers into.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+use smol_str::SmolStr;
+use windrow_decide::{Directory, FileChange, Mark, Marker};
+use windrow_model::manifest::{self, Content, MARKER_SUFFIX};
+
+/// One entry of the directory.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Shared, so that a copy of the directory costs little. A marker of Windrow's is written out when
+    /// somebody reads it.
+    content: OnceLock<Arc<Content>>,
+    /// When it was last written: all that RKE2 looks at once its first clean pass is over.
+    pub mtime: Timestamp,
+    /// The directory's generation with which it was put in place.
+    since: u64,
+    /// What its content says, where it is a marker of Windrow's.
+    mark: Option<Arc<Mark>>,
+    /// Would RKE2 apply a file of its name?
+    is_manifest: bool,
+    /// Is it a marker, or does it lie in a directory that is called like one?
+    hides: bool,
+    /// Where in its path its name begins.
+    base: usize,
+}
+
+impl File {
+    /// What it is, and its bytes.
+    pub fn content(&self) -> &Arc<Content> {
+        self.content.get_or_init(|| {
+            let mark = self.mark.as_ref().map(|mark| mark.to_json());
+            Arc::new(Content::Bytes(mark.unwrap_or_default().into_bytes()))
+        })
+    }
+
+    /// Is it a symbolic link that leads nowhere?
+    fn dangles(&self) -> bool {
+        let content = self.content.get();
+        content.is_some_and(|content| matches!(**content, Content::DanglingSymlink { .. }))
+    }
+}
+
+/// The directory. Paths are below it, with `/`; directories exist by what lies in them.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    entries: BTreeMap<SmolStr, File>,
+    generation: u64,
+    /// What a walk finds, once there was one. Every change of an entry makes it stale.
+    walk: OnceLock<Arc<Walk>>,
+}
+
+/// What RKE2's walk over the directory finds: names and markers together.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Walk {
+    /// The manifests that are not hidden, in RKE2's order, and when each was last written.
+    pub(super) shown: Vec<(SmolStr, Timestamp)>,
+    /// How many manifests are hidden.
+    pub(super) held: usize,
+    /// The first symbolic link that leads nowhere.
+    pub(super) dangling: Option<SmolStr>,
+}
+
+impl Files {
+    /// An empty directory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Writes a regular file, whole and at once.
+    pub fn write(&mut self, path: impl Into<SmolStr>, bytes: impl Into<Vec<u8>>, now: Timestamp) {
+        self.put(path, Content::Bytes(bytes.into()), now);
+    }
+
+    /// Puts an entry of any sort in place.
+    pub fn put(&mut self, path: impl Into<SmolStr>, content: Content, now: Timestamp) {
+        let path = path.into();
+        let mark = match &content {
+            Content::Bytes(bytes) if path.ends_with(MARKER_SUFFIX) => Mark::parse(bytes),
+            _ => None,
+        };
+        self.enter(path, Arc::new(content).into(), mark.map(Arc::new), now);
+    }
+
+    /// Puts a marker of Windrow's in place: what is written says what the mark does.
+    pub(super) fn hold(&mut self, path: &str, mark: &Arc<Mark>, now: Timestamp) {
+        self.enter(path.into(), OnceLock::new(), Some(Arc::clone(mark)), now);
+    }
+
+    fn enter(
+        &mut self,
+        path: SmolStr,
+        content: OnceLock<Arc<Content>>,
+        mark: Option<Arc<Mark>>,
+        now: Timestamp,
+    ) {
+        self.changed();
+        let name = base_name(&path);
+        let file = File {
+            content,
+            mtime: now,
+            since: self.generation,
+            mark,
+            is_manifest: manifest::is_manifest_name(name),
+            hides: path.contains(MARKER_SUFFIX),
+            base: path.len() - name.len(),
+        };
+        self.entries.insert(path, file);
+    }
+
+    /// Does somebody else's file stand where a marker of Windrow's is to be?
+    pub(super) fn is_foreign(&self, marker: &str) -> bool {
+        self.get(marker).is_some_and(|file| file.mark.is_none())
+    }
+
+    /// Takes an entry away; false when there was none.
+    pub fn remove(&mut self, path: &str) -> bool {
+        let removed = self.entries.remove(path).is_some();
+        if removed {
+            self.changed();
+        }
+        removed
+    }
+
+    fn changed(&mut self) {
+        self.generation += 1;
+        self.walk.take();
+    }
+
+    /// One entry.
+    pub fn get(&self, path: &str) -> Option<&File> {
+        self.entries.get(path)
+    }
+
+    /// Every entry, in byte order of the path: RKE2's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &File)> {
+        self.entries
+            .iter()
+            .map(|(path, file)| (path.as_str(), file))
+    }
+
+    /// Every manifest, in RKE2's order.
+    pub fn manifests(&self) -> impl Iterator<Item = (&str, &File)> {
+        self.iter().filter(|(_, file)| file.is_manifest)
+    }
+
+    /// Rises with every change.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Base names that a marker of anybody hides from RKE2, in every directory. A directory named
+    /// `x.yaml.skip` hides `x.yaml` as well.
+    pub fn hidden(&self) -> impl Iterator<Item = &str> {
+        let markers = self.entries.iter().filter(|(_, file)| file.hides);
+        markers.flat_map(|(path, file)| {
+            let (directories, name) = path.split_at(file.base);
+            let parts = directories.split('/').chain([name]);
+            parts.filter_map(|part| part.strip_suffix(MARKER_SUFFIX))
+        })
+    }
+
+    /// What RKE2's walk finds now: the same one as long as nothing changes.
+    pub(super) fn walk(&self) -> &Arc<Walk> {
+        let walk = self.walk.get_or_init(|| Arc::new(self.walked()));
+        debug_assert_eq!(**walk, self.walked(), "the directory changed under a walk");
+        walk
+    }
+
+    fn walked(&self) -> Walk {
+        let mut hidden: Vec<&str> = self.hidden().collect();
+        hidden.sort_unstable();
+        let mut walk = Walk::default();
+        for (path, file) in &self.entries {
+            if file.dangles() && walk.dangling.is_none() {
+                walk.dangling = Some(path.clone());
+            }
+            if !file.is_manifest {
+                continue;
+            }
+            match hidden.binary_search(&&path[file.base..]) {
+                Ok(_) => walk.held += 1,
+                Err(_) => walk.shown.push((path.clone(), file.mtime)),
+            }
+        }
+        walk
+    }
+
+    /// Is this manifest hidden from RKE2 now?
+    pub fn is_hidden(&self, path: &str) -> bool {
+        let name = base_name(path);
+        self.hidden().any(|hidden| hidden == name)
+    }
+
+    /// The marker that hides this manifest and that Windrow did not make, if there is one.
+    pub fn skipped_by(&self, path: &str) -> Option<&str> {
+        let hides =
+            |marker: &str| base_name(marker).strip_suffix(MARKER_SUFFIX) == Some(base_name(path));
+        let mut markers = self.iter();
+        let (marker, _) = markers.find(|(other, file)| hides(other) && file.mark.is_none())?;
+        Some(marker)
+    }
+
+    /// What a look at the directory finds, given the generation that the last look saw.
+    pub fn look(&self, before: Option<u64>) -> Directory {
+        let is_new = |file: &File| before.is_none_or(|before| file.since > before);
+        let files = self
+            .manifests()
+            .map(|(path, file)| FileChange {
+                path: path.to_owned(),
+                content: is_new(file).then(|| Arc::clone(file.content())),
+            })
+            .collect();
+        let markers = self
+            .iter()
+            .filter(|(path, _)| path.ends_with(MARKER_SUFFIX))
+            .map(|(path, file)| Marker {
+                path: path.to_owned(),
+                mark: file.mark.clone(),
+            })
+            .collect();
+        Directory { files, markers }
+    }
+}
+
+/// The part after the last `/`.
+pub(super) fn base_name(path: &str) -> &str {
+    match memchr::memrchr(b'/', path.as_bytes()) {
+        Some(slash) => &path[slash + 1..],
+        None => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_in_any_directory_hides_its_name_in_every_directory() {
+        let mut files = Files::new();
+        files.write("one/x.yaml", "", Timestamp::UNIX_EPOCH);
+        files.write("x.yaml", "", Timestamp::UNIX_EPOCH);
+        files.write("x.yml", "", Timestamp::UNIX_EPOCH);
+        files.write("other/x.yaml.skip", "", Timestamp::UNIX_EPOCH);
+        assert!(files.is_hidden("one/x.yaml") && files.is_hidden("x.yaml"));
+        assert!(!files.is_hidden("x.yml"));
+    }
+
+    #[test]
+    fn a_walk_is_the_same_one_until_something_changes() {
+        let shown = |files: &Files| {
+            let walk = files.walk();
+            let shown = walk.shown.iter().map(|(path, _)| path.to_string());
+            (shown.collect::<Vec<_>>(), walk.held)
+        };
+        let mut files = Files::new();
+        files.write("a.yaml", "", Timestamp::UNIX_EPOCH);
+        files.write("b.yaml", "", Timestamp::UNIX_EPOCH);
+        assert_eq!(shown(&files), (vec!["a.yaml".into(), "b.yaml".into()], 0));
+        let before = Arc::clone(files.walk());
+        assert!(!files.remove("c.yaml") && Arc::ptr_eq(&before, files.walk()));
+        files.write("sub/a.yaml.skip", "", Timestamp::UNIX_EPOCH);
+        assert_eq!(shown(&files), (vec!["b.yaml".into()], 1));
+        let copy = files.clone();
+        assert!(files.remove("sub/a.yaml.skip"));
+        assert_eq!(shown(&files).1, 0);
+        assert_eq!(shown(&copy).1, 1);
+        let later = Timestamp::UNIX_EPOCH + std::time::Duration::from_secs(1);
+        files.write("b.yaml", "", later);
+        assert_eq!(files.walk().shown[1].1, later);
+    }
+
+    #[test]
+    fn a_second_look_carries_only_what_changed() {
+        let mut files = Files::new();
+        files.write("a.yaml", "a: 1", Timestamp::UNIX_EPOCH);
+        files.write("b.yaml", "b: 1", Timestamp::UNIX_EPOCH);
+        let before = files.generation();
+        files.write("b.yaml", "b: 2", Timestamp::UNIX_EPOCH);
+        let look = files.look(Some(before));
+        let changed: Vec<_> = look
+            .files
+            .iter()
+            .filter(|file| file.content.is_some())
+            .map(|file| file.path.as_str())
+            .collect();
+        assert_eq!(changed, ["b.yaml"]);
+        assert_eq!(look.files.len(), 2);
+    }
+}

@@ -1,0 +1,53 @@
+//! A simulated node and its clock: RKE2's deploy controller, a small API server, Harvester's controllers, and Windrow's own core driven
+//! against them. [`rehearse`] sums many simulated bootstraps up.
+//!
+//! May know: all other library crates. It is written after the real controllers, not after Windrow: nothing on the simulated node knows
+//! of plans or rules.
+//!
+//! Invariants: the same scenario, files and seed give the same run, event for event. Used by `windrow rehearse`,
+//! `windrow run --sandbox` and the simulation tests.
+#![forbid(unsafe_code)]
+
+pub mod rehearse;
+
+mod agenda;
+mod chance;
+mod charts;
+mod cluster;
+mod controllers;
+mod declared;
+mod deploy;
+mod drive;
+mod example;
+mod faults;
+mod files;
+mod harvester;
+pub(crate) mod kinds;
+mod known;
+mod log;
+mod node;
+mod once;
+mod operators;
+mod rancherd;
+mod reading;
+mod run;
+mod storage_network;
+mod tape;
+mod times;
+mod watch;
+
+pub use chance::Chance;
+pub use cluster::Cluster;
+pub use deploy::DeployController;
+pub use drive::{recorded, with_windrow, without_windrow};
+pub use example::FIRST_VM;
+pub use faults::Faults;
+pub use files::{File, Files};
+pub use known::Known;
+pub use log::{Counts, Happening, What};
+pub use node::{Arrival, Asked, Disks, MayBring, Node, Outcome, Role, Scenario, Verdict};
+pub use run::{Change, Join, Joined, Release, Run, Setup};
+pub use watch::Watch;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! What came of a bootstrap, and whether anything can still come of it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use windrow_model::manifest::GroupKind;
+
+use super::super::agenda::Timer;
+use super::super::deploy::addon_name;
+use super::super::files::{File, Files};
+use super::super::{controllers, once, operators, rancherd};
+use super::{Disks, Node, Role, Server};
+
+/// Servers that took an Addon from one another so many times will go on doing so.
+const QUARREL: u32 = 6;
+
+/// Where a bootstrap ended, or stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "is")]
+pub enum Verdict {
+    /// Things are still happening.
+    Underway,
+    /// Platform up, every file that is not hidden applied, every machine that should run does.
+    Complete,
+    /// Everything came up, but the storage network that the installer's configuration presets is not
+    /// configured, and nothing will change that by itself.
+    Unconfigured {
+        /// Why.
+        because: Vec<String>,
+    },
+    /// Nothing can happen any more, and not everything is done.
+    Stuck {
+        /// What is not done.
+        missing: Vec<String>,
+    },
+    /// Nothing can happen any more, because one thing waits for another in a circle.
+    Deadlocked {
+        /// The circle, one link a line.
+        proof: Vec<String>,
+    },
+}
+
+/// What came of a bootstrap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    /// Where it ended.
+    pub verdict: Verdict,
+    /// Files that RKE2 has applied as they are now.
+    pub applied: Vec<String>,
+    /// Files that it has not.
+    pub unapplied: Vec<String>,
+    /// `printableStatus` of every virtual machine.
+    pub machines: BTreeMap<String, String>,
+}
+
+static MACHINES: GroupKind = once::kind("kubevirt.io", "VirtualMachine");
+
+impl Node {
+    /// Can nothing change any more as long as nobody touches the files? All that is left are things
+    /// that are tried over and over, and each was tried since the last change.
+    pub fn is_settled<D: Disks + ?Sized>(&self, disks: &D) -> bool {
+        let idle = self.servers.iter().enumerate().all(|(number, server)| {
+            !server.started || server.deploy.is_idle(&self.cluster, disks.of(number))
+        });
+        if !idle && self.quarrels().is_empty() {
+            return false;
+        }
+        let agenda = &self.cluster.agenda;
+        let tried_again = |timer: &Timer| {
+            matches!(
+                timer,
+                Timer::Deploy(_)
+                    | Timer::SetAll
+                    | Timer::StorageNetwork
+                    | Timer::Rancherd(rancherd::Step::Apply)
+            )
+        };
+        if agenda.any(|timer| !tried_again(timer)) {
+            return false;
+        }
+        let starting = agenda.any(|timer| *timer == Timer::SetAll);
+        let applying = agenda.any(|timer| matches!(timer, Timer::Rancherd(_)));
+        let configuring = agenda.any(|timer| *timer == Timer::StorageNetwork);
+        let in_vain = (!starting || self.platform.is_idle(&self.cluster))
+            && (!configuring || self.platform.storage_network_is_idle(&self.cluster))
+            && (!applying || self.platform.rancherd_is_idle(&self.cluster));
+        in_vain || !self.quarrels().is_empty()
+    }
+
+    /// Addons that servers go on taking from one another.
+    fn quarrels(&self) -> Vec<&str> {
+        let taken = self.cluster.taken.iter();
+        taken
+            .filter(|(_, times)| **times >= QUARREL)
+            .map(|(addon, _)| addon.as_str())
+            .collect()
+    }
+
+    /// Has RKE2 applied this file as it is now?
+    pub fn has_applied(&mut self, path: &str, files: &Files) -> bool {
+        files
+            .get(path)
+            .is_some_and(|file| self.is_applied(path, file))
+    }
+
+    fn is_applied(&mut self, path: &str, file: &File) -> bool {
+        let reading = self.readings.read(path, file.content());
+        self.cluster
+            .addons
+            .get(addon_name(path))
+            .is_some_and(|addon| addon.seen.checksum == reading.sha256)
+    }
+
+    /// What came of it so far.
+    pub fn outcome<D: Disks + ?Sized>(&mut self, disks: &D) -> Outcome {
+        let (applied, unapplied) = self.applied(disks.of(0));
+        let mut missing = self.missing_on(0, disks.of(0), &unapplied);
+        for number in 1..self.servers.len() {
+            let (_, unapplied) = self.applied(disks.of(number));
+            missing.extend(self.missing_on(number, disks.of(number), &unapplied));
+        }
+        for addon in self.quarrels() {
+            missing.push(format!(
+                "servers take the Addon {addon} from one another, over and over: their files differ"
+            ));
+        }
+        let machines: BTreeMap<String, String> = self
+            .cluster
+            .listed(&MACHINES)
+            .map(|(id, vm)| {
+                let state = vm.status()["printableStatus"].as_str().unwrap_or("");
+                (id.to_string(), state.to_owned())
+            })
+            .collect();
+        // What starts machines of a kind that an installer is taken to bring is not simulated.
+        let mut guesses = self.cluster.may_bring();
+        let is_guessed = guesses.any(|(_, guess)| guess.kinds.contains_key(&MACHINES));
+        missing.extend(
+            self.cluster
+                .listed(&MACHINES)
+                .filter(|(_, vm)| {
+                    !is_guessed
+                        && controllers::starts(vm.spec())
+                        && vm.status()["printableStatus"] != "Running"
+                })
+                .map(|(id, _)| format!("{id} does not run")),
+        );
+        missing.extend(
+            self.cluster
+                .cannot_run
+                .iter()
+                .filter(|(id, _)| self.cluster.has(id))
+                .map(|(id, why)| format!("{id} does not run: {why}")),
+        );
+        if !self.platform.is_up() {
+            missing.push("Harvester has not come up".to_owned());
+        }
+        missing.extend(operators::unsettled(&self.cluster));
+        let unconfigured = self.platform.unconfigured(&self.cluster);
+        let verdict = match (missing.is_empty(), self.is_settled(disks)) {
+            (_, false) => Verdict::Underway,
+            (true, true) => match unconfigured {
+                Some(because) => Verdict::Unconfigured { because },
+                None => Verdict::Complete,
+            },
+            (false, true) => match self.platform.is_idle(&self.cluster) {
+                true => Verdict::Deadlocked {
+                    proof: self.proof(),
+                },
+                false => {
+                    missing.extend(unconfigured.unwrap_or_default());
+                    Verdict::Stuck { missing }
+                }
+            },
+        };
+        Outcome {
+            verdict,
+            applied,
+            unapplied,
+            machines,
+        }
+    }
+
+    /// Files that RKE2 has applied as they are in this directory, and those that it has not.
+    pub(crate) fn applied(&mut self, files: &Files) -> (Vec<String>, Vec<String>) {
+        let (mut applied, mut unapplied) = (Vec::new(), Vec::new());
+        for (path, file) in files.manifests() {
+            match self.is_applied(path, file) {
+                true => applied.push(path.to_owned()),
+                false => unapplied.push(path.to_owned()),
+            }
+        }
+        (applied, unapplied)
+    }
+
+    /// What is not done of what a node has to do.
+    fn missing_on(&self, number: usize, files: &Files, unapplied: &[String]) -> Vec<String> {
+        let Server {
+            name,
+            role,
+            started,
+            ..
+        } = &self.servers[number];
+        if *role == Some(Role::Agent) {
+            // What lies on a server as well is applied from there.
+            return unapplied
+                .iter()
+                .map(|path| {
+                    format!(
+                        "{path} of {name} is not applied: {name} is an agent, and nothing reads an \
+                         agent's manifests directory"
+                    )
+                })
+                .collect();
+        }
+        if !*started {
+            return vec![format!("{name} has not become a server")];
+        }
+        unapplied
+            .iter()
+            .filter(|path| !files.is_hidden(path))
+            .map(|path| {
+                let addon = self.cluster.addons.get(addon_name(path));
+                let other = addon.map(|addon| addon.by).filter(|by| *by != number);
+                match other.and_then(|by| self.servers.get(by)) {
+                    Some(other) => format!(
+                        "{path} of {name} is not applied: that of {} took its place",
+                        other.name
+                    ),
+                    None if number == 0 => self.why_unapplied(path),
+                    None => format!("{name}: {}", self.why_unapplied(path)),
+                }
+            })
+            .collect()
+    }
+
+    fn why_unapplied(&self, path: &str) -> String {
+        match self.cluster.failures.get(addon_name(path)) {
+            Some(failure) => format!("{path} is not applied: {}", failure.message),
+            None => format!("{path} is not applied"),
+        }
+    }
+
+    /// The circle in which Harvester and a machine wait for each other.
+    fn proof(&self) -> Vec<String> {
+        let machines: Vec<String> = self
+            .cluster
+            .listed(&MACHINES)
+            .filter(|(_, vm)| vm.status()["printableStatus"] != "Stopped")
+            .map(|(id, vm)| {
+                let state = vm.status()["printableStatus"].as_str().unwrap_or("");
+                let state = if state.is_empty() { "none yet" } else { state };
+                format!("{id} is not Stopped (its printableStatus: {state})")
+            })
+            .collect();
+        let mut proof = machines;
+        proof.push(format!(
+            "so Harvester's webhook refuses the empty setting storage-network that the pod creates (refused {} times)",
+            self.platform.refusals()
+        ));
+        proof.push("so Harvester's pod crashes at its start, over and over".to_owned());
+        proof
+            .push("so nothing imports images, binds their volumes or stops the machine".to_owned());
+        proof.push("nothing else is under way: this can never end by itself".to_owned());
+        proof
+    }
+}

@@ -1,0 +1,125 @@
+//! What is simulated: a node and what others bring to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use smol_str::SmolStr;
+use windrow_harvester::HarvesterVersion;
+use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::reasons::Code;
+
+/// What is simulated.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// How the first node is called, where others join it.
+    pub name: String,
+    /// Harvester's version; `None` for RKE2 alone.
+    pub harvester: Option<HarvesterVersion>,
+    /// The preset of `systemSettings.storage-network`, if there is one.
+    pub storage_network: Option<String>,
+    /// When the machine is switched on.
+    pub start: Timestamp,
+    /// What others bring beside the platform, after so long from kube-apiserver's first answer.
+    pub arrivals: Vec<Arrival>,
+    /// Components that RKE2's configuration disables: what they would bring does not come.
+    pub disabled: Vec<String>,
+    /// Objects whose pods never run, and why: an image that cannot be had.
+    pub cannot_run: BTreeMap<ObjectRef, String>,
+    /// Objects about which a fail-closed webhook is asked.
+    pub asked: BTreeMap<ObjectRef, Asked>,
+    /// What installers may bring, and are taken to.
+    pub may_bring: BTreeMap<ObjectRef, MayBring>,
+    /// Does RKE2 rewrite HelmChart files when it starts? Up to 1.35 it does.
+    pub rewrites_charts: bool,
+    /// Restarts: how long after power-on, and of which node; 0 is the first.
+    pub reboots: Vec<(Duration, usize)>,
+}
+
+/// A webhook that fails closed, as far as one object is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Its configuration: while that is not there nobody is asked.
+    pub webhook: ObjectRef,
+    /// Whose pods answer.
+    pub backend: ObjectRef,
+    /// What kube-apiserver says while none of them does.
+    pub refusal: String,
+}
+
+/// What an installer may bring: nothing else is known to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MayBring {
+    /// The file that it stands in.
+    pub file: String,
+    /// Kinds; true for namespaced ones.
+    pub kinds: BTreeMap<GroupKind, bool>,
+    /// Namespaces.
+    pub namespaces: BTreeSet<SmolStr>,
+}
+
+impl MayBring {
+    /// What it may bring, a sentence each.
+    pub fn sentences(&self) -> impl Iterator<Item = String> {
+        let kinds = self.kinds.keys().map(|kind| format!("the kind {kind}"));
+        let namespaces = self.namespaces.iter();
+        let namespaces = namespaces.map(|name| format!("Namespace {name}"));
+        kinds
+            .chain(namespaces)
+            .map(|what| Code::MayBeBrought.say(&[("what", &what), ("file", &self.file)]))
+    }
+}
+
+/// What a node that joins is in the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A server, which joins when the first one answers.
+    Server,
+    /// A server once Harvester has come up and has made it one.
+    Promoted,
+    /// No server: nothing reads its manifests directory.
+    Agent,
+}
+
+/// Something that somebody else brings into the cluster.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    /// When, from kube-apiserver's first answer.
+    pub after: Duration,
+    /// Kinds; true for namespaced ones.
+    pub kinds: Vec<(GroupKind, bool)>,
+    /// Objects, as JSON.
+    pub objects: Vec<(ObjectRef, serde_json::Value)>,
+}
+
+impl Scenario {
+    /// RKE2 alone.
+    pub fn rke2(start: Timestamp) -> Self {
+        Self {
+            name: "the first node".to_owned(),
+            harvester: None,
+            storage_network: None,
+            start,
+            arrivals: Vec::new(),
+            disabled: Vec::new(),
+            cannot_run: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            may_bring: BTreeMap::new(),
+            rewrites_charts: false,
+            reboots: Vec::new(),
+        }
+    }
+
+    /// Harvester, with a preset storage network or without.
+    pub fn harvester(
+        version: HarvesterVersion,
+        storage_network: Option<&str>,
+        start: Timestamp,
+    ) -> Self {
+        Self {
+            harvester: Some(version),
+            storage_network: storage_network.map(str::to_owned),
+            ..Self::rke2(start)
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! rancherd's plan on a Harvester node, modelled after its source (rancher/rancherd `pkg/plan`,
+//! `pkg/rancherd`, `pkg/retry`): what of the bootstrap it does itself, what each step waits for, and the one
+//! that can be refused.
+//!
+//! ```text
+//!   network, time ── RKE2 ── probes ── Rancher, its webhook ── Fleet ── kubectl apply ── Provisioned
+//!                                                               kind missing │ refused
+//!                                                                   └── once more, all of it
+//! ```
+//! Its `kubectl apply` makes a preset `storage-network`, with its value, at its first try after the kind
+//! Setting is served: at most 15 s later, and long before Harvester's webhook, which nobody waits for. Should
+//! Harvester's pod be first all the same, the Setting is there and empty, and only this update can be refused:
+//! rancherd goes round, and the pod runs.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::json;
+use smol_str::{SmolStr, format_smolstr};
+
+use super::agenda::Timer;
+use super::cluster::Cluster;
+use super::log::What;
+use super::{once, storage_network, times};
+
+const STARTS: &str = "network and time are there: it begins its plan and has RKE2 installed";
+const PROBES: &str = "kube-apiserver, scheduler, controller-manager and kubelet answer its probes: it installs Rancher by Helm";
+const RANCHER: &str =
+    "Rancher and its webhook answer, and the cluster's client Secret is there: it restarts Fleet";
+const MISSING: &str = "its bootstrap manifests are not all applied: no Setting and no Addon of Harvester is served; once more every 15 s";
+const APPLIED: &str =
+    "its bootstrap manifests are all applied: it waits for system-upgrade-controller";
+const DONE: &str =
+    "the Cluster fleet-local/local is Provisioned: it is done and will not run again";
+const REBOOTED: &str = "it ends at once: it was done before the restart";
+const AGAIN: &str = "it was not done before the restart: it goes through its plan once more";
+/// What a node that joins does.
+pub(super) const JOINS: &str =
+    "the cluster answers on the VIP's port 443: it has RKE2 installed, which joins by port 9345";
+
+/// What rancherd does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Its unit starts.
+    Start,
+    /// RKE2's parts answer its probes.
+    Probes,
+    /// Rancher is up.
+    Rancher,
+    /// It applies its bootstrap manifests.
+    Apply,
+    /// All that it waits for is there.
+    Done,
+    /// Its unit starts once more, with the machine. What was under way goes on where it was.
+    Restart,
+}
+
+/// rancherd on the node that founds the cluster.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rancherd {
+    /// When it tried to apply first, where kinds were missing then.
+    tried: Option<Timestamp>,
+    /// The preset storage network; empty when there is none.
+    storage_network: SmolStr,
+    refusals: u32,
+    /// Cluster's revision at the last refusal: as long as it stays, the next try is refused too.
+    refused_at: Option<u64>,
+    done: bool,
+}
+
+impl Rancherd {
+    pub(super) fn new(storage_network: &str) -> Self {
+        Self {
+            storage_network: storage_network.into(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn step(&mut self, step: Step, cluster: &mut Cluster) {
+        match step {
+            Step::Start => tell(cluster, SmolStr::new_static(STARTS), false),
+            Step::Probes => tell(cluster, SmolStr::new_static(PROBES), false),
+            Step::Rancher => {
+                tell(cluster, SmolStr::new_static(RANCHER), false);
+                cluster.after(times::FLEET, Timer::Rancherd(Step::Apply));
+            }
+            Step::Apply => self.apply(cluster),
+            Step::Restart => {
+                let says = if self.done { REBOOTED } else { AGAIN };
+                tell(cluster, SmolStr::new_static(says), false);
+            }
+            Step::Done => {
+                self.done = true;
+                tell(cluster, SmolStr::new_static(DONE), false);
+            }
+        }
+    }
+
+    fn apply(&mut self, cluster: &mut Cluster) {
+        if !can_apply(cluster) {
+            tell(cluster, SmolStr::new_static(MISSING), true);
+            self.tried = Some(cluster.now);
+            return;
+        }
+        if let Err(message) = self.preset(cluster) {
+            if self.refusals == 0 {
+                let told = format_smolstr!(
+                    "its kubectl apply is refused, once more every 15 s: {message}"
+                );
+                tell(cluster, told, true);
+            }
+            self.refusals += 1;
+            self.refused_at = Some(cluster.revision());
+            cluster.after(times::APPLY_AGAIN, Timer::Rancherd(Step::Apply));
+            return;
+        }
+        self.refused_at = None;
+        tell(cluster, SmolStr::new_static(APPLIED), false);
+        cluster.after(times::PROVISIONED, Timer::Rancherd(Step::Done));
+    }
+
+    /// Creates the Setting with its value, or updates the one that is there.
+    fn preset(&self, cluster: &mut Cluster) -> Result<(), String> {
+        let value = &self.storage_network;
+        let known = cluster.stored(&storage_network::SETTING);
+        let same = known.is_some_and(|known| known.body()["value"] == value.as_str());
+        if value.is_empty() || same {
+            return Ok(());
+        }
+        let setting = cluster.shown.named(
+            "rancherd's storage network of this value",
+            value,
+            || json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": value}),
+        );
+        cluster.admit(&storage_network::SETTING, &setting)?;
+        cluster.put(storage_network::SETTING.clone(), setting);
+        Ok(())
+    }
+
+    /// What its manifests need may be there now: its next try is soon.
+    pub(super) fn platform_came(&mut self, cluster: &mut Cluster) {
+        let Some(tried) = self.tried.filter(|_| can_apply(cluster)) else {
+            return;
+        };
+        self.tried = None;
+        let every = times::APPLY_AGAIN.as_secs().max(1);
+        let passed = u64::try_from(cluster.now.duration_since(tried).as_secs()).unwrap_or_default();
+        let next = tried + Duration::from_secs((passed / every + 1) * every);
+        cluster.agenda.enter(next, Timer::Rancherd(Step::Apply));
+    }
+
+    /// Will its next try end as the last one, as long as the cluster stays as it is?
+    pub(super) fn is_idle(&self, cluster: &Cluster) -> bool {
+        self.refused_at == Some(cluster.revision())
+    }
+
+    /// What is refused to it over and over, and what that means.
+    pub(super) fn refused(&self) -> Option<String> {
+        let refused = self.refused_at.is_some();
+        refused.then(|| {
+            format!(
+                "rancherd's update of the setting storage-network is refused (refused {} times): it goes \
+                 round, and its unit is never done",
+                self.refusals
+            )
+        })
+    }
+}
+
+/// Is the kind served of which all its own manifests are that need waiting for?
+fn can_apply(cluster: &Cluster) -> bool {
+    let kind = once::kind("harvesterhci.io", "Setting");
+    cluster.serves(&kind).is_some()
+}
+
+fn tell(cluster: &mut Cluster, step: SmolStr, failed: bool) {
+    cluster.tell(What::Rancherd { step, failed });
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_harvester::HarvesterVersion;
+
+    use super::super::{Files, Node, Role, Scenario, Verdict};
+    use super::*;
+
+    const MACHINE: &str = r#"{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+        "metadata": {"name": "vm"}, "spec": {"runStrategy": "Always"}}"#;
+
+    fn scenario(preset: Option<&str>) -> Scenario {
+        Scenario::harvester(HarvesterVersion::LATEST, preset, Timestamp::UNIX_EPOCH)
+    }
+
+    /// The whole bootstrap.
+    fn played(scenario: Scenario, machine: bool, joins: &[(&str, Role)]) -> (Node, Verdict) {
+        let mut files = Files::new();
+        if machine {
+            files.write("vm.yaml", MACHINE, scenario.start);
+        }
+        let mut disks = vec![files];
+        disks.resize(joins.len() + 1, Files::new());
+        let mut node = Node::fleet(scenario, joins, 1);
+        while let Some(next) = node.next_event_at() {
+            node.advance(next, &disks[..]);
+            if node.is_settled(&disks[..]) {
+                break;
+            }
+        }
+        let verdict = node.outcome(&disks[..]).verdict;
+        (node, verdict)
+    }
+
+    /// What is told of the platform and of rancherd, on one node.
+    fn told(node: &Node, server: usize) -> Vec<&str> {
+        let log = node.log().iter().filter(|one| one.server == server);
+        log.filter_map(|one| match &one.what {
+            What::Rancherd { step, .. } | What::Platform { step } => Some(step.as_str()),
+            What::ApiReady => Some("kube-apiserver"),
+            What::JoinedAsAgent => Some("joined"),
+            What::Reboot => Some("reboot"),
+            _ => None,
+        })
+        .collect()
+    }
+
+    fn in_order(told: &[&str], steps: &[&str]) {
+        let mut rest = told.iter();
+        for step in steps {
+            assert!(
+                rest.any(|one| one.contains(step)),
+                "{step} does not follow what comes before it: {told:#?}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_step_comes_after_what_it_waits_for() {
+        let (node, verdict) = played(scenario(Some("{}")), false, &[]);
+        assert_eq!(verdict, Verdict::Complete);
+        in_order(
+            &told(&node, 0),
+            &[
+                STARTS,
+                "kube-apiserver",
+                PROBES,
+                "Rancher runs",
+                RANCHER,
+                MISSING,
+                "CustomResourceDefinitions are installed",
+                APPLIED,
+                DONE,
+                "Harvester's webhook answers",
+                "Harvester created its Settings",
+                "the storage network is configured",
+            ],
+        );
+    }
+
+    /// rancherd's `pkg/retry` tries every 15 s, and none of its steps waits for Harvester's webhook.
+    #[test]
+    fn a_preset_reaches_its_setting_within_15_s_of_its_kind_and_is_never_refused() {
+        for machine in [false, true] {
+            let (node, _) = played(scenario(Some("{}")), machine, &[]);
+            let at = |says: &str| {
+                let said = |what: &What| match what {
+                    What::Rancherd { step, .. } | What::Platform { step } => step.contains(says),
+                    _ => false,
+                };
+                let found = node.log().iter().find(|one| said(&one.what));
+                found.map(|one| one.at)
+            };
+            let kind = at("CustomResourceDefinitions are installed").unwrap();
+            let applied = at(APPLIED).unwrap();
+            assert!(kind < applied && applied <= kind + times::APPLY_AGAIN);
+            assert!(applied < at("webhook answers").unwrap());
+            assert_eq!(at("is refused"), None);
+        }
+    }
+
+    #[test]
+    fn after_a_restart_it_ends_at_once_only_where_it_was_done() {
+        for (minutes, says) in [(3, AGAIN), (60, REBOOTED)] {
+            let mut scenario = scenario(None);
+            scenario
+                .reboots
+                .push((Duration::from_secs(60 * minutes), 0));
+            let (node, verdict) = played(scenario, false, &[]);
+            assert_eq!(verdict, Verdict::Complete);
+            in_order(&told(&node, 0), &["reboot", says]);
+        }
+    }
+
+    #[test]
+    fn who_joins_does_so_when_rancher_answers_and_a_server_comes_of_it_later() {
+        let joins = [("n2", Role::Promoted), ("n3", Role::Agent)];
+        let (node, verdict) = played(scenario(None), false, &joins);
+        assert_eq!(verdict, Verdict::Complete);
+        in_order(&told(&node, 1), &[JOINS, "joined", "kube-apiserver"]);
+        assert_eq!(told(&node, 2), [JOINS, "joined"]);
+        let at = |server: usize, test: &dyn Fn(&What) -> bool| {
+            let mut log = node.log().iter();
+            let found = log.find(|one| one.server == server && test(&one.what));
+            found.unwrap().at
+        };
+        let rancher = at(
+            0,
+            &|what| matches!(what, What::Rancherd { step, .. } if step == RANCHER),
+        );
+        assert!(at(1, &|what| *what == What::JoinedAsAgent) > rancher);
+    }
+}

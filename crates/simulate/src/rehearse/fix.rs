@@ -1,0 +1,232 @@
+//! A configuration corrected, where that is mechanical: names, the order of documents, what one file must
+//! not hold together, and what an annotation asks for. The files themselves are never touched.
+
+mod annotate;
+mod split;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windrow_model::manifest::{self, Limits, addon_name};
+use windrow_model::reasons::Code;
+use windrow_plan::rules::Location;
+use windrow_plan::{Finding, base_name};
+
+use self::split::Named;
+use super::carriers;
+
+/// A file that a person gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Its path in the corrected copy.
+    pub name: String,
+    /// How findings call it.
+    pub shown: String,
+    /// Its text.
+    pub text: String,
+    /// The manifests that it carries, by their paths; empty for a manifest.
+    pub carries: Vec<String>,
+}
+
+impl Source {
+    /// The paths of its manifests: its own, or those that it carries.
+    fn manifests(&self) -> &[String] {
+        match self.carries.is_empty() {
+            true => std::slice::from_ref(&self.name),
+            false => &self.carries,
+        }
+    }
+}
+
+/// A requirement that an object lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacking {
+    /// Where the object's `metadata` stands.
+    pub at: Location,
+    /// What it is to wait for, as `windrow.dev/depends-on` takes it.
+    pub reference: String,
+}
+
+/// A corrected copy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Corrected {
+    /// The files, the correct ones too: the copy stands for the whole. Empty when nothing can be
+    /// corrected.
+    pub files: Vec<(String, String)>,
+    /// What has to be corrected by hand, and why.
+    pub left: Vec<String>,
+}
+
+/// The same files without what `findings` say of them, and with what some of them lack, as far as that
+/// can be corrected.
+pub fn corrected(
+    sources: &[Source],
+    findings: &[Finding],
+    lacking: &[Lacking],
+    limits: &Limits,
+) -> Corrected {
+    let mut left = Vec::new();
+    let mut copies = sources.to_vec();
+    // What keeps the lines where they are comes first.
+    for copy in &mut copies {
+        if !copy.carries.is_empty()
+            && let Some(text) = carriers::corrected(&copy.shown, &copy.text, limits)
+        {
+            copy.text = text;
+        }
+    }
+    for finding in findings {
+        annotate::weaken(&mut copies, finding);
+    }
+    let lines = |copy: &Source, code: Code| -> Vec<u32> {
+        let of = findings.iter().filter(|one| one.code == code);
+        let places = of.flat_map(|one| &one.at);
+        let here = places.filter(|at| at.file == copy.shown);
+        here.map(|at| at.line.unwrap_or(1)).collect()
+    };
+    // Who stands where is known by lines: what moves them is asked before any of them moves.
+    let split: Vec<_> = copies
+        .iter()
+        .map(|copy| {
+            let named = Named {
+                brings: lines(copy, Code::SameFile),
+                needs: lines(copy, Code::InstallerInFile),
+            };
+            split::manifests(copy, &named, limits)
+        })
+        .collect();
+    let mut addons: BTreeSet<String> = copies
+        .iter()
+        .flat_map(Source::manifests)
+        .map(|path| addon_name(base_name(path)).to_owned())
+        .collect();
+    annotate::add(&mut copies, lacking, &mut left);
+    let mut written = Vec::new();
+    for (copy, manifests) in copies.into_iter().zip(split) {
+        let addons = &mut addons;
+        match (&manifests[..], copy.carries.is_empty()) {
+            ([], _) => written.push(copy),
+            ([split, ..], true) => {
+                written.extend(split::file(copy, split, addons, limits, &mut left));
+            }
+            (_, false) => {
+                let copy = split::carrier(copy, &manifests, addons, limits, &mut left);
+                written.push(copy);
+            }
+        }
+    }
+    rename(&mut written);
+    let before = sources
+        .iter()
+        .map(|source| (source.name.clone(), source.text.clone()));
+    let mut files: Vec<(String, String)> = written
+        .into_iter()
+        .map(|copy| (copy.name, copy.text))
+        .collect();
+    if before.eq(files.iter().cloned()) {
+        files.clear();
+    }
+    Corrected { files, left }
+}
+
+/// Names of which RKE2 can make an Addon, and each its own.
+fn rename(copies: &mut [Source]) {
+    let mut addons: BTreeSet<String> = BTreeSet::new();
+    let mut wanted: Vec<(usize, String, bool)> = Vec::new();
+    for (number, copy) in copies.iter().enumerate() {
+        if copy.carries.is_empty() {
+            wanted.push((number, copy.name.clone(), false));
+        } else {
+            wanted.extend(copy.carries.iter().map(|path| (number, path.clone(), true)));
+        }
+    }
+    // A name with one dot keeps it; of the others each gets one of its own.
+    wanted.sort_by_key(|(_, path, _)| base_name(path).matches('.').count());
+    let mut names: BTreeMap<(usize, String), String> = BTreeMap::new();
+    for (number, path, carried) in wanted {
+        if !manifest::is_manifest_name(base_name(&path)) {
+            continue;
+        }
+        let mut name = path.clone();
+        let valid = manifest::addon_name_error(base_name(&path)).is_none();
+        if !valid || addons.contains(addon_name(base_name(&path))) {
+            name = plain(&path, &addons);
+        }
+        addons.insert(addon_name(base_name(&name)).to_owned());
+        if name != path {
+            match carried {
+                false => copies[number].name = name,
+                true => {
+                    names.insert((number, path), name);
+                }
+            }
+        }
+    }
+    for ((number, path), name) in names {
+        let text = copies[number]
+            .text
+            .split_inclusive('\n')
+            .map(|line| match line.contains("path:") {
+                true => line.replace(
+                    &format!("/server/manifests/{path}"),
+                    &format!("/server/manifests/{name}"),
+                ),
+                false => line.to_owned(),
+            })
+            .collect();
+        copies[number].text = text;
+    }
+}
+
+/// A name of lower-case letters, digits and `-`, which no Addon has yet.
+fn plain(path: &str, taken: &BTreeSet<String>) -> String {
+    let (directory, name) = match path.rsplit_once('/') {
+        Some((directory, name)) => (format!("{directory}/"), name),
+        None => (String::new(), path),
+    };
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "yaml"));
+    let stem: String = stem
+        .chars()
+        .map(|ch| match ch.is_ascii_alphanumeric() {
+            true => ch.to_ascii_lowercase(),
+            false => '-',
+        })
+        .collect();
+    let stem = stem.trim_matches('-');
+    let stem = if stem.is_empty() { "manifest" } else { stem };
+    let numbered = (2..).map(|number| format!("{stem}-{number}"));
+    let mut free = std::iter::once(stem.to_owned())
+        .chain(numbered)
+        .filter(|stem| !taken.contains(stem));
+    let stem = free.next().unwrap_or_else(|| stem.to_owned());
+    format!("{directory}{stem}.{extension}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_manifest_gets_a_name_of_its_own_that_rke2_can_use() {
+        let source = |name: &str| Source {
+            name: name.to_owned(),
+            shown: name.to_owned(),
+            text: String::new(),
+            carries: Vec::new(),
+        };
+        let mut copies: Vec<Source> =
+            ["Site_A.yaml", "site.maps.yaml", "site.yaml", "sub/site.yml"]
+                .map(source)
+                .to_vec();
+        rename(&mut copies);
+        let names: Vec<&str> = copies.iter().map(|copy| copy.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "site-a.yaml",
+                "site-maps.yaml",
+                "site.yaml",
+                "sub/site-2.yml"
+            ]
+        );
+    }
+}

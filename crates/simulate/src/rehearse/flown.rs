@@ -1,0 +1,149 @@
+//! A recorded node rehearsed again: the files of a flight under another version.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windrow_decide::flight::{Line, RecordedFile, Segment, restore};
+use windrow_decide::settings::Settings;
+use windrow_harvester::HarvesterVersion;
+use windrow_model::manifest::Content;
+use windrow_plan::rules::{Platform, RuleSet};
+
+use crate::{Change, Files, Scenario, Setup};
+
+/// The pack that is in force where a storage network is preset.
+const PRESET: &str = "name: harvester-preset";
+/// What was found so soon after the flight began was there before it.
+const AT_ONCE: Duration = Duration::from_secs(30);
+
+/// The node of a flight: its files as they were recorded, without what was left out of them, and its
+/// settings and rules. With Harvester's version for a Harvester node; `rewrites_charts` as RKE2's is.
+///
+/// # Errors
+///
+/// When the flight has no configuration, or one that cannot be used; a sentence for people.
+pub fn setup(
+    segment: &Segment,
+    version: Option<HarvesterVersion>,
+    rewrites_charts: bool,
+) -> Result<Setup, String> {
+    let begun = segment.head.at;
+    let mut configured = None;
+    let mut first: BTreeMap<&str, &RecordedFile> = BTreeMap::new();
+    let mut changes = Vec::new();
+    for (number, line) in &segment.lines {
+        match line {
+            Line::Configuration(configuration) => {
+                let (settings, rules) =
+                    restore(configuration, &[]).map_err(|why| format!("line {number}: {why}"))?;
+                let preset = configuration
+                    .rules
+                    .iter()
+                    .any(|pack| pack.text.contains(PRESET));
+                configured = Some((settings, rules, configuration.platform, preset));
+            }
+            Line::Files(files) => {
+                let after = since(begun, files.at);
+                for file in &files.files {
+                    if after <= AT_ONCE {
+                        first.insert(&file.path, file);
+                        continue;
+                    }
+                    // A configuration that is read anew tells every file again.
+                    if first
+                        .get(file.path.as_str())
+                        .is_none_or(|known| known.digest != file.digest)
+                    {
+                        changes.push(change(after, &file.path, Some(content(file))));
+                    }
+                }
+                let gone = files.gone.iter();
+                changes.extend(gone.map(|path| change(after, path, None)));
+            }
+            _ => {}
+        }
+    }
+    let (settings, rules, platform, preset): (Settings, RuleSet, Option<Platform>, bool) =
+        configured.ok_or("the flight has no configuration in it")?;
+    let mut directory = Files::new();
+    for (path, file) in first {
+        directory.put(path, content(file), begun);
+    }
+    let scenario = match (platform, version) {
+        (Some(Platform::Harvester), version) => Scenario::harvester(
+            version.unwrap_or(HarvesterVersion::LATEST),
+            preset.then_some("(as it was preset)"),
+            begun,
+        ),
+        _ => Scenario::rke2(begun),
+    };
+    Ok(Setup {
+        scenario: Scenario {
+            rewrites_charts,
+            ..scenario
+        },
+        files: directory,
+        changes,
+        settings: settings.into(),
+        rules: rules.into(),
+        joins: Vec::new(),
+    })
+}
+
+fn since(begun: Timestamp, at: Timestamp) -> Duration {
+    Duration::try_from(at.duration_since(begun)).unwrap_or_default()
+}
+
+fn change(after: Duration, path: &str, content: Option<Content>) -> Change {
+    Change {
+        after,
+        path: path.to_owned(),
+        content,
+        ..Change::default()
+    }
+}
+
+/// The objects as JSON, which is YAML.
+fn content(file: &RecordedFile) -> Content {
+    let objects: Vec<String> = file
+        .restore()
+        .objects()
+        .map(|object| object.node.to_json().to_string())
+        .collect();
+    Content::Bytes(objects.join("\n---\n").into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_decide::flight::Flights;
+
+    use super::*;
+    use crate::rehearse::{Ended, rehearse};
+    use crate::{Faults, recorded};
+
+    #[test]
+    fn the_recorded_node_deadlocks_with_an_old_version_and_comes_up_with_windrow() {
+        let start = Timestamp::constant(1_767_225_600, 0);
+        let setup = Setup::first_vm(start);
+        let sources = RuleSet::shipped_sources();
+        let (_, lines) = recorded(&setup, &sources, &Faults::NONE, 1);
+        let text: String = lines
+            .iter()
+            .map(|line| serde_json::to_string(line).unwrap() + "\n")
+            .collect();
+        let flights = Flights::read(&text).unwrap();
+        let segment = &flights.segments[0];
+        for (version, ended) in [
+            (HarvesterVersion::new(1, 5, 0), Ended::Deadlocked),
+            (HarvesterVersion::new(1, 6, 0), Ended::Complete),
+        ] {
+            // No storage network is preset in these packs.
+            let again = super::setup(segment, Some(version), false).unwrap();
+            assert_eq!(again.scenario.storage_network, None);
+            let rehearsed = rehearse("n1", &again, 1, Vec::new());
+            assert_eq!(rehearsed.without.ends[0].verdict, ended);
+            assert_eq!(rehearsed.with.ends[0].verdict, Ended::Complete);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What a configuration says of its node's place in a cluster: does it found one or join one, and does
+//! it do so as an agent?
+
+use windrow_model::manifest::extract::{FileKind, extract, field};
+use windrow_model::manifest::{Limits, Node, yaml};
+use windrow_plan::rules::Location;
+
+/// What systemd is asked to do with a unit that is to run.
+const STARTS: [&str; 4] = ["enable", "reenable", "start", "restart"];
+/// What RKE2's install script is told, to install an agent.
+const INSTALL_TYPE: &str = "INSTALL_RKE2_TYPE=";
+
+/// A node's place in a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Membership {
+    /// Does it join a cluster that another one founds?
+    pub joins: bool,
+    /// Why it is an agent, where it is one.
+    pub agent: Option<AgentBecause>,
+}
+
+/// Why a node is an agent: its RKE2 has no deploy controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentBecause {
+    /// Where that is said.
+    pub at: Location,
+    /// What is said there.
+    pub says: String,
+    /// Harvester makes no server of it later.
+    pub for_good: bool,
+}
+
+impl Membership {
+    /// The same with what a further file of the node says.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            joins: self.joins || other.joins,
+            agent: self.agent.or(other.agent),
+        }
+    }
+}
+
+/// Reads it out of a configuration. `shown` is how that is called in messages.
+///
+/// RKE2's own configuration does not say whether `rke2-server` or `rke2-agent` will read it: that is
+/// the unit's matter. What counts is which of them the commands of cloud-init or yip start, else what
+/// they tell RKE2's install script; a node of which nothing is said is a server.
+pub fn membership(shown: &str, text: &str, limits: &Limits) -> Membership {
+    let extraction = extract(shown, text, limits);
+    let joins = extraction.configuration.iter().any(|file| {
+        let content = String::from_utf8_lossy(&file.content);
+        let root = yaml::one(&content).ok().flatten();
+        file.path.starts_with("/etc/rancher/rke2/")
+            && root.is_some_and(|root| root.get("server").is_some())
+    });
+    let Some(root) = yaml::one(text).ok().flatten() else {
+        return Membership { joins, agent: None };
+    };
+    let agent = match extraction.kind {
+        FileKind::HarvesterConfig => of_harvester(shown, &root),
+        FileKind::CloudInit | FileKind::Yip => of_rke2(shown, &commands(extraction.kind, &root)),
+        FileKind::Manifests => None,
+    };
+    Membership {
+        joins: joins || agent.is_some(),
+        agent,
+    }
+}
+
+/// A Harvester node that joins is an agent until it is made a server, and some never are.
+fn of_harvester(shown: &str, root: &Node) -> Option<AgentBecause> {
+    let install = field(root, "install")?;
+    let mode = field(install, "mode").filter(|mode| mode.as_str() == Some("join"))?;
+    let role =
+        field(install, "role").filter(|role| matches!(role.as_str(), Some("worker" | "witness")));
+    let (node, says) = match role {
+        Some(role) => (
+            role,
+            format!("install.role: {}", role.as_str().unwrap_or_default()),
+        ),
+        None => (mode, "install.mode: join".to_owned()),
+    };
+    Some(AgentBecause {
+        at: Location::line(shown, node.line),
+        says,
+        for_good: role.is_some(),
+    })
+}
+
+fn of_rke2(shown: &str, commands: &[(u32, String)]) -> Option<AgentBecause> {
+    let starts = |unit: &str| commands.iter().find(|(_, command)| starts(command, unit));
+    if starts("rke2-server").is_some() {
+        return None;
+    }
+    let (line, says) = match starts("rke2-agent") {
+        Some((line, _)) => (*line, "it starts rke2-agent".to_owned()),
+        None => {
+            let installs = |(_, command): &&(u32, String)| {
+                words(command).any(|word| {
+                    word.strip_prefix(INSTALL_TYPE)
+                        .is_some_and(|kind| kind.trim_matches(['"', '\'']) == "agent")
+                })
+            };
+            let (line, _) = commands.iter().find(installs)?;
+            (*line, format!("{INSTALL_TYPE}agent"))
+        }
+    };
+    Some(AgentBecause {
+        at: Location::line(shown, line),
+        says,
+        for_good: true,
+    })
+}
+
+/// What cloud-init or yip runs, each with its line.
+fn commands(kind: FileKind, root: &Node) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    let mut take = |list: Option<&Node>, before: &str| {
+        for item in list.map_or(&[][..], Node::items) {
+            let command = match item.as_str() {
+                Some(command) => command.to_owned(),
+                None => {
+                    let words = item.items().iter().filter_map(Node::as_str);
+                    words.collect::<Vec<_>>().join(" ")
+                }
+            };
+            found.push((item.line, format!("{before}{command}")));
+        }
+    };
+    if kind == FileKind::CloudInit {
+        take(root.get("bootcmd"), "");
+        take(root.get("runcmd"), "");
+    }
+    for stage in root.get("stages").map_or(&[][..], Node::entries) {
+        for step in stage.value.items() {
+            take(step.get("commands"), "");
+            for verb in ["enable", "start"] {
+                take(step.at(&["systemctl", verb]), &format!("systemctl {verb} "));
+            }
+        }
+    }
+    found
+}
+
+fn words(command: &str) -> impl Iterator<Item = &str> {
+    command
+        .split_whitespace()
+        .map(|word| word.trim_matches(';'))
+}
+
+/// Does it ask systemd to start this unit?
+fn starts(command: &str, unit: &str) -> bool {
+    command.split([';', '|', '&', '\n']).any(|simple| {
+        let mut words = words(simple).skip_while(|word| !word.ends_with("systemctl"));
+        let verb = words.find(|word| !word.starts_with('-') && !word.ends_with("systemctl"));
+        verb.is_some_and(|verb| STARTS.contains(&verb))
+            && words.any(|word| word.trim_matches(['"', '\'']).trim_end_matches(".service") == unit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Membership {
+        membership("c.yaml", text, &Limits::default())
+    }
+
+    fn agent(text: &str) -> Option<(u32, String)> {
+        let agent = of(text).agent?;
+        Some((agent.at.line.unwrap(), agent.says))
+    }
+
+    #[test]
+    fn the_unit_that_cloud_init_or_yip_starts_makes_an_agent() {
+        for commands in [
+            "runcmd:\n- systemctl enable --now rke2-agent.service\n",
+            "runcmd:\n- [systemctl, enable, --now, rke2-agent]\n",
+            "bootcmd:\n- /usr/bin/systemctl start --no-block \"rke2-agent\"\n",
+            "runcmd:\n- |\n  systemctl disable rke2-server\n  systemctl enable rke2-agent; systemctl start rke2-agent\n",
+        ] {
+            assert_eq!(
+                agent(&format!("#cloud-config\n{commands}")),
+                Some((3, "it starts rke2-agent".to_owned())),
+                "{commands}"
+            );
+        }
+        let yip = "stages:\n  network:\n  - systemctl:\n      enable:\n      - rke2-agent\n";
+        assert_eq!(agent(yip), Some((5, "it starts rke2-agent".to_owned())));
+        let yip = "stages:\n  boot:\n  - commands:\n    - systemctl restart rke2-agent\n";
+        assert_eq!(agent(yip), Some((4, "it starts rke2-agent".to_owned())));
+    }
+
+    #[test]
+    fn without_a_unit_it_is_what_the_install_script_is_told() {
+        let install = "#cloud-config\nruncmd:\n- curl -sfL https://get.rke2.io | INSTALL_RKE2_TYPE=\"agent\" sh -\n";
+        assert_eq!(
+            agent(install),
+            Some((3, "INSTALL_RKE2_TYPE=agent".to_owned()))
+        );
+        assert!(of(install).joins, "an agent cannot found a cluster");
+    }
+
+    #[test]
+    fn a_node_of_which_nothing_is_said_is_a_server_and_so_is_one_that_starts_it() {
+        for commands in [
+            "runcmd:\n- systemctl enable --now rke2-server\n",
+            "runcmd:\n- INSTALL_RKE2_TYPE=agent sh install.sh\n- systemctl enable --now rke2-server.service\n",
+            "runcmd:\n- systemctl disable rke2-agent\n",
+            "runcmd:\n- echo rke2-agent\n",
+            "runcmd: none\n",
+            "",
+        ] {
+            let text = format!("#cloud-config\n{commands}");
+            assert_eq!(of(&text), Membership::default(), "{commands}");
+        }
+    }
+
+    #[test]
+    fn a_server_in_rke2s_configuration_only_says_that_it_joins() {
+        let text = "#cloud-config\nwrite_files:\n- path: /etc/rancher/rke2/config.yaml\n  content: |\n    server: https://n1:9345\n";
+        let joins = Membership {
+            joins: true,
+            agent: None,
+        };
+        assert_eq!(of(text), joins);
+    }
+
+    #[test]
+    fn a_harvester_node_that_joins_is_an_agent_at_first_and_a_worker_for_good() {
+        let join = of("install:\n  mode: join\n").agent.unwrap();
+        assert_eq!((join.at.line, join.for_good), (Some(2), false));
+        let worker = of("install:\n  mode: join\n  Role: worker\n")
+            .agent
+            .unwrap();
+        assert_eq!((worker.at.line, worker.for_good), (Some(3), true));
+        assert_eq!(worker.says, "install.role: worker");
+        // Who founds the cluster is a server whatever its role.
+        assert_eq!(
+            of("install:\n  mode: create\n  role: worker\n"),
+            Membership::default()
+        );
+    }
+}

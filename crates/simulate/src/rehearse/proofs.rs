@@ -1,0 +1,398 @@
+//! Proofs that something cannot work, found in the files alone: ways to deadlock that are no circle of
+//! requirements. Each names the line and the smallest change.
+//!
+//! Only what is certain is told: where something cannot be judged from the files, nothing is said.
+
+mod asked;
+mod pods;
+mod selector;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use self::asked::{asked, lacking};
+use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::rules::{Condition, Location, Platform, Target, Tier};
+use windrow_plan::{Finding, Plan, Requirement, SatisfiedBy, Shown};
+
+use self::pods::{Pods, images};
+
+/// Everything that proofs rest on.
+pub struct Given<'a> {
+    /// The manifests, and where a person finds their lines.
+    pub files: &'a [(&'a ManifestFile, &'a Shown)],
+    /// Their plan.
+    pub plan: &'a Plan,
+    /// What RKE2's configuration disables, and where.
+    pub disabled: &'a [(String, Location)],
+    /// Images of an air-gapped bundle; `None` where images can be pulled.
+    pub images: Option<&'a BTreeSet<String>>,
+}
+
+/// Every proof.
+pub fn proofs(given: &Given<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    webhooks(given, &mut found);
+    asked::findings(given, &mut found);
+    for (document, requirement) in waits(given.plan) {
+        node_ready(given, document, requirement, &mut found);
+        claims(given, document, requirement, &mut found);
+        load_balancers(given, requirement, &mut found);
+    }
+    found.extend(switched_off(given.plan, given.disabled));
+    bundled(given, &mut found);
+    found
+}
+
+/// Objects whose pods never run because an image of theirs is in no bundle.
+pub fn not_bundled(
+    files: &[(&ManifestFile, &Shown)],
+    bundle: &BTreeSet<String>,
+) -> BTreeMap<ObjectRef, String> {
+    let mut missing = BTreeMap::new();
+    for object in files.iter().flat_map(|(file, _)| file.objects()) {
+        let lacks = images(object)
+            .into_iter()
+            .find(|(image, _)| !bundle.contains(&pods::full_name(image)));
+        if let Some((image, _)) = lacks {
+            let mut id = object.id.clone();
+            // Whatever makes pods is namespaced.
+            id.namespace.get_or_insert_with(|| "default".into());
+            missing.insert(id, format!("the image {image} is in no bundle"));
+        }
+    }
+    missing
+}
+
+/// Names of images, one a line as RKE2's and Harvester's lists have them, as they are compared.
+pub fn image_list(text: &str) -> BTreeSet<String> {
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(pods::full_name)
+        .collect()
+}
+
+fn find(found: &mut Vec<Finding>, code: Code, severity: Severity, message: String, at: Location) {
+    found.push(Finding {
+        incident: None,
+        code,
+        severity,
+        message,
+        at: vec![at],
+    });
+}
+
+/// Objects of all files.
+fn objects<'a>(given: &Given<'a>) -> impl Iterator<Item = (&'a Object, &'a Shown)> {
+    given
+        .files
+        .iter()
+        .flat_map(|(file, shown)| file.objects().map(move |object| (object, *shown)))
+}
+
+/// The object that is meant, and the file that it is in. Without a namespace it is in `default`, or in none.
+fn declared<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<(&'a Object, &'a ManifestFile)> {
+    let namespace = |id: &ObjectRef| id.namespace.clone().unwrap_or("default".into());
+    let files = given.files.iter();
+    let mut objects = files.flat_map(|(file, _)| file.objects().map(move |object| (object, *file)));
+    objects.find(|(object, _)| {
+        object.id.group_kind() == id.group_kind()
+            && object.id.name == id.name
+            && namespace(&object.id) == namespace(id)
+    })
+}
+
+fn object<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<&'a Object> {
+    declared(given, id).map(|(object, _)| object)
+}
+
+fn file_of<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<&'a str> {
+    declared(given, id).map(|(_, file)| file.path.as_str())
+}
+
+/// What a person or a rule asked to wait for, with who waits; what is inferred never asks for more
+/// than is there.
+fn waits(plan: &Plan) -> impl Iterator<Item = (&ObjectRef, &Requirement)> {
+    plan.files.iter().flat_map(|file| {
+        file.documents.iter().flat_map(|document| {
+            document
+                .requires
+                .iter()
+                .filter(|one| !one.inferred && !one.yields)
+                .map(|one| (&document.object, one))
+        })
+    })
+}
+
+/// What only orders yields, late; what is required never does.
+fn severity(requirement: &Requirement) -> Severity {
+    match requirement.tier {
+        Tier::Required => Severity::Error,
+        Tier::Advisory => Severity::Warning,
+    }
+}
+
+fn waits_for_state<'p>(plan: &'p Plan, requirement: &Requirement) -> Option<&'p ObjectRef> {
+    let need = &plan.needs[requirement.need];
+    match (&need.target, &need.condition) {
+        (Target::Object(object), Condition::Ready | Condition::Expression(_)) => Some(object),
+        _ => None,
+    }
+}
+
+/// A fail-closed webhook that is asked about the pods which answer it: once they are gone they
+/// never come back.
+fn webhooks(given: &Given<'_>, found: &mut Vec<Finding>) {
+    let pods = Pods::of(objects(given));
+    for (object, shown) in objects(given) {
+        if !asked::is_webhook(object) {
+            continue;
+        }
+        let hooks = object.node.get("webhooks").map_or(&[][..], Node::items);
+        for hook in hooks {
+            let Some(service) = hook.at(&["clientConfig", "service"]) else {
+                continue;
+            };
+            let (Some(namespace), Some(name)) =
+                (service.str_at(&["namespace"]), service.str_at(&["name"]))
+            else {
+                continue;
+            };
+            let ignores = hook.str_at(&["failurePolicy"]) == Some("Ignore");
+            // What a CEL condition lets through is not known here.
+            if ignores || hook.get("matchConditions").is_some() || !asks_about_pods(hook) {
+                continue;
+            }
+            let Some(pod) = pods.behind(namespace, name) else {
+                continue;
+            };
+            let labels = pods.labels_of(namespace);
+            let asked = selector::matches(hook.get("namespaceSelector"), &labels)
+                && selector::matches(hook.get("objectSelector"), &pod.labels);
+            if asked {
+                let message = Code::WebhookOwnPods.say(&[
+                    ("name", hook.str_at(&["name"]).unwrap_or(&object.id.name)),
+                    ("what", &pod.owner.to_string()),
+                    ("namespace", namespace),
+                ]);
+                find(
+                    found,
+                    Code::WebhookOwnPods,
+                    Severity::Error,
+                    message,
+                    shown.at(Some(hook.line)),
+                );
+            }
+        }
+    }
+}
+
+fn asks_about_pods(hook: &Node) -> bool {
+    let has = |rule: &Node, key: &str, words: &[&str]| {
+        rule.get(key).is_some_and(|list| {
+            list.items()
+                .iter()
+                .any(|item| item.as_str().is_some_and(|text| words.contains(&text)))
+        })
+    };
+    let group = |rule: &Node| {
+        rule.get("apiGroups").is_some_and(|list| {
+            list.items()
+                .iter()
+                .any(|item| matches!(item.as_str(), Some("" | "*")))
+        })
+    };
+    hook.get("rules").is_some_and(|rules| {
+        rules.items().iter().any(|rule| {
+            group(rule)
+                && has(rule, "resources", &["pods", "*", "*/*"])
+                && has(rule, "operations", &["CREATE", "*"])
+                && rule.str_at(&["scope"]) != Some("Cluster")
+        })
+    })
+}
+
+/// What makes a node Ready must not wait for a Ready node.
+fn node_ready(
+    given: &Given<'_>,
+    waiting: &ObjectRef,
+    requirement: &Requirement,
+    found: &mut Vec<Finding>,
+) {
+    let Some(target) = waits_for_state(given.plan, requirement) else {
+        return;
+    };
+    if target.kind != "Node" || !target.group.is_empty() {
+        return;
+    }
+    let Some(object) = object(given, waiting) else {
+        return;
+    };
+    let Some(what) = pods::makes_nodes_ready(object) else {
+        return;
+    };
+    let message = Code::NodeReadyCycle.say(&[
+        ("what", &waiting.to_string()),
+        ("is", what),
+        ("rule", &requirement.origin.rule),
+    ]);
+    find(
+        found,
+        Code::NodeReadyCycle,
+        severity(requirement),
+        message,
+        requirement.origin.at.clone(),
+    );
+}
+
+/// A claim of a class that binds at the first use is not bound before somebody uses it.
+fn claims(
+    given: &Given<'_>,
+    waiting: &ObjectRef,
+    requirement: &Requirement,
+    found: &mut Vec<Finding>,
+) {
+    let Some(target) = waits_for_state(given.plan, requirement) else {
+        return;
+    };
+    if target.kind != "PersistentVolumeClaim" || !target.group.is_empty() {
+        return;
+    }
+    let Some(claim) = object(given, target) else {
+        return;
+    };
+    let class = claim.node.str_at(&["spec", "storageClassName"]);
+    let late = class.is_some_and(|class| {
+        let id = ObjectRef::cluster("storage.k8s.io", "StorageClass", class);
+        object(given, &id).is_some_and(|class| {
+            class.node.str_at(&["volumeBindingMode"]) == Some("WaitForFirstConsumer")
+        })
+    });
+    if !late {
+        return;
+    }
+    // Somebody who uses it and does not lie in a file that waits for it makes it bound.
+    let waits_in = file_of(given, waiting);
+    let used = Pods::of(objects(given))
+        .users_of(target)
+        .iter()
+        .any(|user| file_of(given, user) != waits_in);
+    if used {
+        return;
+    }
+    let message = Code::ClaimBoundBeforeUse.say(&[
+        ("what", &waiting.to_string()),
+        ("claim", &target.to_string()),
+        ("class", class.unwrap_or_default()),
+    ]);
+    find(
+        found,
+        Code::ClaimBoundBeforeUse,
+        severity(requirement),
+        message,
+        requirement.origin.at.clone(),
+    );
+}
+
+/// An address that nobody gives. A Service of this type is Ready without one: only a rule that looks
+/// at `status.loadBalancer` asks for it.
+fn load_balancers(given: &Given<'_>, requirement: &Requirement, found: &mut Vec<Finding>) {
+    let need = &given.plan.needs[requirement.need];
+    let (Target::Object(target), Condition::Expression(expression)) =
+        (&need.target, &need.condition)
+    else {
+        return;
+    };
+    if !expression.source().contains("loadBalancer") {
+        return;
+    }
+    if target.kind != "Service" || !target.group.is_empty() {
+        return;
+    }
+    let Some(service) = object(given, target) else {
+        return;
+    };
+    // Harvester's nodes have kube-vip, which serves Services.
+    let provided = given.plan.platform != Some(Platform::Rke2)
+        || objects(given).any(|(object, _)| pods::gives_addresses(object));
+    if service.node.str_at(&["spec", "type"]) != Some("LoadBalancer") || provided {
+        return;
+    }
+    let message = Code::LoadBalancerWithoutProvider.say(&[("what", &target.to_string())]);
+    find(
+        found,
+        Code::LoadBalancerWithoutProvider,
+        severity(requirement),
+        message,
+        requirement.origin.at.clone(),
+    );
+}
+
+/// What a packaged component brings is not brought when the component is disabled.
+pub fn switched_off(plan: &Plan, disabled: &[(String, Location)]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut told = BTreeSet::new();
+    for file in &plan.files {
+        for document in &file.documents {
+            for requirement in document.requires.iter().filter(|one| one.takes_part()) {
+                let SatisfiedBy::Platform { by } = &requirement.satisfied_by else {
+                    continue;
+                };
+                let words: Vec<&str> = by
+                    .split(|ch: char| !(ch.is_ascii_alphanumeric() || ch == '-'))
+                    .collect();
+                let Some((component, at)) = disabled
+                    .iter()
+                    .find(|(component, _)| words.contains(&component.as_str()))
+                else {
+                    continue;
+                };
+                let what = plan.needs[requirement.need].target.to_string();
+                if !told.insert((file.path.clone(), what.clone())) {
+                    continue;
+                }
+                let message = Code::ComponentDisabled.say(&[
+                    ("what", &document.object.to_string()),
+                    ("need", &what),
+                    ("component", component),
+                ]);
+                found.push(Finding {
+                    incident: None,
+                    code: Code::ComponentDisabled,
+                    severity: severity(requirement),
+                    message,
+                    at: vec![file.shown.at(Some(document.line)), at.clone()],
+                });
+            }
+        }
+    }
+    found
+}
+
+/// An image that is in no bundle is never pulled where nothing can be.
+fn bundled(given: &Given<'_>, found: &mut Vec<Finding>) {
+    let Some(bundle) = given.images else { return };
+    let mut missing: BTreeMap<String, Vec<Location>> = BTreeMap::new();
+    for (object, shown) in objects(given) {
+        for (image, line) in images(object) {
+            if !bundle.contains(&pods::full_name(image)) {
+                missing
+                    .entry(image.to_owned())
+                    .or_default()
+                    .push(shown.at(Some(line)));
+            }
+        }
+    }
+    for (image, at) in missing {
+        found.push(Finding {
+            incident: None,
+            code: Code::ImageNotBundled,
+            severity: Severity::Error,
+            message: Code::ImageNotBundled.say(&[("image", &image)]),
+            at,
+        });
+    }
+}

@@ -1,0 +1,204 @@
+//! Objects that a fail-closed webhook of the same files is asked about before what answers it runs.
+//!
+//! Kubernetes orders nothing here: RKE2 applies the webhook, its Deployment and the objects in one pass,
+//! and kube-apiserver refuses the objects until a pod answers. It is a race that ends by itself, in every
+//! pass of which all files are applied anew. Of custom objects alone: a built-in one may be what the
+//! Deployment itself needs, and then must not wait for it.
+
+use std::collections::BTreeMap;
+
+use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::rules::{Location, Target};
+use windrow_plan::{Plan, Shown};
+
+use super::pods::{Pods, namespace_of};
+use super::{Given, find, objects, selector};
+use crate::Asked;
+use crate::rehearse::fix::Lacking;
+
+/// One object that is asked about.
+struct Question {
+    object: ObjectRef,
+    /// Where the object's `metadata` stands.
+    metadata: Location,
+    /// The webhook's own name.
+    name: String,
+    asked: Asked,
+}
+
+fn questions(files: &[(&ManifestFile, &Shown)]) -> Vec<Question> {
+    let all = || {
+        let files = files.iter();
+        files.flat_map(|(file, shown)| file.objects().map(move |object| (*file, object, *shown)))
+    };
+    let pods = Pods::of(all().map(|(_, object, shown)| (object, shown)));
+    let plurals = plurals(all().map(|(_, object, _)| object));
+    let mut found = Vec::new();
+    for (_, webhook, _) in all().filter(|(_, object, _)| is_webhook(object)) {
+        for hook in webhook.node.get("webhooks").map_or(&[][..], Node::items) {
+            let Some((service, asked)) = answers(webhook, hook, &pods) else {
+                continue;
+            };
+            let brings = |file: &ManifestFile| file.objects().any(|one| one.id == asked.backend);
+            for (file, object, shown) in all() {
+                // In its own file it cannot wait: RKE2 applies a file as a whole.
+                let Some(metadata) = object.node.entry("metadata").filter(|_| !brings(file)) else {
+                    continue;
+                };
+                let known = found.iter().any(|one: &Question| one.object == object.id);
+                if known || !is_asked(hook, object, &plurals, &pods) {
+                    continue;
+                }
+                found.push(Question {
+                    object: object.id.clone(),
+                    metadata: shown.at(Some(metadata.line)),
+                    name: service.clone(),
+                    asked: asked.clone(),
+                });
+            }
+        }
+    }
+    found
+}
+
+pub(super) fn is_webhook(object: &Object) -> bool {
+    matches!(
+        object.id.kind.as_str(),
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration"
+    )
+}
+
+/// A hook that fails closed and is answered by pods of these files.
+fn answers(webhook: &Object, hook: &Node, pods: &Pods<'_>) -> Option<(String, Asked)> {
+    let of = |key: &str| hook.str_at(&["clientConfig", "service", key]);
+    let (namespace, service) = (of("namespace")?, of("name")?);
+    // What a CEL condition lets through is not known here.
+    if hook.str_at(&["failurePolicy"]) == Some("Ignore") || hook.get("matchConditions").is_some() {
+        return None;
+    }
+    let pod = pods.behind(namespace, service)?;
+    let runs = matches!(
+        pod.owner.kind.as_str(),
+        "DaemonSet" | "Deployment" | "StatefulSet"
+    );
+    let name = hook.str_at(&["name"]).unwrap_or(&webhook.id.name);
+    let path = of("path").unwrap_or_default();
+    runs.then(|| {
+        let refusal = format!(
+            "Internal error occurred: failed calling webhook \"{name}\": failed to call webhook: Post \
+             \"https://{service}.{namespace}.svc:443{path}?timeout=10s\": no endpoints available for \
+             service \"{service}\""
+        );
+        let asked = Asked {
+            webhook: webhook.id.clone(),
+            backend: pod.owner.clone(),
+            refusal,
+        };
+        (name.to_owned(), asked)
+    })
+}
+
+/// The plural names that definitions of these files give their kinds.
+fn plurals<'a>(objects: impl Iterator<Item = &'a Object>) -> BTreeMap<(&'a str, &'a str), &'a str> {
+    objects
+        .filter(|object| object.id.kind == "CustomResourceDefinition")
+        .filter_map(|object| {
+            let spec = object.node.get("spec")?;
+            let names = (spec.str_at(&["group"])?, spec.str_at(&["names", "kind"])?);
+            Some((names, spec.str_at(&["names", "plural"])?))
+        })
+        .collect()
+}
+
+fn is_asked(
+    hook: &Node,
+    object: &Object,
+    plurals: &BTreeMap<(&str, &str), &str>,
+    pods: &Pods<'_>,
+) -> bool {
+    let id = &object.id;
+    let Some(plural) = plurals.get(&(id.group.as_str(), id.kind.as_str())) else {
+        return false;
+    };
+    let lists = |rule: &Node, key: &str, word: &str| {
+        let items = rule.get(key).map_or(&[][..], Node::items).iter();
+        items
+            .filter_map(Node::as_str)
+            .any(|one| one == word || one == "*" || (key == "resources" && one == "*/*"))
+    };
+    let mut rules = hook.get("rules").map_or(&[][..], Node::items).iter();
+    let ruled = rules.any(|rule| {
+        lists(rule, "apiGroups", &id.group)
+            && lists(rule, "resources", plural)
+            && lists(rule, "operations", "CREATE")
+    });
+    let labels = object.node.at(&["metadata", "labels"]);
+    let labels = labels.map(super::pods::labels).unwrap_or_default();
+    ruled
+        && selector::matches(hook.get("objectSelector"), &labels)
+        && selector::matches(
+            hook.get("namespaceSelector"),
+            &pods.labels_of(namespace_of(id)),
+        )
+}
+
+/// What kube-apiserver refuses until somebody answers.
+pub fn asked(files: &[(&ManifestFile, &Shown)]) -> BTreeMap<ObjectRef, Asked> {
+    let questions = questions(files).into_iter();
+    questions.map(|one| (one.object, one.asked)).collect()
+}
+
+/// The questions about objects that do not wait for who answers them.
+fn not_awaited<'q>(
+    questions: &'q [Question],
+    plan: &'q Plan,
+) -> impl Iterator<Item = &'q Question> {
+    questions.iter().filter(move |question| {
+        let mut documents = plan.files.iter().flat_map(|file| &file.documents);
+        !documents.any(|document| {
+            document.object == question.object
+                && document.requires.iter().any(|requirement| {
+                    let target = &plan.needs[requirement.need].target;
+                    matches!(target, Target::Object(object) if *object == question.asked.backend)
+                })
+        })
+    })
+}
+
+pub(super) fn findings(given: &Given<'_>, found: &mut Vec<windrow_plan::Finding>) {
+    // Few files have a webhook at all.
+    if !objects(given).any(|(object, _)| is_webhook(object)) {
+        return;
+    }
+    for question in not_awaited(&questions(given.files), given.plan) {
+        let message = Code::WebhookNotAwaited.say(&[
+            ("what", &question.object.to_string()),
+            ("name", &question.name),
+            ("backend", &question.asked.backend.to_string()),
+        ]);
+        find(
+            found,
+            Code::WebhookNotAwaited,
+            Severity::Warning,
+            message,
+            question.metadata.clone(),
+        );
+    }
+}
+
+/// The annotations that these objects lack.
+pub fn lacking(given: &Given<'_>) -> Vec<Lacking> {
+    not_awaited(&questions(given.files), given.plan)
+        .map(|question| {
+            let ObjectRef {
+                group, kind, name, ..
+            } = &question.asked.backend;
+            let namespace = namespace_of(&question.asked.backend);
+            Lacking {
+                at: question.metadata.clone(),
+                reference: format!("{group}/namespaces/{namespace}/{kind}/{name}"),
+            }
+        })
+        .collect()
+}

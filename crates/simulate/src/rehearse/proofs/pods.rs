@@ -1,0 +1,213 @@
+//! Pods that the manifests will make: their labels, images, claims, and what they are for.
+
+use std::collections::BTreeMap;
+
+use windrow_model::manifest::{Node, Object, ObjectRef};
+use windrow_plan::Shown;
+
+use crate::kinds;
+
+/// Directories of the node that only a network plugin mounts.
+const CNI_PATHS: [&str; 2] = ["/etc/cni/net.d", "/opt/cni/bin"];
+/// Charts of network plugins, by parts of their names.
+const CNI_CHARTS: [&str; 4] = ["cilium", "canal", "calico", "flannel"];
+/// The taint of a node that waits for its cloud-controller-manager.
+const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+
+/// A pod, as its template has it.
+pub(super) struct Pod<'a> {
+    /// Who makes it.
+    pub(super) owner: ObjectRef,
+    /// Its labels.
+    pub(super) labels: BTreeMap<String, String>,
+    spec: &'a Node,
+}
+
+/// Every pod that the manifests make, and the Services and namespaces beside them.
+pub(super) struct Pods<'a> {
+    pods: Vec<Pod<'a>>,
+    services: Vec<&'a Object>,
+    namespaces: Vec<&'a Object>,
+}
+
+impl<'a> Pods<'a> {
+    pub(super) fn of(objects: impl Iterator<Item = (&'a Object, &'a Shown)>) -> Self {
+        let mut all = Self {
+            pods: Vec::new(),
+            services: Vec::new(),
+            namespaces: Vec::new(),
+        };
+        for (object, _) in objects {
+            match (object.id.group.as_str(), object.id.kind.as_str()) {
+                ("", "Service") => all.services.push(object),
+                ("", "Namespace") => all.namespaces.push(object),
+                _ => {}
+            }
+            if let Some((labels, spec)) = template(object) {
+                all.pods.push(Pod {
+                    owner: object.id.clone(),
+                    labels,
+                    spec,
+                });
+            }
+        }
+        all
+    }
+
+    /// A pod that answers for a Service.
+    pub(super) fn behind(&self, namespace: &str, service: &str) -> Option<&Pod<'a>> {
+        let service = self
+            .services
+            .iter()
+            .find(|one| one.id.name == service && namespace_of(&one.id) == namespace)?;
+        let selector = labels(service.node.at(&["spec", "selector"])?);
+        if selector.is_empty() {
+            return None;
+        }
+        self.pods.iter().find(|pod| {
+            namespace_of(&pod.owner) == namespace
+                && selector
+                    .iter()
+                    .all(|(key, value)| pod.labels.get(key) == Some(value))
+        })
+    }
+
+    /// A namespace's labels, with the one that every namespace has.
+    pub(super) fn labels_of(&self, namespace: &str) -> BTreeMap<String, String> {
+        let mut known = self
+            .namespaces
+            .iter()
+            .find(|one| one.id.name == namespace)
+            .and_then(|one| one.node.at(&["metadata", "labels"]))
+            .map(labels)
+            .unwrap_or_default();
+        known.insert(
+            "kubernetes.io/metadata.name".to_owned(),
+            namespace.to_owned(),
+        );
+        known
+    }
+
+    /// Who mounts a claim.
+    pub(super) fn users_of(&self, claim: &ObjectRef) -> Vec<ObjectRef> {
+        self.pods
+            .iter()
+            .filter(|pod| namespace_of(&pod.owner) == namespace_of(claim))
+            .filter(|pod| {
+                volumes(pod.spec).iter().any(|volume| {
+                    volume.str_at(&["persistentVolumeClaim", "claimName"]) == Some(&claim.name)
+                })
+            })
+            .map(|pod| pod.owner.clone())
+            .collect()
+    }
+}
+
+pub(super) fn namespace_of(id: &ObjectRef) -> &str {
+    id.namespace.as_deref().unwrap_or("default")
+}
+
+pub(super) fn labels(node: &Node) -> BTreeMap<String, String> {
+    node.entries()
+        .iter()
+        .filter_map(|entry| Some((entry.key.clone(), entry.value.as_str()?.to_owned())))
+        .collect()
+}
+
+fn volumes(spec: &Node) -> &[Node] {
+    spec.get("volumes").map_or(&[], Node::items)
+}
+
+/// Labels and spec of the pods that an object makes. A virtual machine's are those of its pod.
+fn template(object: &Object) -> Option<(BTreeMap<String, String>, &Node)> {
+    let node = &object.node;
+    let template = match (object.id.group.as_str(), object.id.kind.as_str()) {
+        ("", "Pod") => node,
+        ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet")
+        | ("batch", "Job")
+        | ("kubevirt.io", "VirtualMachine") => node.at(&["spec", "template"])?,
+        ("batch", "CronJob") => node.at(&["spec", "jobTemplate", "spec", "template"])?,
+        _ => return None,
+    };
+    let known = template
+        .at(&["metadata", "labels"])
+        .map(labels)
+        .unwrap_or_default();
+    Some((known, template.get("spec")?))
+}
+
+/// Images of an object's pods, with their lines.
+pub(super) fn images(object: &Object) -> Vec<(&str, u32)> {
+    let Some((_, spec)) = template(object) else {
+        return Vec::new();
+    };
+    ["initContainers", "containers"]
+        .iter()
+        .filter_map(|list| spec.get(list))
+        .flat_map(Node::items)
+        .filter_map(|container| {
+            let entry = container.entry("image")?;
+            Some((entry.value.as_str()?, entry.line))
+        })
+        .collect()
+}
+
+/// An image's full name: the registry, `library` and the tag may be left out.
+pub(super) fn full_name(image: &str) -> String {
+    let (registry, rest) = match image.split_once('/') {
+        Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => (first, rest),
+        _ => ("docker.io", image),
+    };
+    let rest = match rest.contains('/') || registry != "docker.io" {
+        true => rest.to_owned(),
+        false => format!("library/{rest}"),
+    };
+    let last = rest.rsplit('/').next().unwrap_or(&rest);
+    match last.contains([':', '@']) {
+        true => format!("{registry}/{rest}"),
+        false => format!("{registry}/{rest}:latest"),
+    }
+}
+
+/// Is this something without which no node becomes Ready? In words.
+pub(super) fn makes_nodes_ready(object: &Object) -> Option<&'static str> {
+    let cni = "a network plugin";
+    let cloud = "a cloud-controller-manager";
+    if object.id.group == "helm.cattle.io" && object.id.kind == "HelmChart" {
+        let chart = object.node.str_at(&["spec", "chart"]).unwrap_or_default();
+        let named = |parts: &[&str]| {
+            parts
+                .iter()
+                .any(|part| object.id.name.contains(part) || chart.contains(part))
+        };
+        if named(&CNI_CHARTS) {
+            return Some(cni);
+        }
+        return named(&["cloud-provider", "cloud-controller"]).then_some(cloud);
+    }
+    let (_, spec) = template(object)?;
+    let mounts = volumes(spec).iter().any(|volume| {
+        volume
+            .str_at(&["hostPath", "path"])
+            .is_some_and(|path| CNI_PATHS.contains(&path.trim_end_matches('/')))
+    });
+    if object.id.kind == "DaemonSet" && mounts {
+        return Some(cni);
+    }
+    let tolerates = spec
+        .get("tolerations")
+        .map_or(&[][..], Node::items)
+        .iter()
+        .any(|one| one.str_at(&["key"]) == Some(UNINITIALIZED));
+    (tolerates && object.id.name.contains("cloud")).then_some(cloud)
+}
+
+/// Does it give Services of type LoadBalancer their addresses?
+pub(super) fn gives_addresses(object: &Object) -> bool {
+    if object.id.group == "metallb.io" {
+        return true;
+    }
+    let chart = object.node.str_at(&["spec", "chart"]).unwrap_or_default();
+    let runs = template(object).is_some() || object.id.kind == "HelmChart";
+    runs && (kinds::gives_addresses(&object.id.name) || kinds::gives_addresses(chart))
+}

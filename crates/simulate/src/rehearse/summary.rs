@@ -1,0 +1,412 @@
+//! Many bootstraps into one summary.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use windrow_harvester::incidents;
+use windrow_model::manifest::MARKER_SUFFIX;
+use windrow_model::reasons::Code;
+
+use super::{End, Ended, Fate, Kept, Moment, Recognised, Side, Span, Weight, Work, seconds};
+use crate::{Counts, Files, Run, Verdict, What};
+
+/// Repeated failures of one file are told so many times.
+const TOLD: usize = 3;
+
+/// What is summed up so far.
+pub(super) struct Summary {
+    start: Timestamp,
+    /// Of which node; 0 is the first.
+    server: usize,
+    ends: Vec<End>,
+    files: BTreeMap<String, Fate>,
+    machines: BTreeMap<String, BTreeMap<String, u64>>,
+    work: Option<Work>,
+    over: Option<Span>,
+    recognised: Vec<Recognised>,
+    worst: Option<Worst>,
+}
+
+/// What is kept of the first run that ended worst.
+struct Worst {
+    ended: Ended,
+    seed: u64,
+    timeline: Vec<Moment>,
+    kept: Vec<Kept>,
+}
+
+impl Summary {
+    pub(super) fn new(start: Timestamp, server: usize) -> Self {
+        Self {
+            start,
+            server,
+            ends: Vec::new(),
+            files: BTreeMap::new(),
+            machines: BTreeMap::new(),
+            work: None,
+            over: None,
+            recognised: Vec::new(),
+            worst: None,
+        }
+    }
+
+    /// Takes one run in, and what is recognised in what it left.
+    pub(super) fn take(&mut self, run: &Run, left: &[incidents::Finding]) {
+        for finding in left {
+            self.recognise(Recognised {
+                code: finding.code,
+                subject: finding.subject.clone(),
+                message: finding.message.clone(),
+                advice: finding.advice.clone(),
+                seeds: 1,
+            });
+        }
+        let verdict = ended(run);
+        match self.ends.iter_mut().find(|end| end.verdict == verdict) {
+            Some(end) => end.seeds += 1,
+            None => self.ends.push(End {
+                verdict,
+                seeds: 1,
+                first_seed: run.seed,
+                because: because(run),
+            }),
+        }
+        self.fates(run);
+        for (machine, state) in &run.outcome.machines {
+            let state = if state.is_empty() { "no status" } else { state };
+            let states = self.machines.entry(machine.clone()).or_default();
+            *states.entry(state.to_owned()).or_default() += 1;
+        }
+        self.work = Some(match self.work {
+            None => Work {
+                least: run.counts,
+                most: run.counts,
+            },
+            Some(work) => Work {
+                least: by(u64::min, work.least, run.counts),
+                most: by(u64::max, work.most, run.counts),
+            },
+        });
+        if matches!(verdict, Ended::Complete | Ended::Unknown) {
+            let over = run.log.last().map_or(self.start, |last| last.at);
+            widen(&mut self.over, seconds(self.start, over));
+        }
+        if self
+            .worst
+            .as_ref()
+            .is_none_or(|worst| verdict > worst.ended)
+        {
+            self.worst = Some(Worst {
+                ended: verdict,
+                seed: run.seed,
+                timeline: timeline(run, self.server, self.start),
+                kept: kept(run, self.server),
+            });
+        }
+    }
+
+    fn recognise(&mut self, more: Recognised) {
+        let known = self.recognised.iter_mut();
+        let same = |one: &&mut Recognised| (one.code, &one.subject) == (more.code, &more.subject);
+        match known.into_iter().find(same) {
+            Some(one) => one.seeds += more.seeds,
+            None => self.recognised.push(more),
+        }
+    }
+
+    /// Takes in what was summed up of later seeds.
+    pub(super) fn merge(&mut self, later: Self) {
+        for end in later.ends {
+            match self.ends.iter_mut().find(|one| one.verdict == end.verdict) {
+                Some(one) => one.seeds += end.seeds,
+                None => self.ends.push(end),
+            }
+        }
+        for more in later.recognised {
+            self.recognise(more);
+        }
+        for (path, fate) in later.files {
+            let one = self.files.entry(path).or_default();
+            one.applied_in += fate.applied_in;
+            one.held_in += fate.held_in;
+            one.failures = one.failures.max(fate.failures);
+            one.failed_in += fate.failed_in;
+            one.error = fate.error.or(one.error.take());
+            for (span, more) in [
+                (&mut one.applied, fate.applied),
+                (&mut one.released, fate.released),
+            ] {
+                for at in more.iter().flat_map(|more| [more.from, more.to]) {
+                    widen(span, at);
+                }
+            }
+        }
+        for (machine, states) in later.machines {
+            let known = self.machines.entry(machine).or_default();
+            for (state, count) in states {
+                *known.entry(state).or_default() += count;
+            }
+        }
+        self.work = match (self.work, later.work) {
+            (Some(one), Some(more)) => Some(Work {
+                least: by(u64::min, one.least, more.least),
+                most: by(u64::max, one.most, more.most),
+            }),
+            (one, more) => one.or(more),
+        };
+        for at in later.over.iter().flat_map(|over| [over.from, over.to]) {
+            widen(&mut self.over, at);
+        }
+        if let Some(worst) = later.worst
+            && self
+                .worst
+                .as_ref()
+                .is_none_or(|known| worst.ended > known.ended)
+        {
+            self.worst = Some(worst);
+        }
+    }
+
+    /// How it ended at worst.
+    pub(super) fn worst(&self) -> Ended {
+        self.worst
+            .as_ref()
+            .map_or(Ended::Complete, |worst| worst.ended)
+    }
+
+    fn fates(&mut self, run: &Run) {
+        let Some((applied, unapplied, _)) = run.of(self.server) else {
+            return;
+        };
+        for path in applied.iter().chain(unapplied) {
+            self.files.entry(path.clone()).or_default();
+        }
+        for path in applied {
+            if let Some(fate) = self.files.get_mut(path) {
+                fate.applied_in += 1;
+            }
+        }
+        let mut seen: BTreeMap<&str, (bool, bool, bool, u64)> = BTreeMap::new();
+        let own = run.log.iter().filter(|one| one.server == self.server);
+        for happening in own {
+            let at = seconds(self.start, happening.at);
+            match &happening.what {
+                What::Applied { file } => {
+                    let first = &mut seen.entry(file).or_default().0;
+                    if !std::mem::replace(first, true) {
+                        let fate = self.files.entry(file.clone()).or_default();
+                        widen(&mut fate.applied, at);
+                    }
+                }
+                What::ApplyFailed { file, message, .. } => {
+                    let failures = &mut seen.entry(file).or_default().3;
+                    *failures += 1;
+                    let first = u64::from(*failures == 1);
+                    let fate = self.files.entry(file.clone()).or_default();
+                    fate.failures = fate.failures.max(*failures);
+                    fate.failed_in += first;
+                    fate.error = Some(message.clone());
+                }
+                What::Held { marker, .. } => {
+                    let first = &mut seen.entry(held_by(marker)).or_default().1;
+                    if !std::mem::replace(first, true) {
+                        let fate = self.files.entry(held_by(marker).to_owned()).or_default();
+                        fate.held_in += 1;
+                    }
+                }
+                What::Lifted { marker } => {
+                    let first = &mut seen.entry(held_by(marker)).or_default().2;
+                    if !std::mem::replace(first, true) {
+                        let fate = self.files.entry(held_by(marker).to_owned()).or_default();
+                        widen(&mut fate.released, at);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The summary of this node, which began with these files.
+    pub(super) fn side(mut self, files: &Files) -> Side {
+        for (path, fate) in &mut self.files {
+            fate.skipped = files.skipped_by(path).map(str::to_owned);
+        }
+        self.ends
+            .sort_by_key(|end| std::cmp::Reverse((end.seeds, end.verdict)));
+        self.recognised
+            .sort_by_key(|one| std::cmp::Reverse(one.seeds));
+        let (seed, timeline, stays_held) = match self.worst {
+            None => Default::default(),
+            Some(worst) => (worst.seed, worst.timeline, worst.kept),
+        };
+        Side {
+            ends: self.ends,
+            files: self.files,
+            machines: self.machines,
+            work: self.work.unwrap_or_default(),
+            over: self.over,
+            stays_held,
+            recognised: self.recognised,
+            seed,
+            timeline,
+        }
+    }
+}
+
+/// How a bootstrap ended. A file that Windrow still holds, though nobody wants it held, is not done.
+pub(super) fn ended(run: &Run) -> Ended {
+    match &run.outcome.verdict {
+        Verdict::Complete if all_kept(run).any(|kept| in_vain(&kept)) => Ended::Stuck,
+        Verdict::Complete if run.cluster.may_bring().next().is_some() => Ended::Unknown,
+        Verdict::Complete => Ended::Complete,
+        Verdict::Unconfigured { .. } if all_kept(run).any(|kept| in_vain(&kept)) => Ended::Stuck,
+        Verdict::Unconfigured { .. } => Ended::Unconfigured,
+        Verdict::Underway => Ended::Underway,
+        Verdict::Stuck { .. } => Ended::Stuck,
+        Verdict::Deadlocked { .. } => Ended::Deadlocked,
+    }
+}
+
+/// Does nobody want it held?
+fn in_vain(kept: &Kept) -> bool {
+    !matches!(
+        kept.code,
+        Code::HeldByAnnotation | Code::HeldByHand | Code::HeldAppliedOnce | Code::HeldByOther
+    )
+}
+
+fn because(run: &Run) -> Vec<String> {
+    let mut because = match &run.outcome.verdict {
+        Verdict::Complete | Verdict::Underway => Vec::new(),
+        Verdict::Unconfigured { because } => because.clone(),
+        Verdict::Stuck { missing } => missing.clone(),
+        Verdict::Deadlocked { proof } => proof.clone(),
+    };
+    if ended(run) == Ended::Unknown {
+        let guesses = run.cluster.may_bring();
+        because.extend(guesses.flat_map(|(_, guess)| guess.sentences()));
+    }
+    let held = all_kept(run).filter(in_vain);
+    because.extend(held.map(|kept| format!("{} stays held: {}", kept.file, kept.why)));
+    because
+}
+
+fn by(choose: fn(u64, u64) -> u64, one: Counts, other: Counts) -> Counts {
+    Counts {
+        passes: choose(one.passes, other.passes),
+        applies: choose(one.applies, other.applies),
+        failed: choose(one.failed, other.failed),
+        repeated: choose(one.repeated, other.repeated),
+        events: choose(one.events, other.events),
+        writes: choose(one.writes, other.writes),
+    }
+}
+
+fn widen(span: &mut Option<Span>, at: f64) {
+    *span = Some(match *span {
+        None => Span { from: at, to: at },
+        Some(span) => Span {
+            from: span.from.min(at),
+            to: span.to.max(at),
+        },
+    });
+}
+
+fn held_by(marker: &str) -> &str {
+    marker.strip_suffix(MARKER_SUFFIX).unwrap_or(marker)
+}
+
+/// What a person wants to see of a run: a file's failures are told a few times, passes not at all.
+fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
+    let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut denied = 0;
+    let mut moments = Vec::new();
+    for happening in &run.log {
+        // What happens to the whole cluster is told with the first node, and once more where it is
+        // the platform's.
+        let everywhere = matches!(happening.what, What::Platform { .. });
+        if happening.server != server && !(everywhere && happening.server == 0) {
+            continue;
+        }
+        let (weight, file) = match &happening.what {
+            What::PassBegan { .. } | What::PassEnded { .. } => continue,
+            What::Served { .. } | What::Pruned { .. } => (Weight::Small, None),
+            What::ApiReady | What::Platform { .. } | What::Reboot | What::JoinedAsAgent => {
+                (Weight::Step, None)
+            }
+            What::Applied { file } => {
+                // Applied over and over while another one fails.
+                let count = failures.entry(file).or_default();
+                *count += 1;
+                if *count > TOLD {
+                    continue;
+                }
+                (Weight::Good, Some(file.as_str()))
+            }
+            What::Became { .. } => (Weight::Good, None),
+            What::Written { file, .. } => (Weight::Small, Some(file.as_str())),
+            What::ApplyFailed { file, .. } => {
+                let count = failures.entry(file).or_default();
+                *count += 1;
+                if *count > TOLD {
+                    continue;
+                }
+                (Weight::Bad, Some(file.as_str()))
+            }
+            What::Rancherd { failed, .. } => match failed {
+                true => (Weight::Bad, None),
+                false => (Weight::Step, None),
+            },
+            What::NotConfigured { .. } => (Weight::Bad, None),
+            What::Hung { file } => (Weight::Bad, Some(file.as_str())),
+            What::Denied { .. } => {
+                denied += 1;
+                if denied > TOLD {
+                    continue;
+                }
+                (Weight::Bad, None)
+            }
+            What::PassAborted { .. } | What::Fault { .. } => (Weight::Bad, None),
+            What::Held { marker, .. } | What::Lifted { marker } => {
+                (Weight::Staging, Some(held_by(marker)))
+            }
+        };
+        moments.push(Moment {
+            at: seconds(start, happening.at),
+            what: happening.what.to_string(),
+            weight,
+            file: file.map(str::to_owned),
+        });
+    }
+    moments
+}
+
+/// What stays held on any node.
+fn all_kept(run: &Run) -> impl Iterator<Item = Kept> {
+    (0..=run.joined.len()).flat_map(|server| kept(run, server))
+}
+
+fn kept(run: &Run, server: usize) -> Vec<Kept> {
+    let Some((_, _, Some(status))) = run.of(server) else {
+        return Vec::new();
+    };
+    status
+        .staging
+        .held
+        .iter()
+        .map(|held| {
+            let mut rules = Vec::new();
+            for blocker in &held.blockers {
+                if !rules.contains(&blocker.origin) {
+                    rules.push(blocker.origin.clone());
+                }
+            }
+            Kept {
+                file: held.file.clone(),
+                code: held.code,
+                why: held.why.clone(),
+                rules,
+            }
+        })
+        .collect()
+}

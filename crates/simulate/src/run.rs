@@ -1,0 +1,227 @@
+//! A bootstrap as a value: what goes into it and what came of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windrow_decide::settings::Settings;
+use windrow_decide::{Cause, Ledger, Status};
+use windrow_model::manifest::Content;
+use windrow_plan::rules::{Platform, RuleSet};
+
+use super::chance::Chance;
+use super::cluster::Cluster;
+use super::files::Files;
+use super::log::{Counts, Happening, What};
+use super::node::{Node, Outcome, Role, Scenario};
+
+/// A node, its files, and Windrow's configuration.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The node.
+    pub scenario: Scenario,
+    /// The manifests directory at power-on.
+    pub files: Files,
+    /// What is done to the directory later.
+    pub changes: Vec<Change>,
+    /// Windrow's settings.
+    pub settings: Arc<Settings>,
+    /// Windrow's rules.
+    pub rules: Arc<RuleSet>,
+    /// Further nodes of the same cluster.
+    pub joins: Vec<Join>,
+}
+
+/// A node that joins the first one.
+#[derive(Debug, Clone)]
+pub struct Join {
+    /// How it is called.
+    pub name: String,
+    /// What it is in the cluster.
+    pub role: Role,
+    /// Its manifests directory at power-on.
+    pub files: Files,
+    /// What is done to it later.
+    pub changes: Vec<Change>,
+    /// Windrow's settings there.
+    pub settings: Arc<Settings>,
+    /// Windrow's rules there.
+    pub rules: Arc<RuleSet>,
+}
+
+/// A change of the directory by somebody else.
+#[derive(Debug, Clone, Default)]
+pub struct Change {
+    /// When, from the start.
+    pub after: Duration,
+    /// Up to so much later, by seed.
+    pub late: Duration,
+    /// Who does it, where the log is to tell.
+    pub by: Option<String>,
+    /// Which entry.
+    pub path: String,
+    /// What it is then; `None` when it goes.
+    pub content: Option<Content>,
+}
+
+impl Setup {
+    /// What the node is.
+    pub fn platform(&self) -> Platform {
+        match self.scenario.harvester {
+            Some(_) => Platform::Harvester,
+            None => Platform::Rke2,
+        }
+    }
+}
+
+/// A file that Windrow let RKE2 have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// When.
+    pub at: Timestamp,
+    /// Which.
+    pub file: String,
+    /// Why.
+    pub cause: Cause,
+    /// What it required and was not so in truth.
+    pub unmet: Vec<String>,
+}
+
+/// One bootstrap, from power-on until nothing can change any more.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The seed: the same gives the same run.
+    pub seed: u64,
+    /// Everything that happened.
+    pub log: Vec<Happening>,
+    /// What RKE2's deploy controller did.
+    pub counts: Counts,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// The cluster at the end.
+    pub cluster: Cluster,
+    /// The directory at the end.
+    pub files: Files,
+    /// Windrow's ledger at the end, as saved.
+    pub ledger: Ledger,
+    /// Windrow's last word; none without Windrow.
+    pub status: Option<Status>,
+    /// Every release, in order.
+    pub releases: Vec<Release>,
+    /// What came of the nodes that joined, in their order.
+    pub joined: Vec<Joined>,
+    /// How often Windrow decided.
+    pub decisions: u64,
+    /// How often it went on acting though nothing had happened but its own actions. Acting twice is
+    /// acting once, so this is 0.
+    pub restless: u64,
+}
+
+/// What came of a node that joined.
+#[derive(Debug, Clone)]
+pub struct Joined {
+    /// Files that RKE2 has applied as they are on this node.
+    pub applied: Vec<String>,
+    /// Files that it has not.
+    pub unapplied: Vec<String>,
+    /// Windrow's last word; none without Windrow.
+    pub status: Option<Status>,
+}
+
+impl Run {
+    /// What RKE2 applied, what it did not, and Windrow's last word, of the first node (0) or one that
+    /// joined.
+    pub fn of(&self, server: usize) -> Option<(&[String], &[String], Option<&Status>)> {
+        match server.checked_sub(1) {
+            None => Some((
+                &self.outcome.applied,
+                &self.outcome.unapplied,
+                self.status.as_ref(),
+            )),
+            Some(joined) => self
+                .joined
+                .get(joined)
+                .map(|one| (&one.applied[..], &one.unapplied[..], one.status.as_ref())),
+        }
+    }
+}
+
+/// A change that is still to come.
+struct Due {
+    at: Timestamp,
+    server: usize,
+    path: String,
+    content: Option<Content>,
+    by: Option<String>,
+}
+
+/// Changes that are still to come.
+pub(super) struct Changes {
+    left: Vec<Due>,
+}
+
+impl Changes {
+    pub(super) fn new(setup: &Setup, chance: &mut Chance) -> Self {
+        let mut changes = Self { left: Vec::new() };
+        let joins = setup.joins.iter().map(|join| &join.changes);
+        for (server, all) in std::iter::once(&setup.changes).chain(joins).enumerate() {
+            for change in all {
+                let late = match change.late.is_zero() {
+                    true => Duration::ZERO,
+                    false => chance.between((Duration::ZERO, change.late)),
+                };
+                changes.put(Due {
+                    at: setup.scenario.start + change.after + late,
+                    server,
+                    path: change.path.clone(),
+                    content: change.content.clone(),
+                    by: change.by.clone(),
+                });
+            }
+        }
+        changes
+    }
+
+    pub(super) fn add(
+        &mut self,
+        at: Timestamp,
+        server: usize,
+        path: &str,
+        content: Option<Content>,
+    ) {
+        self.put(Due {
+            at,
+            server,
+            path: path.to_owned(),
+            content,
+            by: None,
+        });
+    }
+
+    fn put(&mut self, due: Due) {
+        self.left.push(due);
+        self.left.sort_by_key(|due| due.at);
+    }
+
+    pub(super) fn next_at(&self) -> Option<Timestamp> {
+        self.left.first().map(|due| due.at)
+    }
+
+    pub(super) fn make(&mut self, now: Timestamp, disks: &mut [Files], node: &mut Node) {
+        while self.next_at().is_some_and(|at| at <= now) {
+            let due = self.left.remove(0);
+            if let Some(by) = due.by {
+                let file = due.path.clone();
+                node.tell(due.server, What::Written { file, by });
+            }
+            match due.content {
+                Some(content) => disks[due.server].put(due.path, content, due.at),
+                None => {
+                    disks[due.server].remove(&due.path);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Harvester's storage network: when its controller configures a Setting that has a value, and what keeps
+//! it from doing so. Modelled after `pkg/controller/master/storagenetwork` of Harvester v1.4.3 to v1.8.2.
+//!
+//! ```text
+//!   the pod runs, the Setting has a value ── every Longhorn volume detached? ── Longhorn's setting ── configured
+//!                                              │ one is attached
+//!                                              └── configured=False, and once more; everything else goes on
+//! ```
+//! Who is first, that controller or the machine whose disk it would have to wait for, is a race.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use smol_str::{SmolStr, format_smolstr};
+use windrow_harvester::HarvesterVersion;
+use windrow_model::manifest::ObjectRef;
+
+use super::agenda::Timer;
+use super::cluster::Cluster;
+use super::controllers::{self, Attached};
+use super::log::What;
+use super::{once, times};
+
+/// The Setting.
+pub(super) static SETTING: ObjectRef =
+    once::object("harvesterhci.io", "Setting", None, "storage-network");
+
+/// What came of it so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Phase {
+    /// Harvester's controllers do not run yet, or the Setting has no value.
+    #[default]
+    Idle,
+    /// Its controller will look at the volumes, again and again as long as one is attached.
+    Looks,
+    /// Longhorn has been told, and starts its pods on the network.
+    Restarts,
+    /// Done.
+    Configured,
+}
+
+/// Harvester's storage-network controller.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StorageNetwork {
+    /// The preset of the installer's configuration; empty where there is none.
+    preset: SmolStr,
+    /// Writes its message with a capital letter (Harvester before 1.6).
+    capital: bool,
+    /// How the node is called.
+    node: SmolStr,
+    /// Harvester's controllers run.
+    running: bool,
+    phase: Phase,
+    /// What it waits for, as its condition says.
+    waits: Option<String>,
+    /// Cluster's revision at its last look in vain: as long as it stays, the next look ends the same.
+    looked_at: Option<u64>,
+}
+
+impl StorageNetwork {
+    pub(super) fn new(preset: &str, node: &str, version: Option<HarvesterVersion>) -> Self {
+        Self {
+            preset: preset.into(),
+            node: node.into(),
+            capital: version.is_some_and(|version| version < HarvesterVersion::new(1, 6, 0)),
+            ..Self::default()
+        }
+    }
+
+    /// Harvester's pod got past its Settings: its controllers run from now on.
+    pub(super) fn controllers_run(&mut self, cluster: &mut Cluster) {
+        self.running = true;
+        self.setting_changed(cluster);
+    }
+
+    /// The Setting may have its value now.
+    pub(super) fn setting_changed(&mut self, cluster: &mut Cluster) {
+        let has_value = || cluster.stored(&SETTING).is_some_and(has_value);
+        if self.phase == Phase::Idle && self.running && has_value() {
+            self.phase = Phase::Looks;
+            cluster.within(times::STORAGE_NETWORK_LOOK, Timer::StorageNetwork);
+        }
+    }
+
+    /// The controller gets to the Setting.
+    pub(super) fn step(&mut self, cluster: &mut Cluster) {
+        match self.phase {
+            Phase::Idle | Phase::Configured => {}
+            Phase::Looks => self.look(cluster),
+            Phase::Restarts => {
+                self.phase = Phase::Configured;
+                cluster.set_status(
+                    &SETTING,
+                    once::json!({"conditions": [{"type": "configured", "status": "True",
+                        "reason": "Completed"}]}),
+                );
+                cluster.tell(What::Platform {
+                    step: SmolStr::new_static("the storage network is configured"),
+                });
+            }
+        }
+    }
+
+    fn look(&mut self, cluster: &mut Cluster) {
+        let attached = controllers::attached(cluster);
+        if attached.is_empty() {
+            self.phase = Phase::Restarts;
+            (self.waits, self.looked_at) = (None, None);
+            cluster.set_status(&SETTING, in_progress(cluster, "Update Longhorn setting"));
+            return cluster.within(times::STORAGE_NETWORK, Timer::StorageNetwork);
+        }
+        for volume in &attached {
+            let id = once::named(
+                "longhorn.io",
+                "Volume",
+                Some("longhorn-system"),
+                &*volume.name,
+            );
+            if !cluster.has(&id) {
+                cluster.put(id, shown(volume, &self.node));
+            }
+        }
+        let names: Vec<&str> = attached.iter().map(|one| &*one.name).collect();
+        let first = if self.capital { 'W' } else { 'w' };
+        let message = format!(
+            "{first}aiting for all volumes detached: {}",
+            names.join(",")
+        );
+        if self.waits.as_ref() != Some(&message) {
+            cluster.set_status(&SETTING, in_progress(cluster, &message));
+            cluster.tell(What::NotConfigured {
+                message: message.clone(),
+            });
+            self.waits = Some(message);
+        }
+        self.looked_at = Some(cluster.revision());
+        cluster.after(times::STORAGE_NETWORK_AGAIN, Timer::StorageNetwork);
+    }
+
+    /// Will its next look end as the last one, as long as the cluster stays as it is?
+    pub(super) fn is_idle(&self, cluster: &Cluster) -> bool {
+        self.looked_at == Some(cluster.revision())
+    }
+
+    /// Why the preset is not configured; `None` where it is, or where nothing is preset.
+    pub(super) fn unconfigured(&self, cluster: &Cluster) -> Option<Vec<String>> {
+        if self.preset.is_empty() || self.phase == Phase::Configured {
+            return None;
+        }
+        let Some(message) = &self.waits else {
+            return Some(vec![
+                "the storage network that the configuration presets has not reached its setting"
+                    .to_owned(),
+            ]);
+        };
+        let mut because = vec![format!(
+            "Harvester configures a storage network only while every Longhorn volume is detached. \
+             Its condition configured is False: {message}"
+        )];
+        because.extend(
+            controllers::attached(cluster)
+                .iter()
+                .map(|volume| format!("{} keeps {} attached", volume.user, volume.name)),
+        );
+        Some(because)
+    }
+}
+
+fn has_value(setting: &super::cluster::Stored) -> bool {
+    setting.body()["value"]
+        .as_str()
+        .is_some_and(|value| !value.is_empty())
+}
+
+fn in_progress(cluster: &Cluster, message: &str) -> Value {
+    json!({"conditions": [{"type": "configured", "status": "False", "reason": "In Progress",
+        "message": message, "lastUpdateTime": cluster.now().to_string()}]})
+}
+
+/// A Longhorn volume that is attached.
+fn shown(volume: &Attached, node: &str) -> Arc<Value> {
+    let pod = match &*volume.user.kind {
+        "VirtualMachine" => format_smolstr!("virt-launcher-{}", volume.user.name),
+        _ => volume.user.name.clone(),
+    };
+    json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Volume",
+        "status": {"state": "attached", "currentNodeID": node, "kubernetesStatus": {
+            "namespace": volume.user.namespace, "pvcName": volume.claim,
+            "workloadsStatus": [{"podName": pod}]}}})
+    .into()
+}

@@ -1,0 +1,111 @@
+//! A simulated bootstrap as a flight: recorded as the daemon's recorder does it.
+
+use jiff::Timestamp;
+use windrow_decide::flight::{self, Configuration, Head, Line, Pack, RecordedFile, Recorder, Tap};
+use windrow_decide::settings;
+use windrow_decide::{Action, Decision, Engine, Event};
+use windrow_model::manifest::{self, sha256_hex};
+
+use super::files::Files;
+use super::run::Setup;
+
+/// So much room every file has: a simulation's directory is small.
+const ROOM: usize = 1 << 20;
+
+/// The recorder of one simulated bootstrap.
+pub(super) struct Tape {
+    lines: Vec<Line>,
+    recorder: Recorder,
+    tap: Tap,
+    packs: Vec<Pack>,
+    /// The directory as the process last saw it.
+    seen: Option<Files>,
+}
+
+impl Tape {
+    /// A tape for a node on which these rule packs are in force: those of the setup, as texts.
+    pub(super) fn new(packs: &[(String, String)]) -> Self {
+        Self {
+            lines: Vec::new(),
+            recorder: Recorder::default(),
+            tap: Tap::default(),
+            packs: packs
+                .iter()
+                .map(|(name, text)| Pack {
+                    name: name.clone(),
+                    text: text.clone(),
+                })
+                .collect(),
+            seen: None,
+        }
+    }
+
+    /// A process begins.
+    pub(super) fn begin(&mut self, setup: &Setup, at: Timestamp) {
+        self.recorder.begin_anew();
+        self.tap.begin_anew();
+        self.seen = None;
+        let settings = settings::record(&setup.settings);
+        self.lines.push(Line::Flight(Head {
+            version: flight::VERSION,
+            windrow: env!("CARGO_PKG_VERSION").to_owned(),
+            at,
+            boot: None,
+        }));
+        self.lines.push(Line::Configuration(Configuration {
+            at,
+            digest: sha256_hex(format!("{settings:?}{:?}", self.packs).as_bytes()),
+            origin: Vec::new(),
+            platform: Some(setup.platform()),
+            settings,
+            rules: self.packs.clone(),
+        }));
+    }
+
+    /// A look at the directory.
+    pub(super) fn scanned(&mut self, files: &Files, setup: &Setup, at: Timestamp) {
+        let before = self.seen.replace(files.clone());
+        let look = files.look(before.as_ref().map(Files::generation));
+        let gone: Vec<String> = before
+            .iter()
+            .flat_map(Files::manifests)
+            .filter(|(path, _)| look.files.iter().all(|file| file.path != *path))
+            .map(|(path, _)| path.to_owned())
+            .collect();
+        let changed: Vec<RecordedFile> = look
+            .files
+            .iter()
+            .filter_map(|file| {
+                let content = file.content.as_ref()?;
+                let read = manifest::read(&file.path, content, &setup.settings.staging.limits);
+                Some(RecordedFile::of(&read, ROOM))
+            })
+            .collect();
+        if !changed.is_empty() || !gone.is_empty() {
+            self.lines.push(Line::Files(flight::Files {
+                at,
+                files: changed,
+                gone,
+            }));
+        }
+    }
+
+    pub(super) fn before(&mut self, engine: &Engine) {
+        self.tap.before(engine.ledger());
+    }
+
+    pub(super) fn decided(&mut self, at: Timestamp, decision: &Decision, engine: &Engine) {
+        self.tap.decided(at, decision, engine.observation());
+    }
+
+    pub(super) fn acted(&mut self, done: &[Action], told: &[Event]) {
+        if let Some(made) = self.tap.acted(done, told) {
+            let line = self.recorder.record(made);
+            self.lines.push(line);
+        }
+    }
+
+    pub(super) fn into_lines(self) -> Vec<Line> {
+        self.lines
+    }
+}

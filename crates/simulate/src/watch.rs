@@ -1,0 +1,332 @@
+//! What Windrow's adapters would tell of the simulated cluster: watches, reduced to differences.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use jiff::Timestamp;
+use windrow_decide::{ClusterEvent, Detail, Interests};
+use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_plan::readiness::{KindSeen, ObjectSeen};
+
+use super::cluster::Cluster;
+
+/// What was told already. A new one tells everything anew, as a new process' first list does.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// Which server's kube-apiserver is asked.
+    server: usize,
+    reachable: Option<bool>,
+    /// What was asked at the last call, and how far in the cluster's history that was.
+    asked: Option<Arc<Interests>>,
+    seen: Seen,
+    kinds: HashMap<GroupKind, bool>,
+    objects: HashMap<ObjectRef, (Option<u64>, Detail)>,
+    /// The Addons were listed.
+    listed: bool,
+    failures: BTreeMap<String, Timestamp>,
+}
+
+/// How far a watch has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Seen {
+    objects: usize,
+    kinds: u64,
+    addons: u64,
+    failures: u64,
+}
+
+impl Watch {
+    /// A watch at a server's own kube-apiserver.
+    pub fn on(server: usize) -> Self {
+        Self {
+            server,
+            ..Self::default()
+        }
+    }
+
+    /// What is new since the last call, for what is asked now.
+    pub fn poll(&mut self, cluster: &Cluster, interests: &Arc<Interests>) -> Vec<ClusterEvent> {
+        let mut events = Vec::new();
+        let up = cluster.is_up_on(self.server);
+        if self.reachable != Some(up) {
+            self.reachable = Some(up);
+            events.push(match up {
+                true => ClusterEvent::ApiReachable,
+                false => ClusterEvent::ApiUnreachable {
+                    why: "connection refused".to_owned(),
+                },
+            });
+        }
+        if up {
+            self.tell(cluster, interests, &mut events);
+        }
+        events
+    }
+
+    /// What is asked as before is told where it changed; where something else is asked, all of that is
+    /// compared.
+    fn tell(
+        &mut self,
+        cluster: &Cluster,
+        interests: &Arc<Interests>,
+        events: &mut Vec<ClusterEvent>,
+    ) {
+        let asked = self.asked.replace(Arc::clone(interests));
+        let same = (asked.as_ref()).is_some_and(|asked| Arc::ptr_eq(asked, interests));
+        let now = Seen {
+            objects: cluster.changes(),
+            kinds: cluster.served_at(),
+            addons: cluster.addons_at(),
+            failures: cluster.failures_told(),
+        };
+        let before = std::mem::replace(&mut self.seen, now);
+        if !same {
+            self.kinds.retain(|kind, _| interests.kinds.contains(kind));
+        }
+        if !same || before.kinds != now.kinds {
+            self.kinds(cluster, interests, events);
+        }
+        let mut news: Vec<(&ObjectRef, Detail)> = Vec::new();
+        if !same {
+            self.asked_anew(asked.as_deref(), interests, &mut news);
+        }
+        // What is asked as before was told once.
+        let changed = cluster.changed_since(before.objects);
+        news.extend(changed.filter_map(|id| Some((id, self.objects.get(id)?.1))));
+        news.sort_unstable();
+        news.dedup();
+        for (id, detail) in news {
+            self.object(cluster, id, detail, events);
+        }
+        if !std::mem::replace(&mut self.listed, true) {
+            let addons = cluster.addons.iter();
+            let addons = addons.map(|(name, addon)| (name.clone(), addon.seen.clone()));
+            events.push(ClusterEvent::Addons(addons.collect()));
+        } else if before.addons != now.addons {
+            addons_since(before.addons, cluster, events);
+        }
+        if before.failures != now.failures {
+            self.failures(cluster, events);
+        }
+    }
+
+    /// What is asked now and was not before, or not in this detail; what is asked no more is forgotten.
+    fn asked_anew<'i>(
+        &mut self,
+        before: Option<&Interests>,
+        now: &'i Interests,
+        anew: &mut Vec<(&'i ObjectRef, Detail)>,
+    ) {
+        self.objects.reserve(now.objects.len());
+        let mut known = before.into_iter().flat_map(|asked| &asked.objects);
+        let mut next = known.next();
+        for (id, detail) in &now.objects {
+            let same = loop {
+                let Some((other, its)) = next else {
+                    break false;
+                };
+                match other.cmp(id) {
+                    Ordering::Greater => break false,
+                    Ordering::Equal if its == detail => break true,
+                    Ordering::Equal | Ordering::Less => {
+                        self.objects.remove(other);
+                    }
+                }
+                next = known.next();
+            };
+            match same {
+                true => next = known.next(),
+                false => anew.push((id, *detail)),
+            }
+        }
+        for (gone, _) in next.into_iter().chain(known) {
+            self.objects.remove(gone);
+        }
+    }
+
+    /// Everything is told anew at the next call: a watch was cut and lists again.
+    pub fn cut(&mut self) {
+        let reachable = self.reachable;
+        *self = Self {
+            reachable,
+            ..Self::on(self.server)
+        };
+    }
+
+    /// Every request is answered with an error instead; the next call tells what is true anew.
+    pub fn refused(&mut self, interests: &Interests, why: &str) -> Vec<ClusterEvent> {
+        self.cut();
+        let why = || why.to_owned();
+        let kinds = interests
+            .kinds
+            .iter()
+            .map(|kind| ClusterEvent::Kind(kind.clone(), KindSeen::Unknown { why: why() }));
+        let objects = interests
+            .objects
+            .keys()
+            .map(|id| ClusterEvent::Object(id.clone(), ObjectSeen::Unknown { why: why() }));
+        kinds.chain(objects).collect()
+    }
+
+    fn kinds(&mut self, cluster: &Cluster, interests: &Interests, events: &mut Vec<ClusterEvent>) {
+        for kind in &interests.kinds {
+            let served = cluster.serves(kind).is_some();
+            if self.kinds.get(kind) == Some(&served) {
+                continue;
+            }
+            self.kinds.insert(kind.clone(), served);
+            let seen = match served {
+                true => KindSeen::Served,
+                false => KindSeen::NotServed,
+            };
+            events.push(ClusterEvent::Kind(kind.clone(), seen));
+        }
+    }
+
+    fn object(
+        &mut self,
+        cluster: &Cluster,
+        id: &ObjectRef,
+        detail: Detail,
+        events: &mut Vec<ClusterEvent>,
+    ) {
+        let there = cluster.place(id).and_then(|place| cluster.at(place));
+        let now = (there.map(|(_, stored)| stored.revision), detail);
+        match self.objects.get_mut(id) {
+            Some(known) if *known == now => return,
+            Some(known) => *known = now,
+            None => {
+                self.objects.insert(id.clone(), now);
+            }
+        }
+        let seen = match there {
+            Some((id, stored)) => ObjectSeen::Present(cluster.shown_as(id, stored, detail)),
+            None => ObjectSeen::Absent,
+        };
+        events.push(ClusterEvent::Object(id.clone(), seen));
+    }
+
+    fn failures(&mut self, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
+        for (addon, failure) in &cluster.failures {
+            if self.failures.get(addon) != Some(&failure.at) {
+                self.failures.insert(addon.clone(), failure.at);
+                events.push(ClusterEvent::ApplyFailed {
+                    addon: addon.clone(),
+                    failure: failure.clone(),
+                });
+            }
+        }
+    }
+}
+
+/// Addons that changed after a revision.
+fn addons_since(revision: u64, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
+    let addons = cluster.addons.iter();
+    for (name, addon) in addons.filter(|(_, addon)| addon.revision > revision) {
+        events.push(ClusterEvent::Addon(name.clone(), Some(addon.seen.clone())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windrow_decide::Addon;
+
+    use super::super::Chance;
+    use super::super::cluster::AddonRecord;
+    use super::*;
+
+    fn object(name: &str) -> ObjectRef {
+        ObjectRef::namespaced("", "ConfigMap", "default", name)
+    }
+
+    fn asked(objects: &[(&str, Detail)]) -> Arc<Interests> {
+        let objects = objects.iter();
+        Arc::new(Interests {
+            objects: objects
+                .map(|(name, detail)| (object(name), *detail))
+                .collect(),
+            ..Interests::default()
+        })
+    }
+
+    fn told(watch: &mut Watch, cluster: &Cluster, asked: &Arc<Interests>) -> Vec<String> {
+        let events = watch.poll(cluster, asked).into_iter();
+        events
+            .filter_map(|event| match event {
+                ClusterEvent::Object(object, ObjectSeen::Present(json)) => {
+                    let all = if json.get("data").is_some() {
+                        "all of"
+                    } else {
+                        "only"
+                    };
+                    Some(format!("{all} {}", object.name))
+                }
+                ClusterEvent::Object(object, _) => Some(format!("no {}", object.name)),
+                ClusterEvent::Addon(name, _) => Some(format!("Addon {name}")),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_object_is_told_when_it_is_asked_for_and_when_it_changes_each_in_the_detail_that_is_asked()
+    {
+        let mut cluster = Cluster::new(Timestamp::UNIX_EPOCH, Chance::new(1));
+        cluster.set_up(0, true);
+        let mut watch = Watch::on(0);
+        let put = |cluster: &mut Cluster, name| cluster.put(object(name), json!({"data": {}}));
+        put(&mut cluster, "a");
+        let first = asked(&[("a", Detail::Metadata), ("c", Detail::Full)]);
+        assert_eq!(told(&mut watch, &cluster, &first), ["only a", "no c"]);
+        put(&mut cluster, "b");
+        assert_eq!(told(&mut watch, &cluster, &first), [""; 0]);
+        put(&mut cluster, "a");
+        assert_eq!(told(&mut watch, &cluster, &first), ["only a"]);
+        let then = asked(&[("a", Detail::Full), ("b", Detail::Metadata)]);
+        put(&mut cluster, "c");
+        assert_eq!(told(&mut watch, &cluster, &then), ["all of a", "only b"]);
+        put(&mut cluster, "c");
+        assert_eq!(told(&mut watch, &cluster, &then), [""; 0]);
+        assert_eq!(told(&mut watch, &cluster, &first), ["only a", "all of c"]);
+        watch.cut();
+        assert_eq!(told(&mut watch, &cluster, &first), ["only a", "all of c"]);
+    }
+
+    #[test]
+    fn addons_are_listed_once_and_each_is_told_when_it_changes() {
+        let mut cluster = Cluster::new(Timestamp::UNIX_EPOCH, Chance::new(1));
+        cluster.set_up(0, true);
+        let addon = |cluster: &mut Cluster, name: &str| {
+            let revision = cluster.touch_addon();
+            let seen = Addon {
+                checksum: revision.to_string(),
+                source: name.to_owned(),
+            };
+            let record = AddonRecord {
+                seen,
+                kinds: Arc::default(),
+                revision,
+                by: 0,
+            };
+            cluster.addons.insert(name.to_owned(), record);
+        };
+        let (mut watch, nothing) = (Watch::on(0), asked(&[]));
+        addon(&mut cluster, "a");
+        addon(&mut cluster, "b");
+        let listed = watch.poll(&cluster, &nothing);
+        assert!(
+            matches!(&listed[..], [ClusterEvent::ApiReachable, ClusterEvent::Addons(all)] if all.len() == 2),
+            "{listed:?}"
+        );
+        assert_eq!(told(&mut watch, &cluster, &nothing), [""; 0]);
+        addon(&mut cluster, "b");
+        assert_eq!(told(&mut watch, &cluster, &nothing), ["Addon b"]);
+        addon(&mut cluster, "a");
+        addon(&mut cluster, "c");
+        assert_eq!(told(&mut watch, &cluster, &nothing), ["Addon a", "Addon c"]);
+        assert_eq!(told(&mut watch, &cluster, &nothing), [""; 0]);
+    }
+}

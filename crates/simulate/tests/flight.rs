@@ -1,0 +1,206 @@
+//! Bootstraps of the simulation, recorded as flights and decided a second time.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windrow_decide::flight::{
+    Difference, Flights, Key, Line, RecordedFile, Replay, changes, recorded_times,
+};
+use windrow_model::manifest::{Content, Limits, read as read_manifest, sha256_hex};
+use windrow_plan::rules::RuleSet;
+use windrow_plan::{Shown, examine};
+use windrow_simulate::{FIRST_VM, Faults, Setup, recorded};
+
+fn start() -> Timestamp {
+    // 2026-01-01T00:00:00Z
+    Timestamp::constant(1_767_225_600, 0)
+}
+
+fn text(lines: &[Line]) -> String {
+    lines
+        .iter()
+        .map(|line| serde_json::to_string(line).expect("a line can be written") + "\n")
+        .collect()
+}
+
+/// A flight of the first virtual machine's bootstrap, as it would stand in a file.
+fn flight(faults: &Faults, seed: u64) -> String {
+    let setup = Setup::first_vm(start());
+    let (_, lines) = recorded(&setup, &RuleSet::shipped_sources(), faults, seed);
+    text(&lines)
+}
+
+fn replay(flights: &Flights) -> (usize, Vec<Difference>) {
+    let mut decisions = 0;
+    let mut differences = Vec::new();
+    for segment in &flights.segments {
+        let mut replay = Replay::new(segment);
+        while let Some(moment) = replay.step().expect("a flight can be replayed") {
+            decisions += 1;
+            differences.extend(moment.differences);
+        }
+    }
+    (decisions, differences)
+}
+
+#[test]
+fn a_bootstrap_that_was_recorded_is_decided_the_same_way_again() {
+    for seed in 0..5 {
+        let flights = Flights::read(&flight(&Faults::NONE, seed)).unwrap();
+        let (decisions, differences) = replay(&flights);
+        assert!(decisions > 10, "only {decisions} decisions");
+        assert_eq!(differences, [], "seed {seed}");
+    }
+}
+
+#[test]
+fn so_it_is_when_everything_goes_wrong_that_can() {
+    for seed in 0..5 {
+        let flights = Flights::read(&flight(&Faults::ALL, seed)).unwrap();
+        assert_eq!(replay(&flights).1, [], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_decision_that_would_be_another_one_today_is_told() {
+    let text = flight(&Faults::NONE, 1);
+    let mut lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    // A rule that was in force when the flight was recorded is no longer what it was.
+    let configuration = lines
+        .iter_mut()
+        .find(|line| line["is"] == "configuration")
+        .unwrap();
+    let packs = configuration["rules"].as_array_mut().unwrap();
+    packs.retain(|pack| !pack["name"].as_str().unwrap().contains("40-harvester-vm"));
+    let changed: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let (_, differences) = replay(&Flights::read(&changed).unwrap());
+    assert!(
+        differences
+            .iter()
+            .any(|one| one.what == "00-registry.yaml" && one.recorded.starts_with("held")),
+        "{differences:#?}"
+    );
+}
+
+#[test]
+fn nothing_of_a_secret_or_of_cloud_init_stands_in_a_flight() {
+    let setup = Setup::first_vm(start());
+    let (_, lines) = recorded(&setup, &RuleSet::shipped_sources(), &Faults::NONE, 1);
+    let text = text(&lines);
+    assert!(FIRST_VM.contains("ssh_authorized_keys") || FIRST_VM.contains("#cloud-config"));
+    for secret in ["#cloud-config", "ssh_authorized_keys", "ssh-ed25519"] {
+        assert!(!text.contains(secret), "{secret} stands in the flight");
+    }
+}
+
+#[test]
+fn a_last_line_that_was_torn_is_left_out_and_the_rest_is_replayed() {
+    let whole = flight(&Faults::NONE, 1);
+    let all = replay(&Flights::read(&whole).unwrap()).0;
+    let torn = &whole[..whole.len() - 20];
+    let flights = Flights::read(torn).unwrap();
+    assert!(flights.damage[0].contains("torn"), "{:?}", flights.damage);
+    assert_eq!(replay(&flights), (all - 1, Vec::new()));
+    // The next process goes on behind it.
+    let continued = format!("{torn}\n{whole}");
+    let flights = Flights::read(&continued).unwrap();
+    assert_eq!(flights.segments.len(), 2);
+    assert_eq!(replay(&flights), (all - 1 + all, Vec::new()));
+    // What never was a flight is said to be none.
+    assert!(Flights::read("").is_err());
+    assert!(Flights::read("{\"kind\": \"Pod\"}\n").is_err());
+    let later = whole.replacen("\"version\":1", "\"version\":99", 1);
+    assert!(
+        Flights::read(&later)
+            .unwrap_err()
+            .contains("format version 99")
+    );
+}
+
+#[test]
+fn other_rules_tell_what_would_have_been_held_instead() {
+    let flights = Flights::read(&flight(&Faults::NONE, 1)).unwrap();
+    let segment = &flights.segments[0];
+    let pack = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: other}\nrules:\n- name: waits\n  match: {group: kubevirt.io, kind: VirtualMachine}\n  reason: to see what happens\n  tier: required\n  onDeadline: keep\n  requires:\n  - object: {group: '', kind: Namespace, name: never}\n    condition: exists\n";
+    assert_eq!(RuleSet::load(&[("p".to_owned(), pack.to_owned())]).1, []);
+    let further = vec![("99-other.yaml".to_owned(), pack.to_owned())];
+    let mut other = Replay::with(segment, further);
+    while other.step().unwrap().is_some() {}
+    let all = changes(&recorded_times(segment), &other.times());
+    let change = all
+        .iter()
+        .find(|change| change.file == "00-registry.yaml")
+        .unwrap_or_else(|| panic!("{all:#?}"));
+    assert!(change.recorded.released.is_some(), "{change:?}");
+    assert_eq!(change.instead.released, None, "{change:?}");
+    // The rules that were in force change nothing.
+    let mut same = Replay::with(segment, Vec::new());
+    while same.step().unwrap().is_some() {}
+    assert_eq!(changes(&recorded_times(segment), &same.times()), []);
+}
+
+#[test]
+fn a_file_without_its_secrets_is_examined_as_the_file_itself() {
+    let setup = Setup::first_vm(start());
+    let rules = RuleSet::shipped();
+    let platform = Some(setup.platform());
+    let mut seen = 0;
+    for (path, file) in setup.files.manifests() {
+        let Content::Bytes(_) = &**file.content() else {
+            continue;
+        };
+        let read = read_manifest(path, file.content(), &Limits::default());
+        let back = RecordedFile::of(&read, usize::MAX);
+        let line = serde_json::to_string(&back).unwrap();
+        let back: RecordedFile = serde_json::from_str(&line).unwrap();
+        let of = |file| format!("{:?}", examine(file, Shown::itself(path), &rules, platform));
+        assert_eq!(of(&back.restore()), of(&read));
+        seen += 1;
+    }
+    assert!(seen > 2);
+}
+
+#[test]
+fn a_file_for_which_there_is_no_room_is_named_with_the_reason() {
+    let content = Content::Bytes(FIRST_VM.as_bytes().to_vec());
+    let read = read_manifest("x.yaml", &content, &Limits::default());
+    let recorded = RecordedFile::of(&read, 10);
+    assert!(recorded.left_out.is_some() && recorded.documents.is_empty());
+    assert_eq!(recorded.digest, read.digest);
+}
+
+#[test]
+fn a_flight_whose_digests_are_keyed_is_decided_as_it_was_and_holds_none_of_the_plain_ones() {
+    let start = jiff::Timestamp::constant(1_767_225_600, 0);
+    let setup = Setup::first_vm(start);
+    let (_, lines) = recorded(&setup, &RuleSet::shipped_sources(), &Faults::NONE, 1);
+    let plain: Vec<String> = setup
+        .files
+        .manifests()
+        .filter_map(|(_, file)| match &**file.content() {
+            Content::Bytes(bytes) => Some(sha256_hex(bytes)),
+            _ => None,
+        })
+        .collect();
+    let write = |byte: u8| -> String {
+        let key = Key::new([byte; 32]);
+        lines.iter().map(|line| key.line(line).unwrap()).collect()
+    };
+    let (one, other) = (write(1), write(2));
+    for digest in &plain {
+        assert!(!one.contains(digest), "{digest} can be guessed at");
+    }
+    assert_ne!(one, other);
+    let flights = Flights::read(&one).unwrap();
+    let mut decisions = 0;
+    for segment in &flights.segments {
+        let mut replay = Replay::new(segment);
+        while let Some(moment) = replay.step().unwrap() {
+            assert_eq!(moment.differences, [], "line {}", moment.line);
+            decisions += 1;
+        }
+    }
+    assert!(decisions > 3);
+}
