@@ -6,14 +6,14 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use jiff::Timestamp;
 use windrow_decide::settings::Settings;
-use windrow_decide::{ClusterEvent, Directory, Engine, FileChange, Ledger};
+use windrow_decide::{ClusterEvent, Directory, FileChange, Ledger, StagingState};
 use windrow_model::manifest::{Content, GroupKind};
 use windrow_plan::readiness::KindSeen;
 use windrow_plan::rules::{Platform, RuleSet};
 
-/// An engine with `documents` custom objects of kinds that nobody serves, ten to a file, all held
+/// A directory with `documents` custom objects of kinds that nobody serves, ten to a file, all held
 /// and all of that told already: what every further tick looks at.
-fn engine(documents: usize, now: Timestamp) -> Engine {
+fn held_documents(documents: usize, now: Timestamp) -> StagingState {
     let files = (0..documents / 10)
         .map(|file| {
             let text: String = (0..10)
@@ -27,23 +27,23 @@ fn engine(documents: usize, now: Timestamp) -> Engine {
             }
         })
         .collect();
-    let mut engine = Engine::new(
+    let mut state = StagingState::new(
         Settings::default(),
         RuleSet::shipped(),
         Some(Platform::Rke2),
         Ledger::default(),
         now,
     );
-    engine.scanned(Directory {
+    state.take_directory(Directory {
         files,
         markers: Vec::new(),
     });
-    engine.observed(ClusterEvent::ApiReachable, now);
-    engine.observed(ClusterEvent::Addons(Default::default()), now);
-    for action in engine.decide(now).steps.actions {
-        engine.done(&action);
+    state.take_event(ClusterEvent::ApiReachable, now);
+    state.take_event(ClusterEvent::Addons(Default::default()), now);
+    for action in state.decide(now).actions {
+        state.record_done(&action);
     }
-    engine
+    state
 }
 
 fn benchmark(criterion: &mut Criterion) {
@@ -57,8 +57,8 @@ fn benchmark(criterion: &mut Criterion) {
     ] {
         let mut group = criterion.benchmark_group(name);
         for documents in [200, 2_000, 20_000] {
-            let mut engine = engine(documents, now);
-            let held = engine.decide(now).status.staging.held.len();
+            let mut state = held_documents(documents, now);
+            let held = state.decide(now).status.staging.held.len();
             assert_eq!(
                 held,
                 documents / 10,
@@ -68,8 +68,8 @@ fn benchmark(criterion: &mut Criterion) {
             group.bench_function(BenchmarkId::from_parameter(documents), |bencher| {
                 bencher.iter(|| {
                     number += 1;
-                    engine.observed(change(number), now);
-                    black_box(engine.decide(now))
+                    state.take_event(change(number), now);
+                    black_box(state.decide(now))
                 });
             });
         }

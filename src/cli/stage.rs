@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windrow_decide::provisional;
+use windrow_decide::Mark;
 use windrow_model::manifest::{
     self, Content, Limits, MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name,
 };
@@ -202,7 +202,7 @@ fn put(
     let held = Markers::new(manifests).read(&path)?.is_some();
     if !held {
         let beside = format!("{}{MARKER_SUFFIX}", file.name);
-        match Markers::new(manifests).create(&beside, &provisional(&file.name, now))? {
+        match Markers::new(manifests).create(&beside, &Mark::provisional(&file.name, now))? {
             MarkerOutcome::Changed | MarkerOutcome::Unchanged => {}
             // Somebody else hides the name: the file is as safe from RKE2 as it can be.
             MarkerOutcome::Foreign => {}

@@ -111,7 +111,7 @@ impl Flight {
         }
     }
 
-    /// A look at the directory, before the engine has it.
+    /// A look at the directory, before decisions are made from it.
     pub(super) fn scanned(&mut self, directory: &Directory, now: Timestamp) {
         if self.writer.is_none() {
             return;

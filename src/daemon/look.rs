@@ -2,7 +2,7 @@
 //! was read already, and when to look again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 use windrow_decide::Directory;
 use windrow_model::manifest::{Content, Limits};
+use windrow_plan::base_name;
 
 use crate::observe::files::{FileEvent, FileWatch};
 use crate::observe::scan::{ScanResult, Stamps, scan};
@@ -41,7 +42,7 @@ pub(super) struct Look {
 
 /// What a scan found.
 pub(super) enum Seen {
-    /// The directory, for the engine.
+    /// The directory.
     Directory(Directory),
     /// It is not there.
     Missing,
@@ -125,18 +126,10 @@ impl Look {
         !self.unread.is_empty()
     }
 
-    /// Is a file that a marker of this path hides being written, or not read yet?
-    pub(super) fn is_being_written(&self, marker: &str) -> bool {
-        let base = |path: &str| -> Option<String> {
-            Some(Path::new(path).file_name()?.to_str()?.to_owned())
-        };
-        let Some(hidden) = base(marker) else {
-            return false;
-        };
-        self.writing
-            .keys()
-            .chain(&self.unread)
-            .any(|path| base(path).is_some_and(|name| hidden == format!("{name}.skip")))
+    /// Base names of files that are being written, or that were not read yet.
+    pub(super) fn being_written(&self) -> BTreeSet<String> {
+        let paths = self.writing.keys().chain(&self.unread);
+        paths.map(|path| base_name(path).to_owned()).collect()
     }
 
     /// Why events cannot be had, once.

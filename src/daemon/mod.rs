@@ -1,4 +1,4 @@
-//! The driver: one owner of the [`Engine`](windrow_decide::Engine), one loop.
+//! The driver: one owner of the [`StagingState`](windrow_decide::StagingState), one loop.
 //!
 //! ```text
 //!   file events ─┐                          ┌─> markers, ledger

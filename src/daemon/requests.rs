@@ -1,11 +1,11 @@
-//! Requests by hand, from the spool into the engine.
+//! Requests by hand, from the spool into the staging state.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use windrow_decide::{Engine, Event};
+use windrow_decide::{Event, StagingState};
 use windrow_model::reasons::Code;
 
 use crate::observe::requests::{Request, RequestAction, read_spool};
@@ -38,8 +38,13 @@ impl Requests {
         }
     }
 
-    /// Hands every new request to the engine.
-    pub(super) fn take(&mut self, engine: &mut Engine, manifests: &Path, now: Timestamp) -> Taken {
+    /// Hands every new request over.
+    pub(super) fn take(
+        &mut self,
+        state: &mut StagingState,
+        manifests: &Path,
+        now: Timestamp,
+    ) -> Taken {
         let mut taken = Taken::default();
         let events = &mut taken.events;
         let mut refused = |what: &str, why: &str| {
@@ -84,7 +89,7 @@ impl Requests {
                         .ok()
                         .and_then(Path::to_str)
                         .unwrap_or(&request.file);
-                    if let Err(why) = engine.manual(file, request.manual(), now) {
+                    if let Err(why) = state.hold_or_release(file, request.manual(), now) {
                         let what = format!("{verb} {file}, as {} asked", request.by);
                         refused(&what, &why);
                     }

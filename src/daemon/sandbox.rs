@@ -101,7 +101,7 @@ impl Sandbox {
             self.mirror(now, out)?;
             self.node.advance(now, &self.files);
             self.tell(out)?;
-            let interests = Arc::new(ends.interests.borrow_and_update().clone());
+            let interests = ends.interests.borrow_and_update().clone();
             for event in self.watch.poll(self.node.cluster(), &interests) {
                 if ends.events.send(event).await.is_err() {
                     return Ok(false);

@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use windrow_decide::settings::{self, Loaded};
 use windrow_decide::{
-    Action, ClusterEvent, Decision, Directory, Engine, Event, Interests, MarkerTrouble,
-    WebhookStatus, hidden_name,
+    Action, ClusterEvent, Decision, Directory, Event, Interests, MarkerTrouble, StagingState,
+    WebhookStatus,
 };
 use windrow_model::manifest;
 use windrow_model::reasons::Code;
@@ -51,7 +51,7 @@ pub struct Daemon {
     root: Layout,
     layout: Layout,
     clock: Clock,
-    engine: Engine,
+    state: StagingState,
     look: Look,
     data_dir: DataDir,
     hands: Hands,
@@ -74,8 +74,6 @@ pub struct Daemon {
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
     reloaded: Option<watch::Sender<()>>,
     flight: Flight,
-    /// Base names whose marker stays while a file is being written.
-    postponed: BTreeSet<String>,
     /// What was decided and could not be done yet, by file: told once it is done.
     withheld: BTreeMap<String, Event>,
 }
@@ -100,7 +98,7 @@ impl Daemon {
         let kind = loaded.settings.platform.or_else(|| platform::detect(&root));
         let mut flight = Flight::none();
         flight.configured(&layout, &loaded, kind, clock.now());
-        let engine = Engine::new(
+        let state = StagingState::new(
             loaded.settings,
             loaded.rules,
             kind,
@@ -121,7 +119,7 @@ impl Daemon {
             root,
             layout,
             clock,
-            engine,
+            state,
             files,
             file_events,
             link,
@@ -136,7 +134,6 @@ impl Daemon {
             webhooks: watch::channel(Vec::new()).1,
             reloaded: None,
             flight,
-            postponed: BTreeSet::new(),
             withheld: BTreeMap::new(),
         }
     }
@@ -180,7 +177,7 @@ impl Daemon {
 
     /// The settings in force.
     pub fn settings(&self) -> &settings::Settings {
-        self.engine.settings()
+        self.state.settings()
     }
 
     /// Where things live, with the data directory that the configuration names.
@@ -197,7 +194,7 @@ impl Daemon {
         self.make_spools();
         self.tick();
         // What markers told of a ledger that was lost is news to the disk only.
-        let ledger = self.engine.ledger();
+        let ledger = self.state.ledger();
         if !ledger.files.is_empty() && !self.layout.ledger().exists() {
             self.carry_out(vec![Action::SaveLedger(ledger.clone())]);
         }
@@ -248,10 +245,10 @@ impl Daemon {
     /// Something happened in the directory: what is new is marked at once, before it is read.
     pub(super) fn note(&mut self, event: FileEvent) {
         if let Some(path) = self.look.note(event)
-            && let Some(mark) = self.engine.appeared(&path, self.clock.now())
+            && let Some(mark) = self.state.provisional_hold(&path, self.clock.now())
             && self.hands.at_once(&mark)
         {
-            self.engine.done(&mark);
+            self.state.record_done(&mark);
         }
     }
 
@@ -259,7 +256,7 @@ impl Daemon {
     pub(super) fn observe(&mut self, event: ClusterEvent) {
         let reachable = matches!(event, ClusterEvent::ApiReachable);
         let unreachable = matches!(event, ClusterEvent::ApiUnreachable { .. });
-        let api = &self.engine.observation().api;
+        let api = &self.state.observation().api;
         if reachable && (api.first_reachable.is_none() || api.unreachable.is_some()) {
             self.tell_event(Code::ApiReachable, Code::ApiReachable.say(&[]));
         }
@@ -279,7 +276,7 @@ impl Daemon {
             let line = Code::Forbidden.say(&[("what", what), ("why", why)]);
             self.tell_once(&format!("refused: {what}"), Code::Forbidden, line);
         }
-        self.engine.observed(event, self.clock.now());
+        self.state.take_event(event, self.clock.now());
     }
 
     /// Reads the configuration anew and plans anew.
@@ -302,7 +299,7 @@ impl Daemon {
         }
         self.flight
             .configured(&self.layout, &loaded, kind, self.clock.now());
-        self.engine.configured(loaded.settings, loaded.rules, kind);
+        self.state.configure(loaded.settings, loaded.rules, kind);
         self.look.forget();
         self.data_dir.forget();
         self.tick();
@@ -322,7 +319,7 @@ impl Daemon {
     /// One tick.
     pub(super) fn tick(&mut self) {
         if let Some(jump) = self.clock.jumped() {
-            self.engine.clock_jumped(jump);
+            self.state.shift_clock(jump);
             self.transitions.clock_jumped(jump);
         }
         self.retry = self.retry.filter(|retry| *retry > Instant::now());
@@ -330,11 +327,11 @@ impl Daemon {
             self.scan();
         }
         // The first tick is for the markers alone.
-        let ours = &self.engine.settings().data_dir;
+        let ours = &self.state.settings().data_dir;
         if self.scanned_once
             && let Some(findings) = self.data_dir.look(&self.layout, ours)
         {
-            self.engine.found("data-dir", &findings);
+            self.state.set_findings("data-dir", &findings);
         }
         let surprised = self.decide();
         if surprised {
@@ -353,15 +350,15 @@ impl Daemon {
         match self.look.scan(limits, rescan, self.clock.now()) {
             Seen::Directory(directory) => {
                 self.flight.scanned(&directory, self.clock.now());
-                self.engine.scanned(directory);
-                if let Some(event) = self.engine.cluster(platform::cluster(&self.layout)) {
+                self.state.take_directory(directory);
+                if let Some(event) = self.state.set_cluster(platform::cluster(&self.layout)) {
                     journal::tell(&event);
                 }
                 self.untell("the directory");
             }
             Seen::Missing => {
                 self.flight.scanned(&Directory::default(), self.clock.now());
-                self.engine.scanned(Directory::default());
+                self.state.take_directory(Directory::default());
                 let line = Code::DirectoryMissing.say(&[("path", path)]);
                 self.tell_once("the directory", Code::DirectoryMissing, line);
             }
@@ -374,9 +371,8 @@ impl Daemon {
     }
 
     fn scan(&mut self) {
-        self.engine.reconsider();
         self.find_platform();
-        let staging = &self.engine.settings().staging;
+        let staging = &self.state.settings().staging;
         let (limits, rescan) = (staging.limits.clone(), staging.rescan);
         let path = self.layout.manifests().display().to_string();
         // A large directory is read in parts, and nothing is decided before all of them were read once.
@@ -395,9 +391,9 @@ impl Daemon {
             }
             None => self.untell("the watch"),
         }
-        let taken =
-            self.requests
-                .take(&mut self.engine, &self.layout.manifests(), self.clock.now());
+        let taken = self
+            .requests
+            .take(&mut self.state, &self.layout.manifests(), self.clock.now());
         for event in taken.events {
             journal::tell(&event);
         }
@@ -421,13 +417,13 @@ impl Daemon {
 
     /// On a first boot the files that tell what the node is may come after the daemon.
     fn find_platform(&mut self) {
-        if self.engine.plan().platform.is_none()
+        if self.state.plan().platform.is_none()
             && let Some(found) = platform::detect(&self.root)
         {
-            let settings = self.engine.settings().clone();
-            let rules = self.engine.rules().clone();
+            let settings = self.state.settings().clone();
+            let rules = self.state.rules().clone();
             self.flight.found_platform(&settings, found);
-            self.engine.configured(settings, rules, Some(found));
+            self.state.configure(settings, rules, Some(found));
             self.look.forget();
         }
     }
@@ -436,13 +432,14 @@ impl Daemon {
     fn decide(&mut self) -> bool {
         let now = self.clock.now();
         let gates = self.gates.borrow_and_update().clone().unwrap_or_default();
-        self.engine.found("gates", &gates.findings);
-        self.engine
-            .found("incidents", &self.incidents.borrow_and_update());
+        self.state.set_findings("gates", &gates.findings);
+        self.state
+            .set_findings("incidents", &self.incidents.borrow_and_update());
+        self.state.set_being_written(self.look.being_written());
         let (mut decision, mut surprised) = self.carry_out_decision(now);
         // What the status says rests on what could be done: a file without a marker is not held.
         for _ in 0..ROUNDS {
-            if !self.engine.markers_troubled(self.marker_troubles()) {
+            if !self.state.set_marker_troubles(self.hands.marker_troubles()) {
                 break;
             }
             let (again, surprised_again) = self.carry_out_decision(now);
@@ -453,69 +450,53 @@ impl Daemon {
         if !self.hands.lacks_ledger() {
             self.requests.finish();
         }
-        let interests = self.engine.interests();
+        let interests = self.state.interests();
         self.link.interests.send_if_modified(|known| {
-            let changed = *known != *interests;
+            let changed = *known != interests;
             if changed {
-                known.clone_from(&interests);
+                *known = interests;
             }
             changed
         });
         if !self.scanned_once {
             self.scanned_once = true;
             let line = Code::Scanned.say(&[
-                ("files", &self.engine.plan().files.len().to_string()),
+                ("files", &self.state.plan().files.len().to_string()),
                 ("held", &decision.status.staging.held.len().to_string()),
             ]);
             self.tell_event(Code::Scanned, line);
         }
         self.publish(decision.status, now);
         self.tell_transitions(now);
-        let wake = decision
-            .steps
-            .next_wake
-            .into_iter()
-            .chain(self.transitions.due());
+        let wake = decision.next_wake.into_iter().chain(self.transitions.due());
         self.deadline = wake.min().map(|at| self.clock.instant(at));
         surprised
     }
 
     /// Decides once, acts, and tells what came true.
     fn carry_out_decision(&mut self, now: jiff::Timestamp) -> (Decision, bool) {
-        self.flight.before(self.engine.ledger());
-        let decision = self.engine.decide(now);
+        self.flight.before(self.state.ledger());
+        let decision = self.state.decide(now);
         self.flight
-            .decided(now, &decision, self.engine.observation());
-        let mut actions = decision.steps.actions.clone();
-        self.postponed.clear();
-        // A marker stays while its file is being written, whatever the content of before allowed.
-        actions.retain(|action| match action {
-            Action::Lift { path } if self.look.is_being_written(path) => {
-                self.postponed.insert(hidden_name(path).to_owned());
-                false
-            }
-            Action::Lift { .. } | Action::Hold { .. } | Action::SaveLedger(_) => true,
-        });
-        let surprised = self.carry_out(actions);
-        let troubles = self.marker_troubles();
-        for event in &decision.steps.events {
+            .decided(now, &decision, self.state.observation());
+        let surprised = self.carry_out(decision.actions.clone());
+        let troubles = self.hands.marker_troubles();
+        for event in &decision.events {
             let name = event.file.as_deref().map(base_name).unwrap_or_default();
-            match (event.code, troubles.get(name)) {
-                // A marker that could not be made was not taken away by anybody.
-                (Code::MarkerLost, Some(MarkerTrouble::NotMade(_))) => {}
-                // It is told once it is true.
+            // It is told once it is true.
+            let waits = match (event.code, troubles.get(name)) {
                 (Code::Held, Some(MarkerTrouble::NotMade(_)))
-                | (
-                    Code::Released | Code::Yielded,
-                    Some(MarkerTrouble::NotRemoved(_) | MarkerTrouble::BeingWritten),
-                ) => {
-                    if let Some(file) = &event.file {
-                        self.withheld.insert(file.clone(), event.clone());
-                    }
+                | (Code::Released | Code::Yielded, Some(MarkerTrouble::NotRemoved(_))) => true,
+                (Code::Released | Code::Yielded, _) => self.stays_for_writing(name),
+                _ => false,
+            };
+            match (&event.file, waits) {
+                (Some(file), true) => {
+                    self.withheld.insert(file.clone(), event.clone());
                 }
-                (code, _) => {
+                (file, _) => {
                     // What was to be told of the file before is not so any more.
-                    if let (true, Some(file)) = (is_about_its_stage(code), &event.file) {
+                    if let (true, Some(file)) = (is_about_its_stage(event.code), file) {
                         self.withheld.remove(file);
                     }
                     journal::tell(event);
@@ -525,32 +506,27 @@ impl Daemon {
         (decision, surprised)
     }
 
-    /// Markers that are not as they were decided to be.
-    fn marker_troubles(&self) -> BTreeMap<String, MarkerTrouble> {
-        let mut troubles = self.hands.marker_troubles();
-        for name in &self.postponed {
-            let entry = troubles.entry(name.clone());
-            entry.or_insert(MarkerTrouble::BeingWritten);
-        }
-        troubles
+    /// Does a marker of ours stay because files of this base name are being written?
+    fn stays_for_writing(&self, name: &str) -> bool {
+        self.state.observation().being_written.contains(name) && self.state.hides(name)
     }
 
     /// Tells what came true since: the marker is there, or gone, after all.
     fn tell_withheld(&mut self) {
-        let troubles = self.marker_troubles();
-        let Self {
-            engine, withheld, ..
-        } = self;
+        let troubles = self.hands.marker_troubles();
+        let mut withheld = std::mem::take(&mut self.withheld);
         withheld.retain(|file, event| {
-            if troubles.contains_key(base_name(file)) {
+            let name = base_name(file);
+            if troubles.contains_key(name) || self.stays_for_writing(name) {
                 return true;
             }
-            let hidden = engine.hides(base_name(file));
+            let hidden = self.state.hides(name);
             if hidden == (event.code == Code::Held) {
                 journal::tell(event);
             }
             false
         });
+        self.withheld = withheld;
     }
 
     fn publish(&mut self, mut status: windrow_decide::Status, now: jiff::Timestamp) {
@@ -594,7 +570,7 @@ impl Daemon {
     fn carry_out(&mut self, actions: Vec<Action>) -> bool {
         let carried = self.hands.carry_out(actions, Instant::now().into_std());
         for action in &carried.done {
-            self.engine.done(action);
+            self.state.record_done(action);
         }
         for event in &carried.events {
             journal::tell(event);

@@ -464,7 +464,7 @@ mod tests {
 
     use windrow_decide::flight::{Flights, Tap};
     use windrow_decide::settings::Settings;
-    use windrow_decide::{Engine, Readiness};
+    use windrow_decide::{Readiness, StagingState};
     use windrow_plan::rules::RuleSet;
 
     use super::*;
@@ -496,7 +496,7 @@ mod tests {
             Box::new(configuration),
             Limits::default(),
         ));
-        let mut engine = Engine::new(
+        let mut state = StagingState::new(
             Settings::default(),
             RuleSet::default(),
             None,
@@ -504,9 +504,9 @@ mod tests {
             start,
         );
         let mut tap = Tap::default();
-        tap.before(engine.ledger());
-        let decision = engine.decide(start);
-        tap.decided(start, &decision, engine.observation());
+        tap.before(state.ledger());
+        let decision = state.decide(start);
+        tap.decided(start, &decision, state.observation());
         let mut made = tap.acted(&[], &[]).unwrap();
         writer.record(Item::Decision(Box::new(made.clone())));
         writer.flush();

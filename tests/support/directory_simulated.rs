@@ -1,12 +1,11 @@
 //! The simulated deploy controller on a directory.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windrow_decide::Observation;
+use windrow_decide::{Interests, Observation};
 use windrow_model::manifest::{Content, GroupKind, ObjectRef};
 use windrow_simulate::{Arrival, Files, Node, Scenario, Watch, What};
 
@@ -97,7 +96,7 @@ impl<'a> Simulated<'a> {
         );
         let mut observation = Observation::default();
         let now = self.node.cluster().now();
-        for event in Watch::default().poll(self.node.cluster(), &Arc::default()) {
+        for event in Watch::default().poll(self.node.cluster(), &Interests::default()) {
             observation.apply(event, now);
         }
         let addons = observation.addons.unwrap_or_default();

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use litemap::LiteMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -24,8 +23,7 @@ pub struct Ledger {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// By path below the manifests directory. A ledger that differs in a few files shares the rest.
-    #[schemars(with = "BTreeMap<String, Entry>")]
-    pub files: LiteMap<SmolStr, Arc<Entry>>,
+    pub files: BTreeMap<SmolStr, Arc<Entry>>,
     /// What has to be known of the node.
     #[serde(default, skip_serializing_if = "NodeMemory::is_empty")]
     pub node: NodeMemory,
@@ -41,7 +39,7 @@ impl Default for Ledger {
         Self {
             version: Self::VERSION,
             cluster: None,
-            files: LiteMap::new(),
+            files: BTreeMap::new(),
             node: NodeMemory::default(),
         }
     }

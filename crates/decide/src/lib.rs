@@ -1,6 +1,10 @@
-//! What to do, and what to say: a pure function of what was observed.
+//! What to do, and what to say: [`decide`] is a pure function of what was observed. It keeps nothing.
 //!
-//! [`decide`] takes settings, rules, a plan, an [`Observation`], the [`Ledger`] and the time, and gives actions, events and a [`Status`].
+//! ```text
+//!   plan, observation ──> needs ──> outcome of every file ──> ledger and events ──> markers ──> status
+//! ```
+//!
+//! The daemon, the sandbox, the simulation, `rehearse`, `why` and `replay` all call it. [`StagingState`] keeps the values that it reads.
 //!
 //! - [`settings`]: the configuration as types, and how its files are merged. The program finds the files.
 //! - [`flight`]: the lines of the flight recorder, and the replay that decides a second time.
@@ -13,96 +17,37 @@
 #![forbid(unsafe_code)]
 
 pub mod flight;
-pub mod memo;
 pub mod settings;
 
-mod engine;
-mod files;
-mod ids;
+mod action;
+mod decision;
+mod document;
 mod interests;
-mod judge;
-mod judged;
 mod ledger;
-mod library;
-mod lookup;
+mod ledger_update;
 mod mark;
-mod needs;
+mod marker_changes;
 mod node;
 mod observation;
-mod say;
+mod outcome;
+mod staging_state;
 mod status;
 #[cfg(test)]
 mod tests;
-mod verdicts;
+mod text;
 
-pub use engine::{Directory, Engine, FileChange, provisional};
-pub use judge::{decide, hidden_name, marker_path};
+pub use action::{Action, Event};
+pub use decision::{Decision, decide};
+pub use interests::interests;
 pub use ledger::{Cause, Entry, Ledger, Manual, State, Told};
-pub use library::Library;
+pub use mark::{Mark, OnFailure, hidden_name, marker_path};
 pub use observation::{
-    Addon, Api, ApplyFailure, ClusterEvent, Detail, Interests, Mark, Marker, MarkerTrouble,
-    Observation, OnFailure, ProbeInterest,
+    Addon, Api, ApplyFailure, ClusterEvent, Detail, Directory, FileChange, Interests, Marker,
+    MarkerTrouble, Observation, ProbeInterest,
 };
+pub use staging_state::StagingState;
 pub use status::{
     Blocker, DeliveryState, FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Pace, Phase,
     PhaseState, PhaseStatus, ProbeStatus, Readiness, Role, StagingStatus, Status, StatusReason,
     Transition, TransitionSeen, Versions, Vip, VipMode, WebhookStatus, Writer,
 };
-
-use std::sync::Arc;
-
-use jiff::Timestamp;
-use windrow_model::reasons::Code;
-
-/// One change that `act` carries out. Each is idempotent; the list is in the order in which a crash
-/// between any two of them does no harm: markers first, then the ledger, then removals.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// Create the marker at `path` (below the manifests directory).
-    Hold {
-        /// The marker's path.
-        path: String,
-        /// Its content.
-        mark: Arc<Mark>,
-    },
-    /// Write the ledger.
-    SaveLedger(Arc<Ledger>),
-    /// Remove the marker at `path`, if it is still ours.
-    Lift {
-        /// The marker's path.
-        path: String,
-    },
-}
-
-/// Something that happened, told once: a journal entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// What.
-    pub code: Code,
-    /// The file it is about, if any.
-    pub file: Option<String>,
-    /// The line for people.
-    pub message: String,
-}
-
-/// What follows from an observation.
-#[derive(Debug, Clone)]
-pub struct Decision {
-    /// What to do.
-    pub steps: Steps,
-    /// What to say. `generation` is left to whoever publishes it.
-    pub status: Status,
-}
-
-/// What is to be done, and told once.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Steps {
-    /// What to do, in this order.
-    pub actions: Vec<Action>,
-    /// The ledger after it.
-    pub ledger: Arc<Ledger>,
-    /// What to tell, once.
-    pub events: Vec<Event>,
-    /// When to look again though nothing happens (the next deadline).
-    pub next_wake: Option<Timestamp>,
-}

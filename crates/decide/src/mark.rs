@@ -1,4 +1,4 @@
-//! The content of a marker, read back.
+//! The content of a marker that Windrow makes: who holds the file, why, since when, how to release it.
 //!
 //! A marker of Windrow's is known as Windrow's whatever its size and whoever wrote it: an older version without a limit, a
 //! newer one with reasons that this one does not know. What cannot be read as a whole is read by its lines, as the
@@ -7,12 +7,15 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+use windrow_model::manifest::MARKER_SUFFIX;
 use windrow_model::reasons::Code;
+use windrow_plan::base_name;
 
-use super::observation::{Mark, OnFailure};
-use super::say::shorten;
+use super::text::shorten;
 
 /// What Windrow writes is smaller. Up to here a marker is read as one document.
 const WHOLE: u64 = 64 << 10;
@@ -22,6 +25,72 @@ const LINE: usize = 64 << 10;
 const LINES: u64 = 256 << 20;
 /// Longest reason in a marker, in characters.
 const WHY_CHARS: usize = 1000;
+
+/// The content of a marker that Windrow made: who, why, since when, how to release. RKE2 looks only
+/// at the marker's name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Mark {
+    /// Always `windrow`.
+    pub by: String,
+    /// The file that is held.
+    pub file: String,
+    /// Reason code.
+    pub code: Code,
+    /// Why, in a line. The reason at the time of the hold; `windrow why FILE` tells today's.
+    pub why: SmolStr,
+    /// Since when.
+    pub since: Timestamp,
+    /// What the fail-safe does with it when Windrow cannot run.
+    pub on_failure: OnFailure,
+    /// Digest of the content that is held.
+    pub digest: SmolStr,
+    /// How to release it by hand.
+    pub release: String,
+}
+
+impl Mark {
+    /// The value of `by` in every mark of ours.
+    pub const BY: &'static str = "windrow";
+
+    /// The mark that keeps a file from RKE2 while it is written and read. `windrow stage` makes it before
+    /// the file.
+    pub fn provisional(path: &str, now: Timestamp) -> Self {
+        Self {
+            by: Self::BY.to_owned(),
+            file: path.to_owned(),
+            code: Code::Provisional,
+            why: Code::Provisional.say(&[]).into(),
+            since: now,
+            on_failure: OnFailure::Lift,
+            digest: "".into(),
+            release: format!("windrow release {path}"),
+        }
+    }
+
+    /// Reads a marker's content; `None` when it is not ours.
+    pub fn parse(content: &[u8]) -> Option<Self> {
+        serde_json::from_slice::<Self>(content)
+            .ok()
+            .filter(|mark| mark.by == Self::BY)
+    }
+
+    /// The marker's content.
+    pub fn to_json(&self) -> String {
+        // A struct of strings and enums always serialises.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// What becomes of a hold when Windrow is dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// The fail-safe lifts it: RKE2 does what it would have done without Windrow.
+    Lift,
+    /// It stays: releasing would do harm, or a person asked for it.
+    Keep,
+}
 
 impl Mark {
     /// A reason as it goes into a marker: cut, so that the marker can always be read back.
@@ -111,7 +180,7 @@ impl Known {
     }
 
     fn mark(self, path: &str, since: Timestamp) -> Option<Mark> {
-        let beside = path.strip_suffix(windrow_model::manifest::MARKER_SUFFIX);
+        let beside = path.strip_suffix(MARKER_SUFFIX);
         let file = self.file.filter(|file| !file.is_empty());
         let file = file.unwrap_or_else(|| beside.unwrap_or(path).to_owned());
         self.is_ours.then(|| Mark {
@@ -133,6 +202,17 @@ fn first<T: DeserializeOwned>(known: &mut Option<T>, said: &str) {
     if known.is_none() {
         *known = serde_json::from_str(said.strip_suffix(',').unwrap_or(said)).ok();
     }
+}
+
+/// The base name that a marker hides.
+pub fn hidden_name(marker: &str) -> &str {
+    let name = base_name(marker);
+    name.strip_suffix(MARKER_SUFFIX).unwrap_or(name)
+}
+
+/// The marker of a file, beside it.
+pub fn marker_path(file: &str) -> String {
+    [file, MARKER_SUFFIX].concat()
 }
 
 #[cfg(test)]

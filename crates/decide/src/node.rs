@@ -4,22 +4,22 @@ use jiff::Timestamp;
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::readiness::node::{self, Manifests, NodeMemory, NodeSeen, Question, Trouble};
 
-use super::files::Context;
 use super::observation::Observation;
+use super::outcome::DecisionContext;
 use super::status::{
     HeldFile, Holder, Phase, ProbeStatus, Readiness, StagingStatus, Status, StatusReason,
 };
 
 /// What staging alone says.
-pub(super) type Staged = (Readiness, Phase, StatusReason);
+pub(super) type StagingVerdict = (Readiness, Phase, StatusReason);
 
-/// Rewrites a status that staging alone has made into that of a probed node. What is to be
-/// remembered, and when time alone may change the judgement.
+/// Turns a status that rests on staging alone into that of a probed node. Returns what has to be
+/// remembered, and when time alone may change the verdict.
 pub(super) fn judge(
     status: &mut Status,
     seen: &NodeSeen,
     memory: &NodeMemory,
-    context: &Context<'_>,
+    context: &DecisionContext<'_>,
 ) -> (NodeMemory, Option<Timestamp>) {
     let manifests = manifests(status, seen, context);
     let trouble = trouble(seen, context);
@@ -64,7 +64,7 @@ fn probes(seen: &NodeSeen, memory: &NodeMemory, now: Timestamp) -> Vec<ProbeStat
 
 /// What staging says, in the judgement's words. Where RKE2 reads no manifests there is nothing to
 /// wait for: a file in the directory of an agent is for the day on which it is promoted.
-fn manifests(status: &Status, seen: &NodeSeen, context: &Context<'_>) -> Manifests {
+fn manifests(status: &Status, seen: &NodeSeen, context: &DecisionContext<'_>) -> Manifests {
     let staging = &status.staging;
     if !seen.role.applies_manifests() {
         return Manifests::Settled { total: 0 };
@@ -103,7 +103,7 @@ fn manifests(status: &Status, seen: &NodeSeen, context: &Context<'_>) -> Manifes
 
 /// A file that is not ours to stage (RKE2's packaged charts, Rancher's), changed, and RKE2 says that
 /// it cannot apply it. What was applied and fails when it is applied once more is not meant.
-fn own_failure(context: &Context<'_>) -> Option<String> {
+fn own_failure(context: &DecisionContext<'_>) -> Option<String> {
     let Observation {
         addons,
         failures,
@@ -127,7 +127,7 @@ fn own_failure(context: &Context<'_>) -> Option<String> {
 
 /// The first finding of severity error. Where RKE2 reads no manifests, what is wrong with those that
 /// lie there does no harm.
-fn trouble(seen: &NodeSeen, context: &Context<'_>) -> Option<Trouble> {
+fn trouble(seen: &NodeSeen, context: &DecisionContext<'_>) -> Option<Trouble> {
     let plan = &context.plan.findings;
     let of_plan = plan.iter().filter(|_| seen.role.applies_manifests());
     let found = context.observation.found.values().flatten();
@@ -144,7 +144,7 @@ fn trouble(seen: &NodeSeen, context: &Context<'_>) -> Option<Trouble> {
 }
 
 /// A hold that nothing but a person can end: it stands in a cycle and has no deadline.
-fn stuck(held: &HeldFile, context: &Context<'_>) -> bool {
+fn stuck(held: &HeldFile, context: &DecisionContext<'_>) -> bool {
     let in_cycle = || {
         context
             .plan

@@ -1,4 +1,4 @@
-//! What is known of the node and the cluster right now, as a value.
+//! What is known of the directory, the cluster and the node right now, as a value.
 //!
 //! Adapters fill it, [`super::decide`] reads it. Nothing in it is a guess: what was not asked is
 //! `NotAsked`, what was refused is `Unknown` with the reason.
@@ -8,15 +8,14 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use jiff::Timestamp;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
-use windrow_model::manifest::{GroupKind, ObjectRef};
-use windrow_model::reasons::Code;
+use windrow_model::manifest::{Content, GroupKind, ObjectRef};
 use windrow_plan::Finding;
 use windrow_plan::readiness::node::{CustomProbe, NodeEvent, NodeSeen};
 use windrow_plan::readiness::{KindSeen, ObjectSeen, Observed};
 use windrow_plan::rules::Platform;
+
+use super::mark::Mark;
 
 /// Everything that was observed.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +26,8 @@ pub struct Observation {
     pub markers: HashMap<String, Marker>,
     /// Markers that are not as they were decided to be, by the base name that they hide.
     pub marker_troubles: BTreeMap<String, MarkerTrouble>,
+    /// Base names of files that are being written, or that were not read yet. Their markers stay.
+    pub being_written: BTreeSet<String>,
     /// Does kube-apiserver answer?
     pub api: Api,
     /// Kinds that something waits for.
@@ -62,6 +63,24 @@ pub struct Marker {
     pub mark: Option<Arc<Mark>>,
 }
 
+/// A look at the manifests directory.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Directory {
+    /// Every manifest file that is there. A file that is not listed is gone.
+    pub files: Vec<FileChange>,
+    /// Every marker.
+    pub markers: Vec<Marker>,
+}
+
+/// One manifest file, as a look at the directory found it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileChange {
+    /// Path below the manifests directory, with `/`.
+    pub path: String,
+    /// Its content; `None` when it has not changed since the last look.
+    pub content: Option<Arc<Content>>,
+}
+
 /// Why a marker is not as it was decided to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "is", content = "error")]
@@ -70,59 +89,6 @@ pub enum MarkerTrouble {
     NotMade(String),
     /// It could not be removed: the file stays hidden.
     NotRemoved(String),
-    /// It stays while its file is being written.
-    BeingWritten,
-}
-
-/// The content of a marker that Windrow made: who, why, since when, how to release. RKE2 looks only
-/// at the marker's name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Mark {
-    /// Always `windrow`.
-    pub by: String,
-    /// The file that is held.
-    pub file: String,
-    /// Reason code.
-    pub code: Code,
-    /// Why, in a line. The reason at the time of the hold; `windrow why FILE` tells today's.
-    pub why: SmolStr,
-    /// Since when.
-    pub since: Timestamp,
-    /// What the fail-safe does with it when Windrow cannot run.
-    pub on_failure: OnFailure,
-    /// Digest of the content that is held.
-    pub digest: SmolStr,
-    /// How to release it by hand.
-    pub release: String,
-}
-
-impl Mark {
-    /// The value of `by` in every mark of ours.
-    pub const BY: &'static str = "windrow";
-
-    /// Reads a marker's content; `None` when it is not ours.
-    pub fn parse(content: &[u8]) -> Option<Self> {
-        serde_json::from_slice::<Self>(content)
-            .ok()
-            .filter(|mark| mark.by == Self::BY)
-    }
-
-    /// The marker's content.
-    pub fn to_json(&self) -> String {
-        // A struct of strings and enums always serialises.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
-    }
-}
-
-/// What becomes of a hold when Windrow is dead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum OnFailure {
-    /// The fail-safe lifts it: RKE2 does what it would have done without Windrow.
-    Lift,
-    /// It stays: releasing would do harm, or a person asked for it.
-    Keep,
 }
 
 /// One Addon of RKE2's deploy controller.
@@ -181,7 +147,7 @@ pub enum ClusterEvent {
     },
 }
 
-/// What has to be watched for the files that wait: nothing else is.
+/// What has to be watched. Nothing else is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interests {
     /// Kinds whose being served matters.
@@ -252,7 +218,7 @@ impl Observation {
         }
     }
 
-    /// Drops what nothing waits for: what is not watched would grow stale.
+    /// Drops what nothing waits for. It is no longer watched, so it would grow stale.
     pub fn forget_all_but(&mut self, interests: &Interests) {
         self.kinds.retain(|kind, _| interests.kinds.contains(kind));
         self.objects

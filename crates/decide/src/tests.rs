@@ -1,6 +1,6 @@
 //! What the core must do with small directories, and what it must never do with any.
 
-mod anew;
+mod changes;
 mod deadlines;
 mod installers;
 mod markers;
@@ -23,7 +23,7 @@ use crate::settings::Settings;
 
 /// A manifests directory and its disk state, in memory, and the core on top of it.
 struct Node {
-    engine: Engine,
+    state: StagingState,
     files: BTreeMap<String, String>,
     markers: BTreeMap<String, Option<Mark>>,
     ledger_on_disk: Ledger,
@@ -40,8 +40,8 @@ fn rules() -> RuleSet {
     RULES.clone()
 }
 
-fn engine(ledger: Ledger, platform: Option<Platform>, now: Timestamp) -> Engine {
-    Engine::new(Settings::default(), rules(), platform, ledger, now)
+fn new_state(ledger: Ledger, platform: Option<Platform>, now: Timestamp) -> StagingState {
+    StagingState::new(Settings::default(), rules(), platform, ledger, now)
 }
 
 impl Node {
@@ -51,7 +51,7 @@ impl Node {
 
     fn on(platform: Option<Platform>, files: &[(&str, &str)]) -> Self {
         let mut node = Self {
-            engine: engine(Ledger::default(), platform, start()),
+            state: new_state(Ledger::default(), platform, start()),
             files: files
                 .iter()
                 .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
@@ -84,7 +84,7 @@ impl Node {
                 })
                 .collect(),
         };
-        self.engine.scanned(directory);
+        self.state.take_directory(directory);
     }
 
     fn act(&mut self, action: &Action) {
@@ -103,26 +103,26 @@ impl Node {
                 assert!(!matches!(gone, Some(None)), "a foreign marker would go");
             }
         }
-        self.engine.done(action);
+        self.state.record_done(action);
     }
 
     fn tick(&mut self) -> Decision {
-        let decision = self.engine.decide(self.now);
-        for action in &decision.steps.actions {
+        let decision = self.state.decide(self.now);
+        for action in &decision.actions {
             self.act(action);
         }
-        self.events.extend(decision.steps.events.iter().cloned());
+        self.events.extend(decision.events.iter().cloned());
         decision
     }
 
     fn restart(&mut self) {
-        let platform = self.engine.plan().platform;
-        self.engine = engine(self.ledger_on_disk.clone(), platform, self.now);
+        let platform = self.state.plan().platform;
+        self.state = new_state(self.ledger_on_disk.clone(), platform, self.now);
         self.scan();
     }
 
     fn observe(&mut self, event: ClusterEvent) {
-        self.engine.observed(event, self.now);
+        self.state.take_event(event, self.now);
     }
 
     fn api(&mut self) {
@@ -140,7 +140,7 @@ impl Node {
 
     fn applied(&mut self, path: &str) {
         let file = self
-            .engine
+            .state
             .plan()
             .files
             .iter()
@@ -153,7 +153,7 @@ impl Node {
 
     /// RKE2 says that it cannot apply a file.
     fn fails(&mut self, path: &str, why: &str) {
-        let plan = self.engine.plan();
+        let plan = self.state.plan();
         let file = plan.files.iter().find(|file| file.path == path).unwrap();
         let event = ClusterEvent::ApplyFailed {
             addon: file.addon.clone(),
@@ -212,18 +212,17 @@ fn a_file_is_held_until_what_it_waits_for_is_observed_and_then_released_and_appl
     assert_eq!(node.held(), ["a.yaml"]);
     assert!(
         matches!(
-            first.steps.actions[..],
+            first.actions[..],
             [Action::Hold { .. }, Action::SaveLedger(_)]
         ),
         "the marker comes before the ledger"
     );
     node.api();
     let kind = GroupKind::new("example.com", "Widget");
-    assert!(node.engine.interests().kinds.contains(&kind));
+    assert!(node.state.interests().kinds.contains(&kind));
     node.observe(ClusterEvent::Kind(kind.clone(), KindSeen::NotServed));
     assert!(
         node.tick()
-            .steps
             .actions
             .iter()
             .all(|action| !matches!(action, Action::Lift { .. }))
@@ -232,11 +231,11 @@ fn a_file_is_held_until_what_it_waits_for_is_observed_and_then_released_and_appl
     let release = node.tick();
     assert!(
         matches!(
-            release.steps.actions[..],
+            release.actions[..],
             [Action::SaveLedger(_), Action::Lift { .. }]
         ),
         "the ledger comes before the removal: {:?}",
-        release.steps.actions
+        release.actions
     );
     node.applied("a.yaml");
     let done = node.tick();
@@ -251,7 +250,7 @@ fn a_file_is_held_until_what_it_waits_for_is_observed_and_then_released_and_appl
         ]
     );
     assert!(
-        node.engine.interests().kinds.is_empty(),
+        node.state.interests().kinds.is_empty(),
         "nothing waits any more"
     );
 }
@@ -261,8 +260,8 @@ fn acting_twice_is_acting_once() {
     let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
     node.tick();
     let again = node.tick();
-    assert_eq!(again.steps.actions, []);
-    assert_eq!(again.steps.events, []);
+    assert_eq!(again.actions, []);
+    assert_eq!(again.events, []);
 }
 
 #[test]
@@ -354,8 +353,12 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
     node.api();
     node.tick();
     let now = node.now;
-    node.engine.manual("a.yaml", by(true, now), now).unwrap();
-    node.engine.manual("b.yaml", by(false, now), now).unwrap();
+    node.state
+        .hold_or_release("a.yaml", by(true, now), now)
+        .unwrap();
+    node.state
+        .hold_or_release("b.yaml", by(false, now), now)
+        .unwrap();
     node.tick();
     assert_eq!(
         node.held(),
@@ -366,17 +369,19 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
     node.tick();
     assert_eq!(node.held(), ["a.yaml"]);
     let now = node.now;
-    node.engine.manual("a.yaml", by(false, now), now).unwrap();
+    node.state
+        .hold_or_release("a.yaml", by(false, now), now)
+        .unwrap();
     node.tick();
     assert!(node.held().is_empty());
     assert!(
-        node.engine
-            .manual("nowhere.yaml", by(false, now), now)
+        node.state
+            .hold_or_release("nowhere.yaml", by(false, now), now)
             .is_err()
     );
     assert!(
-        node.engine
-            .manual("rke2-canal.yaml", by(true, now), now)
+        node.state
+            .hold_or_release("rke2-canal.yaml", by(true, now), now)
             .is_err()
     );
 }
@@ -402,24 +407,26 @@ fn apply_once_keeps_the_file_from_rke2_after_it_was_applied_and_over_a_lost_ledg
 fn a_ledger_of_a_former_cluster_lets_nothing_through_in_a_new_one() {
     let text = waits_for("a", "/namespaces/default/ConfigMap/x (exists)");
     let mut node = Node::new(&[("a.yaml", &text), ("b.yaml", &free("b"))]);
-    assert_eq!(node.engine.cluster(None), None);
+    assert_eq!(node.state.set_cluster(None), None);
     node.api();
     node.tick();
-    assert_eq!(node.engine.cluster(Some("one".to_owned())), None);
+    assert_eq!(node.state.set_cluster(Some("one".to_owned())), None);
     let hold = Manual {
         hold: true,
         by: "root".to_owned(),
         at: node.now,
         reason: "mine".to_owned(),
     };
-    node.engine.manual("b.yaml", hold, node.now).unwrap();
+    node.state
+        .hold_or_release("b.yaml", hold, node.now)
+        .unwrap();
     node.exists(config_map("x"));
     node.tick();
     assert_eq!(node.held(), ["b.yaml"]);
     assert_eq!(node.ledger_on_disk.cluster.as_deref(), Some("one"));
     node.restart();
     assert_eq!(
-        node.engine.cluster(Some("one".to_owned())),
+        node.state.set_cluster(Some("one".to_owned())),
         None,
         "the same cluster"
     );
@@ -427,7 +434,7 @@ fn a_ledger_of_a_former_cluster_lets_nothing_through_in_a_new_one() {
     assert_eq!(node.held(), ["b.yaml"]);
     // RKE2 is removed and installed anew: its CA is gone until it starts for the first time.
     node.restart();
-    let told = node.engine.cluster(None).unwrap();
+    let told = node.state.set_cluster(None).unwrap();
     assert_eq!(told.code, Code::NewCluster);
     node.tick();
     assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
@@ -438,12 +445,9 @@ fn what_is_known_of_the_cluster_is_written_before_anything_is_lifted() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     node.api();
     node.tick();
-    node.engine.cluster(Some("one".to_owned()));
-    assert!(matches!(
-        node.tick().steps.actions[..],
-        [Action::SaveLedger(_)]
-    ));
-    assert_eq!(node.tick().steps.actions, []);
+    node.state.set_cluster(Some("one".to_owned()));
+    assert!(matches!(node.tick().actions[..], [Action::SaveLedger(_)]));
+    assert_eq!(node.tick().actions, []);
 }
 
 #[test]
@@ -452,8 +456,8 @@ fn switched_off_it_lifts_its_own_holds_and_holds_nothing() {
     node.tick();
     let mut settings = Settings::default();
     settings.staging.enabled = false;
-    node.engine
-        .configured(settings, rules(), Some(Platform::Rke2));
+    node.state
+        .configure(settings, rules(), Some(Platform::Rke2));
     node.scan();
     node.tick();
     assert!(node.held().is_empty());

@@ -5,9 +5,8 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_model::manifest::GroupKind;
+use windrow_model::manifest::{GroupKind, ObjectRef};
 
-use super::cluster::Place;
 use super::rancherd;
 
 /// Something that will happen.
@@ -26,7 +25,7 @@ pub(super) enum Timer {
     /// A server is restarted.
     Reboot(usize),
     /// A CustomResourceDefinition becomes Established.
-    Established(Place),
+    Established(ObjectRef),
     /// Discovery lists a kind; true when it is namespaced.
     Discovered(Box<GroupKind>, bool),
     /// A step of the platform's bootstrap.
@@ -38,7 +37,7 @@ pub(super) enum Timer {
     /// Harvester's storage-network controller gets to its Setting.
     StorageNetwork,
     /// A controller gets to an object.
-    Act(Place, Stage),
+    Act(ObjectRef, Stage),
 }
 
 /// A controller speaks twice about an object: when it has seen it, and when it is done.

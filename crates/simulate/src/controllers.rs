@@ -1,14 +1,12 @@
 //! The controllers that make objects work: each speaks about an object when it has seen it and when
 //! it is done with it, and in between waits for what the object names.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 use windrow_model::manifest::ObjectRef;
 
 use super::agenda::Stage;
-use super::cluster::{Cluster, Place, Stored};
+use super::cluster::{Cluster, Stored};
 use super::kinds;
 use super::log::What;
 use super::once::{self, named};
@@ -18,7 +16,7 @@ use super::times::{self, Range};
 /// Objects that wait for something that they name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Controllers {
-    waiting: Vec<(Place, Stage)>,
+    waiting: Vec<(ObjectRef, Stage)>,
     /// How many changes of objects there were when those that wait were last looked at.
     looked_at: usize,
 }
@@ -26,73 +24,68 @@ pub(super) struct Controllers {
 impl Controllers {
     /// Takes new and changed objects up, and those that waited and can go on.
     pub(super) fn look(&mut self, cluster: &mut Cluster) {
-        let mut changed = std::mem::take(&mut cluster.changed);
-        for place in changed.drain(..) {
-            let name = cluster.name_at(place);
-            let installs = cluster.may_bring.contains_key(name);
-            let range = first_look(name).or(installs.then_some(times::VM_STATUS));
+        for id in std::mem::take(&mut cluster.changed) {
+            let installs = cluster.may_bring.contains_key(&id);
+            let range = first_look(&id).or(installs.then_some(times::VM_STATUS));
             if let Some(range) = range {
-                self.waiting.retain(|(waits, _)| *waits != place);
-                cluster.act_on(place, Stage::Seen, range);
+                self.waiting.retain(|(waits, _)| *waits != id);
+                cluster.act_on(id, Stage::Seen, range);
             }
         }
-        cluster.changed = changed;
         if self.looked_at == cluster.changes() || self.waiting.is_empty() {
             return;
         }
         self.looked_at = cluster.changes();
-        let able = |waits: &mut (Place, Stage)| can(cluster, waits.0, waits.1);
+        let able = |waits: &mut (ObjectRef, Stage)| can(cluster, &waits.0, waits.1);
         let mut able: Vec<_> = self.waiting.extract_if(.., able).collect();
-        able.sort_unstable_by_key(|(place, _)| cluster.name_at(*place));
-        for (place, stage) in able {
-            schedule(place, stage, cluster);
+        able.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for (id, stage) in able {
+            schedule(id, stage, cluster);
         }
     }
 
     /// A controller gets to an object.
-    pub(super) fn act(&mut self, place: Place, stage: Stage, cluster: &mut Cluster) {
-        let Some((id, object)) = cluster.at(place) else {
+    pub(super) fn act(&mut self, id: ObjectRef, stage: Stage, cluster: &mut Cluster) {
+        let Some(object) = cluster.stored(&id) else {
             return;
         };
-        if !is_able(cluster, id, object, stage) {
-            return self.wait(place, stage);
+        if !is_able(cluster, &id, object, stage) {
+            return self.wait(id, stage);
         }
-        let id = id.clone();
         match stage {
             Stage::Seen => {
                 let all_said = is_all_said(&id, object);
-                seen(cluster, place, &id);
+                seen(cluster, &id);
                 if all_said {
                     return;
                 }
-                match can(cluster, place, Stage::Done) {
-                    true => schedule(place, Stage::Done, cluster),
-                    false => self.wait(place, Stage::Done),
+                match can(cluster, &id, Stage::Done) {
+                    true => schedule(id, Stage::Done, cluster),
+                    false => self.wait(id, Stage::Done),
                 }
             }
             Stage::Done => {
-                done(cluster, place, &id);
+                done(cluster, &id);
                 installed(cluster, &id);
             }
         }
     }
 
-    fn wait(&mut self, place: Place, stage: Stage) {
-        match self.waiting.iter_mut().find(|(waits, _)| *waits == place) {
+    fn wait(&mut self, id: ObjectRef, stage: Stage) {
+        match self.waiting.iter_mut().find(|(waits, _)| *waits == id) {
             Some(known) => known.1 = stage,
-            None => self.waiting.push((place, stage)),
+            None => self.waiting.push((id, stage)),
         }
     }
 }
 
-fn schedule(place: Place, stage: Stage, cluster: &mut Cluster) {
-    let id = cluster.name_at(place);
+fn schedule(id: ObjectRef, stage: Stage, cluster: &mut Cluster) {
     let range = match stage {
-        Stage::Seen => first_look(id),
-        Stage::Done => Some(last_word(id)),
+        Stage::Seen => first_look(&id),
+        Stage::Done => Some(last_word(&id)),
     };
     if let Some(range) = range {
-        cluster.act_on(place, stage, range);
+        cluster.act_on(id, stage, range);
     }
 }
 
@@ -141,9 +134,9 @@ fn last_word(id: &ObjectRef) -> Range {
 }
 
 /// Is everything there that the controller needs for this?
-fn can(cluster: &Cluster, place: Place, stage: Stage) -> bool {
-    let object = cluster.at(place);
-    object.is_some_and(|(id, object)| is_able(cluster, id, object, stage))
+fn can(cluster: &Cluster, id: &ObjectRef, stage: Stage) -> bool {
+    let object = cluster.stored(id);
+    object.is_some_and(|object| is_able(cluster, id, object, stage))
 }
 
 fn is_able(cluster: &Cluster, id: &ObjectRef, object: &Stored, stage: Stage) -> bool {
@@ -181,8 +174,8 @@ fn is_able(cluster: &Cluster, id: &ObjectRef, object: &Stored, stage: Stage) -> 
 }
 
 /// The first word.
-fn seen(cluster: &mut Cluster, place: Place, id: &ObjectRef) {
-    let Some((_, object)) = cluster.at(place) else {
+fn seen(cluster: &mut Cluster, id: &ObjectRef) {
+    let Some(object) = cluster.stored(id) else {
         return;
     };
     let generation = object.generation;
@@ -198,34 +191,27 @@ fn seen(cluster: &mut Cluster, place: Place, id: &ObjectRef) {
         ("harvesterhci.io", "Addon") => return operators::addon_seen(cluster, id),
         ("", "PersistentVolumeClaim" | "Pod") => once::json!({"phase": "Pending"}),
         ("apps", "DaemonSet") => {
-            counted(cluster, "a DaemonSet that is seen", [generation, 1], || {
-                json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
+            json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
                     "currentNumberScheduled": 1, "updatedNumberScheduled": 1})
-            })
+            .into()
         }
         ("apps", _) => {
             let replicas = replicas(object);
-            counted(
-                cluster,
-                "a workload that is seen",
-                [generation, replicas],
-                || {
-                    json!({"observedGeneration": generation, "replicas": replicas,
+            json!({"observedGeneration": generation, "replicas": replicas,
                     "updatedReplicas": replicas, "unavailableReplicas": replicas,
                     "conditions": [{"type": "Progressing", "status": "True",
                         "reason": "ReplicaSetUpdated"}]})
-                },
-            )
+            .into()
         }
         ("batch", "Job") => once::json!({"active": 1}),
         _ => return,
     };
-    cluster.set_status_at(place, status);
+    cluster.set_status(id, status);
 }
 
 /// The last word.
-fn done(cluster: &mut Cluster, place: Place, id: &ObjectRef) {
-    let Some((_, object)) = cluster.at(place) else {
+fn done(cluster: &mut Cluster, id: &ObjectRef) {
+    let Some(object) = cluster.stored(id) else {
         return;
     };
     let generation = object.generation;
@@ -240,51 +226,34 @@ fn done(cluster: &mut Cluster, place: Place, id: &ObjectRef) {
         ("", "Pod") => {
             once::json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
         }
-        ("apps", "DaemonSet") => counted(cluster, "a DaemonSet that runs", [generation, 1], || {
+        ("apps", "DaemonSet") => {
             json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
                     "currentNumberScheduled": 1, "updatedNumberScheduled": 1, "numberReady": 1,
                     "numberAvailable": 1})
-        }),
+            .into()
+        }
         ("apps", _) => {
             let replicas = replicas(object);
-            counted(
-                cluster,
-                "a workload that runs",
-                [generation, replicas],
-                || {
-                    json!({"observedGeneration": generation, "replicas": replicas,
-                    "updatedReplicas": replicas, "readyReplicas": replicas,
-                    "availableReplicas": replicas, "currentReplicas": replicas,
-                    "conditions": [
-                        {"type": "Available", "status": "True",
-                            "reason": "MinimumReplicasAvailable"},
-                        {"type": "Progressing", "status": "True",
-                            "reason": "NewReplicaSetAvailable"},
-                    ]})
-                },
-            )
+            json!({"observedGeneration": generation, "replicas": replicas,
+            "updatedReplicas": replicas, "readyReplicas": replicas,
+            "availableReplicas": replicas, "currentReplicas": replicas,
+            "conditions": [
+                {"type": "Available", "status": "True",
+                    "reason": "MinimumReplicasAvailable"},
+                {"type": "Progressing", "status": "True",
+                    "reason": "NewReplicaSetAvailable"},
+            ]})
+            .into()
         }
         ("batch", "Job") => json!({"succeeded": 1, "completionTime": cluster.now().to_string(),
             "conditions": [{"type": "Complete", "status": "True"}]})
         .into(),
-        _ => counted(cluster, "something that is ready", [generation, 1], || {
-            json!({"observedGeneration": generation,
+        _ => json!({"observedGeneration": generation,
                     "conditions": [{"type": "Ready", "status": "True", "reason": "Simulated"},
                         {"type": "Available", "status": "True", "reason": "Simulated"}]})
-        }),
+        .into(),
     };
-    cluster.set_status_at(place, status);
-}
-
-/// A status in which nothing but the object's generation and its pods are counted.
-fn counted(
-    cluster: &Cluster,
-    of: &'static str,
-    [generation, pods]: [u64; 2],
-    make: impl Fn() -> Value,
-) -> Arc<Value> {
-    let counts = format_smolstr!("{generation} {pods}");
-    cluster.shown.named(of, &counts, make)
+    cluster.set_status(id, status);
 }
 
 /// What virt-controller says of a machine.
@@ -317,11 +286,7 @@ fn replicas(workload: &Stored) -> u64 {
 fn helm_job(cluster: &mut Cluster, id: &ObjectRef) {
     let job = format_smolstr!("helm-install-{}", id.name);
     let namespace = id.namespace.clone().unwrap_or_default();
-    let status = cluster.shown.named(
-        "the status of a HelmChart with this Job",
-        &job,
-        || json!({"jobName": job, "conditions": [{"type": "JobCreated", "status": "True"}]}),
-    );
+    let status = json!({"jobName": job, "conditions": [{"type": "JobCreated", "status": "True"}]});
     cluster.set_status(id, status);
     let job = ObjectRef::namespaced("batch", "Job", namespace, job);
     let now = cluster.now().to_string();
@@ -362,13 +327,9 @@ fn created_namespace(cluster: &Cluster, chart: &ObjectRef) -> Option<SmolStr> {
 /// The import is over, and the image's storage class appears (Longhorn's backing images).
 fn image_imported(cluster: &mut Cluster, id: &ObjectRef) {
     let class = format_smolstr!("longhorn-{}", id.name);
-    let status = cluster
-        .shown
-        .named("the status of an image of this class", &class, || {
-            json!({"progress": 100, "storageClassName": class,
-            "conditions": [{"type": "Initialized", "status": "True"},
-                {"type": "Imported", "status": "True"}]})
-        });
+    let status = json!({"progress": 100, "storageClassName": class,
+        "conditions": [{"type": "Initialized", "status": "True"},
+            {"type": "Imported", "status": "True"}]});
     cluster.set_status(id, status);
     cluster.tell(What::Became {
         object: id.clone(),
@@ -462,7 +423,7 @@ pub(super) struct Attached {
 pub(super) fn attached(cluster: &Cluster) -> Vec<Attached> {
     let mut attached = Vec::new();
     for (group, kind) in USERS {
-        for (id, object) in cluster.listed(&once::kind(group, kind)) {
+        for (id, object) in cluster.of_kind(&once::kind(group, kind)) {
             let has_pods = match kind {
                 "VirtualMachine" => {
                     let state = &object.status()["printableStatus"];

@@ -23,9 +23,9 @@ use windrow_plan::rke2;
 use super::agenda::Timer;
 use super::cluster::{AddonRecord, Cluster};
 use super::declared::Declared;
-use super::files::{File, Files, Walk, base_name};
+use super::files::{Files, Walk, base_name};
 use super::log::What;
-use super::reading::{Reading, Readings};
+use super::reading::Reading;
 use super::times;
 
 /// The controller's memory.
@@ -35,9 +35,6 @@ pub struct DeployController {
     server: usize,
     force: bool,
     mtimes: foldhash::HashMap<SmolStr, Timestamp>,
-    /// What the last pass went through, where it was clean: `mtimes` has all of it. Another pass than over
-    /// the same walk changes this.
-    known: Option<Arc<Walk>>,
     pass: Option<Pass>,
     hung: Option<String>,
     /// Cluster and directory at the beginning of the last whole pass, when that pass changed
@@ -47,7 +44,7 @@ pub struct DeployController {
 
 #[derive(Debug, Clone)]
 struct Pass {
-    walk: Arc<Walk>,
+    walk: Walk,
     /// How many of its files were looked at.
     done: usize,
     clean: bool,
@@ -103,9 +100,9 @@ impl DeployController {
     }
 
     /// The next thing that it does: a file, or the look at the directory that begins a pass.
-    pub(super) fn step(&mut self, cluster: &mut Cluster, files: &Files, readings: &mut Readings) {
+    pub(super) fn step(&mut self, cluster: &mut Cluster, files: &Files) {
         loop {
-            let delay = match self.next(cluster, files, readings) {
+            let delay = match self.next(cluster, files) {
                 // Where nobody else has anything to do at this instant, this would be the next thing.
                 Next::AtOnce if !cluster.is_due() => continue,
                 Next::AtOnce => Duration::ZERO,
@@ -116,7 +113,7 @@ impl DeployController {
         }
     }
 
-    fn next(&mut self, cluster: &mut Cluster, files: &Files, readings: &mut Readings) -> Next {
+    fn next(&mut self, cluster: &mut Cluster, files: &Files) -> Next {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
             None => match begin(cluster, files) {
@@ -128,14 +125,10 @@ impl DeployController {
                 }
             },
         };
-        let walk = Arc::clone(&pass.walk);
-        if self.is_known(&walk) && !cluster.is_due() {
-            pass.done = walk.shown.len();
-        }
-        let Some((path, mtime)) = walk.shown.get(pass.done) else {
-            return self.end(pass, cluster, files);
+        let Some((path, mtime)) = pass.walk.shown.get(pass.done) else {
+            return self.end(&pass, cluster, files);
         };
-        let next = match self.file(path, *mtime, cluster, files, readings) {
+        let next = match self.file(path, *mtime, cluster, files) {
             Ok(done) => {
                 match self.mtimes.get_mut(path) {
                     Some(known) => *known = *mtime,
@@ -165,24 +158,11 @@ impl DeployController {
         next
     }
 
-    /// Have all of these files the modification times that it knows? Then a pass over them does nothing.
-    fn is_known(&self, walk: &Arc<Walk>) -> bool {
-        let known = self.known.as_ref();
-        let known = known.is_some_and(|known| Arc::ptr_eq(known, walk)) && !self.force;
-        let mut files = walk.shown.iter();
-        debug_assert!(
-            !known || files.all(|(path, mtime)| self.mtimes.get(path) == Some(mtime)),
-            "a file of a clean pass has another modification time than it had"
-        );
-        known
-    }
-
-    fn end(&mut self, pass: Pass, cluster: &mut Cluster, files: &Files) -> Next {
+    fn end(&mut self, pass: &Pass, cluster: &mut Cluster, files: &Files) -> Next {
         self.force &= !pass.clean;
         let now = (cluster.revision(), files.generation());
         self.idle = (pass.began == now).then_some(now);
         cluster.tell(What::PassEnded { clean: pass.clean });
-        self.known = pass.clean.then_some(pass.walk);
         Next::After(times::POLL)
     }
 
@@ -193,19 +173,18 @@ impl DeployController {
         mtime: Timestamp,
         cluster: &mut Cluster,
         files: &Files,
-        readings: &mut Readings,
     ) -> Result<Done, Failure> {
         if !self.force && self.mtimes.get(path) == Some(&mtime) {
             return Ok(Done::PassedOver);
         }
         let failure = |reason, message: String| Failure { reason, message };
-        let content = match files.get(path).map(File::content) {
+        let file = match files.get(path) {
             None => {
                 let message = format!("open {}: no such file or directory", full(path));
                 return Err(failure("ReadManifestFailed", message));
             }
-            Some(content) => match &**content {
-                Content::Bytes(_) => content,
+            Some(file) => match &**file.content() {
+                Content::Bytes(_) => file,
                 Content::Fifo => {
                     self.hung = Some(path.to_owned());
                     return Err(failure("", String::new()));
@@ -225,7 +204,7 @@ impl DeployController {
             );
             return Err(failure("", message));
         }
-        let reading = readings.read(path, content);
+        let reading = file.reading(path);
         let known = cluster.addons.get(name);
         let is_same = known.is_some_and(|addon| addon.seen.checksum == reading.sha256);
         if is_same && !self.force {
@@ -241,12 +220,12 @@ impl DeployController {
             return Err(failure("ValidateManifestFailed", invalid.to_owned()));
         }
         cluster.counts.events += 1; // ApplyingManifest
-        apply(&reading, name, cluster).map_err(|errors| {
+        apply(reading, name, cluster).map_err(|errors| {
             let (path, errors) = (full(path), errors.join(", "));
             let message = format!("Applying manifest at \"{path}\" failed: {errors}");
             failure("ApplyManifestFailed", message)
         })?;
-        self.record(name, path, &reading, cluster);
+        self.record(name, path, reading, cluster);
         Ok(Done::Applied(reading.objects.len()))
     }
 
@@ -336,7 +315,7 @@ fn begin(cluster: &mut Cluster, files: &Files) -> Result<Pass, String> {
         hidden: walk.held,
     });
     Ok(Pass {
-        walk: Arc::clone(walk),
+        walk,
         done: 0,
         clean: true,
         began: (cluster.revision(), files.generation()),
@@ -358,10 +337,7 @@ fn is_full(name: &str, path: &str) -> bool {
 
 /// Applies what a file declares and deletes what it no longer does. Errors are collected and the
 /// rest goes on: part of a file in the cluster is the normal case.
-fn apply(reading: &Arc<Reading>, addon: &str, cluster: &mut Cluster) -> Result<(), Vec<String>> {
-    if cluster.stands(addon, reading) {
-        return Ok(());
-    }
+fn apply(reading: &Reading, addon: &str, cluster: &mut Cluster) -> Result<(), Vec<String>> {
     let mut errors = Vec::new();
     let mut keep: Vec<&ObjectRef> = Vec::new();
     for (kind, numbers) in &reading.order {
@@ -401,18 +377,11 @@ fn apply(reading: &Arc<Reading>, addon: &str, cluster: &mut Cluster) -> Result<(
         )
     }));
     errors.extend(reading.unknown.iter().cloned());
-    // Where all of it is there and is all that the Addon has, nothing is left over.
-    if !errors.is_empty() || cluster.owns(addon) != keep.len() {
-        prune(reading, addon, &keep, cluster);
+    prune(reading, addon, &keep, cluster);
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(errors),
     }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    // Where one object stands twice in a file, which of them counts is not for here.
-    if keep.len() == reading.objects.len() {
-        cluster.stood(addon, reading);
-    }
-    Ok(())
 }
 
 /// As Kubernetes writes it: the core group has an empty name.

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use windrow_decide::flight::Line;
-use windrow_decide::{Action, Engine, Interests, Ledger, Status};
-use windrow_model::manifest::Content;
+use windrow_decide::{Action, Interests, Ledger, StagingState, Status};
 use windrow_plan::rules::RuleSet;
 
 use super::chance::Chance;
@@ -41,13 +40,13 @@ pub(super) fn with(setup: &Setup, known: &Known, seed: u64) -> Run {
 
 /// The bootstrap as it goes without Windrow.
 pub fn without_windrow(setup: &Setup, seed: u64) -> Run {
-    alone(setup, &Known::default(), seed)
+    alone(setup, &Known::of(setup), seed)
 }
 
 /// The one without it.
 pub(super) fn alone(setup: &Setup, known: &Known, seed: u64) -> Run {
-    let mut node = fleet(setup, known, seed);
-    let mut disks = disks(setup);
+    let mut node = fleet(setup, seed);
+    let mut disks = known.disks.clone();
     let mut changes = Changes::new(setup, &mut Chance::new(seed).branch(3));
     let end = setup.scenario.start + LIMIT;
     loop {
@@ -57,7 +56,7 @@ pub(super) fn alone(setup: &Setup, known: &Known, seed: u64) -> Run {
         };
         node.advance(next, &disks[..]);
         for signal in node.signals() {
-            write_anew(setup, signal, &mut node, &mut disks, next);
+            write_again(known, signal, &mut node, &mut disks, next);
         }
         changes.make(next, &mut disks, &mut node);
         if changes.next_at().is_none() && node.is_settled(&disks[..]) {
@@ -69,7 +68,7 @@ pub(super) fn alone(setup: &Setup, known: &Known, seed: u64) -> Run {
 
 /// The bootstrap with Windrow, started before RKE2 as its unit is.
 pub fn with_windrow(setup: &Setup, faults: &Faults, seed: u64) -> Run {
-    Drive::new(setup, &Known::default(), *faults, seed).run()
+    Drive::new(setup, &Known::of(setup), *faults, seed).run()
 }
 
 /// The same, and what the flight recorder would have written of it. `packs` are the setup's rules as
@@ -80,7 +79,7 @@ pub fn recorded(
     faults: &Faults,
     seed: u64,
 ) -> (Run, Vec<Line>) {
-    let known = Known::default();
+    let known = Known::of(setup);
     let mut drive = Drive::new(setup, &known, *faults, seed);
     let mut tape = Tape::new(packs);
     tape.begin(setup, setup.scenario.start);
@@ -88,18 +87,13 @@ pub fn recorded(
     drive.fly()
 }
 
-fn fleet(setup: &Setup, known: &Known, seed: u64) -> Node {
+fn fleet(setup: &Setup, seed: u64) -> Node {
     let joins: Vec<(&str, Role)> = setup
         .joins
         .iter()
         .map(|join| (join.name.as_str(), join.role))
         .collect();
-    Node::fleet(setup.scenario.clone(), &joins, seed).knowing(known)
-}
-
-fn disks(setup: &Setup) -> Vec<Files> {
-    let joins = setup.joins.iter().map(|join| join.files.clone());
-    std::iter::once(setup.files.clone()).chain(joins).collect()
+    Node::fleet(setup.scenario.clone(), &joins, seed)
 }
 
 /// What comes of it, without Windrow.
@@ -135,11 +129,17 @@ fn ended(seed: u64, mut node: Node, mut disks: Vec<Files>) -> Run {
 }
 
 /// What yip does to a directory at every boot, and RKE2 to HelmCharts when it starts.
-fn write_anew(setup: &Setup, signal: Signal, node: &mut Node, disks: &mut [Files], now: Timestamp) {
+fn write_again(
+    known: &Known,
+    signal: Signal,
+    node: &mut Node,
+    disks: &mut [Files],
+    now: Timestamp,
+) {
     match signal {
         Signal::Restarts(server) => {
-            for (path, file) in original(setup, server).iter() {
-                disks[server].put(path, Content::clone(file.content()), now);
+            for (path, file) in known.disks[server].iter() {
+                disks[server].put_again(path, file, now);
             }
         }
         Signal::Starts(server) => {
@@ -154,14 +154,6 @@ fn write_anew(setup: &Setup, signal: Signal, node: &mut Node, disks: &mut [Files
                 disks[server].put(path, content, now);
             }
         }
-    }
-}
-
-/// A directory as it is at power-on.
-fn original(setup: &Setup, server: usize) -> &Files {
-    match server.checked_sub(1) {
-        None => &setup.files,
-        Some(join) => &setup.joins[join].files,
     }
 }
 
@@ -180,13 +172,15 @@ struct Drive<'a> {
 
 /// One daemon.
 struct Agent {
-    engine: Engine,
+    state: StagingState,
     watch: Watch,
-    /// The directory's generation that the engine knows.
+    /// What the state asks to be watched.
+    interests: Arc<Interests>,
+    /// The directory's generation that the state knows.
     seen: Option<u64>,
     /// The ledger on disk.
     saved: Arc<Ledger>,
-    /// The engine's ledger is newer than the one on disk: saving it failed.
+    /// The state's ledger is newer than the one on disk: saving it failed.
     unsaved: bool,
     /// How much the wall clock is ahead of the true time.
     skew: SignedDuration,
@@ -205,10 +199,10 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(server: usize, setup: &Setup, known: &Known) -> Self {
-        let start = setup.scenario.start;
+    fn new(server: usize, known: &Known, start: Timestamp) -> Self {
         Self {
-            engine: engine(setup, known, server, Arc::default(), start),
+            state: known.states[server].restarted(Ledger::default(), start),
+            interests: Arc::default(),
             watch: Watch::on(server),
             seen: None,
             saved: Arc::default(),
@@ -232,7 +226,7 @@ impl Agent {
 
     /// Its last word. Deciding what is decided changes nothing, so this is what the last decision said.
     fn status(&mut self) -> Option<Status> {
-        self.decided.map(|at| self.engine.decide(at).status)
+        self.decided.map(|at| self.state.decide(at).status)
     }
 
     /// The time as Windrow's wall clock has it.
@@ -243,7 +237,15 @@ impl Agent {
         }
     }
 
-    /// What was not heard now is told anew a little later.
+    /// Asks the state what has to be watched now.
+    fn refresh_interests(&mut self) {
+        let interests = self.state.interests();
+        if *self.interests != interests {
+            self.interests = Arc::new(interests);
+        }
+    }
+
+    /// What was not heard now is reported again a little later.
     fn listen_again(&mut self, now: Timestamp) {
         self.heard = None;
         self.relist = earliest([self.relist, Some(now + RETRY)]);
@@ -258,11 +260,11 @@ impl<'a> Drive<'a> {
             faults,
             dice: Dice::new(Chance::new(seed).branch(2)),
             seed,
-            node: fleet(setup, known, seed),
-            disks: disks(setup),
+            node: fleet(setup, seed),
+            disks: known.disks.clone(),
             changes: Changes::new(setup, &mut Chance::new(seed).branch(3)),
             agents: (0..=setup.joins.len())
-                .map(|server| Agent::new(server, setup, known))
+                .map(|server| Agent::new(server, known, setup.scenario.start))
                 .collect(),
         }
     }
@@ -330,7 +332,7 @@ impl<'a> Drive<'a> {
     /// What the node did to the disks: after a restart Windrow begins anew as well.
     fn signals(&mut self, now: Timestamp) {
         for signal in self.node.signals() {
-            write_anew(self.setup, signal, &mut self.node, &mut self.disks, now);
+            write_again(self.known, signal, &mut self.node, &mut self.disks, now);
             if let Signal::Restarts(server) = signal {
                 self.begin_anew(server, now);
                 // Its unit is ordered before RKE2's.
@@ -373,19 +375,20 @@ impl<'a> Drive<'a> {
         if let Some(tape) = &mut agent.tape {
             tape.scanned(disk, self.setup, at);
         }
-        agent.engine.scanned(disk.look(agent.seen));
+        agent.state.take_directory(disk.look(agent.seen));
+        agent.refresh_interests();
         agent.seen = Some(disk.generation());
         true
     }
 
     fn listen(&mut self, who: usize, now: Timestamp) -> bool {
         let agent = &mut self.agents[who];
-        let (pulse, interests) = (self.node.pulse(who), agent.engine.interests());
-        let heard = agent.heard.as_ref();
-        if heard.is_some_and(|(at, asked)| *at == pulse && Arc::ptr_eq(asked, &interests)) {
+        let interests = Arc::clone(&agent.interests);
+        let asks = Some((self.node.pulse(who), Arc::clone(&interests)));
+        if agent.heard == asks {
             return false;
         }
-        agent.heard = Some((pulse, Arc::clone(&interests)));
+        agent.heard = asks;
         let cluster = self.node.cluster();
         let mut events = match cluster.is_up_on(who) && self.dice.throw(self.faults.refused) {
             true => {
@@ -404,7 +407,10 @@ impl<'a> Drive<'a> {
         let news = !events.is_empty();
         let wall = agent.wall(now);
         for event in events {
-            agent.engine.observed(event, wall);
+            agent.state.take_event(event, wall);
+        }
+        if news {
+            agent.refresh_interests();
         }
         news
     }
@@ -413,24 +419,23 @@ impl<'a> Drive<'a> {
     fn decide(&mut self, who: usize, now: Timestamp) -> bool {
         let agent = &mut self.agents[who];
         agent.decisions += 1;
-        let before = Arc::clone(agent.engine.ledger());
+        let before = Arc::clone(agent.state.ledger());
         let at = agent.wall(now);
-        let steps = match &mut agent.tape {
-            Some(tape) => {
-                tape.before(&agent.engine);
-                let decision = agent.engine.decide(at);
-                tape.decided(at, &decision, &agent.engine);
-                decision.steps
-            }
-            None => agent.engine.steps(at),
-        };
+        if let Some(tape) = &mut agent.tape {
+            tape.before(&agent.state);
+        }
+        let decision = agent.state.decide(at);
+        if let Some(tape) = &mut agent.tape {
+            tape.decided(at, &decision, &agent.state);
+        }
+        agent.refresh_interests();
         agent.decided = Some(at);
-        agent.wake = steps
+        agent.wake = decision
             .next_wake
             .map(|wake| wake.saturating_sub(agent.skew).unwrap_or(wake).max(now));
         self.check(who, &before, now);
         let mut done = Vec::new();
-        let acts = self.act(who, steps.actions, &mut done, now);
+        let acts = self.act(who, decision.actions, &mut done, now);
         if let Some(tape) = &mut self.agents[who].tape {
             tape.acted(&done, &[]);
         }
@@ -446,7 +451,7 @@ impl<'a> Drive<'a> {
     ) -> bool {
         let agent = &mut self.agents[who];
         if std::mem::take(&mut agent.unsaved) {
-            let save = Action::SaveLedger(Arc::clone(agent.engine.ledger()));
+            let save = Action::SaveLedger(Arc::clone(agent.state.ledger()));
             if !self.carry_out(who, &save, now) {
                 return false;
             }
@@ -501,14 +506,10 @@ impl<'a> Drive<'a> {
                 self.node.tell(who, lifted);
             }
         }
-        agent.engine.done(action);
+        agent.state.record_done(action);
         // What it did itself needs no look at the directory.
         if agent.seen == Some(before) {
             agent.seen = Some(disk.generation());
-            debug_assert!(
-                agent.engine.knows(&disk.look(agent.seen)),
-                "a look at the directory would find something else than the action left there"
-            );
         }
         true
     }
@@ -517,7 +518,7 @@ impl<'a> Drive<'a> {
     fn begin_anew(&mut self, who: usize, now: Timestamp) {
         let agent = &mut self.agents[who];
         let at = agent.wall(now);
-        agent.engine = engine(self.setup, self.known, who, agent.saved.clone(), at);
+        agent.state = self.known.states[who].restarted(Arc::clone(&agent.saved), at);
         if let Some(tape) = &mut agent.tape {
             tape.begin(self.setup, at);
         }
@@ -533,27 +534,6 @@ fn rules(setup: &Setup, server: usize) -> &Arc<RuleSet> {
         None => &setup.rules,
         Some(join) => &setup.joins[join].rules,
     }
-}
-
-fn engine(
-    setup: &Setup,
-    known: &Known,
-    server: usize,
-    ledger: Arc<Ledger>,
-    now: Timestamp,
-) -> Engine {
-    let settings = match server.checked_sub(1) {
-        None => &setup.settings,
-        Some(join) => &setup.joins[join].settings,
-    };
-    Engine::new(
-        Arc::clone(settings),
-        Arc::clone(rules(setup, server)),
-        Some(setup.platform()),
-        ledger,
-        now,
-    )
-    .knowing(known.libraries.get(server).cloned().unwrap_or_default())
 }
 
 fn earliest<const N: usize>(times: [Option<Timestamp>; N]) -> Option<Timestamp> {

@@ -9,12 +9,16 @@ use smol_str::SmolStr;
 use windrow_decide::{Directory, FileChange, Mark, Marker};
 use windrow_model::manifest::{self, Content, MARKER_SUFFIX};
 
+use super::reading::{Reading, read_file};
+
 /// One entry of the directory.
 #[derive(Debug, Clone)]
 pub struct File {
     /// Shared, so that a copy of the directory costs little. A marker of Windrow's is written out when
     /// somebody reads it.
     content: OnceLock<Arc<Content>>,
+    /// What RKE2 reads in it, once somebody has read it.
+    reading: OnceLock<Arc<Reading>>,
     /// When it was last written: all that RKE2 looks at once its first clean pass is over.
     pub mtime: Timestamp,
     /// The directory's generation with which it was put in place.
@@ -38,6 +42,12 @@ impl File {
         })
     }
 
+    /// What RKE2 reads in it. `path` is its own.
+    pub(super) fn reading(&self, path: &str) -> &Arc<Reading> {
+        let read = || Arc::new(read_file(path, self.content()));
+        self.reading.get_or_init(read)
+    }
+
     /// Is it a symbolic link that leads nowhere?
     fn dangles(&self) -> bool {
         let content = self.content.get();
@@ -50,12 +60,10 @@ impl File {
 pub struct Files {
     entries: BTreeMap<SmolStr, File>,
     generation: u64,
-    /// What a walk finds, once there was one. Every change of an entry makes it stale.
-    walk: OnceLock<Arc<Walk>>,
 }
 
 /// What RKE2's walk over the directory finds: names and markers together.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Walk {
     /// The manifests that are not hidden, in RKE2's order, and when each was last written.
     pub(super) shown: Vec<(SmolStr, Timestamp)>,
@@ -98,10 +106,11 @@ impl Files {
         mark: Option<Arc<Mark>>,
         now: Timestamp,
     ) {
-        self.changed();
+        self.generation += 1;
         let name = base_name(&path);
         let file = File {
             content,
+            reading: OnceLock::new(),
             mtime: now,
             since: self.generation,
             mark,
@@ -120,15 +129,33 @@ impl Files {
     /// Takes an entry away; false when there was none.
     pub fn remove(&mut self, path: &str) -> bool {
         let removed = self.entries.remove(path).is_some();
-        if removed {
-            self.changed();
-        }
+        self.generation += u64::from(removed);
         removed
     }
 
-    fn changed(&mut self) {
+    /// Writes an entry of another directory again, as it was there.
+    pub(super) fn put_again(&mut self, path: &str, file: &File, now: Timestamp) {
         self.generation += 1;
-        self.walk.take();
+        let file = File {
+            mtime: now,
+            since: self.generation,
+            ..file.clone()
+        };
+        self.entries.insert(path.into(), file);
+    }
+
+    /// Reads every manifest. What the other directory has alike is taken over from there.
+    pub(super) fn read_all(&self, other: Option<&Self>) {
+        for (path, file) in self.manifests() {
+            let alike = other
+                .and_then(|other| other.get(path))
+                .filter(|other| other.content() == file.content());
+            let read = || match alike {
+                Some(alike) => Arc::clone(alike.reading(path)),
+                None => Arc::new(read_file(path, file.content())),
+            };
+            file.reading.get_or_init(read);
+        }
     }
 
     /// One entry.
@@ -164,14 +191,8 @@ impl Files {
         })
     }
 
-    /// What RKE2's walk finds now: the same one as long as nothing changes.
-    pub(super) fn walk(&self) -> &Arc<Walk> {
-        let walk = self.walk.get_or_init(|| Arc::new(self.walked()));
-        debug_assert_eq!(**walk, self.walked(), "the directory changed under a walk");
-        walk
-    }
-
-    fn walked(&self) -> Walk {
+    /// What RKE2's walk finds now.
+    pub(super) fn walk(&self) -> Walk {
         let mut hidden: Vec<&str> = self.hidden().collect();
         hidden.sort_unstable();
         let mut walk = Walk::default();
@@ -251,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_is_the_same_one_until_something_changes() {
+    fn a_walk_finds_what_is_there_and_hides_what_a_marker_hides() {
         let shown = |files: &Files| {
             let walk = files.walk();
             let shown = walk.shown.iter().map(|(path, _)| path.to_string());
@@ -261,8 +282,8 @@ mod tests {
         files.write("a.yaml", "", Timestamp::UNIX_EPOCH);
         files.write("b.yaml", "", Timestamp::UNIX_EPOCH);
         assert_eq!(shown(&files), (vec!["a.yaml".into(), "b.yaml".into()], 0));
-        let before = Arc::clone(files.walk());
-        assert!(!files.remove("c.yaml") && Arc::ptr_eq(&before, files.walk()));
+        let before = files.walk();
+        assert!(!files.remove("c.yaml") && before == files.walk());
         files.write("sub/a.yaml.skip", "", Timestamp::UNIX_EPOCH);
         assert_eq!(shown(&files), (vec!["b.yaml".into()], 1));
         let copy = files.clone();

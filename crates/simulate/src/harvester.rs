@@ -379,14 +379,9 @@ impl Platform {
     fn refuse(&mut self, message: String, cluster: &mut Cluster) {
         // Its state has no part in what others do.
         if !cluster.has(&SERVER_POD) {
-            cluster.bring(SERVER_POD.clone(), server_pod());
+            cluster.put_unnoticed(SERVER_POD.clone(), server_pod());
         }
-        let status = cluster.shown.named(
-            "the status of Harvester's pod that ends with",
-            &SmolStr::from(&message),
-            || crash_loop(&message),
-        );
-        cluster.set_status(&SERVER_POD, status);
+        cluster.set_status(&SERVER_POD, crash_loop(&message));
         self.refused_at = Some(cluster.revision());
         let doublings = self.refusals.min(5);
         let wait = (times::BACK_OFF * 2_u32.pow(doublings)).min(times::BACK_OFF_MAX);

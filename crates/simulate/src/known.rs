@@ -1,34 +1,35 @@
-//! What is read of a setup's files, once for all of its runs.
+//! The files of a setup, read and planned once for all of its runs.
 
 use std::sync::Arc;
 
-use windrow_decide::Library;
 use windrow_decide::settings::Settings;
+use windrow_decide::{Ledger, StagingState};
 use windrow_plan::rules::RuleSet;
 
-use super::cluster::Shown;
 use super::drive;
 use super::files::Files;
-use super::reading::Readings;
 use super::run::{Run, Setup};
 
-/// The files of a setup, read. It is good for that setup, and for others that differ in nothing but the
+/// The files of a setup, read. They serve that setup, and others that differ in nothing but the
 /// scenario's versions.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Known {
-    pub(super) readings: Readings,
-    /// By server.
-    pub(super) libraries: Vec<Arc<Library>>,
-    pub(super) shown: Arc<Shown>,
+    /// The manifests directory of each server at power-on.
+    pub(super) disks: Vec<Files>,
+    /// What Windrow on each server knows after its first scan.
+    pub(super) states: Vec<StagingState>,
 }
 
 impl Known {
     /// Reads them.
     pub fn of(setup: &Setup) -> Self {
-        let mut known = Self::default();
-        known.take(setup, &setup.files, &setup.settings, &setup.rules);
+        let mut known = Self {
+            disks: Vec::new(),
+            states: Vec::new(),
+        };
+        known.add_server(setup, &setup.files, &setup.settings, &setup.rules);
         for join in &setup.joins {
-            known.take(setup, &join.files, &join.settings, &join.rules);
+            known.add_server(setup, &join.files, &join.settings, &join.rules);
         }
         known
     }
@@ -43,23 +44,23 @@ impl Known {
         drive::alone(setup, self, seed)
     }
 
-    fn take(&mut self, setup: &Setup, files: &Files, settings: &Settings, rules: &RuleSet) {
-        for (path, file) in files.manifests() {
-            match setup.files.get(path) {
-                Some(first) if first.content() == file.content() => {
-                    self.readings
-                        .read_alike(path, file.content(), first.content());
-                }
-                _ => {
-                    self.readings.read(path, file.content());
-                }
-            }
-        }
-        self.libraries.push(Arc::new(Library::of(
-            files.manifests().map(|(path, file)| (path, file.content())),
-            &settings.staging.limits,
-            rules,
+    fn add_server(
+        &mut self,
+        setup: &Setup,
+        files: &Files,
+        settings: &Arc<Settings>,
+        rules: &Arc<RuleSet>,
+    ) {
+        files.read_all(self.disks.first());
+        self.disks.push(files.clone());
+        let mut state = StagingState::new(
+            Arc::clone(settings),
+            Arc::clone(rules),
             Some(setup.platform()),
-        )));
+            Ledger::default(),
+            setup.scenario.start,
+        );
+        state.take_directory(files.look(None));
+        self.states.push(state);
     }
 }

@@ -142,7 +142,7 @@ pub(super) fn addon_done(cluster: &mut Cluster, id: &ObjectRef) {
 /// What controllers were asked for and have not done, in words; asked when nothing happens any more.
 pub(super) fn unsettled(cluster: &Cluster) -> Vec<String> {
     let addons = cluster
-        .listed(&once::kind("harvesterhci.io", "Addon"))
+        .of_kind(&once::kind("harvesterhci.io", "Addon"))
         .filter(|(_, addon)| addon.status()["status"] == "AddonEnabling")
         .map(|(id, _)| format!("{id} stays AddonEnabling"));
     let off = cluster.stored(&feature(FEATURE)).is_some_and(is_off);

@@ -127,11 +127,8 @@ impl Rancherd {
         if value.is_empty() || same {
             return Ok(());
         }
-        let setting = cluster.shown.named(
-            "rancherd's storage network of this value",
-            value,
-            || json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": value}),
-        );
+        let setting =
+            json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": value});
         cluster.admit(&storage_network::SETTING, &setting)?;
         cluster.put(storage_network::SETTING.clone(), setting);
         Ok(())

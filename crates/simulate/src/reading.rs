@@ -1,6 +1,6 @@
-//! What the simulated deploy controller reads out of a file, kept so that a file is parsed once.
+//! What the simulated deploy controller reads out of a file.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use windrow_model::manifest::{
@@ -14,7 +14,7 @@ use super::declared::Declared;
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     pub(super) objects: Vec<Declared>,
-    /// Their places in the order in which they are applied.
+    /// Their numbers in the order in which they are applied.
     pub(super) order: Vec<(GroupKind, Vec<usize>)>,
     /// Their kinds.
     pub(super) kinds: Arc<BTreeSet<GroupKind>>,
@@ -30,37 +30,8 @@ pub(super) struct Reading {
     pub(super) unknown: Vec<String>,
 }
 
-/// Files that were read, by where their content lies in memory, which it keeps. A copy shares them until
-/// it reads something else.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Readings {
-    known: Arc<HashMap<usize, Known>>,
-}
-
-type Known = (Arc<Content>, Arc<Reading>);
-
-impl Readings {
-    pub(super) fn read(&mut self, path: &str, content: &Arc<Content>) -> Arc<Reading> {
-        let place = Arc::as_ptr(content).addr();
-        if let Some((_, reading)) = self.known.get(&place) {
-            return reading.clone();
-        }
-        let reading = Arc::new(read(path, content));
-        let known = (Arc::clone(content), Arc::clone(&reading));
-        Arc::make_mut(&mut self.known).insert(place, known);
-        reading
-    }
-
-    /// The same file on another server, read once for both: what they declare is then seen to be the
-    /// same without a comparison.
-    pub(super) fn read_alike(&mut self, path: &str, content: &Arc<Content>, other: &Arc<Content>) {
-        let reading = self.read(path, other);
-        let place = Arc::as_ptr(content).addr();
-        Arc::make_mut(&mut self.known).insert(place, (Arc::clone(content), reading));
-    }
-}
-
-fn read(path: &str, content: &Content) -> Reading {
+/// Reads a file.
+pub(super) fn read_file(path: &str, content: &Content) -> Reading {
     let file = manifest::read(path, content, &Limits::default());
     let objects: Vec<Declared> = file
         .objects()

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use windrow_decide::flight::{self, Configuration, Head, Line, Pack, RecordedFile, Recorder, Tap};
 use windrow_decide::settings;
-use windrow_decide::{Action, Decision, Engine, Event};
+use windrow_decide::{Action, Decision, Event, StagingState};
 use windrow_model::manifest::{self, sha256_hex};
 
 use super::files::Files;
@@ -90,12 +90,12 @@ impl Tape {
         }
     }
 
-    pub(super) fn before(&mut self, engine: &Engine) {
-        self.tap.before(engine.ledger());
+    pub(super) fn before(&mut self, state: &StagingState) {
+        self.tap.before(state.ledger());
     }
 
-    pub(super) fn decided(&mut self, at: Timestamp, decision: &Decision, engine: &Engine) {
-        self.tap.decided(at, decision, engine.observation());
+    pub(super) fn decided(&mut self, at: Timestamp, decision: &Decision, state: &StagingState) {
+        self.tap.decided(at, decision, state.observation());
     }
 
     pub(super) fn acted(&mut self, done: &[Action], told: &[Event]) {

@@ -1,10 +1,7 @@
-//! What Windrow's adapters would tell of the simulated cluster: watches, reduced to differences.
+//! What Windrow's adapters would report of the simulated cluster: watches, reduced to differences.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use foldhash::HashMap;
 use jiff::Timestamp;
 use windrow_decide::{ClusterEvent, Detail, Interests};
 use windrow_model::manifest::{GroupKind, ObjectRef};
@@ -12,25 +9,26 @@ use windrow_plan::readiness::{KindSeen, ObjectSeen};
 
 use super::cluster::Cluster;
 
-/// What was told already. A new one tells everything anew, as a new process' first list does.
+/// What was reported already. A new watch reports everything, as a new process' first list does.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
     /// Which server's kube-apiserver is asked.
     server: usize,
     reachable: Option<bool>,
-    /// What was asked at the last call, and how far in the cluster's history that was.
-    asked: Option<Arc<Interests>>,
-    seen: Seen,
-    kinds: HashMap<GroupKind, bool>,
-    objects: HashMap<ObjectRef, (Option<u64>, Detail)>,
+    /// What was asked for at the last call.
+    asked: Interests,
+    progress: Progress,
+    kinds: BTreeMap<GroupKind, bool>,
+    /// The revision that was reported last, and in which detail.
+    objects: BTreeMap<ObjectRef, (Option<u64>, Detail)>,
     /// The Addons were listed.
     listed: bool,
     failures: BTreeMap<String, Timestamp>,
 }
 
-/// How far a watch has come.
+/// How far in the cluster's history a watch has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Seen {
+struct Progress {
     objects: usize,
     kinds: u64,
     addons: u64,
@@ -47,7 +45,7 @@ impl Watch {
     }
 
     /// What is new since the last call, for what is asked now.
-    pub fn poll(&mut self, cluster: &Cluster, interests: &Arc<Interests>) -> Vec<ClusterEvent> {
+    pub fn poll(&mut self, cluster: &Cluster, interests: &Interests) -> Vec<ClusterEvent> {
         let mut events = Vec::new();
         let up = cluster.is_up_on(self.server);
         if self.reachable != Some(up) {
@@ -60,93 +58,54 @@ impl Watch {
             });
         }
         if up {
-            self.tell(cluster, interests, &mut events);
+            self.report(cluster, interests, &mut events);
         }
         events
     }
 
-    /// What is asked as before is told where it changed; where something else is asked, all of that is
-    /// compared.
-    fn tell(
-        &mut self,
-        cluster: &Cluster,
-        interests: &Arc<Interests>,
-        events: &mut Vec<ClusterEvent>,
-    ) {
-        let asked = self.asked.replace(Arc::clone(interests));
-        let same = (asked.as_ref()).is_some_and(|asked| Arc::ptr_eq(asked, interests));
-        let now = Seen {
+    /// Reports what changed. Where something else is asked for than before, all of it is compared.
+    fn report(&mut self, cluster: &Cluster, interests: &Interests, events: &mut Vec<ClusterEvent>) {
+        let now = Progress {
             objects: cluster.changes(),
             kinds: cluster.served_at(),
             addons: cluster.addons_at(),
             failures: cluster.failures_told(),
         };
-        let before = std::mem::replace(&mut self.seen, now);
+        let before = std::mem::replace(&mut self.progress, now);
+        let same = self.asked == *interests;
         if !same {
+            self.asked = interests.clone();
             self.kinds.retain(|kind, _| interests.kinds.contains(kind));
+            self.objects
+                .retain(|id, _| interests.objects.contains_key(id));
         }
         if !same || before.kinds != now.kinds {
-            self.kinds(cluster, interests, events);
+            self.report_kinds(cluster, interests, events);
         }
-        let mut news: Vec<(&ObjectRef, Detail)> = Vec::new();
-        if !same {
-            self.asked_anew(asked.as_deref(), interests, &mut news);
-        }
-        // What is asked as before was told once.
-        let changed = cluster.changed_since(before.objects);
-        news.extend(changed.filter_map(|id| Some((id, self.objects.get(id)?.1))));
-        news.sort_unstable();
-        news.dedup();
-        for (id, detail) in news {
-            self.object(cluster, id, detail, events);
+        let mut ids: Vec<&ObjectRef> = match same {
+            true => cluster.changed_since(before.objects).collect(),
+            false => interests.objects.keys().collect(),
+        };
+        ids.sort_unstable();
+        ids.dedup();
+        for id in ids {
+            if let Some(detail) = interests.objects.get(id) {
+                self.report_object(cluster, id, *detail, events);
+            }
         }
         if !std::mem::replace(&mut self.listed, true) {
             let addons = cluster.addons.iter();
             let addons = addons.map(|(name, addon)| (name.clone(), addon.seen.clone()));
             events.push(ClusterEvent::Addons(addons.collect()));
         } else if before.addons != now.addons {
-            addons_since(before.addons, cluster, events);
+            report_addons(before.addons, cluster, events);
         }
         if before.failures != now.failures {
-            self.failures(cluster, events);
+            self.report_failures(cluster, events);
         }
     }
 
-    /// What is asked now and was not before, or not in this detail; what is asked no more is forgotten.
-    fn asked_anew<'i>(
-        &mut self,
-        before: Option<&Interests>,
-        now: &'i Interests,
-        anew: &mut Vec<(&'i ObjectRef, Detail)>,
-    ) {
-        self.objects.reserve(now.objects.len());
-        let mut known = before.into_iter().flat_map(|asked| &asked.objects);
-        let mut next = known.next();
-        for (id, detail) in &now.objects {
-            let same = loop {
-                let Some((other, its)) = next else {
-                    break false;
-                };
-                match other.cmp(id) {
-                    Ordering::Greater => break false,
-                    Ordering::Equal if its == detail => break true,
-                    Ordering::Equal | Ordering::Less => {
-                        self.objects.remove(other);
-                    }
-                }
-                next = known.next();
-            };
-            match same {
-                true => next = known.next(),
-                false => anew.push((id, *detail)),
-            }
-        }
-        for (gone, _) in next.into_iter().chain(known) {
-            self.objects.remove(gone);
-        }
-    }
-
-    /// Everything is told anew at the next call: a watch was cut and lists again.
+    /// The watch is cut: the next call lists and reports everything again.
     pub fn cut(&mut self) {
         let reachable = self.reachable;
         *self = Self {
@@ -155,7 +114,7 @@ impl Watch {
         };
     }
 
-    /// Every request is answered with an error instead; the next call tells what is true anew.
+    /// Every request is answered with an error instead. The next call reports again what is true.
     pub fn refused(&mut self, interests: &Interests, why: &str) -> Vec<ClusterEvent> {
         self.cut();
         let why = || why.to_owned();
@@ -170,7 +129,12 @@ impl Watch {
         kinds.chain(objects).collect()
     }
 
-    fn kinds(&mut self, cluster: &Cluster, interests: &Interests, events: &mut Vec<ClusterEvent>) {
+    fn report_kinds(
+        &mut self,
+        cluster: &Cluster,
+        interests: &Interests,
+        events: &mut Vec<ClusterEvent>,
+    ) {
         for kind in &interests.kinds {
             let served = cluster.serves(kind).is_some();
             if self.kinds.get(kind) == Some(&served) {
@@ -185,30 +149,26 @@ impl Watch {
         }
     }
 
-    fn object(
+    fn report_object(
         &mut self,
         cluster: &Cluster,
         id: &ObjectRef,
         detail: Detail,
         events: &mut Vec<ClusterEvent>,
     ) {
-        let there = cluster.place(id).and_then(|place| cluster.at(place));
-        let now = (there.map(|(_, stored)| stored.revision), detail);
-        match self.objects.get_mut(id) {
-            Some(known) if *known == now => return,
-            Some(known) => *known = now,
-            None => {
-                self.objects.insert(id.clone(), now);
-            }
+        let revision = cluster.stored(id).map(|stored| stored.revision);
+        let known = self.objects.insert(id.clone(), (revision, detail));
+        if known == Some((revision, detail)) {
+            return;
         }
-        let seen = match there {
-            Some((id, stored)) => ObjectSeen::Present(cluster.shown_as(id, stored, detail)),
+        let seen = match cluster.shown(id, detail) {
+            Some(object) => ObjectSeen::Present(object),
             None => ObjectSeen::Absent,
         };
         events.push(ClusterEvent::Object(id.clone(), seen));
     }
 
-    fn failures(&mut self, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
+    fn report_failures(&mut self, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
         for (addon, failure) in &cluster.failures {
             if self.failures.get(addon) != Some(&failure.at) {
                 self.failures.insert(addon.clone(), failure.at);
@@ -221,16 +181,18 @@ impl Watch {
     }
 }
 
-/// Addons that changed after a revision.
-fn addons_since(revision: u64, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
+/// Reports the Addons that changed after a revision.
+fn report_addons(since: u64, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
     let addons = cluster.addons.iter();
-    for (name, addon) in addons.filter(|(_, addon)| addon.revision > revision) {
+    for (name, addon) in addons.filter(|(_, addon)| addon.revision > since) {
         events.push(ClusterEvent::Addon(name.clone(), Some(addon.seen.clone())));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
     use windrow_decide::Addon;
 
@@ -242,17 +204,17 @@ mod tests {
         ObjectRef::namespaced("", "ConfigMap", "default", name)
     }
 
-    fn asked(objects: &[(&str, Detail)]) -> Arc<Interests> {
+    fn asked(objects: &[(&str, Detail)]) -> Interests {
         let objects = objects.iter();
-        Arc::new(Interests {
+        Interests {
             objects: objects
                 .map(|(name, detail)| (object(name), *detail))
                 .collect(),
             ..Interests::default()
-        })
+        }
     }
 
-    fn told(watch: &mut Watch, cluster: &Cluster, asked: &Arc<Interests>) -> Vec<String> {
+    fn told(watch: &mut Watch, cluster: &Cluster, asked: &Interests) -> Vec<String> {
         let events = watch.poll(cluster, asked).into_iter();
         events
             .filter_map(|event| match event {

@@ -3,7 +3,7 @@
 //! The name is for people and for telling facts apart; what is needed to restore a fact stands in
 //! its value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -37,6 +37,9 @@ enum Fact {
     MarkerTrouble {
         name: String,
         trouble: MarkerTrouble,
+    },
+    BeingWritten {
+        names: BTreeSet<String>,
     },
     Kind {
         kind: GroupKind,
@@ -112,6 +115,11 @@ pub(super) fn of(observation: &Observation) -> BTreeMap<String, Value> {
                 trouble: trouble.clone(),
             },
         );
+    }
+    if !observation.being_written.is_empty() {
+        let names = observation.being_written.clone();
+        let fact = Fact::BeingWritten { names };
+        facts.put("files that are being written".to_owned(), &fact);
     }
     for (kind, seen) in &observation.kinds {
         let seen = match seen {
@@ -246,6 +254,7 @@ pub(super) fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, St
             Fact::MarkerTrouble { name, trouble } => {
                 observation.marker_troubles.insert(name, trouble);
             }
+            Fact::BeingWritten { names } => observation.being_written = names,
             Fact::Kind { kind, seen } => {
                 let seen = match seen {
                     Seen::Yes | Seen::Done => KindSeen::Served,

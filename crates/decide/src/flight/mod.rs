@@ -374,7 +374,6 @@ pub fn states(ledger: &Ledger) -> BTreeMap<String, FileState> {
 /// The actions of a decision, none of them done yet.
 fn actions(decision: &Decision) -> Vec<Done> {
     decision
-        .steps
         .actions
         .iter()
         .map(|action| {

@@ -34,7 +34,7 @@ pub struct Replay<'s> {
     stale: bool,
     facts: BTreeMap<String, Value>,
     recorded: BTreeMap<String, FileState>,
-    ledger: Ledger,
+    ledger: Arc<Ledger>,
     other: Option<Other>,
     /// Files whose objects are not in the flight.
     pub left_out: Vec<String>,
@@ -108,7 +108,7 @@ impl<'s> Replay<'s> {
             stale: true,
             facts: BTreeMap::new(),
             recorded: BTreeMap::new(),
-            ledger: Ledger::default(),
+            ledger: Arc::default(),
             other: None,
             left_out: Vec::new(),
         }
@@ -221,16 +221,17 @@ impl<'s> Replay<'s> {
             Some(other) if other.begun => {
                 // What a person said counts whatever the rules; the rest is what others decided.
                 for (path, entry) in &ledger.files {
-                    if let Some(known) = self.ledger.files.get_mut(path) {
+                    let files = &mut Arc::make_mut(&mut self.ledger).files;
+                    if let Some(known) = files.get_mut(path) {
                         Arc::make_mut(known).manual.clone_from(&entry.manual);
                     }
                 }
             }
             Some(other) => {
                 other.begun = true;
-                self.ledger = ledger.clone();
+                self.ledger = Arc::new(ledger.clone());
             }
-            None => self.ledger = ledger.clone(),
+            None => self.ledger = Arc::new(ledger.clone()),
         }
     }
 
@@ -259,7 +260,7 @@ impl<'s> Replay<'s> {
             &self.ledger,
             now,
         );
-        self.ledger = Ledger::clone(&decision.steps.ledger);
+        self.ledger = Arc::clone(&decision.ledger);
         if let Some(other) = &mut self.other {
             other.begun = true;
             other.take(&decision, now);
@@ -294,9 +295,9 @@ impl<'s> Replay<'s> {
         compare(
             "the next deadline",
             next(recorded.next_wake),
-            next(decision.steps.next_wake),
+            next(decision.next_wake),
         );
-        let now = states(&decision.steps.ledger);
+        let now = states(&decision.ledger);
         for path in self.recorded.keys().chain(now.keys()) {
             let word = |state: Option<&FileState>| {
                 state.map_or("not staged".to_owned(), ToString::to_string)
@@ -347,8 +348,8 @@ impl Other {
     }
 
     fn take(&mut self, decision: &Decision, now: Timestamp) {
-        self.wake = decision.steps.next_wake.filter(|wake| *wake > now);
-        for action in &decision.steps.actions {
+        self.wake = decision.next_wake.filter(|wake| *wake > now);
+        for action in &decision.actions {
             match action {
                 Action::Hold { path, mark } => {
                     self.markers.insert(hides(path), marker(path, mark));
@@ -359,7 +360,7 @@ impl Other {
                 Action::SaveLedger(_) => {}
             }
         }
-        for (path, state) in states(&decision.steps.ledger) {
+        for (path, state) in states(&decision.ledger) {
             note(&mut self.times, path, state, now);
         }
     }

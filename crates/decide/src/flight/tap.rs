@@ -37,23 +37,23 @@ impl Tap {
     /// A decision, before anything is done: worth a line when something changed by it.
     pub fn decided(&mut self, now: Timestamp, decision: &Decision, seen: &Observation) {
         let stand = stand(&decision.status);
-        let quiet = decision.steps.actions.is_empty()
-            && decision.steps.events.is_empty()
+        let quiet = decision.actions.is_empty()
+            && decision.events.is_empty()
             && self.stood.as_ref() == Some(&stand);
         if quiet {
             return;
         }
         self.stood = Some(stand);
-        self.recorded = Some(Ledger::clone(&decision.steps.ledger));
+        self.recorded = Some(Ledger::clone(&decision.ledger));
         self.made = Some(Made {
             at: now,
             observation: seen.clone(),
             before: self.before.take(),
-            after: Ledger::clone(&decision.steps.ledger),
+            after: Ledger::clone(&decision.ledger),
             actions: actions(decision),
-            events: told(&decision.steps.events),
+            events: told(&decision.events),
             status: decision.status.clone(),
-            next_wake: decision.steps.next_wake,
+            next_wake: decision.next_wake,
         });
     }
 

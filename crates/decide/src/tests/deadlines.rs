@@ -16,7 +16,7 @@ fn advice_expires_counted_from_the_apis_first_answer() {
         "RKE2 applies nothing yet either"
     );
     node.api();
-    let wake = node.tick().steps.next_wake.unwrap();
+    let wake = node.tick().next_wake.unwrap();
     assert_eq!(wake, node.now + SignedDuration::from_mins(2));
     node.later(2);
     node.tick();
@@ -98,7 +98,7 @@ fn a_clock_that_is_set_moves_no_deadline() {
     node.tick();
     let years = SignedDuration::from_hours(24 * 365 * 20);
     node.now += years;
-    node.engine.clock_jumped(years);
+    node.state.shift_clock(years);
     node.tick();
     assert_eq!(node.held(), ["m.yaml"]);
     node.later(10);
@@ -135,7 +135,7 @@ fn waits_by_rules(rules: &[(&str, &str, &str)]) -> Node {
     let mut node = Node::new(&[("a.yaml", &free("a"))]);
     let platform = Some(Platform::Rke2);
     let ledger = Ledger::default();
-    node.engine = Engine::new(Settings::default(), rules, platform, ledger, node.now);
+    node.state = StagingState::new(Settings::default(), rules, platform, ledger, node.now);
     node.scan();
     node.api();
     node
@@ -178,7 +178,7 @@ fn what_merely_orders_makes_no_file_hopeless() {
     node.observe(ClusterEvent::Kind(kind, KindSeen::NotServed));
     node.tick();
     assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
-    let pod = &node.engine.plan().files[0].documents[1];
+    let pod = &node.state.plan().files[0].documents[1];
     assert!(
         pod.requires
             .iter()

@@ -50,7 +50,7 @@ fn what_rke2_could_apply_waits_for_a_guess_no_longer_than_for_advice() {
         node.api();
         chart_kind_is_served(&mut node);
         node.observe(ClusterEvent::Kind(widget_kind(), KindSeen::NotServed));
-        let wake = node.tick().steps.next_wake.unwrap();
+        let wake = node.tick().next_wake.unwrap();
         assert_eq!(node.held(), ["a.yaml"]);
         assert_eq!(wake, node.now + SignedDuration::from_mins(2));
         node.later(2);

@@ -11,7 +11,6 @@ fn somebody_elses_marker_is_left_alone_and_shown() {
     let decision = node.tick();
     assert!(
         decision
-            .steps
             .actions
             .iter()
             .all(|action| matches!(action, Action::SaveLedger(_)))
@@ -31,7 +30,7 @@ fn packaged_files_are_never_touched() {
         ("rancher/cluster-agent.yaml", WIDGET),
     ]);
     let decision = node.tick();
-    assert_eq!(decision.steps.actions, []);
+    assert_eq!(decision.actions, []);
     assert_eq!(decision.status.staging.total, 0);
 }
 
@@ -50,24 +49,23 @@ fn a_file_that_rke2_was_quicker_with_is_reported_as_escaped() {
 fn a_new_file_is_marked_before_it_is_read_and_the_mark_goes_when_nothing_holds_it() {
     let mut node = Node::new(&[]);
     node.tick();
-    let mark = node.engine.appeared("new.yaml", node.now).unwrap();
+    let mark = node.state.provisional_hold("new.yaml", node.now).unwrap();
     node.act(&mark);
-    assert_eq!(
-        node.tick().steps.actions,
-        [],
-        "the marker waits for its file"
-    );
+    assert_eq!(node.tick().actions, [], "the marker waits for its file");
     node.files.insert("new.yaml".to_owned(), free("new"));
     node.scan();
     node.tick();
     assert!(node.held().is_empty());
-    assert_eq!(node.engine.appeared("rke2-canal.yaml", node.now), None);
+    assert_eq!(
+        node.state.provisional_hold("rke2-canal.yaml", node.now),
+        None
+    );
 }
 
 #[test]
 fn a_provisional_mark_becomes_the_real_one() {
     let mut node = Node::new(&[]);
-    let mark = node.engine.appeared("new.yaml", node.now).unwrap();
+    let mark = node.state.provisional_hold("new.yaml", node.now).unwrap();
     node.act(&mark);
     node.files.insert("new.yaml".to_owned(), WIDGET.to_owned());
     node.scan();
@@ -153,7 +151,7 @@ fn what_the_plan_shows_as_held_is_what_the_daemon_holds_on_a_fresh_node() {
     let mut node = Node::on(Some(Platform::Harvester), &files);
     node.tick();
     let shown: Vec<&str> = node
-        .engine
+        .state
         .plan()
         .files
         .iter()
@@ -241,7 +239,7 @@ fn of_a_marker_and_its_copies_the_first_is_taken_over_where_the_ledger_is_lost()
     node.markers.remove("a.yaml.skip");
     node.ledger_on_disk = Ledger::default();
     node.restart();
-    let entry = node.engine.ledger().files.get("a.yaml");
+    let entry = node.state.ledger().files.get("a.yaml");
     assert_eq!(entry.unwrap().manual.as_ref().unwrap().reason, "copy 0");
 }
 
@@ -256,7 +254,7 @@ fn files_of_one_name_agree_on_what_the_failsafe_does_and_their_marker_comes_to_r
     node.tick();
     let marker = |node: &Node| node.markers.values().flatten().next().cloned().unwrap();
     assert_eq!(marker(&node).on_failure, OnFailure::Keep);
-    assert_eq!(node.tick().steps.actions, []);
+    assert_eq!(node.tick().actions, []);
     assert_eq!(node.markers.len(), 1);
 }
 
@@ -274,7 +272,7 @@ fn a_file_that_was_applied_does_not_uncover_one_of_its_name_that_waits() {
     let markers = node.markers.len();
     for _ in 0..3 {
         node.scan();
-        assert_eq!(node.tick().steps.actions, []);
+        assert_eq!(node.tick().actions, []);
         assert_eq!((node.markers.len(), markers), (1, 1));
     }
 }
@@ -291,12 +289,69 @@ fn a_person_holds_and_releases_all_files_of_a_name() {
             at: node.now,
             reason: "test".to_owned(),
         };
-        node.engine.manual("pair.yaml", manual, node.now).unwrap();
+        node.state
+            .hold_or_release("pair.yaml", manual, node.now)
+            .unwrap();
         node.tick();
-        assert_eq!(node.tick().steps.actions, [], "hold: {hold}");
+        assert_eq!(node.tick().actions, [], "hold: {hold}");
         assert_eq!(node.markers.len(), usize::from(hold));
         for entry in node.ledger_on_disk.files.values() {
             assert_eq!(matches!(entry.state, State::Held { .. }), hold);
         }
     }
+}
+
+#[test]
+fn a_marker_stays_while_its_file_is_being_written_and_goes_when_it_is_whole() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    let kind = GroupKind::new("example.com", "Widget");
+    node.observe(ClusterEvent::Kind(kind, KindSeen::Served));
+    node.state.set_being_written(["a.yaml".to_owned()].into());
+    let decision = node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    let held = &decision.status.staging.held;
+    assert_eq!(held.len(), 1);
+    assert_eq!(held[0].code, Code::Provisional);
+    assert_eq!(decision.status.staging.released, []);
+    node.state.set_being_written(Default::default());
+    let decision = node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    assert_eq!(decision.status.staging.released.len(), 1);
+}
+
+#[test]
+fn a_marker_that_has_no_file_yet_stays_while_the_file_is_being_written() {
+    let mut node = Node::new(&[]);
+    node.api();
+    let mark = node.state.provisional_hold("a.yaml", node.now).unwrap();
+    node.act(&mark);
+    node.later(20);
+    node.state.set_being_written(["a.yaml".to_owned()].into());
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    node.state.set_being_written(Default::default());
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
+fn a_marker_that_could_not_be_made_was_removed_by_nobody() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    let trouble = MarkerTrouble::NotMade("the disk is full".to_owned());
+    let lost = |events: &[Event]| events.iter().any(|event| event.code == Code::MarkerLost);
+    // Nothing of it is carried out.
+    node.state.decide(node.now);
+    node.state
+        .set_marker_troubles([("a.yaml".to_owned(), trouble)].into());
+    assert!(!lost(&node.state.decide(node.now).events));
+    // Now it is.
+    assert!(!lost(&node.tick().events));
+    node.state.set_marker_troubles(Default::default());
+    assert_eq!(node.held(), ["a.yaml"]);
+    assert!(!lost(&node.tick().events));
+    node.markers.clear();
+    node.scan();
+    assert!(lost(&node.state.decide(node.now).events));
 }

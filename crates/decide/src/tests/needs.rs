@@ -34,7 +34,7 @@ fn a_chart_is_ready_when_its_job_completed_though_the_chart_itself_has_not_chang
     ));
     node.tick();
     assert!(
-        node.engine.interests().objects.contains_key(&job),
+        node.state.interests().objects.contains_key(&job),
         "the Job is watched as soon as the chart names it"
     );
     for (status, held) in [
@@ -55,13 +55,13 @@ fn a_chart_is_ready_when_its_job_completed_though_the_chart_itself_has_not_chang
 fn what_has_to_be_watched_is_known_again_after_each_event_and_decision() {
     let (chart, job) = chart();
     let mut node = waiting_for_the_chart();
-    assert!(!node.engine.interests().objects.contains_key(&job));
+    assert!(!node.state.interests().objects.contains_key(&job));
     let named = json!({"status": {"jobName": "helm-install-store"}});
     node.observe(ClusterEvent::Object(
         chart.clone(),
         ObjectSeen::Present(Arc::new(named)),
     ));
-    assert!(node.engine.interests().objects.contains_key(&job));
+    assert!(node.state.interests().objects.contains_key(&job));
     node.observe(ClusterEvent::Object(chart, ObjectSeen::Absent));
-    assert!(!node.engine.interests().objects.contains_key(&job));
+    assert!(!node.state.interests().objects.contains_key(&job));
 }

@@ -69,11 +69,11 @@ fn that_a_node_was_installed_is_remembered_in_the_ledger_and_only_told_once() {
     node.api();
     healthy(&mut node, Role::FirstServer);
     let decision = node.tick();
-    assert!(decision.steps.ledger.node.installed);
-    assert_eq!(decision.steps.ledger.node.ready_boot, "boot-1");
-    assert_eq!(node.ledger_on_disk.node, decision.steps.ledger.node);
+    assert!(decision.ledger.node.installed);
+    assert_eq!(decision.ledger.node.ready_boot, "boot-1");
+    assert_eq!(node.ledger_on_disk.node, decision.ledger.node);
     let again = node.tick();
-    assert!(again.steps.actions.is_empty(), "{:?}", again.steps.actions);
+    assert!(again.actions.is_empty(), "{:?}", again.actions);
     assert!(
         again
             .status
@@ -99,18 +99,20 @@ fn an_error_that_somebody_found_degrades_a_node_that_works_until_it_is_mended() 
     let mut node = Node::new(&[]);
     node.api();
     healthy(&mut node, Role::FirstServer);
-    node.engine.found("gates", &[finding(Severity::Warning)]);
+    node.state
+        .set_findings("gates", &[finding(Severity::Warning)]);
     let status = node.tick().status;
     assert_eq!(status.readiness, Readiness::Ready, "a warning does not");
     assert_eq!(status.findings.len(), 1);
-    node.engine.found("gates", &[finding(Severity::Error)]);
+    node.state
+        .set_findings("gates", &[finding(Severity::Error)]);
     let status = node.tick().status;
     assert_eq!(
         (status.readiness, status.reason.code),
         (Readiness::Degraded, Code::GateLocked)
     );
     assert_eq!(status.reason.message, "windrow.yaml:3: the gate is locked");
-    node.engine.found("gates", &[]);
+    node.state.set_findings("gates", &[]);
     assert_eq!(node.tick().status.readiness, Readiness::Ready);
 }
 

@@ -51,9 +51,9 @@ proptest! {
         let mut applied: BTreeSet<usize> = BTreeSet::new();
         let mut actions = 0;
         for _round in 0..=FILES * 3 {
-            let decision = node.engine.decide(node.now);
+            let decision = node.state.decide(node.now);
             let mut crashed = false;
-            for action in &decision.steps.actions {
+            for action in &decision.actions {
                 if directory.crash_after == Some(actions) {
                     crashed = true;
                     actions += 1;
@@ -86,8 +86,8 @@ proptest! {
         }
         prop_assert_eq!(applied.len(), FILES);
         prop_assert!(node.markers.is_empty());
-        let again = node.engine.decide(node.now);
-        prop_assert_eq!(again.steps.actions, vec![]);
+        let again = node.state.decide(node.now);
+        prop_assert_eq!(again.actions, vec![]);
     }
 
     #[test]
@@ -105,7 +105,7 @@ proptest! {
         let files: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         let (mut one, mut two) = (Node::new(&files), Node::new(&files));
         let (first, second) = (one.tick(), two.tick());
-        prop_assert_eq!(first.steps.actions, second.steps.actions);
+        prop_assert_eq!(first.actions, second.actions);
         prop_assert_eq!(first.status, second.status);
     }
 }

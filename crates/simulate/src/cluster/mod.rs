@@ -4,17 +4,14 @@
 mod admission;
 mod apply;
 mod objects;
-mod shown;
-mod store;
 
-use std::collections::hash_map::Entry;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use smol_str::SmolStr;
 use windrow_decide::{Addon, ApplyFailure};
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
@@ -24,18 +21,8 @@ use super::kinds;
 use super::log::{Counts, Happening, What};
 use super::node::{Asked, MayBring};
 use super::once;
-use super::reading::Reading;
 use super::times::{self, Range};
 pub(super) use objects::Stored;
-pub(super) use shown::Shown;
-pub(super) use store::Place;
-use store::Store;
-
-/// So much happens in a small bootstrap: a list of it need not grow.
-const USUAL: usize = 256;
-
-/// So many kinds a platform brings.
-const KINDS: usize = 48;
 
 /// The API server, and the clock that everything on the simulated node shares.
 #[derive(Debug, Clone)]
@@ -46,7 +33,7 @@ pub struct Cluster {
     pub(super) log: Vec<Happening>,
     pub(super) counts: Counts,
     /// Objects that controllers have not looked at since they changed.
-    pub(super) changed: Vec<Place>,
+    pub(super) changed: Vec<ObjectRef>,
     pub(super) addons: BTreeMap<String, AddonRecord>,
     pub(super) failures: BTreeMap<String, ApplyFailure>,
     /// On which server something happens at this moment.
@@ -57,21 +44,15 @@ pub struct Cluster {
     up: Vec<bool>,
     revision: u64,
     /// Every change of an object, in order: what a watch has not told yet stands behind what it has.
-    journal: Vec<Place>,
+    journal: Vec<ObjectRef>,
     /// The revision at which discovery last changed, and an Addon.
     served_at: u64,
     addons_at: u64,
     /// How often an application failed, as events tell it.
     failures_told: u64,
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
-    served: foldhash::HashMap<GroupKind, bool>,
-    objects: Store,
-    /// What was put together of objects, in this bootstrap or another one of the same files.
-    pub(super) shown: Arc<Shown>,
-    /// How many objects each Addon has.
-    owned: foldhash::HashMap<SmolStr, usize>,
-    /// What each Addon last applied whole, as long as nobody took any of it away.
-    intact: foldhash::HashMap<SmolStr, Intact>,
+    served: BTreeMap<GroupKind, bool>,
+    objects: BTreeMap<ObjectRef, Stored>,
     /// Does the platform give Services of type LoadBalancer their addresses?
     pub(super) addresses: bool,
     /// Objects whose pods never run, and why.
@@ -103,21 +84,13 @@ pub(super) struct AddonRecord {
     pub(super) by: usize,
 }
 
-/// A file of which everything is in the cluster as it says.
-#[derive(Debug, Clone)]
-struct Intact {
-    reading: Arc<Reading>,
-    /// Writes that applying it anew costs all the same.
-    writes: u64,
-}
-
 impl Cluster {
     pub(super) fn new(now: Timestamp, chance: Chance) -> Self {
         let mut cluster = Self {
             now,
             agenda: Agenda::default(),
             chance,
-            log: Vec::with_capacity(USUAL),
+            log: Vec::new(),
             counts: Counts::default(),
             changed: Vec::new(),
             addons: BTreeMap::new(),
@@ -126,15 +99,12 @@ impl Cluster {
             taken: BTreeMap::new(),
             up: Vec::new(),
             revision: 0,
-            journal: Vec::with_capacity(USUAL / 2),
+            journal: Vec::new(),
             served_at: 0,
             addons_at: 0,
             failures_told: 0,
-            served: foldhash::HashMap::with_capacity_and_hasher(KINDS, Default::default()),
-            objects: Store::with_capacity(USUAL / 2),
-            shown: Arc::default(),
-            owned: foldhash::HashMap::default(),
-            intact: foldhash::HashMap::default(),
+            served: BTreeMap::new(),
+            objects: BTreeMap::new(),
             addresses: false,
             cannot_run: Arc::default(),
             asked: Arc::default(),
@@ -181,8 +151,7 @@ impl Cluster {
 
     /// Objects that changed, after so many changes.
     pub(super) fn changed_since(&self, seen: usize) -> impl Iterator<Item = &ObjectRef> {
-        let places = self.journal.get(seen..).unwrap_or_default();
-        places.iter().map(|place| self.objects.name(*place))
+        self.journal.get(seen..).unwrap_or_default().iter()
     }
 
     /// How many changes of objects there were.
@@ -275,13 +244,14 @@ impl Cluster {
     }
 
     /// A CustomResourceDefinition is Established; discovery follows a little later.
-    pub(super) fn established(&mut self, place: Place) {
-        let defined = self.at(place).and_then(|(_, crd)| defined_kind(crd.spec()));
+    pub(super) fn established(&mut self, definition: &ObjectRef) {
+        let stored = self.stored(definition);
+        let defined = stored.and_then(|stored| defined_kind(stored.spec()));
         let Some((kind, namespaced)) = defined else {
             return;
         };
-        self.set_status_at(
-            place,
+        self.set_status(
+            definition,
             once::json!({"conditions": [
                 {"type": "NamesAccepted", "status": "True"},
                 {"type": "Established", "status": "True"},
@@ -314,8 +284,8 @@ impl Cluster {
     }
 
     /// A controller will get to an object.
-    pub(super) fn act_on(&mut self, place: Place, stage: Stage, range: Range) {
-        self.within(range, Timer::Act(place, stage));
+    pub(super) fn act_on(&mut self, object: ObjectRef, stage: Stage, range: Range) {
+        self.within(range, Timer::Act(object, stage));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The objects: what is stored of each, and who may change what of it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -8,7 +8,7 @@ use windrow_decide::Detail;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
 use super::super::once;
-use super::{Cluster, Place, defined_kind};
+use super::{Cluster, defined_kind};
 
 /// One object, in the parts that change apart from one another. Only who looks at all of it has it put
 /// together.
@@ -26,8 +26,6 @@ pub(crate) struct Stored {
     pub(crate) revision: u64,
     /// `metadata.generation`: the number of the last change of substance.
     pub(crate) generation: u64,
-    /// What a watch of all of it shows, once somebody looked. Whatever changes a part forgets it.
-    pub(super) seen: OnceLock<Arc<Value>>,
 }
 
 impl Stored {
@@ -99,20 +97,7 @@ impl Cluster {
 
     /// What a watch shows of an object.
     pub(crate) fn shown(&self, id: &ObjectRef, detail: Detail) -> Option<Arc<Value>> {
-        Some(self.shown_as(id, self.stored(id)?, detail))
-    }
-
-    /// The same of one that was found.
-    pub(crate) fn shown_as(&self, id: &ObjectRef, stored: &Stored, detail: Detail) -> Arc<Value> {
-        let show = || self.shown.of(id, stored, detail);
-        match detail {
-            Detail::Metadata => show(),
-            Detail::Full => {
-                let seen = stored.seen.get_or_init(show);
-                debug_assert_eq!(**seen, stored.shown(id, detail), "a part of {id} changed");
-                Arc::clone(seen)
-            }
-        }
+        Some(Arc::new(self.stored(id)?.shown(id, detail)))
     }
 
     /// The Addon that an object belongs to: the one that applied it last.
@@ -122,30 +107,32 @@ impl Cluster {
 
     /// Every object, in order.
     pub fn objects(&self) -> impl Iterator<Item = (&ObjectRef, Value)> {
-        let all = in_order(self.objects.iter());
+        let all = self.objects.iter();
         all.map(|(id, stored)| (id, stored.whole(id)))
     }
 
     /// Every object of a group and kind, in order.
     pub fn list(&self, group: &str, kind: &str) -> impl Iterator<Item = (&ObjectRef, Value)> {
-        let all = self.listed(&GroupKind::new(group, kind));
+        let all = self.of_kind(&GroupKind::new(group, kind));
         all.map(|(id, stored)| (id, stored.whole(id)))
     }
 
     /// The same, as they are stored.
-    pub(crate) fn listed(
-        &self,
-        kind: &GroupKind,
-    ) -> impl Iterator<Item = (&ObjectRef, &Stored)> + use<'_> {
-        in_order(self.objects.of_kind(kind))
-    }
-
-    /// The same, for whom their order is nothing.
     pub(crate) fn of_kind(
         &self,
         kind: &GroupKind,
     ) -> impl Iterator<Item = (&ObjectRef, &Stored)> + use<'_> {
-        self.objects.of_kind(kind)
+        let kind = kind.clone();
+        // Objects are in order of their kinds.
+        let first = ObjectRef {
+            group: kind.group.clone(),
+            kind: kind.kind.clone(),
+            namespace: None,
+            name: SmolStr::default(),
+        };
+        self.objects
+            .range(first..)
+            .take_while(move |(id, _)| id.group == kind.group && id.kind == kind.kind)
     }
 
     /// One object, as it is stored.
@@ -153,24 +140,9 @@ impl Cluster {
         self.objects.get(object)
     }
 
-    /// Where an object is that is there, or was.
-    pub(crate) fn place(&self, object: &ObjectRef) -> Option<Place> {
-        self.objects.place(object)
-    }
-
-    /// What is at a place, and under which name.
-    pub(crate) fn at(&self, place: Place) -> Option<(&ObjectRef, &Stored)> {
-        Some((self.objects.name(place), self.objects.at(place)?))
-    }
-
-    /// Whose place it is.
-    pub(crate) fn name_at(&self, place: Place) -> &ObjectRef {
-        self.objects.name(place)
-    }
-
     /// Is it there?
     pub(crate) fn has(&self, object: &ObjectRef) -> bool {
-        self.stored(object).is_some()
+        self.objects.contains_key(object)
     }
 
     pub(crate) fn add_namespace(&mut self, name: &'static str) {
@@ -190,43 +162,34 @@ impl Cluster {
 
     /// A controller creates or replaces an object.
     pub(crate) fn put(&mut self, id: ObjectRef, json: impl Into<Arc<Value>>) {
-        let place = self.bring(id, json);
-        self.changed.push(place);
+        self.put_unnoticed(id.clone(), json);
+        self.changed.push(id);
     }
 
-    /// The same, of something that no controller of this simulation looks at.
-    pub(crate) fn bring(&mut self, id: ObjectRef, json: impl Into<Arc<Value>>) -> Place {
+    /// The same for an object that no controller of this simulation looks at.
+    pub(crate) fn put_unnoticed(&mut self, id: ObjectRef, json: impl Into<Arc<Value>>) {
         let revision = self.touch();
-        let place = self.place(&id);
-        let place = place.unwrap_or_else(|| self.objects.add(id));
-        let slot = self.objects.slot(place);
         // Its manifest and its Addon stay those.
-        let known = slot.take().map(|known| (known.declared, known.owner));
-        let (declared, owner) = known.unwrap_or_default();
-        *slot = Some(Stored {
+        let known = self.objects.remove(&id);
+        let (declared, owner) = known
+            .map(|known| (known.declared, known.owner))
+            .unwrap_or_default();
+        let stored = Stored {
             body: json.into(),
             status: None,
             declared,
             owner,
             revision,
             generation: 1,
-            seen: OnceLock::new(),
-        });
-        self.journal.push(place);
-        place
+        };
+        self.objects.insert(id.clone(), stored);
+        self.journal.push(id);
     }
 
     /// A controller sets an object's status.
     pub(crate) fn set_status(&mut self, id: &ObjectRef, status: impl Into<Arc<Value>>) {
-        if let Some(place) = self.place(id) {
-            self.set_status_at(place, status);
-        }
-    }
-
-    /// The same of what is at a place.
-    pub(crate) fn set_status_at(&mut self, place: Place, status: impl Into<Arc<Value>>) {
         let revision = self.revision + 1;
-        let Some(stored) = self.objects.at_mut(place) else {
+        let Some(stored) = self.objects.get_mut(id) else {
             return;
         };
         let status = status.into();
@@ -235,9 +198,8 @@ impl Cluster {
         }
         stored.revision = revision;
         stored.status = Some(status);
-        stored.seen.take();
         self.revision = revision;
-        self.journal.push(place);
+        self.journal.push(id.clone());
     }
 
     /// Objects that an Addon applied and that are not among `keep`, which is in order, in the given kinds.
@@ -250,12 +212,12 @@ impl Cluster {
         kinds
             .into_iter()
             .flat_map(|kind| {
-                in_order(self.of_kind(kind).filter(|(id, stored)| {
+                self.of_kind(kind).filter(|(id, stored)| {
                     stored.owner.as_deref() == Some(owner)
                         && keep.binary_search(id).is_err()
                         && stored.body["metadata"]["labels"]["objectset.rio.cattle.io/prune"]
                             != "false"
-                }))
+                })
             })
             .map(|(id, _)| id.clone())
             .collect()
@@ -263,16 +225,11 @@ impl Cluster {
 
     /// Deletes an object, and what goes with it.
     pub(crate) fn delete(&mut self, id: &ObjectRef) {
-        let place = self.place(id);
-        let Some((place, stored)) = place.and_then(|at| Some((at, self.objects.remove(at)?)))
-        else {
+        let Some(stored) = self.objects.remove(id) else {
             return;
         };
         let revision = self.touch();
-        if let Some(owner) = &stored.owner {
-            self.disown(owner);
-        }
-        self.journal.push(place);
+        self.journal.push(id.clone());
         match (id.group.as_str(), id.kind.as_str()) {
             ("", "Namespace") => {
                 self.delete_all(|other| other.namespace.as_deref() == Some(id.name.as_str()));
@@ -288,27 +245,14 @@ impl Cluster {
         }
     }
 
-    /// They go with something else.
+    /// Deletes objects that go with something else.
     fn delete_all(&mut self, goes: impl Fn(&ObjectRef) -> bool) {
-        let gone: Vec<Place> = in_order(self.objects.iter().filter(|(id, _)| goes(id)))
-            .filter_map(|(id, _)| self.place(id))
-            .collect();
-        for place in gone {
-            let stored = self.objects.remove(place);
-            if let Some(owner) = stored.and_then(|stored| stored.owner) {
-                self.disown(&owner);
-            }
-            self.journal.push(place);
+        let gone: Vec<ObjectRef> = self.objects.keys().filter(|id| goes(id)).cloned().collect();
+        for id in gone {
+            self.objects.remove(&id);
+            self.journal.push(id);
         }
     }
-}
-
-fn in_order<'c>(
-    objects: impl Iterator<Item = (&'c ObjectRef, &'c Stored)>,
-) -> impl Iterator<Item = (&'c ObjectRef, &'c Stored)> {
-    let mut objects: Vec<_> = objects.collect();
-    objects.sort_unstable_by_key(|(id, _)| *id);
-    objects.into_iter()
 }
 
 #[cfg(test)]
@@ -337,7 +281,7 @@ mod tests {
         assert_eq!(shown["metadata"]["namespace"], "default");
         assert_eq!(shown["status"]["active"], 1);
         cluster.set_status(&id, json!({"active": 1}));
-        assert!(Arc::ptr_eq(&shown, &full(&cluster)));
+        assert_eq!(shown, full(&cluster));
         assert_eq!(first, cluster.get(&id).unwrap());
         cluster.set_status(&id, json!({"succeeded": 1}));
         let now = cluster.get(&id).unwrap();
@@ -352,28 +296,6 @@ mod tests {
         assert_eq!(metadata.get("status"), None);
         cluster.put(id.clone(), json!({"kind": "Job"}));
         assert_eq!(cluster.get(&id).unwrap().get("status"), None);
-    }
-
-    #[test]
-    fn what_two_clusters_store_of_the_same_parts_is_put_together_once() {
-        let (mut one, mut other) = (cluster(), cluster());
-        other.shown = Arc::clone(&one.shown);
-        let body = Arc::new(json!({"kind": "Job"}));
-        let done = Arc::new(json!({"succeeded": 1}));
-        let id = job("a");
-        for cluster in [&mut one, &mut other] {
-            cluster.put(id.clone(), Arc::clone(&body));
-        }
-        let show = |cluster: &Cluster, id: &ObjectRef| cluster.shown(id, Detail::Full).unwrap();
-        let first = show(&one, &id);
-        assert!(Arc::ptr_eq(&first, &show(&other, &id)));
-        one.set_status(&id, Arc::clone(&done));
-        assert_eq!(show(&one, &id)["status"], *done);
-        assert!(Arc::ptr_eq(&first, &show(&other, &id)));
-        other.set_status(&id, done);
-        assert!(Arc::ptr_eq(&show(&one, &id), &show(&other, &id)));
-        other.put(job("b"), body);
-        assert_eq!(show(&other, &job("b"))["metadata"]["name"], "b");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_model::manifest::Content;
 
 use super::super::log::What;
-use super::{Drive, RETRY, original};
+use super::{Drive, RETRY};
 
 impl Drive<'_> {
     /// Windrow dies and is started again.
@@ -29,7 +29,7 @@ impl Drive<'_> {
             self.tell_fault(who, &format!("the wall clock jumps by {by:#}"));
             let agent = &mut self.agents[who];
             agent.skew += by;
-            agent.engine.clock_jumped(by);
+            agent.state.shift_clock(by);
             agent.wake = Some(now);
         }
         if self.dice.throw(self.faults.reboot) {
@@ -37,9 +37,9 @@ impl Drive<'_> {
             self.crash(who, now);
             // yip writes its files anew at every boot; what a person took away stays away here.
             let disk = &mut self.disks[who];
-            for (path, file) in original(self.setup, who).iter() {
+            for (path, file) in self.known.disks[who].iter() {
                 if disk.get(path).is_some() {
-                    disk.put(path, Content::clone(file.content()), now);
+                    disk.put_again(path, file, now);
                 }
             }
         }
@@ -49,7 +49,7 @@ impl Drive<'_> {
     }
 
     fn touch_a_file(&mut self, who: usize, now: Timestamp) {
-        let files = original(self.setup, who);
+        let files = &self.known.disks[who];
         let paths: Vec<&str> = files.manifests().map(|(path, _)| path).collect();
         let Some(path) = self.dice.chance().pick(&paths).copied() else {
             return;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use windrow_decide::{Detail, Ledger, Observation, State};
-use windrow_plan::readiness::{self, NeedState, ObjectSeen, Observed};
+use windrow_plan::readiness::{self, NeedState, ObjectSeen};
 use windrow_plan::rules::{Condition, Target, Tier};
 use windrow_plan::{Need, NeedId, PlanFile};
 
@@ -14,27 +14,19 @@ use super::{Drive, rules};
 impl Drive<'_> {
     /// Was everything that a newly released file requires so, in truth?
     pub(super) fn check(&mut self, who: usize, before: &Arc<Ledger>, now: Timestamp) {
-        let engine = &self.agents[who].engine;
-        if Arc::ptr_eq(before, engine.ledger()) {
-            return;
-        }
+        let state = &self.agents[who].state;
         let mut releases = Vec::new();
-        for (number, (path, entry)) in engine.ledger().files.iter().enumerate() {
+        for (path, entry) in &state.ledger().files {
             let State::Released { cause } = entry.state else {
                 continue;
             };
-            // Hardly ever does a file come or go.
-            let there = before.files.get_indexed(number);
-            let there = there.filter(|(old, _)| *old == path);
-            let old = there.map(|(_, old)| old);
-            let known = old.or_else(|| before.files.get(path)).is_some_and(|old| {
-                Arc::ptr_eq(old, entry)
-                    || (old.digest == entry.digest && !matches!(old.state, State::Held { .. }))
+            let known = before.files.get(path).is_some_and(|old| {
+                old.digest == entry.digest && !matches!(old.state, State::Held { .. })
             });
             if known {
                 continue;
             }
-            let file = engine.plan().files.iter().find(|file| file.path == *path);
+            let file = state.plan().files.iter().find(|file| file.path == *path);
             releases.push(Release {
                 at: now,
                 file: path.to_string(),
@@ -46,7 +38,7 @@ impl Drive<'_> {
     }
 
     fn unmet(&self, who: usize, file: &PlanFile) -> Vec<String> {
-        let plan = self.agents[who].engine.plan();
+        let plan = self.agents[who].state.plan();
         let required = file
             .requirements()
             .filter(|one| one.tier == Tier::Required && one.takes_part());
@@ -64,9 +56,9 @@ impl Drive<'_> {
 
     /// Is it so in the cluster, whatever the daemon has heard of it?
     fn is_met(&self, who: usize, need: NeedId) -> bool {
-        let engine = &self.agents[who].engine;
+        let state = &self.agents[who].state;
         let cluster = self.node.cluster();
-        let Need { target, condition } = &engine.plan().needs[need];
+        let Need { target, condition } = &state.plan().needs[need];
         let object = match target {
             _ if !cluster.is_up_on(who) => return false,
             Target::Kind(kind) => return cluster.serves(kind).is_some(),
@@ -76,15 +68,7 @@ impl Drive<'_> {
             Condition::Exists | Condition::Served => Detail::Metadata,
             Condition::Ready | Condition::Expression(_) => Detail::Full,
         };
-        let stored = cluster.shown(object, detail);
-        let seen = engine.observation().object(object);
-        if let (Some(stored), ObjectSeen::Present(seen)) = (&stored, seen)
-            && Arc::ptr_eq(stored, seen)
-        {
-            // What was judged is the truth.
-            return engine.needs().get(need) == Some(&NeedState::Met);
-        }
-        let truth = match stored {
+        let truth = match cluster.shown(object, detail) {
             Some(stored) => ObjectSeen::Present(stored),
             None => ObjectSeen::Absent,
         };

@@ -17,10 +17,8 @@ use super::controllers::Controllers;
 use super::deploy::DeployController;
 use super::files::Files;
 use super::harvester::Platform;
-use super::known::Known;
 use super::log::{Counts, Happening, What};
 use super::rancherd;
-use super::reading::Readings;
 use super::times;
 
 pub use outcome::{Outcome, Verdict};
@@ -60,7 +58,6 @@ pub struct Node {
     servers: Vec<Server>,
     platform: Platform,
     controllers: Controllers,
-    readings: Readings,
     scenario: Scenario,
     begun: bool,
     signals: Vec<Signal>,
@@ -115,19 +112,10 @@ impl Node {
             servers,
             platform: Platform::new(&scenario),
             controllers: Controllers::default(),
-            readings: Readings::default(),
             scenario,
             begun: false,
             signals: Vec::new(),
         }
-    }
-
-    /// The same with files that need not be read again.
-    #[must_use]
-    pub(super) fn knowing(mut self, known: &Known) -> Self {
-        self.readings = known.readings.clone();
-        self.cluster.shown = Arc::clone(&known.shown);
-        self
     }
 
     /// When something happens next.
@@ -155,7 +143,7 @@ impl Node {
             Timer::Deploy(server) => {
                 cluster.on = server;
                 let deploy = &mut self.servers[server].deploy;
-                deploy.step(cluster, disks.of(server), &mut self.readings);
+                deploy.step(cluster, disks.of(server));
             }
             Timer::Joined(node) => {
                 cluster.on = node;
@@ -171,7 +159,7 @@ impl Node {
                 self.reboot(server);
                 self.signals.push(Signal::Restarts(server));
             }
-            Timer::Established(place) => cluster.established(place),
+            Timer::Established(definition) => cluster.established(&definition),
             Timer::Discovered(kind, namespaced) => cluster.discover(*kind, namespaced),
             Timer::Step(number) => self.platform.step(number, cluster),
             Timer::Rancherd(step) => {

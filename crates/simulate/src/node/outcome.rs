@@ -106,7 +106,7 @@ impl Node {
     }
 
     fn is_applied(&mut self, path: &str, file: &File) -> bool {
-        let reading = self.readings.read(path, file.content());
+        let reading = file.reading(path);
         self.cluster
             .addons
             .get(addon_name(path))
@@ -128,7 +128,7 @@ impl Node {
         }
         let machines: BTreeMap<String, String> = self
             .cluster
-            .listed(&MACHINES)
+            .of_kind(&MACHINES)
             .map(|(id, vm)| {
                 let state = vm.status()["printableStatus"].as_str().unwrap_or("");
                 (id.to_string(), state.to_owned())
@@ -139,7 +139,7 @@ impl Node {
         let is_guessed = guesses.any(|(_, guess)| guess.kinds.contains_key(&MACHINES));
         missing.extend(
             self.cluster
-                .listed(&MACHINES)
+                .of_kind(&MACHINES)
                 .filter(|(_, vm)| {
                     !is_guessed
                         && controllers::starts(vm.spec())
@@ -247,7 +247,7 @@ impl Node {
     fn proof(&self) -> Vec<String> {
         let machines: Vec<String> = self
             .cluster
-            .listed(&MACHINES)
+            .of_kind(&MACHINES)
             .filter(|(_, vm)| vm.status()["printableStatus"] != "Stopped")
             .map(|(id, vm)| {
                 let state = vm.status()["printableStatus"].as_str().unwrap_or("");

@@ -1,5 +1,4 @@
-//! What was decided is decided again when something changes that it rests on: with debug assertions the
-//! core compares every decision with one of everything, so missing a change fails here too.
+//! A decision follows every change: of markers, of kube-apiserver, of the clock, of what has to be watched.
 
 use super::*;
 
@@ -47,15 +46,15 @@ fn a_look_that_finds_nothing_new_leaves_what_has_to_be_watched_as_it_is() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     node.api();
     node.tick();
-    let before = node.engine.interests();
+    let before = node.state.interests();
     node.scan();
-    assert!(Arc::ptr_eq(&before, &node.engine.interests()));
+    assert_eq!(before, node.state.interests());
     node.files.insert(
         "b.yaml".to_owned(),
         waits_for("b", "/namespaces/default/ConfigMap/c"),
     );
     node.scan();
-    let after = node.engine.interests();
+    let after = node.state.interests();
     assert!(after.objects.contains_key(&config_map("c")));
 }
 
@@ -63,13 +62,13 @@ fn a_look_that_finds_nothing_new_leaves_what_has_to_be_watched_as_it_is() {
 fn what_was_not_carried_out_is_asked_for_again_and_again() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     let holds = |decision: &Decision| {
-        let actions = decision.steps.actions.iter();
+        let actions = decision.actions.iter();
         actions
             .filter(|action| matches!(action, Action::Hold { .. }))
             .count()
     };
     for _ in 0..3 {
-        let decision = node.engine.decide(node.now);
+        let decision = node.state.decide(node.now);
         assert_eq!(holds(&decision), 1, "the disk is full, nothing was done");
     }
     assert_eq!(holds(&node.tick()), 1);
@@ -81,76 +80,23 @@ fn when_the_clock_is_set_back_the_next_deadline_comes_no_later() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     node.api();
     node.tick();
-    let wake = node.tick().steps.next_wake.unwrap();
+    let wake = node.tick().next_wake.unwrap();
     let back = SignedDuration::from_hours(-1);
-    node.engine.clock_jumped(back);
+    node.state.shift_clock(back);
     node.now += back;
-    assert_eq!(node.tick().steps.next_wake, Some(wake + back));
+    assert_eq!(node.tick().next_wake, Some(wake + back));
 }
 
 #[test]
-fn considered_anew_everything_is_as_it_was() {
-    let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
-    node.api();
-    node.tick();
-    let before = node.tick();
-    node.engine.reconsider();
-    let after = node.tick();
-    assert_eq!(after.steps, before.steps);
-    assert_eq!(after.status, before.status);
-    assert_eq!(node.held(), ["a.yaml"]);
-}
-
-#[test]
-fn steps_are_those_of_the_decision_with_its_status_and_events() {
-    let mut one = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
-    let mut other = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
-    let mut told = 0;
-    for _ in 0..2 {
-        let steps = one.engine.steps(one.now);
-        let mut decided = other.engine.decide(other.now).steps;
-        told += decided.events.drain(..).count();
-        assert_eq!(steps, decided);
-        for action in &steps.actions {
-            one.act(action);
-            other.act(action);
-        }
-        one.api();
-        other.api();
-    }
-    assert!(told > 0);
-}
-
-#[test]
-fn what_has_to_be_watched_follows_the_objects_in_an_engine_of_known_files_too() {
+fn what_has_to_be_watched_follows_the_objects() {
     let text = waits_for("a", "/namespaces/default/PersistentVolumeClaim/data");
-    let content = Arc::new(Content::Bytes(text.into_bytes()));
-    let settings = Settings::default();
-    let library = Library::of(
-        [("a.yaml", &content)].into_iter(),
-        &settings.staging.limits,
-        &rules(),
-        Some(Platform::Rke2),
-    );
-    let mut engine =
-        engine(Ledger::default(), Some(Platform::Rke2), start()).knowing(Arc::new(library));
-    engine.scanned(Directory {
-        files: vec![FileChange {
-            path: "a.yaml".to_owned(),
-            content: Some(Arc::clone(&content)),
-        }],
-        markers: Vec::new(),
-    });
+    let mut node = Node::new(&[("a.yaml", &text)]);
     let claim = ObjectRef::namespaced("", "PersistentVolumeClaim", "default", "data");
-    let of_class = |name: &str| {
-        ObjectSeen::Present(Arc::new(serde_json::json!({
-            "spec": {"storageClassName": name}, "status": {"phase": "Pending"}})))
-    };
-    // The third is what the first was.
-    let (fast, slow) = (of_class("fast"), of_class("slow"));
-    for (seen, name) in [(&fast, "fast"), (&slow, "slow"), (&fast, "fast")] {
-        engine.observed(ClusterEvent::Object(claim.clone(), seen.clone()), start());
-        let interests = engine.interests();
+    for name in ["fast", "slow", "fast"] {
+        let value = json!({"spec": {"storageClassName": name}, "status": {"phase": "Pending"}});
+        let seen = ObjectSeen::Present(Arc::new(value));
+        node.observe(ClusterEvent::Object(claim.clone(), seen));
+        let interests = node.state.interests();
         let classes: Vec<&str> = interests
             .objects
             .keys()
@@ -158,6 +104,33 @@ fn what_has_to_be_watched_follows_the_objects_in_an_engine_of_known_files_too() 
             .map(|class| class.name.as_str())
             .collect();
         assert_eq!(classes, [name]);
-        engine.decide(start());
+        node.tick();
     }
+}
+
+#[test]
+fn a_process_that_starts_again_with_the_same_files_decides_as_a_new_one() {
+    let files = [("a.yaml", WIDGET), ("b.yaml", &free("b"))];
+    let mut node = Node::new(&files);
+    node.api();
+    node.tick();
+    let ledger = Arc::clone(node.state.ledger());
+    let mut again = node.state.restarted(Arc::clone(&ledger), node.now);
+    let mut new = new_state(Ledger::clone(&ledger), Some(Platform::Rke2), node.now);
+    let (again, new) = [&mut again, &mut new]
+        .map(|state| {
+            let changes = files.iter().map(|(path, text)| FileChange {
+                path: (*path).to_owned(),
+                content: Some(Arc::new(Content::Bytes(text.as_bytes().to_vec()))),
+            });
+            state.take_directory(Directory {
+                files: changes.collect(),
+                markers: Vec::new(),
+            });
+            state.decide(node.now)
+        })
+        .into();
+    assert_eq!(again.actions, new.actions);
+    assert_eq!(again.events, new.events);
+    assert_eq!(again.status, new.status);
 }

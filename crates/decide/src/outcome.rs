@@ -7,7 +7,7 @@
 //!                                                          windrow.dev/apply: once ────┘ kept
 //! ```
 //!
-//! Forward only: Released and Applied never go back for the same content. New content begins anew.
+//! Forward only: Released and Applied never go back for the same content. New content starts over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,51 +17,47 @@ use smol_str::SmolStr;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::NeedState;
 use windrow_plan::rules::{Condition, OnDeadline, Tier};
-use windrow_plan::{NeedId, Plan, PlanFile, Requirement, SatisfiedBy};
+use windrow_plan::{FileId, NeedId, Plan, PlanFile, Requirement, SatisfiedBy};
 
 use super::ledger::{Cause, Entry, Ledger, State};
-use super::observation::{Observation, OnFailure};
+use super::mark::OnFailure;
+use super::observation::Observation;
 use super::status::Blocker;
 use crate::settings::Staging;
 
 /// What is to become of a file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Outcome {
-    /// RKE2's or Rancher's own: not looked at.
+pub(super) enum FileOutcome {
+    /// The file belongs to RKE2 or Rancher. Windrow leaves it alone.
     NotOurs,
     /// Somebody else's marker hides it.
     HeldByOther,
     /// Keep it from RKE2.
-    Hold(Box<Hold>),
+    Hold(Box<FileHold>),
     /// Let RKE2 have it.
     Release(Cause),
     /// RKE2 has applied exactly this.
     Applied(Cause),
 }
 
-impl Outcome {
-    pub(super) fn hold(hold: Hold) -> Self {
-        Self::Hold(Box::new(hold))
-    }
-}
-
 /// A hold and its reasons.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Hold {
+pub(super) struct FileHold {
     pub(super) code: Code,
     pub(super) why: SmolStr,
     pub(super) on_failure: OnFailure,
-    pub(super) blockers: Vec<Waits>,
+    pub(super) blockers: Vec<UnmetNeed>,
     /// When it will be released though nothing changes.
     pub(super) deadline: Option<Timestamp>,
-    /// When it is to be reported as overdue, if it is kept past a deadline.
+    /// When the hold is reported as overdue, if it is kept past its deadline.
     pub(super) overdue: Option<Timestamp>,
-    /// Was it applied and is kept from RKE2 since?
+    /// RKE2 has applied the file, and it is kept from RKE2 since then.
     pub(super) after_apply: bool,
 }
 
-impl Hold {
-    fn of(code: Code, why: impl Into<SmolStr>) -> Self {
+impl FileHold {
+    /// A hold that only a person or new content ends.
+    fn without_end(code: Code, why: impl Into<SmolStr>) -> Self {
         Self {
             code,
             why: why.into(),
@@ -74,41 +70,46 @@ impl Hold {
     }
 }
 
-/// Something that a file waits for, as it is said once for all of its objects.
+/// A need that a file waits for. It is listed once, however many objects of the file have it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Waits {
+pub(super) struct UnmetNeed {
     need: NeedId,
     tier: Tier,
-    /// The first document that waits for it, and by which of its requirements.
+    /// The first document that has the need, and which of its requirements it is.
     document: usize,
     requirement: usize,
-    /// How many objects of the file wait for it.
+    /// How many objects of the file have the need.
     objects: usize,
 }
 
-/// What one look at all files shares.
-pub(super) struct Context<'a> {
+/// What a decision is made from.
+pub(super) struct DecisionContext<'a> {
     pub(super) staging: &'a Staging,
     pub(super) plan: &'a Plan,
     pub(super) observation: &'a Observation,
-    pub(super) ledger: &'a Arc<Ledger>,
+    /// The ledger before the decision.
+    pub(super) ledger: &'a Ledger,
     /// The state of every need of the plan.
     pub(super) needs: &'a [NeedState],
     pub(super) now: Timestamp,
-    /// Nobody reads what is told of it.
-    pub(super) is_silent: bool,
 }
 
-impl Context<'_> {
-    /// Decides one file, and until when that holds if nothing else changes. `entry` is what the ledger
-    /// says of it, for this content or another.
-    pub(super) fn outcome(
-        &self,
-        file: &PlanFile,
-        entry: Option<&Entry>,
-    ) -> (Outcome, Option<Timestamp>) {
+impl DecisionContext<'_> {
+    /// Decides every file of the plan. The outcomes are in the plan's order.
+    pub(super) fn decide_files(&self) -> Vec<FileOutcome> {
+        let files = self.plan.files.iter();
+        let mut outcomes: Vec<FileOutcome> = files.map(|file| self.decide_file(file)).collect();
+        for same_name in &self.plan.namesakes {
+            self.hold_together(same_name, &mut outcomes);
+        }
+        outcomes
+    }
+
+    fn decide_file(&self, file: &PlanFile) -> FileOutcome {
+        // The entry may be about other content of this file.
+        let entry = self.ledger.files.get(file.path.as_str()).map(Arc::as_ref);
         match self.settled(file, entry) {
-            Ok(outcome) => (outcome, None),
+            Ok(outcome) => outcome,
             Err(began) => {
                 let known = entry.is_some_and(|entry| entry.digest == file.digest);
                 match &file.refused {
@@ -119,29 +120,65 @@ impl Context<'_> {
         }
     }
 
-    /// What is to become of a file whatever it needs; or since when it has been waiting.
-    fn settled(&self, file: &PlanFile, entry: Option<&Entry>) -> Result<Outcome, Timestamp> {
+    /// A marker hides its name in every directory. So files of one name are held and released together.
+    fn hold_together(&self, same_name: &[FileId], outcomes: &mut [FileOutcome]) {
+        let holds = same_name.iter().filter_map(|&id| match &outcomes[id] {
+            FileOutcome::Hold(hold) => Some((id, hold)),
+            _ => None,
+        });
+        let Some((holder, hold)) = holds.clone().next() else {
+            return;
+        };
+        // All of them share one marker. It stays when lifting it would harm one of the files.
+        let keeps = holds
+            .clone()
+            .any(|(_, hold)| hold.on_failure == OnFailure::Keep);
+        let on_failure = match keeps {
+            true => OnFailure::Keep,
+            false => OnFailure::Lift,
+        };
+        let name = &self.plan.files[holder].path;
+        let shared = FileHold {
+            code: Code::SameBaseName,
+            why: format!("held together with {name}, which has the same name").into(),
+            on_failure,
+            blockers: Vec::new(),
+            ..FileHold::clone(hold)
+        };
+        for &id in same_name {
+            match &mut outcomes[id] {
+                FileOutcome::Hold(hold) => hold.on_failure = on_failure,
+                outcome @ FileOutcome::Release(_) => {
+                    *outcome = FileOutcome::Hold(Box::new(shared.clone()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The outcome where it does not depend on the file's needs. Otherwise the time since when the file waits.
+    fn settled(&self, file: &PlanFile, entry: Option<&Entry>) -> Result<FileOutcome, Timestamp> {
         if file.owner.is_some() {
-            return Ok(Outcome::NotOurs);
+            return Ok(FileOutcome::NotOurs);
         }
         if let Some(marker) = self.observation.markers.get(&file.name)
             && marker.mark.is_none()
         {
-            return Ok(Outcome::HeldByOther);
+            return Ok(FileOutcome::HeldByOther);
         }
         let known = entry.filter(|entry| entry.digest == file.digest);
         let manual = entry.and_then(|entry| entry.manual.as_ref());
         if let Some(manual) = manual.filter(|manual| manual.hold) {
-            return Ok(Outcome::hold(Hold::of(
+            return Ok(FileOutcome::Hold(Box::new(FileHold::without_end(
                 Code::HeldByHand,
                 Code::HeldByHand.say(&[("why", &format!("{} ({})", manual.reason, manual.by))]),
-            )));
+            ))));
         }
         if file.harmful {
-            return Ok(Outcome::hold(Hold::of(
+            return Ok(FileOutcome::Hold(Box::new(FileHold::without_end(
                 Code::SpecialFile,
                 "not a file: RKE2 would hang when it opens it".to_owned(),
-            )));
+            ))));
         }
         let by_hand = known.is_some() && manual.is_some_and(|manual| !manual.hold);
         let applied = self.is_applied(file);
@@ -170,10 +207,10 @@ impl Context<'_> {
             return Ok(self.onward(file, cause, true, false));
         }
         if let Some((reason, at)) = &file.hold {
-            return Ok(Outcome::hold(Hold::of(
+            return Ok(FileOutcome::Hold(Box::new(FileHold::without_end(
                 Code::HeldByAnnotation,
                 Code::HeldByAnnotation.say(&[("why", &format!("{reason} ({at})"))]),
-            )));
+            ))));
         }
         Err(known.map_or(self.now, |entry| entry.first_seen))
     }
@@ -187,35 +224,32 @@ impl Context<'_> {
             .is_some_and(|addon| addon.checksum == file.sha256)
     }
 
-    fn onward(&self, file: &PlanFile, cause: Cause, applied: bool, by_hand: bool) -> Outcome {
+    fn onward(&self, file: &PlanFile, cause: Cause, applied: bool, by_hand: bool) -> FileOutcome {
         if !applied {
-            return Outcome::Release(cause);
+            return FileOutcome::Release(cause);
         }
         if file.apply_once && !by_hand && self.staging.enabled {
-            let mut hold = Hold::of(Code::HeldAppliedOnce, Code::HeldAppliedOnce.say(&[]));
+            let mut hold =
+                FileHold::without_end(Code::HeldAppliedOnce, Code::HeldAppliedOnce.say(&[]));
             hold.after_apply = true;
-            return Outcome::hold(hold);
+            return FileOutcome::Hold(Box::new(hold));
         }
-        Outcome::Applied(cause)
+        FileOutcome::Applied(cause)
     }
 
-    fn refused(&self, why: &str, began: Timestamp) -> (Outcome, Option<Timestamp>) {
+    fn refused(&self, why: &str, began: Timestamp) -> FileOutcome {
         let deadline = self.deadline(began, self.staging.refused_deadline);
         if deadline.is_some_and(|deadline| deadline <= self.now) {
-            return (Outcome::Release(Cause::Yielded), None);
+            return FileOutcome::Release(Cause::Yielded);
         }
-        let mut hold = Hold::of(Code::HeldRefused, Code::HeldRefused.say(&[("why", why)]));
+        let mut hold =
+            FileHold::without_end(Code::HeldRefused, Code::HeldRefused.say(&[("why", why)]));
         hold.on_failure = OnFailure::Lift;
         hold.deadline = deadline;
-        (Outcome::hold(hold), deadline)
+        FileOutcome::Hold(Box::new(hold))
     }
 
-    fn waiting(
-        &self,
-        file: &PlanFile,
-        waited: bool,
-        began: Timestamp,
-    ) -> (Outcome, Option<Timestamp>) {
+    fn waiting(&self, file: &PlanFile, waited: bool, began: Timestamp) -> FileOutcome {
         // RKE2 applies what it can of a file. Holding it costs nothing only while it could apply
         // none of it: every object lacks its kind or its namespace.
         let hopeless = !file.documents.is_empty()
@@ -227,13 +261,12 @@ impl Context<'_> {
                         && !self.met(requirement)
                 })
             });
-        let mut blockers: Vec<Waits> = Vec::new();
-        let mut first: Option<(Rank, &Requirement)> = None;
+        let mut blockers: Vec<UnmetNeed> = Vec::new();
+        let mut first: Option<((bool, bool), &Requirement)> = None;
         let mut kept = false;
         let mut on_failure = OnFailure::Lift;
         let mut release_at: Option<Timestamp> = None;
         let mut overdue: Option<Timestamp> = None;
-        let mut turns: Option<Timestamp> = None;
         let mut yielded = false;
         // Most of them wait equally long.
         let mut last: Option<((Timestamp, Duration), Option<Timestamp>)> = None;
@@ -251,9 +284,6 @@ impl Context<'_> {
                 };
                 last = Some((wait, at));
                 let past = at.is_some_and(|at| at <= self.now);
-                if !past {
-                    turns = earliest(turns, at);
-                }
                 if past && patience.then == OnDeadline::Release {
                     yielded = true;
                     continue;
@@ -271,16 +301,16 @@ impl Context<'_> {
                     on_failure = OnFailure::Keep;
                 }
                 let (need, tier) = (requirement.need, requirement.tier);
-                let same = |told: &&mut Waits| (told.need, told.tier) == (need, tier);
+                let same = |told: &&mut UnmetNeed| (told.need, told.tier) == (need, tier);
                 if let Some(told) = blockers.iter_mut().find(same) {
                     told.objects += 1;
                     continue;
                 }
-                let rank = rank(requirement);
-                if first.as_ref().is_none_or(|(best, ..)| rank < *best) {
-                    first = Some((rank, requirement));
+                let precedence = precedence(requirement);
+                if first.as_ref().is_none_or(|(best, ..)| precedence < *best) {
+                    first = Some((precedence, requirement));
                 }
-                blockers.push(Waits {
+                blockers.push(UnmetNeed {
                     need,
                     tier,
                     document: number,
@@ -295,10 +325,10 @@ impl Context<'_> {
                 (false, true) => Cause::Met,
                 (false, false) => Cause::Free,
             };
-            return (Outcome::Release(cause), turns);
+            return FileOutcome::Release(cause);
         };
-        let (code, why) = self.say(first);
-        let hold = Box::new(Hold {
+        let (code, why) = self.explain(first);
+        FileOutcome::Hold(Box::new(FileHold {
             code,
             why: why.into(),
             on_failure,
@@ -306,17 +336,16 @@ impl Context<'_> {
             deadline: if kept { None } else { release_at },
             overdue,
             after_apply: false,
-        });
-        (Outcome::Hold(hold), turns)
+        }))
     }
 
-    /// Something that a file waits for, for people.
-    pub(super) fn blocker(&self, file: &PlanFile, waits: &Waits) -> Option<Blocker> {
-        let document = file.documents.get(waits.document)?;
-        let requirement = document.requires.get(waits.requirement)?;
+    /// Describes an unmet need of a file for the status.
+    pub(super) fn blocker(&self, file: &PlanFile, unmet: &UnmetNeed) -> Option<Blocker> {
+        let document = file.documents.get(unmet.document)?;
+        let requirement = document.requires.get(unmet.requirement)?;
         let need = &self.plan.needs[requirement.need];
-        let (_, message) = self.say(requirement);
-        let more = match waits.objects {
+        let (_, message) = self.explain(requirement);
+        let more = match unmet.objects {
             1 => String::new(),
             objects => format!(" and {} more", objects - 1),
         };
@@ -415,7 +444,7 @@ impl Context<'_> {
         }
     }
 
-    fn say(&self, requirement: &Requirement) -> (Code, String) {
+    fn explain(&self, requirement: &Requirement) -> (Code, String) {
         let need = &self.plan.needs[requirement.need];
         let wanted = |why: &str| match (&need.condition, requirement.inferred) {
             (_, false) => [&requirement.reason, ": ", why].concat(),
@@ -464,22 +493,10 @@ struct Patience {
     then: OnDeadline,
 }
 
-/// Which blocker is told first: what holds before what orders, a person's and a rule's words before
-/// what was inferred.
-type Rank = (Tier2, bool);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Tier2 {
-    Required,
-    Advisory,
-}
-
-fn rank(requirement: &Requirement) -> Rank {
-    let tier = match requirement.tier {
-        Tier::Required => Tier2::Required,
-        Tier::Advisory => Tier2::Advisory,
-    };
-    (tier, requirement.inferred)
+/// Which unmet requirement is reported first; the least counts. What holds comes before what orders, and
+/// what a person or a rule asks for before what was inferred.
+fn precedence(requirement: &Requirement) -> (bool, bool) {
+    (requirement.tier == Tier::Advisory, requirement.inferred)
 }
 
 fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {

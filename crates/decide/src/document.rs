@@ -1,4 +1,4 @@
-//! The status document out of the outcomes: what every outlet shows.
+//! Writes the status document, which every outlet shows, from the outcomes of the files.
 
 use jiff::Timestamp;
 use windrow_model::reasons::Code;
@@ -6,31 +6,37 @@ use windrow_plan::readiness::node::NodeMemory;
 use windrow_plan::rules::Location;
 use windrow_plan::{Finding, PlanFile, base_name};
 
-use super::files::{Context, Outcome, on_purpose};
 use super::ledger::Ledger;
-use super::node::{self, Staged};
+use super::node::{self, StagingVerdict};
 use super::observation::MarkerTrouble;
+use super::outcome::{DecisionContext, FileOutcome, on_purpose};
 use super::status::{
     FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Phase, Readiness, Role, StagingStatus,
     Status, StatusReason, Versions,
 };
-use super::verdicts::Verdicts;
+use super::text::shorten;
 
 /// Longest summary: the console's row.
 const SUMMARY_CHARS: usize = 65;
 
-/// What is said, what is to be remembered of it, and when time alone may change it.
-pub(super) struct Said {
+/// A status document, and what goes with it.
+pub(super) struct WrittenStatus {
     pub(super) status: Status,
+    /// What has to be remembered of the node.
     pub(super) memory: NodeMemory,
+    /// When time alone may change the document.
     pub(super) next_wake: Option<Timestamp>,
 }
 
-/// Writes the status document. `generation` and `since` are the publisher's.
-/// `after` is the ledger after the decision.
-pub(super) fn status(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> Said {
+/// Writes the status document. The publisher sets `generation` and `since`. `after` is the ledger after
+/// the decision.
+pub(super) fn write_status(
+    context: &DecisionContext<'_>,
+    outcomes: &[FileOutcome],
+    after: &Ledger,
+) -> WrittenStatus {
     let memory = &context.ledger.node;
-    let mut staging = staging(context, verdicts, after);
+    let mut staging = describe_files(context, outcomes, after);
     let troubles = marker_findings(context, &staging);
     let (readiness, phase, reason) = judgement(context, &staging);
     staging.settled = reason.code == Code::NotProbed;
@@ -64,22 +70,22 @@ pub(super) fn status(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger)
         None => (memory.clone(), None),
     };
     status.summary = shorten(&status.reason.message, SUMMARY_CHARS);
-    Said {
+    WrittenStatus {
         status,
         memory,
         next_wake,
     }
 }
 
-fn findings(context: &Context<'_>, troubles: Vec<Finding>) -> Vec<Finding> {
+fn findings(context: &DecisionContext<'_>, troubles: Vec<Finding>) -> Vec<Finding> {
     let others = context.observation.found.values().flatten();
     let mut findings = troubles;
     findings.extend(context.plan.findings.iter().chain(others).cloned());
     findings
 }
 
-/// Markers that could not be made or removed: a finding for each reason, with all files that it is about.
-fn marker_findings(context: &Context<'_>, staging: &StagingStatus) -> Vec<Finding> {
+/// Findings about markers that could not be made or removed: one for each reason, with all of its files.
+fn marker_findings(context: &DecisionContext<'_>, staging: &StagingStatus) -> Vec<Finding> {
     let not_held = staging.not_held.iter();
     let not_held = not_held.map(|file| (Code::NotHeld, &file.file, file.error.as_str()));
     let stays = staging.held.iter().filter_map(|held| {
@@ -112,16 +118,21 @@ fn marker_findings(context: &Context<'_>, staging: &StagingStatus) -> Vec<Findin
     findings
 }
 
-fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> StagingStatus {
+fn describe_files(
+    context: &DecisionContext<'_>,
+    outcomes: &[FileOutcome],
+    after: &Ledger,
+) -> StagingStatus {
     let mut staging = StagingStatus::default();
-    for (file, outcome) in context.plan.files.iter().zip(verdicts.outcomes()) {
+    for (file, outcome) in context.plan.files.iter().zip(outcomes) {
         let entry = after.files.get(file.path.as_str());
         let since = entry.map_or(context.now, |entry| entry.since);
         let path = file.path.clone();
         let marked = context.observation.markers.contains_key(&file.name);
         let trouble = context.observation.marker_troubles.get(&file.name);
+        let written = context.observation.being_written.contains(&file.name);
         match (outcome, trouble) {
-            (Outcome::Hold(hold), Some(MarkerTrouble::NotMade(error))) if !marked => {
+            (FileOutcome::Hold(hold), Some(MarkerTrouble::NotMade(error))) if !marked => {
                 staging.not_held.push(NotHeldFile {
                     file: path,
                     since,
@@ -132,13 +143,15 @@ fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> Stagin
                 staging.total += 1;
                 continue;
             }
-            (Outcome::Release(_) | Outcome::Applied(_), Some(trouble)) if marked => {
+            (FileOutcome::Release(_) | FileOutcome::Applied(_), trouble)
+                if marked && (written || trouble.is_some()) =>
+            {
                 let (code, why) = match trouble {
-                    MarkerTrouble::NotRemoved(error) => {
+                    Some(MarkerTrouble::NotRemoved(error)) => {
                         let code = Code::MarkerStays;
                         (code, code.say(&[("error", error)]))
                     }
-                    MarkerTrouble::NotMade(_) | MarkerTrouble::BeingWritten => {
+                    Some(MarkerTrouble::NotMade(_)) | None => {
                         (Code::Provisional, Code::Provisional.say(&[]))
                     }
                 };
@@ -158,8 +171,8 @@ fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> Stagin
             _ => {}
         }
         match outcome {
-            Outcome::NotOurs => continue,
-            Outcome::HeldByOther => staging.held.push(HeldFile {
+            FileOutcome::NotOurs => continue,
+            FileOutcome::HeldByOther => staging.held.push(HeldFile {
                 file: path,
                 since,
                 code: Code::HeldByOther,
@@ -169,7 +182,7 @@ fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> Stagin
                 deadline: None,
                 blockers: Vec::new(),
             }),
-            Outcome::Hold(hold) => {
+            FileOutcome::Hold(hold) => {
                 let blockers = hold.blockers.iter();
                 staging.held.push(HeldFile {
                     file: path,
@@ -180,11 +193,11 @@ fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> Stagin
                     overdue: hold.overdue.is_some_and(|at| at <= context.now),
                     deadline: hold.deadline,
                     blockers: blockers
-                        .filter_map(|waits| context.blocker(file, waits))
+                        .filter_map(|unmet| context.blocker(file, unmet))
                         .collect(),
                 });
             }
-            Outcome::Release(cause) => match failure(context, file, since) {
+            FileOutcome::Release(cause) => match failure(context, file, since) {
                 Some((reason, message)) => staging.failed.push(FailedFile {
                     file: path,
                     since,
@@ -197,7 +210,7 @@ fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> Stagin
                     cause: *cause,
                 }),
             },
-            Outcome::Applied(cause) => staging.applied.push(FileStatus {
+            FileOutcome::Applied(cause) => staging.applied.push(FileStatus {
                 file: path,
                 since,
                 cause: *cause,
@@ -210,7 +223,7 @@ fn staging(context: &Context<'_>, verdicts: &Verdicts, after: &Ledger) -> Stagin
 
 /// RKE2's failure to apply a file, when it came after the release of what is there now.
 fn failure(
-    context: &Context<'_>,
+    context: &DecisionContext<'_>,
     file: &PlanFile,
     released: Timestamp,
 ) -> Option<(String, String)> {
@@ -219,7 +232,7 @@ fn failure(
 }
 
 /// What staging alone says of the node.
-fn judgement(context: &Context<'_>, staging: &StagingStatus) -> Staged {
+fn judgement(context: &DecisionContext<'_>, staging: &StagingStatus) -> StagingVerdict {
     let waiting = |held: &&HeldFile| held.by == Holder::Windrow && !on_purpose(held.code);
     let waits = staging.held.iter().filter(waiting).count();
     let done = staging.applied.len()
@@ -303,24 +316,4 @@ fn judgement(context: &Context<'_>, staging: &StagingStatus) -> Staged {
         phase,
         reason(Code::NotProbed, Code::NotProbed.say(&[])),
     )
-}
-
-/// How long something lasted, as a person says it.
-pub(super) fn age(from: Timestamp, to: Timestamp) -> String {
-    let seconds = to.duration_since(from).as_secs().max(0);
-    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{seconds} s"),
-        (0, minutes) => format!("{minutes} min {} s", seconds % 60),
-        (hours, minutes) => format!("{hours} h {minutes} min"),
-    }
-}
-
-/// Cuts a line so that it fits, at a character and with an ellipsis.
-pub(super) fn shorten(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(most - 1).collect();
-    format!("{}…", kept.trim_end())
 }

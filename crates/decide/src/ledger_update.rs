@@ -1,0 +1,288 @@
+//! The ledger after a decision, and the events that are reported because of it.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use windrow_model::reasons::Code;
+use windrow_plan::readiness::NeedState;
+use windrow_plan::{PlanFile, base_name};
+
+use super::action::Event;
+use super::ledger::{Cause, Entry, Ledger, Manual, State, Told};
+use super::mark::OnFailure;
+use super::observation::MarkerTrouble;
+use super::outcome::{DecisionContext, FileHold, FileOutcome};
+use super::text;
+
+/// How long Windrow waits for a file to come back. `windrow stage` makes the marker before the file, and
+/// tools delete files and write them again.
+pub(super) const RETURN_GRACE: SignedDuration = SignedDuration::from_mins(10);
+
+/// The ledger and the events of one decision.
+#[derive(Debug)]
+pub(super) struct LedgerUpdate {
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) events: Vec<Event>,
+}
+
+impl LedgerUpdate {
+    /// Enters the outcome of every file of the plan. `outcomes` are in the plan's order.
+    pub(super) fn from_outcomes(
+        context: &DecisionContext<'_>,
+        before: &Arc<Ledger>,
+        outcomes: &[FileOutcome],
+    ) -> Self {
+        let mut update = Self {
+            ledger: Arc::clone(before),
+            events: Vec::new(),
+        };
+        for (file, outcome) in context.plan.files.iter().zip(outcomes) {
+            let known = before.files.get(file.path.as_str()).map(Arc::as_ref);
+            let change = EntryChange {
+                file,
+                before: known,
+                context,
+                events: &mut update.events,
+            };
+            let entry = change.next_entry(outcome);
+            if entry.as_ref() != known {
+                update.set_entry(&file.path, entry);
+            }
+        }
+        update.keep_absent_files(context, before);
+        update
+    }
+
+    fn set_entry(&mut self, path: &str, entry: Option<Entry>) {
+        let files = &mut Arc::make_mut(&mut self.ledger).files;
+        match entry {
+            Some(entry) => files.insert(path.into(), Arc::new(entry)),
+            None => files.remove(path),
+        };
+    }
+
+    /// A file that is gone keeps its entry while RKE2 keeps its objects. yip and configuration management
+    /// remove files and write them again, and what was released stays released. A held file keeps its
+    /// entry for a while if its release would do harm: should it come back, its marker is there first.
+    fn keep_absent_files(&mut self, context: &DecisionContext<'_>, before: &Ledger) {
+        let files = &context.plan.files;
+        for (path, known) in &before.files {
+            let found = files.binary_search_by(|file| file.path.as_str().cmp(path));
+            if found.is_ok() {
+                continue;
+            }
+            let mut entry = Entry::clone(known);
+            let held = matches!(entry.state, State::Held { .. });
+            if held && entry.told.vanished.is_none() {
+                self.events.push(Event {
+                    code: Code::Vanished,
+                    file: Some(path.to_string()),
+                    message: Code::Vanished.say(&[("file", path)]),
+                });
+            }
+            let since = *entry.told.vanished.get_or_insert(context.now);
+            let marker = context.observation.markers.get(base_name(path));
+            let harmful = marker
+                .and_then(|marker| marker.mark.as_ref())
+                .is_some_and(|mark| mark.on_failure == OnFailure::Keep);
+            // A hold by hand was meant for the name, and outlives the file.
+            let by_hand = entry.manual.as_ref().is_some_and(|manual| manual.hold);
+            let may_return = harmful && context.now.duration_since(since) < RETURN_GRACE;
+            if held && !by_hand && !may_return {
+                self.set_entry(path, None);
+            } else if entry != **known {
+                self.set_entry(path, Some(entry));
+            }
+        }
+    }
+}
+
+/// How one file gets from its old ledger entry to its new one.
+struct EntryChange<'a> {
+    file: &'a PlanFile,
+    before: Option<&'a Entry>,
+    context: &'a DecisionContext<'a>,
+    events: &'a mut Vec<Event>,
+}
+
+impl EntryChange<'_> {
+    fn next_entry(self, outcome: &FileOutcome) -> Option<Entry> {
+        let now = self.context.now;
+        let known = self.before.filter(|entry| entry.digest == self.file.digest);
+        let state = match outcome {
+            FileOutcome::NotOurs => return None,
+            // The entry stays as it is. Once the other marker is gone, the file is decided again.
+            FileOutcome::HeldByOther => return self.before.cloned(),
+            FileOutcome::Hold(hold) if hold.after_apply => State::Applied {
+                cause: known_cause(known),
+            },
+            FileOutcome::Hold(hold) => State::Held {
+                code: hold.code,
+                why: hold.why.clone(),
+            },
+            FileOutcome::Release(cause) => State::Released { cause: *cause },
+            FileOutcome::Applied(cause) => State::Applied { cause: *cause },
+        };
+        let same_stage = known
+            .filter(|entry| std::mem::discriminant(&entry.state) == std::mem::discriminant(&state));
+        let mut entry = Entry {
+            digest: self.file.digest.clone(),
+            first_seen: known.map_or(now, |entry| entry.first_seen),
+            since: same_stage.map_or(now, |entry| entry.since),
+            state,
+            told: same_stage
+                .map(|entry| entry.told.clone())
+                .unwrap_or_default(),
+            manual: self.before.and_then(|entry| {
+                // A release by hand was meant for the content that was there.
+                let keeps = entry.manual.as_ref()?.hold || known.is_some();
+                keeps.then(|| entry.manual.clone()).flatten()
+            }),
+        };
+        entry.told.vanished = None;
+        self.report_changes(&mut entry, outcome, known, same_stage.is_some());
+        Some(entry)
+    }
+
+    fn report_changes(
+        mut self,
+        entry: &mut Entry,
+        outcome: &FileOutcome,
+        known: Option<&Entry>,
+        same_stage: bool,
+    ) {
+        let path = &self.file.path;
+        if !same_stage {
+            match &entry.state {
+                State::Held { why, .. } => {
+                    self.report(Code::Held, &[("file", path), ("why", why)]);
+                }
+                State::Released { cause } => self.report_release(*cause, known),
+                State::Applied {
+                    cause: Cause::Escaped,
+                } => self.report(Code::Escaped, &[("file", path)]),
+                State::Applied { .. } => self.report(Code::Applied, &[("file", path)]),
+            }
+        }
+        let marker_lost =
+            same_stage && matches!(entry.state, State::Held { .. }) && self.marker_is_lost();
+        if marker_lost && !entry.told.marker_lost {
+            self.report(Code::MarkerLost, &[("file", path)]);
+        }
+        entry.told.marker_lost = marker_lost;
+        match outcome {
+            FileOutcome::Hold(hold) => self.report_overdue(&mut entry.told, hold),
+            FileOutcome::Release(cause) | FileOutcome::Applied(cause) => {
+                if *cause == Cause::Met {
+                    self.report_regression(&mut entry.told);
+                }
+                if matches!(outcome, FileOutcome::Release(_)) {
+                    self.report_failure(&mut entry.told);
+                }
+            }
+            FileOutcome::NotOurs | FileOutcome::HeldByOther => {}
+        }
+    }
+
+    /// Did somebody else remove the marker? A marker that could not be made was removed by nobody.
+    fn marker_is_lost(&self) -> bool {
+        let (observation, name) = (self.context.observation, &self.file.name);
+        let trouble = observation.marker_troubles.get(name);
+        !observation.markers.contains_key(name)
+            && !matches!(trouble, Some(MarkerTrouble::NotMade(_)))
+    }
+
+    fn report_release(&mut self, cause: Cause, known: Option<&Entry>) {
+        let path = &self.file.path;
+        let held_since = known
+            .and_then(|entry| matches!(entry.state, State::Held { .. }).then_some(entry.since));
+        let why = match cause {
+            Cause::Met => "everything it waited for is there",
+            Cause::ByHand => self.who_released(),
+            Cause::Yielded => {
+                let why = match known.map(|entry| &entry.state) {
+                    Some(State::Held { why, .. }) => why,
+                    _ => "it stands in a cycle",
+                };
+                return self.report(Code::Yielded, &[("file", path), ("why", why)]);
+            }
+            Cause::Off if held_since.is_some() => "staging is switched off",
+            // Nothing was held, so there is nothing to report.
+            Cause::Free | Cause::Escaped | Cause::Off => return,
+        };
+        let age = text::age(held_since.unwrap_or(self.context.now), self.context.now);
+        self.report(
+            Code::Released,
+            &[("file", path), ("age", &age), ("why", why)],
+        );
+    }
+
+    fn who_released(&self) -> &'static str {
+        let manual = self.before.and_then(|entry| entry.manual.as_ref());
+        match manual.map(|manual| manual.by.as_str()) {
+            Some(Manual::FAILSAFE) => "the fail-safe lifted its hold while Windrow could not run",
+            Some(Manual::CLEANUP) => "its hold was lifted when Windrow was removed",
+            _ => "released by hand",
+        }
+    }
+
+    fn report_overdue(&mut self, told: &mut Told, hold: &FileHold) {
+        let overdue = hold.overdue.is_some_and(|at| at <= self.context.now);
+        if overdue && !told.overdue {
+            told.overdue = true;
+            let path = &self.file.path;
+            self.report(Code::Overdue, &[("file", path), ("why", &hold.why)]);
+        }
+    }
+
+    fn report_regression(&mut self, told: &mut Told) {
+        // Only what is known not to hold counts. Unknown is not a "no".
+        let lost = self
+            .file
+            .requirements()
+            .filter(|requirement| requirement.takes_part() && !requirement.inferred)
+            .find(|requirement| {
+                matches!(
+                    self.context.needs[requirement.need],
+                    NeedState::NotYet { .. } | NeedState::Failed { .. }
+                )
+            });
+        match lost {
+            Some(requirement) if !told.regressed => {
+                told.regressed = true;
+                let what = self.context.plan.needs[requirement.need].target.to_string();
+                let path = &self.file.path;
+                self.report(Code::Regressed, &[("what", &what), ("file", path)]);
+            }
+            None => told.regressed = false,
+            Some(_) => {}
+        }
+    }
+
+    fn report_failure(&mut self, told: &mut Told) {
+        let failure = self.context.observation.failures.get(&self.file.addon);
+        let Some(failure) = failure else { return };
+        let message = format!("{}: {}", failure.reason, failure.message);
+        if told.failure.as_ref() != Some(&message) {
+            let path = &self.file.path;
+            self.report(Code::ApplyFailed, &[("file", path), ("why", &message)]);
+            told.failure = Some(message);
+        }
+    }
+
+    fn report(&mut self, code: Code, words: &[(&str, &str)]) {
+        self.events.push(Event {
+            code,
+            file: Some(self.file.path.clone()),
+            message: code.say(words),
+        });
+    }
+}
+
+fn known_cause(known: Option<&Entry>) -> Cause {
+    match known.map(|entry| &entry.state) {
+        Some(State::Released { cause } | State::Applied { cause }) => *cause,
+        Some(State::Held { .. }) => Cause::Escaped,
+        None => Cause::Free,
+    }
+}

@@ -1,0 +1,158 @@
+//! Which markers have to be made and which have to go.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use windrow_model::reasons::Code;
+use windrow_plan::{PlanFile, base_name};
+
+use super::action::Action;
+use super::ledger::{Ledger, State};
+use super::ledger_update::RETURN_GRACE;
+use super::mark::{Mark, hidden_name, marker_path};
+use super::observation::Marker;
+use super::outcome::{DecisionContext, FileHold, FileOutcome};
+
+/// The changes of markers that follow from one decision.
+#[derive(Debug, Default)]
+pub(super) struct MarkerChanges {
+    pub(super) holds: Vec<Action>,
+    pub(super) lifts: Vec<Action>,
+}
+
+impl MarkerChanges {
+    /// Compares the outcomes with the markers that are there. `after` is the ledger after the decision.
+    pub(super) fn from_outcomes(
+        context: &DecisionContext<'_>,
+        outcomes: &[FileOutcome],
+        after: &Ledger,
+    ) -> Self {
+        let mut changes = Self::default();
+        for (file, outcome) in context.plan.files.iter().zip(outcomes) {
+            changes.compare_file(context, file, outcome, after);
+        }
+        changes.lift_strays(context, after);
+        changes.keep_shared_markers(context, outcomes);
+        // A marker stays while its file is being written, whatever was decided about the content before.
+        let written = &context.observation.being_written;
+        changes.lifts.retain(|action| {
+            marker_of(action).is_none_or(|path| !written.contains(hidden_name(path)))
+        });
+        changes
+    }
+
+    fn compare_file(
+        &mut self,
+        context: &DecisionContext<'_>,
+        file: &PlanFile,
+        outcome: &FileOutcome,
+        after: &Ledger,
+    ) {
+        let marker = context.observation.markers.get(&file.name);
+        match outcome {
+            FileOutcome::Hold(hold)
+                if marker.is_none_or(|marker| is_outdated(marker, file, hold)) =>
+            {
+                let entry = after.files.get(file.path.as_str());
+                let since = entry.map_or(context.now, |entry| entry.since);
+                let path = match marker {
+                    Some(marker) => marker.path.clone(),
+                    None => marker_path(&file.path),
+                };
+                self.holds.push(Action::Hold {
+                    path,
+                    mark: Arc::new(make_mark(file, hold, since)),
+                });
+            }
+            FileOutcome::Release(_) | FileOutcome::Applied(_) => {
+                let ours = marker.filter(|marker| marker.mark.is_some());
+                self.lifts.extend(ours.map(lift));
+            }
+            FileOutcome::Hold(_) | FileOutcome::NotOurs | FileOutcome::HeldByOther => {}
+        }
+    }
+
+    /// Lifts markers of ours whose file is gone, and those that hide a file which is not ours to hold.
+    fn lift_strays(&mut self, context: &DecisionContext<'_>, after: &Ledger) {
+        let files = context.plan.files.iter();
+        let ours = files.filter(|file| file.owner.is_none());
+        let names: BTreeSet<&str> = ours.map(|file| file.name.as_str()).collect();
+        let markers = context.observation.markers.iter();
+        let mut strays: Vec<_> = markers
+            .filter(|(name, _)| !names.contains(name.as_str()))
+            .collect();
+        strays.sort_unstable_by_key(|(name, _)| *name);
+        for (_, marker) in strays {
+            let Some(mark) = &marker.mark else { continue };
+            // `windrow stage` makes the marker first and the file second.
+            let staged = mark.code == Code::Provisional
+                && context.now.duration_since(mark.since) < RETURN_GRACE;
+            let entry = after.files.get(mark.file.as_str());
+            let held = entry.is_some_and(|entry| matches!(entry.state, State::Held { .. }));
+            if !staged && !held {
+                self.lifts.push(lift(marker));
+            }
+        }
+    }
+
+    /// Files of one name share the marker, in whichever directories they lie. What one of them needs no
+    /// longer may hide another.
+    fn keep_shared_markers(&mut self, context: &DecisionContext<'_>, outcomes: &[FileOutcome]) {
+        let plan = context.plan;
+        if plan.namesakes.is_empty() {
+            return;
+        }
+        let is_held = |id: &usize| matches!(outcomes[*id], FileOutcome::Hold(_));
+        let shared = plan.namesakes.iter().filter(|ids| ids.iter().any(is_held));
+        let held: BTreeSet<&str> = shared
+            .filter_map(|ids| ids.first())
+            .map(|id| plan.files[*id].name.as_str())
+            .collect();
+        self.lifts.retain(|action| {
+            marker_of(action).is_none_or(|path| !held.contains(hidden_name(path)))
+        });
+        for actions in [&mut self.holds, &mut self.lifts] {
+            let mut names = BTreeSet::new();
+            actions.retain(|action| {
+                marker_of(action).is_none_or(|path| names.insert(base_name(path).to_owned()))
+            });
+        }
+    }
+}
+
+/// The marker that an action is about.
+fn marker_of(action: &Action) -> Option<&str> {
+    match action {
+        Action::Hold { path, .. } | Action::Lift { path } => Some(path),
+        Action::SaveLedger(_) => None,
+    }
+}
+
+fn lift(marker: &Marker) -> Action {
+    Action::Lift {
+        path: marker.path.clone(),
+    }
+}
+
+/// Does the marker on disk no longer say what it has to say?
+fn is_outdated(marker: &Marker, file: &PlanFile, hold: &FileHold) -> bool {
+    marker.mark.as_ref().is_some_and(|old| {
+        old.code == Code::Provisional
+            || old.on_failure != hold.on_failure
+            || (old.file == file.path && old.digest != file.digest)
+    })
+}
+
+fn make_mark(file: &PlanFile, hold: &FileHold, since: Timestamp) -> Mark {
+    Mark {
+        by: Mark::BY.to_owned(),
+        file: file.path.clone(),
+        code: hold.code,
+        why: Mark::shortened(&hold.why),
+        since,
+        on_failure: hold.on_failure,
+        digest: file.digest.clone(),
+        release: ["windrow release ", &file.path].concat(),
+    }
+}

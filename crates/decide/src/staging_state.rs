@@ -1,0 +1,497 @@
+//! The values that [`super::decide`] reads, kept up to date: files, plan, observation and ledger.
+//!
+//! The daemon, the sandbox, the simulation and the rehearsal have one each. They differ in what feeds it and
+//! in what carries its actions out. Pure: no I/O, no clock. Nothing that a decision found is kept but its
+//! ledger.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
+use windrow_model::manifest::{self, Content, ObjectRef};
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::readiness::{self, ObjectSeen, Observed};
+use windrow_plan::rke2;
+use windrow_plan::rules::{Platform, RuleSet};
+use windrow_plan::{self as plan, Examined, Finding, Plan, Shown, base_name};
+
+use super::action::{Action, Event};
+use super::decision::{Decision, decide};
+use super::interests::interests;
+use super::ledger::{Cause, Entry, Ledger, Manual, State, Told};
+use super::mark::{Mark, hidden_name, marker_path};
+use super::observation::{
+    ClusterEvent, Directory, FileChange, Interests, Marker, MarkerTrouble, Observation,
+};
+use crate::settings::Settings;
+
+/// What decisions are made from. See the module's documentation.
+#[derive(Debug, Clone)]
+pub struct StagingState {
+    settings: Arc<Settings>,
+    rules: Arc<RuleSet>,
+    platform: Option<Platform>,
+    /// The files of the directory as they were last read, by path. A file is examined again when its bytes
+    /// change.
+    examined: Arc<BTreeMap<String, Arc<Examined>>>,
+    plan: Arc<Plan>,
+    /// The plan was made with other settings.
+    plan_is_outdated: bool,
+    observation: Observation,
+    ledger: Arc<Ledger>,
+    /// The ledger was changed outside of a decision and has to be written.
+    ledger_is_unsaved: bool,
+    /// Findings of the plan that were reported, so that each is reported once.
+    reported: BTreeSet<(Code, String)>,
+    /// Those of the plan in force were.
+    all_reported: bool,
+}
+
+impl StagingState {
+    /// A state that knows nothing yet but what an earlier run left in the ledger.
+    pub fn new(
+        settings: impl Into<Arc<Settings>>,
+        rules: impl Into<Arc<RuleSet>>,
+        platform: Option<Platform>,
+        ledger: impl Into<Arc<Ledger>>,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            settings: settings.into(),
+            rules: rules.into(),
+            platform,
+            examined: Arc::default(),
+            plan: Arc::new(Plan {
+                platform,
+                ..Plan::default()
+            }),
+            plan_is_outdated: false,
+            observation: Observation {
+                started: now,
+                ..Observation::default()
+            },
+            ledger: ledger.into(),
+            ledger_is_unsaved: false,
+            reported: BTreeSet::new(),
+            all_reported: false,
+        }
+    }
+
+    /// The state of a new process of the same configuration. Files with the same bytes need not be examined
+    /// again.
+    #[must_use]
+    pub fn restarted(&self, ledger: impl Into<Arc<Ledger>>, now: Timestamp) -> Self {
+        let settings = Arc::clone(&self.settings);
+        let rules = Arc::clone(&self.rules);
+        Self {
+            examined: Arc::clone(&self.examined),
+            plan: Arc::clone(&self.plan),
+            ..Self::new(settings, rules, self.platform, ledger, now)
+        }
+    }
+
+    /// Takes over which cluster the manifests directory belongs to, as it was seen together with a scan:
+    /// `None` while RKE2 has not started for the first time. When RKE2 was removed and installed again with
+    /// its data wiped, the ledger is of another cluster. Then only what a person holds still counts:
+    /// "released" there would let a machine start here before its time.
+    pub fn set_cluster(&mut self, identity: Option<String>) -> Option<Event> {
+        if self.ledger.cluster == identity {
+            return None;
+        }
+        let was_other = self.ledger.cluster.is_some();
+        let ledger = Arc::make_mut(&mut self.ledger);
+        ledger.cluster = identity;
+        self.ledger_is_unsaved = true;
+        if !was_other {
+            return None;
+        }
+        ledger
+            .files
+            .retain(|_, entry| entry.manual.as_ref().is_some_and(|manual| manual.hold));
+        Some(Event {
+            code: Code::NewCluster,
+            file: None,
+            message: Code::NewCluster.say(&[]),
+        })
+    }
+
+    /// Takes a look at the directory in: examines the files that changed, and plans when any did.
+    pub fn take_directory(&mut self, directory: Directory) {
+        self.observation.markers = directory
+            .markers
+            .into_iter()
+            .map(|marker| (hidden_name(&marker.path).to_owned(), marker))
+            .collect();
+        self.adopt_markers();
+        let before = Arc::clone(&self.examined);
+        let mut examined = BTreeMap::new();
+        let mut changed = std::mem::take(&mut self.plan_is_outdated);
+        for FileChange { path, content } in directory.files {
+            let known = before.get(&path);
+            let new = content.and_then(|content| self.examine(&path, &content, known));
+            changed |= new.is_some();
+            if let Some(file) = new.or_else(|| known.cloned()) {
+                examined.insert(path, file);
+            }
+        }
+        changed |= examined.len() != before.len();
+        if changed {
+            self.examined = Arc::new(examined);
+            self.link();
+        }
+    }
+
+    /// Examines a file whose content was read; `None` when it is the file that is known.
+    fn examine(
+        &self,
+        path: &str,
+        content: &Content,
+        known: Option<&Arc<Examined>>,
+    ) -> Option<Arc<Examined>> {
+        if let (Content::Bytes(bytes), Some(known)) = (content, known)
+            && known.sha256() == manifest::sha256_hex(bytes)
+        {
+            // Written again with the same bytes, as yip does at every boot.
+            return None;
+        }
+        let limits = &self.settings.staging.limits;
+        let shown = Shown::itself(path);
+        let file = plan::examine_content(path, content, limits, shown, &self.rules, self.platform);
+        // What has no bytes is known by what it is: a pipe is still a pipe.
+        let same = known.is_some_and(|known| known.is_same_as(&file));
+        (!same).then(|| Arc::new(file))
+    }
+
+    fn link(&mut self) {
+        let examined: Vec<Arc<Examined>> = self.examined.values().cloned().collect();
+        self.plan = Arc::new(plan::link(&examined, &self.rules, self.platform));
+        self.all_reported = false;
+        let interests = self.interests();
+        self.observation.forget_all_but(&interests);
+    }
+
+    /// Takes over markers of ours that the ledger knows nothing of: the ledger was lost, or an older state
+    /// of the disk came back.
+    fn adopt_markers(&mut self) {
+        let is_known = |ledger: &Ledger, mark: &Mark| ledger.files.contains_key(mark.file.as_str());
+        let markers = self.observation.markers.values();
+        let mut new: Vec<(&str, Arc<Mark>)> = markers
+            .filter_map(|marker| Some((marker.path.as_str(), marker.mark.clone()?)))
+            .filter(|(_, mark)| mark.code != Code::Provisional && !is_known(&self.ledger, mark))
+            .collect();
+        new.sort_unstable_by_key(|(path, _)| *path);
+        for (_, mark) in new {
+            // Of a marker and its copies under other names the first counts.
+            if is_known(&self.ledger, &mark) {
+                continue;
+            }
+            let state = match mark.code {
+                Code::HeldAppliedOnce => State::Applied { cause: Cause::Met },
+                code => State::Held {
+                    code,
+                    why: mark.why.clone(),
+                },
+            };
+            let manual = (mark.code == Code::HeldByHand).then(|| {
+                Box::new(Manual {
+                    hold: true,
+                    by: "unknown (read from the marker)".to_owned(),
+                    at: mark.since,
+                    reason: mark.why.to_string(),
+                })
+            });
+            Arc::make_mut(&mut self.ledger).files.insert(
+                mark.file.as_str().into(),
+                Arc::new(Entry {
+                    digest: mark.digest.clone(),
+                    first_seen: mark.since,
+                    since: mark.since,
+                    state,
+                    told: Told::default(),
+                    manual,
+                }),
+            );
+        }
+    }
+
+    /// Takes a change in the cluster in.
+    pub fn take_event(&mut self, event: ClusterEvent, now: Timestamp) {
+        let event = match event {
+            ClusterEvent::Object(object, ObjectSeen::Absent) => {
+                let seen = self.absent_or_done(&object);
+                ClusterEvent::Object(object, seen)
+            }
+            other => other,
+        };
+        self.observation.apply(event, now);
+    }
+
+    /// What to make of an object that is not there (any more). One that was Ready when it was last seen has
+    /// done its work: a Job is collected after it completed.
+    fn absent_or_done(&self, object: &ObjectRef) -> ObjectSeen {
+        match self.observation.object(object) {
+            ObjectSeen::Done => ObjectSeen::Done,
+            ObjectSeen::Present(value)
+                if readiness::completes(object)
+                    && readiness::judge(value, object, &self.rules, &self.observation).verdict
+                        == readiness::Verdict::Ready =>
+            {
+                ObjectSeen::Done
+            }
+            _ => ObjectSeen::Absent,
+        }
+    }
+
+    /// Sets all findings of one finder beside the plan. They stand in the status with the plan's findings,
+    /// and count as these do.
+    pub fn set_findings(&mut self, by: &'static str, findings: &[Finding]) {
+        if findings.is_empty() {
+            self.observation.found.remove(by);
+        } else {
+            self.observation
+                .found
+                .insert(by.to_owned(), findings.to_vec());
+        }
+    }
+
+    /// Sets which markers are not as they were decided to be. True when that is news: it changes the status.
+    pub fn set_marker_troubles(&mut self, troubles: BTreeMap<String, MarkerTrouble>) -> bool {
+        let news = self.observation.marker_troubles != troubles;
+        self.observation.marker_troubles = troubles;
+        news
+    }
+
+    /// Sets the base names of files that are being written, or that were not read yet.
+    pub fn set_being_written(&mut self, names: BTreeSet<String>) {
+        self.observation.being_written = names;
+    }
+
+    /// Moves what is remembered along with the wall clock, which was set. So no deadline comes early or
+    /// late. On bare metal the clock often starts far off and is set once the network is up.
+    pub fn shift_clock(&mut self, by: SignedDuration) {
+        let moved = |at: Timestamp| at.saturating_add(by).unwrap_or(at);
+        self.observation.started = moved(self.observation.started);
+        if let Some(at) = &mut self.observation.api.first_reachable {
+            *at = moved(*at);
+        }
+        if let Some(node) = &mut self.observation.node {
+            node.clock_jumped(by);
+        }
+        for entry in Arc::make_mut(&mut self.ledger).files.values_mut() {
+            let entry = Arc::make_mut(entry);
+            entry.first_seen = moved(entry.first_seen);
+            entry.since = moved(entry.since);
+        }
+    }
+
+    /// Takes new settings and rules (SIGHUP). The next scan has to carry the content of every file.
+    pub fn configure(
+        &mut self,
+        settings: impl Into<Arc<Settings>>,
+        rules: impl Into<Arc<RuleSet>>,
+        platform: Option<Platform>,
+    ) {
+        self.settings = settings.into();
+        self.rules = rules.into();
+        self.platform = platform;
+        self.examined = Arc::default();
+        self.plan_is_outdated = true;
+    }
+
+    /// Enters that a person holds or releases a file. The next decision carries it out.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such file, or it is not Windrow's to hold or release; a sentence for the
+    /// person who asked.
+    pub fn hold_or_release(
+        &mut self,
+        path: &str,
+        manual: Manual,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        if let Some(owner) = rke2::owner(path) {
+            return Err(format!("{path} is {owner}'s own; Windrow leaves it alone"));
+        }
+        let name = base_name(path);
+        let foreign = self
+            .observation
+            .markers
+            .get(name)
+            .is_some_and(|marker| marker.mark.is_none());
+        if foreign {
+            return Err(format!(
+                "{path} is held by a marker that Windrow did not make; whoever made {name}.skip removes it"
+            ));
+        }
+        let plan = Arc::clone(&self.plan);
+        let file = plan.files.iter().find(|file| file.path == path);
+        if file.is_none() && !manual.hold {
+            return Err(format!("there is no manifest file {path}"));
+        }
+        // One marker hides every file of this name: they are held and released together.
+        let same_name = plan
+            .files
+            .iter()
+            .filter(|file| file.name == name && file.path != path && file.owner.is_none());
+        for other in same_name {
+            self.enter_manual(&other.path, other.digest.clone(), manual.clone(), now);
+        }
+        let digest = file.map(|file| file.digest.clone()).unwrap_or_default();
+        self.enter_manual(path, digest, manual, now);
+        Ok(())
+    }
+
+    fn enter_manual(&mut self, path: &str, digest: SmolStr, manual: Manual, now: Timestamp) {
+        let files = &mut Arc::make_mut(&mut self.ledger).files;
+        let entry = files.entry(path.into()).or_insert_with(|| {
+            Arc::new(Entry {
+                digest: digest.clone(),
+                first_seen: now,
+                since: now,
+                state: State::Held {
+                    code: Code::HeldByHand,
+                    why: manual.reason.as_str().into(),
+                },
+                told: Told::default(),
+                manual: None,
+            })
+        });
+        let entry = Arc::make_mut(entry);
+        if !manual.hold {
+            entry.digest = digest;
+        }
+        entry.manual = Some(Box::new(manual));
+    }
+
+    /// The marker for a manifest file that is new or being written. It keeps RKE2 from reading half of the
+    /// file until a scan has read it whole. `None` when there is a marker already, or the file is not ours
+    /// to hold.
+    pub fn provisional_hold(&self, path: &str, now: Timestamp) -> Option<Action> {
+        if !self.settings.staging.enabled
+            || rke2::owner(path).is_some()
+            || self.observation.markers.contains_key(base_name(path))
+        {
+            return None;
+        }
+        Some(Action::Hold {
+            path: marker_path(path),
+            mark: Arc::new(Mark::provisional(path, now)),
+        })
+    }
+
+    /// Enters that an action was carried out. No further look at the directory is needed for that.
+    pub fn record_done(&mut self, action: &Action) {
+        match action {
+            Action::Hold { path, mark } => {
+                let marker = Marker {
+                    path: path.clone(),
+                    mark: Some(Arc::clone(mark)),
+                };
+                let name = hidden_name(path).to_owned();
+                self.observation.markers.insert(name, marker);
+            }
+            Action::Lift { path } => {
+                self.observation.markers.remove(hidden_name(path));
+            }
+            Action::SaveLedger(_) => {}
+        }
+    }
+
+    /// Decides, and takes the ledger of the decision over.
+    pub fn decide(&mut self, now: Timestamp) -> Decision {
+        let mut decision = decide(
+            &self.settings,
+            &self.rules,
+            &self.plan,
+            &self.observation,
+            &self.ledger,
+            now,
+        );
+        self.ledger = Arc::clone(&decision.ledger);
+        if std::mem::take(&mut self.ledger_is_unsaved) {
+            save_ledger(&mut decision);
+        }
+        if !std::mem::replace(&mut self.all_reported, true) {
+            decision.events.extend(self.new_findings());
+        }
+        decision
+    }
+
+    /// What is wrong with the directory and was not reported yet. A finding that is gone is forgotten, so
+    /// that it is reported again when it comes back.
+    fn new_findings(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut current = BTreeSet::new();
+        for finding in &self.plan.findings {
+            if finding.severity < Severity::Warning {
+                continue;
+            }
+            let at: Vec<String> = finding.at.iter().map(ToString::to_string).collect();
+            let message = format!("{}: {}", at.join(", "), finding.message);
+            let key = (finding.code, message);
+            if !self.reported.contains(&key) {
+                events.push(Event {
+                    code: finding.code,
+                    file: finding.at.first().map(|at| at.file.clone()),
+                    message: key.1.clone(),
+                });
+            }
+            current.insert(key);
+        }
+        self.reported = current;
+        events
+    }
+
+    /// What has to be watched now.
+    pub fn interests(&self) -> Interests {
+        interests(&self.settings, &self.plan, &self.observation, &self.ledger)
+    }
+
+    /// Does a marker of Windrow's hide files of this base name?
+    pub fn hides(&self, name: &str) -> bool {
+        let marker = self.observation.markers.get(name);
+        marker.is_some_and(|marker| marker.mark.is_some())
+    }
+
+    /// The plan in force.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The ledger in force.
+    pub fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    /// What was observed.
+    pub fn observation(&self) -> &Observation {
+        &self.observation
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> &RuleSet {
+        &self.rules
+    }
+}
+
+/// Has the ledger written by a decision that changed nothing in it: before anything is lifted.
+fn save_ledger(decision: &mut Decision) {
+    let saves = |action: &Action| matches!(action, Action::SaveLedger(_));
+    if decision.actions.iter().any(saves) {
+        return;
+    }
+    let lifts = decision
+        .actions
+        .iter()
+        .position(|action| matches!(action, Action::Lift { .. }))
+        .unwrap_or(decision.actions.len());
+    let ledger = Arc::clone(&decision.ledger);
+    decision.actions.insert(lifts, Action::SaveLedger(ledger));
+}
