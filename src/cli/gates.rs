@@ -319,8 +319,8 @@ impl Inputs {
         let bytes = match opened {
             Ok(Opened::Text(bytes)) => bytes,
             Ok(Opened::Wrapped(found)) => {
-                say_notes(&shown, &found);
-                self.problems(&shown, &found.problems);
+                say_notes(&found);
+                self.problems(&found.shown, &found.problems);
                 let extractions = found.extract(&Limits::default());
                 for (part, extraction) in found.parts.iter().zip(extractions) {
                     self.carried(&part.shown, &part.text, extraction);

@@ -338,7 +338,7 @@ fn standard_input(inputs: &mut Inputs, limits: &Limits) {
 fn text(inputs: &mut Inputs, name: &str, shown: String, bytes: Vec<u8>, limits: &Limits) {
     let bytes = match user_data::open(&shown, bytes, limits) {
         Opened::Text(bytes) => bytes,
-        Opened::Wrapped(found) => return wrapped(inputs, &shown, found, limits),
+        Opened::Wrapped(found) => return wrapped(inputs, found, limits),
     };
     let carrier = std::str::from_utf8(&bytes)
         .ok()
@@ -360,8 +360,9 @@ fn text(inputs: &mut Inputs, name: &str, shown: String, bytes: Vec<u8>, limits: 
 }
 
 /// What is in something around configurations.
-fn wrapped(inputs: &mut Inputs, shown: &str, found: Wrapped, limits: &Limits) {
-    say_notes(shown, &found);
+fn wrapped(inputs: &mut Inputs, found: Wrapped, limits: &Limits) {
+    let shown = &found.shown;
+    say_notes(&found);
     let problems = found.problems.iter();
     inputs
         .findings
@@ -379,9 +380,9 @@ fn wrapped(inputs: &mut Inputs, shown: &str, found: Wrapped, limits: &Limits) {
 }
 
 /// Says how the parts of a file were read, where that is not as it stands there.
-pub(super) fn say_notes(shown: &str, found: &Wrapped) {
+pub(super) fn say_notes(found: &Wrapped) {
     for (line, note) in &found.notes {
-        eprintln!("windrow: {shown}:{line}: {note}");
+        eprintln!("windrow: {}:{line}: {note}", found.shown);
     }
 }
 

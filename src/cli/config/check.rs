@@ -124,7 +124,7 @@ impl Given {
             Err(error) => return self.unusable(path, &error),
         };
         let bytes = match user_data::open(&shown, bytes, &Limits::default()) {
-            Opened::Wrapped(found) if role.is_none() => return self.wrapped(&shown, found),
+            Opened::Wrapped(found) if role.is_none() => return self.wrapped(&found),
             Opened::Wrapped(_) => Vec::from(*b"\xff"),
             Opened::Text(bytes) => bytes,
         };
@@ -153,9 +153,9 @@ impl Given {
     }
 
     /// Parts that write Windrow's, together one node.
-    fn wrapped(&mut self, shown: &str, found: Wrapped) {
-        say_notes(shown, &found);
-        self.problems(shown, &found.problems);
+    fn wrapped(&mut self, found: &Wrapped) {
+        say_notes(found);
+        self.problems(&found.shown, &found.problems);
         let mut node = ConfigFiles::default();
         let extractions = found.extract(&Limits::default());
         for (part, extraction) in found.parts.iter().zip(extractions) {

@@ -126,7 +126,8 @@ pub fn extract_parts<'t>(
 
 /// What a text writes, in the order in which it stands there.
 fn take(source: &str, text: &str, limits: &Limits) -> Extraction {
-    let kind = kind_of(text);
+    let recognised = recognise(text);
+    let kind = recognised.kind;
     let mut extraction = Extraction {
         kind,
         files: Vec::new(),
@@ -149,6 +150,9 @@ fn take(source: &str, text: &str, limits: &Limits) -> Extraction {
         }
     };
     extraction.problems = unread::keys(kind, text, &root);
+    extraction
+        .problems
+        .extend(unread::of_another_kind(&recognised, &root));
     extraction
         .problems
         .extend(unread::repeated(kind, reader.aside.repeated));

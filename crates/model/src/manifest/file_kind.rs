@@ -91,6 +91,8 @@ pub struct Recognised {
     key: Option<(String, u32)>,
     /// What else it resembles, and the key and line that say so.
     rival: Option<(FileKind, String, u32)>,
+    /// Has it as many keys of the one as of the other?
+    tie: bool,
 }
 
 impl Recognised {
@@ -99,7 +101,14 @@ impl Recognised {
             kind,
             key: key.cloned(),
             rival: None,
+            tie: false,
         }
+    }
+
+    /// The line that says that it could as well be something else.
+    pub(super) fn tie(&self) -> Option<u32> {
+        let (_, _, line) = self.rival.as_ref().filter(|_| self.tie)?;
+        Some(*line)
     }
 
     /// What the file was taken for, where a reader could take it for something else.
@@ -181,10 +190,9 @@ fn decide(header: bool, keys: &[(String, u32)]) -> Recognised {
     let harvester = key(&harvesters(Some(Alone)));
     let any_harvester = key(&harvesters(None));
     let cloud = key(&is_cloud_inits);
+    let (of_harvester, of_cloud_init) = (count(&harvesters(None)), count(&is_cloud_inits));
     match (harvester, cloud) {
-        (Some(_), Some((name, line)))
-            if count(&harvesters(None)) < count(&is_cloud_inits) && header =>
-        {
+        (Some(_), Some((name, line))) if of_harvester < of_cloud_init && header => {
             let mut found = Recognised::new(FileKind::CloudInit, cloud);
             let (name, line) = harvester.unwrap_or(&(name.clone(), *line)).clone();
             found.rival = Some((FileKind::HarvesterConfig, name, line));
@@ -193,6 +201,7 @@ fn decide(header: bool, keys: &[(String, u32)]) -> Recognised {
         (Some(_), _) => {
             let mut found = Recognised::new(FileKind::HarvesterConfig, harvester);
             found.rival = cloud.map(|(name, line)| (FileKind::CloudInit, name.clone(), *line));
+            found.tie = of_harvester <= of_cloud_init;
             found
         }
         (None, None) if header && any_harvester.is_some() => {

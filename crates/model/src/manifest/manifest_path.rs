@@ -107,20 +107,29 @@ pub fn is_never_read(written: &str, named: Option<&str>) -> bool {
     named.is_some() || written == K3S
 }
 
+/// Directories of RKE2's and Windrow's configuration.
+const CONFIGURATION: [&str; 5] = [
+    "/etc/rancher/rke2/",
+    "/usr/lib/windrow/",
+    "/run/windrow/",
+    "/etc/windrow/",
+    "/etc/rancher/windrow/",
+];
+
 /// The path on the node, if RKE2 or Windrow reads it as its configuration.
 pub(super) fn configuration(written: &str) -> Option<String> {
-    const DIRECTORIES: [&str; 5] = [
-        "/etc/rancher/rke2/",
-        "/usr/lib/windrow/",
-        "/run/windrow/",
-        "/etc/windrow/",
-        "/etc/rancher/windrow/",
-    ];
     let path = format!("/{}", parts(written).join("/"));
-    DIRECTORIES
+    CONFIGURATION
         .iter()
         .any(|directory| path.starts_with(directory))
         .then_some(path)
+}
+
+/// Could a path that begins like this be one whose file is looked at? What follows is not known.
+pub(super) fn could_be_looked_at(beginning: &str) -> bool {
+    let manifests = format!("{DATA_DIR}/server/manifests/");
+    let mut directories = CONFIGURATION.into_iter().chain([manifests.as_str()]);
+    directories.any(|directory| directory != beginning && directory.starts_with(beginning))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{FileKind, Node, Problem, Value, field, key_not_read, not_looked_at};
 use crate::manifest::file_kind::{
-    CLOUD_INIT_READ, cloud_init_keys, installer_reads, is_cloud_config, is_cloud_inits,
+    CLOUD_INIT_READ, Recognised, cloud_init_keys, installer_reads, is_cloud_config, is_cloud_inits,
     meant_write_files,
 };
 use crate::manifest::yaml::RepeatedKey;
@@ -30,6 +30,19 @@ pub(super) fn keys(kind: FileKind, text: &str, root: &Node) -> Vec<Problem> {
         FileKind::Yip => yip(text, root),
         FileKind::Manifests => Vec::new(),
     }
+}
+
+/// What would be written or run, were the file read as the other kind that it resembles.
+pub(super) fn of_another_kind(recognised: &Recognised, root: &Node) -> Option<Problem> {
+    let taken = recognised.where_ambiguous()?;
+    let entries = root.entries().iter();
+    let mut writes = entries.filter(|entry| match recognised.kind {
+        FileKind::HarvesterConfig => CLOUD_INIT_READ.contains(&entry.key.as_str()),
+        _ => installer_reads(&entry.key, "os"),
+    });
+    let line = writes.next().map(|entry| entry.line).or(recognised.tie())?;
+    let what = format!("what else the file could be: it is {taken}");
+    Some(not_looked_at(line, &what))
 }
 
 fn cloud_init(text: &str, root: &Node) -> Vec<Problem> {

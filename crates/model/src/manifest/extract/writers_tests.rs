@@ -259,3 +259,16 @@ fn a_key_that_nobody_reads_and_a_key_that_stands_twice_are_told() {
     let twice = "os: {hostname: a}\nos: {hostname: b}\n";
     assert_eq!(told(&take(twice)), [(Code::InputRefused, 2)]);
 }
+
+#[test]
+fn what_could_as_well_be_another_kind_of_file_is_not_looked_at() {
+    for (text, line) in [
+        ("#cloud-config\ninstall: {}\nruncmd: [ls]\n", 3),
+        ("#cloud-config\ninstall: {}\nhostname: x\n", 3),
+        ("#cloud-config\nos: {}\nusers: []\npackages: []\n", 2),
+    ] {
+        assert_eq!(told(&take(text)), [(Code::NotLookedAt, line)], "{text}");
+    }
+    let text = "#cloud-config\ninstall: {}\nos: {}\nhostname: x\n";
+    assert_eq!(told(&take(text)), []);
+}

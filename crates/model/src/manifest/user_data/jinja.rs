@@ -1,44 +1,243 @@
 //! Templates. What stands in braces is known only on the node, so something else stands for it here: a
 //! name that could be meant, in the same line.
+//!
+//! cloud-init renders with `trim_blocks` (`cloudinit/templater.py`, 26.2): a comment takes the line break behind
+//! it along. A text that jinja cannot read is dropped as a whole.
 
-/// The first line with a statement, which could leave out lines or repeat them.
-pub(super) fn statement(text: &str) -> Option<u32> {
-    let mut lines = (1..).zip(text.lines());
-    lines
-        .find(|(_, line)| line.contains("{%"))
-        .map(|(line, _)| line)
+use std::collections::BTreeMap;
+
+use crate::manifest::manifest_path::could_be_looked_at;
+use crate::manifest::{Limits, Node, yaml};
+
+/// A template, read with a word for each expression.
+#[derive(Debug, Default)]
+pub(super) struct Rendered {
+    /// Its text. Every line is where it is in the template.
+    pub(super) text: String,
+    /// Each expression once: its first line, itself, and what stands for it.
+    pub(super) expressions: Vec<(u32, String, String)>,
+    /// Lines of which nothing is known, and why.
+    pub(super) unknown: Vec<(u32, String)>,
 }
 
-/// The text with a blank line for the one that says that it is a template.
-pub(super) fn without_header(text: &str) -> String {
+/// So many expressions and lines are told.
+const MOST: usize = 100;
+/// So many expressions are read.
+const MOST_EXPRESSIONS: usize = 10_000;
+
+/// Why a template is not read, with the line.
+pub(super) type NotRead = (u32, &'static str);
+
+/// Reads a template whose first line says that it is one.
+pub(super) fn render(text: &str) -> Result<Rendered, NotRead> {
     let start = text.len() - text.trim_start().len();
     let end = text[start..].find('\n').map_or(text.len(), |at| start + at);
-    format!("{}{}", &text[..start], &text[end..])
+    let mut renderer = Renderer {
+        rendered: Rendered {
+            text: text[..start].to_owned(),
+            ..Rendered::default()
+        },
+        rest: &text[end..],
+        line: 1 + line_breaks(&text[..end]),
+        owed: 0,
+        line_is_blank: true,
+        words: BTreeMap::new(),
+        count: 0,
+    };
+    renderer.run()?;
+    let Renderer {
+        mut rendered,
+        words,
+        ..
+    } = renderer;
+    let paths = unknown_paths(&rendered.text, &words);
+    rendered.unknown.extend(paths);
+    Ok(rendered)
 }
 
-/// So many expressions are told.
-const MOST: usize = 100;
+struct Renderer<'t> {
+    rendered: Rendered,
+    rest: &'t str,
+    /// The line in which the rest begins.
+    line: u32,
+    /// Line breaks that were taken out, and are put in behind this line.
+    owed: u32,
+    /// Is nothing but space in the line so far?
+    line_is_blank: bool,
+    /// The words that stand for expressions, by their lines, and how many there are.
+    words: BTreeMap<u32, Vec<String>>,
+    count: usize,
+}
 
-/// Each expression once: its first line, itself, and what stands for it.
-pub(super) fn expressions(text: &str) -> Vec<(u32, String, String)> {
-    let mut found: Vec<(u32, String, String)> = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let mut rest = line;
-        while let Some((_, expression, after)) = next(rest) {
-            if found.len() < MOST
-                && !found
-                    .iter()
-                    .any(|(_, known, _)| *known == unquoted(expression))
-            {
-                found.push((number, unquoted(expression), word(expression)));
+impl<'t> Renderer<'t> {
+    fn run(&mut self) -> Result<(), NotRead> {
+        while let Some(at) = self.next_opening() {
+            let text = self.cut(at);
+            self.push(text);
+            let line = self.line;
+            match &self.rest[..2] {
+                "{%" => {
+                    return Err((
+                        line,
+                        "a template with statements (`{%`): what cloud-init makes of it is known only on the node",
+                    ));
+                }
+                "{#" => {
+                    let length = self.rest.find("#}").ok_or((line, UNCLOSED))?;
+                    let comment = self.cut(length + 2);
+                    self.comment(comment).map_err(|why| (line, why))?;
+                }
+                _ => {
+                    let length = closing(self.rest).ok_or((line, UNCLOSED))?;
+                    let expression = self.cut(length);
+                    self.expression(line, expression)?;
+                }
             }
-            rest = after;
+        }
+        let text = self.cut(self.rest.len());
+        self.push(text);
+        Ok(())
+    }
+
+    fn next_opening(&self) -> Option<usize> {
+        let mut openings = self.rest.match_indices('{').map(|(at, _)| at);
+        openings.find(|at| {
+            let opening = self.rest.as_bytes().get(at + 1);
+            opening.is_some_and(|ch| b"{%#".contains(ch))
+        })
+    }
+
+    /// Takes so many bytes off the rest.
+    fn cut(&mut self, length: usize) -> &'t str {
+        let (text, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        self.line = self.line.saturating_add(line_breaks(text));
+        text
+    }
+
+    fn push(&mut self, text: &str) {
+        let at = text.find('\n').filter(|_| self.owed > 0);
+        let (line, others) = text.split_at(at.unwrap_or_default());
+        self.rendered.text.push_str(line);
+        if at.is_some() {
+            self.pay();
+        }
+        self.rendered.text.push_str(others);
+        if let Some((_, last)) = text.rsplit_once('\n') {
+            self.line_is_blank = last.trim().is_empty();
+        } else {
+            self.line_is_blank &= text.trim().is_empty();
         }
     }
-    found
+
+    /// Puts the line breaks in that were taken out.
+    fn pay(&mut self) {
+        let owed = std::mem::take(&mut self.owed);
+        let breaks = "\n".repeat(usize::try_from(owed).unwrap_or_default());
+        self.rendered.text.push_str(&breaks);
+    }
+
+    fn comment(&mut self, comment: &str) -> Result<(), &'static str> {
+        if comment.starts_with("{#-") || comment.ends_with("-#}") {
+            return Err(TRIMS);
+        }
+        self.owed = self.owed.saturating_add(line_breaks(comment));
+        if self.rest.starts_with('\n') {
+            self.cut(1);
+            self.owed = self.owed.saturating_add(1);
+            if self.rendered.text.ends_with('\n') {
+                // A blank line changes nothing, and keeps the next one where it is.
+                self.pay();
+            }
+        }
+        Ok(())
+    }
+
+    fn expression(&mut self, line: u32, expression: &str) -> Result<(), NotRead> {
+        if expression.starts_with("{{-") || expression.ends_with("-}}") {
+            return Err((line, TRIMS));
+        }
+        let stand_in = word(expression);
+        let shown = unquoted(&expression.split_whitespace().collect::<Vec<_>>().join(" "));
+        let after = self.rest.trim_start_matches([' ', '\t', '\r']);
+        let whole_line = self.line_is_blank && (after.is_empty() || after.starts_with('\n'));
+        if whole_line && self.rendered.unknown.len() < MOST {
+            let what = format!("what cloud-init fills in for `{shown}`, which is a whole line");
+            self.rendered.unknown.push((line, what));
+        }
+        // As a comment it is nothing to YAML, in a file that is written too.
+        let text = match whole_line {
+            true => format!("# {stand_in}"),
+            false => stand_in.clone(),
+        };
+        self.push(&text);
+        self.owed = self.owed.saturating_add(line_breaks(expression));
+        self.count += 1;
+        if self.count > MOST_EXPRESSIONS {
+            return Err((line, "a template of more than 10,000 expressions"));
+        }
+        let here = self.words.entry(line).or_default();
+        here.push(stand_in.clone());
+        let expressions = &mut self.rendered.expressions;
+        if expressions.len() < MOST && !expressions.iter().any(|(_, known, _)| *known == shown) {
+            expressions.push((line, shown, stand_in));
+        }
+        Ok(())
+    }
 }
 
-/// The text with a word for each expression (`{{ … }}`) that begins and ends in one line.
+const UNCLOSED: &str =
+    "a template in which something in braces has no end: cloud-init drops it as a whole";
+const TRIMS: &str = "a template that takes the space around braces out (`{{-`, `-}}`)";
+
+fn line_breaks(text: &str) -> u32 {
+    let breaks = text.bytes().filter(|byte| *byte == b'\n').count();
+    u32::try_from(breaks).unwrap_or(u32::MAX)
+}
+
+/// How long an expression is; braces in a text that it quotes are its own.
+fn closing(text: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut chars = text.char_indices().skip(2);
+    while let Some((at, ch)) = chars.next() {
+        match quote {
+            Some(_) if ch == '\\' => drop(chars.next()),
+            Some(open) if ch == open => quote = None,
+            Some(_) => {}
+            None if matches!(ch, '"' | '\'') => quote = Some(ch),
+            None if text[at..].starts_with("}}") => return Some(at + 2),
+            None => {}
+        }
+    }
+    None
+}
+
+/// Files whose directory an expression decides, where it could be one that is looked at.
+fn unknown_paths(text: &str, words: &BTreeMap<u32, Vec<String>>) -> Vec<(u32, String)> {
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let root = yaml::parse(text, 1, &Limits::default()).ok().flatten();
+    let files = root.as_ref().and_then(|root| root.get("write_files"));
+    let paths = files.map_or(&[][..], Node::items).iter();
+    let unknown = paths.filter_map(|file| {
+        let path = file.get("path")?;
+        let written = path.as_str()?;
+        let here = words.get(&path.line)?.iter();
+        let first = here.filter_map(|word| written.find(word.as_str())).min()?;
+        could_be_looked_at(&written[..first]).then(|| {
+            let what = format!(
+                "the file in line {}: its path is known only on the node",
+                path.line
+            );
+            (path.line, what)
+        })
+    });
+    unknown.take(MOST).collect()
+}
+
+/// The text with a word for each expression (`{{ … }}`) that begins and ends in one line, as for a template
+/// of Go's.
 pub fn stand_in(text: &str) -> String {
     let mut rendered = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

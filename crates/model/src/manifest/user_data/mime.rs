@@ -2,7 +2,7 @@
 
 use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
 
-use super::{Payload, Wrapped, below, take, type_of};
+use super::{MERGE_HEADERS, Payload, Wrapped, below, part_name, take, type_of};
 use crate::manifest::{Limits, encoding};
 
 /// More than any platform hands over; every few bytes could be a part or a header with a cost of its own.
@@ -23,6 +23,26 @@ const PACKED: [&str; 8] = [
     "application/x-gzip",
     "application/x-gzip-compressed",
 ];
+
+/// What stands in front of a message's headers, where something does. Python's reader takes the first line that
+/// is no header for the body, and to cloud-init it is then no message.
+pub(super) fn in_front(text: &str) -> Option<&'static str> {
+    let bare = text.trim_start_matches('\u{feff}');
+    let is_comment = |line: &str| line.starts_with('#');
+    let mut rest = bare;
+    while let Some((line, below)) = rest.split_once('\n') {
+        if !line.trim().is_empty() && !is_comment(line) {
+            break;
+        }
+        rest = below;
+    }
+    let what = match bare.lines().next() {
+        _ if bare.len() < text.len() => "a byte-order mark",
+        Some(line) if is_comment(line) => "a comment",
+        _ => "a blank line",
+    };
+    (rest.len() < text.len() && is_mime(rest)).then_some(what)
+}
 
 /// Does it begin with the headers of a message?
 pub(super) fn is_mime(text: &str) -> bool {
@@ -45,6 +65,12 @@ pub(super) fn is_mime(text: &str) -> bool {
     told
 }
 
+/// A message that cloud-init passes over.
+pub(super) fn pass_over(wrapped: &mut Wrapped, why: &str) {
+    wrapped.ignored(1, why);
+    wrapped.not_looked_at(1, "the parts of a message that cloud-init passes over");
+}
+
 pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &Limits) {
     let beginning = &text.as_bytes()[..text.len().min(VERSION.1)];
     if !beginning
@@ -56,9 +82,7 @@ pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &Limi
             "without the header `MIME-Version: 1.0` in its first {} bytes it is no multipart message to it",
             VERSION.1
         );
-        wrapped.ignored(1, &why);
-        wrapped.not_looked_at(1, "the parts of a message that cloud-init passes over");
-        return;
+        return pass_over(wrapped, &why);
     }
     if text.len() > LONGEST {
         wrapped.not_looked_at(
@@ -108,7 +132,7 @@ fn parts(wrapped: &mut Wrapped, shown: &str, text: &str, message: &Message<'_>, 
 
 fn one(wrapped: &mut Wrapped, shown: &str, text: &str, part: &MessagePart<'_>, limits: &Limits) {
     let first = line_of(text, part.offset_body);
-    let called = format!("{shown}:{first}: part");
+    let called = part_name(shown, first);
     // A part without a type, or with one that is none, is plain text.
     let stated = part
         .content_type()
@@ -163,12 +187,12 @@ fn one(wrapped: &mut Wrapped, shown: &str, text: &str, part: &MessagePart<'_>, l
     };
     let header = |name: &str| {
         let headers = part.headers.iter();
-        let mut found = headers.filter(|header| header.name().eq_ignore_ascii_case(name));
+        let mut found = headers.filter(|header| header.name() == name);
         found
             .next()
             .and_then(|header| text.get(offset(header.offset_start)..offset(header.offset_end)))
     };
-    let merge = header("Merge-Type").or_else(|| header("X-Merge-Type"));
+    let merge = MERGE_HEADERS.into_iter().find_map(header);
     let payload = Payload {
         shown: if mapped { shown } else { &called },
         text: match mapped {

@@ -31,6 +31,8 @@ pub enum Opened {
 /// What was found in a wrapping.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wrapped {
+    /// How the text is called whose lines the problems and notes have.
+    pub shown: String,
     /// The configurations, in the order in which cloud-init counts them.
     pub parts: Vec<Part>,
     /// What is wrong, or was not looked at.
@@ -41,6 +43,8 @@ pub struct Wrapped {
     bytes: usize,
 }
 
+/// The headers that say how a part is merged. Python compares their names as they are written.
+const MERGE_HEADERS: [&str; 2] = ["Merge-Type", "X-Merge-Type"];
 /// More parts than these are not looked at: each costs something of its own.
 const MOST_PARTS: usize = 1000;
 /// Nor is more text. A part has a blank line for each line before it.
@@ -84,44 +88,26 @@ fn type_of(text: &str) -> Option<&'static str> {
 
 /// Opens what was given. `shown` is how it is called in messages.
 pub fn open(shown: &str, bytes: Vec<u8>, limits: &Limits) -> Opened {
-    let mut wrapped = Wrapped::default();
+    let mut wrapped = Wrapped {
+        shown: shown.to_owned(),
+        ..Wrapped::default()
+    };
     if encoding::is_gzip(&bytes) {
-        let unpacked = encoding::gunzip(&bytes, limits.file_bytes).and_then(|bytes| {
-            String::from_utf8(bytes).map_err(|_| "it holds no UTF-8 text".to_owned())
-        });
-        match unpacked {
-            Ok(text) => {
-                let shown = format!("{shown} (unpacked)");
-                match open(&shown, text.into_bytes(), limits) {
-                    Opened::Wrapped(inner) => return Opened::Wrapped(inner),
-                    Opened::Text(bytes) => {
-                        let text = String::from_utf8_lossy(&bytes).into_owned();
-                        if kind_of(&text) == FileKind::Manifests {
-                            let what = "packed manifests: RKE2 reads no packed file; unpack it";
-                            wrapped.not_looked_at(1, what);
-                        } else {
-                            wrapped.parts.push(Part {
-                                shown,
-                                text,
-                                first: 1,
-                                mapped: true,
-                                merge: None,
-                            });
-                        }
-                    }
-                }
-            }
-            Err(why) => wrapped.not_looked_at(1, &format!("it begins as gzip does, but {why}")),
-        }
-        return Opened::Wrapped(wrapped);
+        return unpack(wrapped, &bytes, limits);
     }
     let Ok(text) = std::str::from_utf8(&bytes) else {
         return Opened::Text(bytes);
     };
+    if let Some(what) = mime::in_front(text) {
+        let why = format!(
+            "{what} stands before the headers, so it is no multipart message to it; take that out"
+        );
+        mime::pass_over(&mut wrapped, &why);
+        return Opened::Wrapped(wrapped);
+    }
     if mime::is_mime(text) {
         mime::read(&mut wrapped, shown, text, limits);
-        merge::merge(&mut wrapped);
-        return Opened::Wrapped(wrapped);
+        return wrapped.done();
     }
     let plain = match type_of(text) {
         None | Some("text/cloud-config") => true,
@@ -149,7 +135,34 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &Limits) -> Opened {
         type_of(text).unwrap_or_default(),
         limits,
     );
-    merge::merge(&mut wrapped);
+    wrapped.done()
+}
+
+/// What gzip is around. Its lines are those of what was packed.
+fn unpack(mut wrapped: Wrapped, packed: &[u8], limits: &Limits) -> Opened {
+    let unpacked = encoding::gunzip(packed, limits.file_bytes).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|_| "it holds no UTF-8 text".to_owned())
+    });
+    let shown = format!("{} (unpacked)", wrapped.shown);
+    match unpacked.map(|text| open(&shown, text.into_bytes(), limits)) {
+        Ok(Opened::Wrapped(inner)) => return Opened::Wrapped(inner),
+        Ok(Opened::Text(bytes)) => {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            if kind_of(&text) == FileKind::Manifests {
+                let what = "packed manifests: RKE2 reads no packed file; unpack it";
+                wrapped.not_looked_at(1, what);
+            } else {
+                wrapped.parts.push(Part {
+                    shown,
+                    text,
+                    first: 1,
+                    mapped: true,
+                    merge: None,
+                });
+            }
+        }
+        Err(why) => wrapped.not_looked_at(1, &format!("it begins as gzip does, but {why}")),
+    }
     Opened::Wrapped(wrapped)
 }
 
@@ -174,6 +187,16 @@ impl Wrapped {
     pub fn extract(&self, limits: &Limits) -> Vec<Extraction> {
         let parts = self.parts.iter();
         extract_parts(parts.map(|part| (&*part.shown, &*part.text)), limits)
+    }
+
+    /// All parts were taken.
+    fn done(mut self) -> Opened {
+        let is_ignored = |problem: &Problem| problem.code == Code::UserDataIgnored;
+        if self.parts.is_empty() && self.problems.iter().all(is_ignored) {
+            self.not_looked_at(1, "this file: there is no cloud-config in it that is read");
+        }
+        merge::merge(&mut self);
+        Opened::Wrapped(self)
     }
 
     fn problem(&mut self, code: Code, line: u32, fields: &[(&str, &str)]) {
@@ -213,7 +236,16 @@ fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &Limits) {
             FileKind::HarvesterConfig => {
                 wrapped.not_looked_at(line, "a Harvester configuration inside user-data: Harvester's installer reads only a file of its own");
             }
-            _ => wrapped.parts.push(cloud_config(part)),
+            FileKind::Yip => {
+                wrapped.not_looked_at(
+                    line,
+                    "a yip file inside user-data: yip reads only a file of its own",
+                );
+            }
+            FileKind::Manifests if has_objects(&part.text) => {
+                wrapped.not_looked_at(line, "a manifest inside user-data: cloud-init does nothing with it; write it as a file with `write_files`");
+            }
+            FileKind::Manifests | FileKind::CloudInit => wrapped.parts.push(cloud_config(part)),
         },
         "text/jinja2" => template(wrapped, part, limits),
         "text/cloud-config-archive" => archive(wrapped, &part, limits),
@@ -296,25 +328,27 @@ fn cloud_config(part: Payload<'_>) -> Part {
 
 /// A template that cloud-init renders before it looks what it is.
 fn template(wrapped: &mut Wrapped, mut part: Payload<'_>, limits: &Limits) {
-    if let Some(line) = jinja::statement(&part.text) {
-        let line = if part.mapped { line } else { part.first };
-        wrapped.not_looked_at(line, "a template with statements (`{%`): what cloud-init makes of it is known only on the node");
-        return;
-    }
-    let rendered = jinja::without_header(&part.text);
-    for (line, expression, stand_in) in jinja::expressions(&rendered) {
-        let line = if part.mapped { line } else { part.first };
+    let (first, mapped) = (part.first, part.mapped);
+    let at = |line: u32| if mapped { line } else { first };
+    let rendered = match jinja::render(&part.text) {
+        Ok(rendered) => rendered,
+        Err((line, why)) => return wrapped.not_looked_at(at(line), why),
+    };
+    for (line, expression, stand_in) in rendered.expressions {
         wrapped.notes.push((
-            line,
+            at(line),
             format!(
                 "cloud-init fills in `{expression}` on the node; it is read here as `{stand_in}`"
             ),
         ));
     }
-    part.text = jinja::stand_in(&rendered);
+    for (line, what) in rendered.unknown {
+        wrapped.not_looked_at(at(line), &what);
+    }
+    part.text = rendered.text;
     match type_of(&part.text) {
         None | Some("text/jinja2") => {
-            wrapped.ignored(part.first, "behind `## template: jinja` nothing says what it is; write `#cloud-config` into the second line");
+            wrapped.ignored(first, "behind `## template: jinja` nothing says what it is; write `#cloud-config` into the second line");
         }
         Some(kind) => take(wrapped, part, kind, limits),
     }
@@ -322,6 +356,7 @@ fn template(wrapped: &mut Wrapped, mut part: Payload<'_>, limits: &Limits) {
 
 /// A list of parts (`cloudinit/user_data.py`, `_explode_archive`).
 fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Limits) {
+    let at = |line: u32| if part.mapped { line } else { part.first };
     let root = match yaml::parse(&part.text, 1, limits) {
         Ok(Some(root)) if matches!(root.value, Value::Sequence(_)) => root,
         Ok(_) => {
@@ -332,7 +367,11 @@ fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Limits) {
             return;
         }
         Err(problems) => {
-            wrapped.problems.extend(problems.into_iter().map(of_input));
+            let problems = problems.into_iter().map(|mut problem| {
+                problem.line = problem.line.map(at);
+                of_input(problem)
+            });
+            wrapped.problems.extend(problems);
             return;
         }
     };
@@ -341,7 +380,7 @@ fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Limits) {
         let content = entry.get("content").unwrap_or(entry);
         let Some(text) = content.as_str() else {
             wrapped.ignored(
-                entry.line,
+                at(entry.line),
                 "a part of the archive without text; write it as `content`",
             );
             continue;
@@ -354,37 +393,58 @@ fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Limits) {
             .or_else(|| type_of(text))
             .unwrap_or("text/cloud-config");
         if kind == "text/cloud-config-archive" {
-            wrapped.ignored(entry.line, "an archive inside an archive");
+            wrapped.ignored(at(entry.line), "an archive inside an archive");
             continue;
         }
-        let inner = match inner_lines(&lines, content, text) {
-            InnerLines::Follow { first } if part.mapped => Some(first),
-            _ => None,
+        let line = at(content.line);
+        let (first, mapped) = match inner_lines(&lines, content, text) {
+            InnerLines::Follow { first } if part.mapped => (first, true),
+            _ => (line, false),
         };
-        if !wrapped.has_room(content.line, text.len()) {
+        if !wrapped.has_room(line, text.len()) {
             return;
         }
-        let called = format!("{}:{}: part", part.shown, content.line);
-        let payload = match inner {
-            Some(first) => Payload {
-                shown: part.shown,
-                text: below(first, text),
-                first,
-                mapped: true,
-                merge: None,
-                alone: false,
+        let called = match mapped {
+            true => part.shown.to_owned(),
+            false => part_name(&wrapped.shown, line),
+        };
+        let payload = Payload {
+            shown: &called,
+            text: match mapped {
+                true => below(first, text),
+                false => text.to_owned(),
             },
-            None => Payload {
-                shown: &called,
-                text: text.to_owned(),
-                first: content.line,
-                mapped: false,
-                merge: None,
-                alone: false,
-            },
+            first,
+            mapped,
+            merge: merge_header(wrapped, entry, at),
+            alone: false,
         };
         take(wrapped, payload, kind, limits);
     }
+}
+
+/// A key of an archive's entry is a header of its part, and cloud-init looks at these two alone
+/// (`cloudinit/handlers/cloud_config.py`, `_extract_mergers`).
+fn merge_header(wrapped: &mut Wrapped, entry: &Node, at: impl Fn(u32) -> u32) -> Option<String> {
+    for key in ["merge_how", "merge_type"] {
+        if let Some(asked) = entry.entry(key) {
+            let why =
+                "in an archive it stands in the part's `content`, or as `Merge-Type` beside it";
+            wrapped.problem(
+                Code::KeyNotRead,
+                at(asked.line),
+                &[("key", key), ("why", why)],
+            );
+        }
+    }
+    let mut headers = MERGE_HEADERS.into_iter();
+    let found = headers.find_map(|name| entry.str_at(&[name]));
+    found.map(str::to_owned)
+}
+
+/// How a part is called whose lines are not those of the file.
+fn part_name(file: &str, line: u32) -> String {
+    format!("{file}:{line}: part")
 }
 
 /// A text that begins in this line of a file.

@@ -1,5 +1,8 @@
 //! What cloud-init makes of user-data, part by part, with the lines of the file.
 
+mod templates;
+mod wrappings;
+
 use std::io::Write as _;
 
 use super::*;
@@ -270,7 +273,12 @@ fn what_is_not_read_is_named_with_its_line() {
             Some(Code::NotLookedAt),
         ),
     ] {
-        let found = opened(message(&[(headers, body)]));
+        // Beside it, so that there is something that is read.
+        let beside = (
+            "Content-Type: text/cloud-config",
+            "#cloud-config\nusers: []",
+        );
+        let found = opened(message(&[(headers, body), beside]));
         let codes: Vec<Code> = found.problems.iter().map(|problem| problem.code).collect();
         assert_eq!(codes, Vec::from_iter(code), "{headers}: {found:?}");
     }

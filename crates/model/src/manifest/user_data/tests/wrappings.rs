@@ -1,0 +1,117 @@
+//! Odd wrappings: what stands in front of headers, parts of another kind, parts in parts.
+
+use super::*;
+
+const CLOUD_CONFIG: &str = "Content-Type: text/cloud-config";
+
+#[test]
+fn a_message_behind_something_else_is_none_to_cloud_init() {
+    let text = message(&[(CLOUD_CONFIG, &cloud_config(&["a.yaml"]))]);
+    for (front, what) in [
+        ("\u{feff}", "a byte-order mark"),
+        ("\n", "a blank line"),
+        (" \n\n", "a blank line"),
+        ("# mine\n", "a comment"),
+        ("#cloud-config\n", "a comment"),
+    ] {
+        let found = opened(format!("{front}{text}"));
+        assert_eq!(
+            told(&found),
+            [(Code::UserDataIgnored, 1), (Code::NotLookedAt, 1)],
+            "{front:?}"
+        );
+        assert!(found.problems[0].message.contains(what), "{found:?}");
+        assert_eq!(found.parts, []);
+    }
+}
+
+#[test]
+fn a_part_that_is_another_kind_of_file_by_its_keys_is_not_passed() {
+    for body in [
+        "#cloud-config\nstages: {boot: []}",
+        "#cloud-config\nstages: {boot: []}\nwrite_files: []",
+        "#cloud-config\napiVersion: v1\nkind: Namespace",
+        "#cloud-config\ninstall: {mode: create}\nos: {}",
+    ] {
+        let found = opened(message(&[(CLOUD_CONFIG, body)]));
+        assert_eq!(told(&found), [(Code::NotLookedAt, 7)], "{body}");
+        let entry = body.replace('\n', "\n    ");
+        let archive = format!(
+            "#cloud-config-archive\n- type: text/cloud-config\n  content: |\n    {entry}\n"
+        );
+        let found = opened(archive);
+        assert_eq!(told(&found), [(Code::NotLookedAt, 4)], "{body}");
+    }
+}
+
+#[test]
+fn a_file_of_which_cloud_init_takes_nothing_is_not_looked_at() {
+    for text in [
+        "## template: jinja\nusers: []\n".to_owned(),
+        "#cloud-config-archive\na: 1\n".to_owned(),
+        "#cloud-config-archive\n[]\n".to_owned(),
+        message(&[("Content-Type: application/octet-stream", "x")]),
+        message(&[("Content-Type: text/x-shellscript", "#!/bin/sh")]),
+    ] {
+        let codes = told(&opened(text.clone()));
+        assert_eq!(codes.last(), Some(&(Code::NotLookedAt, 1)), "{text}");
+    }
+}
+
+#[test]
+fn an_archive_in_a_part_in_base64_has_the_line_of_the_part() {
+    let archive = format!(
+        "#cloud-config-archive\n- 12\n- |\n  #include\n  http://x\n- |\n  #cloud-config\n  write_files:\n  - path: {FILE}/a.yaml\n"
+    );
+    let headers = "Content-Type: text/cloud-config-archive\nContent-Transfer-Encoding: base64";
+    let found = opened(message(&[(headers, &base64(archive.as_bytes()))]));
+    assert_eq!(
+        told(&found),
+        [(Code::UserDataIgnored, 8), (Code::NotLookedAt, 8)]
+    );
+    assert_eq!(
+        written(&found),
+        [("a.yaml".to_owned(), "u:8: part".to_owned(), 3)]
+    );
+}
+
+#[test]
+fn problems_of_a_packed_message_have_its_own_lines() {
+    let text = message(&[
+        (CLOUD_CONFIG, "#cloud-config\nusers: []"),
+        ("Content-Type: text/x-include-url", "http://x"),
+    ]);
+    let found = opened(gzip(&text));
+    assert_eq!(found.shown, "u (unpacked)");
+    assert_eq!(told(&found), [(Code::NotLookedAt, 12)]);
+}
+
+#[test]
+fn an_entry_of_an_archive_says_how_it_is_merged() {
+    let archive = |key: &str| {
+        let entry = |name: &str, key: &str| {
+            let content = cloud_config(&[name]).replace('\n', "\n    ");
+            format!("- type: text/cloud-config\n{key}  content: |\n    {content}\n")
+        };
+        let text = format!(
+            "#cloud-config-archive\n{}{}",
+            entry("a.yaml", ""),
+            entry("b.yaml", key)
+        );
+        let found = opened(text);
+        let names: Vec<String> = written(&found).into_iter().map(|(path, ..)| path).collect();
+        (names.join(" "), told(&found))
+    };
+    for header in ["Merge-Type", "X-Merge-Type"] {
+        let (names, problems) = archive(&format!("  {header}: dict(recurse_list)+list(append)\n"));
+        assert_eq!((names.as_str(), problems), ("a.yaml b.yaml", vec![]));
+    }
+    // No header of this name is looked at.
+    let (names, problems) = archive("  merge_how: dict(recurse_list)+list(append)\n");
+    assert_eq!(names, "b.yaml");
+    assert_eq!(problems, [(Code::KeyNotRead, 11), (Code::KeyNotRead, 5)]);
+    let lower = format!("{CLOUD_CONFIG}\nmerge-type: dict(recurse_list)+list(append)");
+    let (one, two) = (cloud_config(&["a.yaml"]), cloud_config(&["b.yaml"]));
+    let found = opened(message(&[(CLOUD_CONFIG, &one), (&lower, &two)]));
+    assert_eq!(written(&found).len(), 1);
+}
