@@ -1,6 +1,7 @@
 //! What a plan must say about small directories.
 
 mod installers;
+mod limits;
 
 use std::sync::{Arc, LazyLock};
 

@@ -227,3 +227,43 @@ pub(in crate::observe) fn explain(error: &kube::Error) -> String {
     }
     said.join(": ")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    /// Refuses everything, which is an answer, and breaks when RKE2's Addons are asked for.
+    async fn breaks(request: Request<Body>) -> Result<Response<Body>, Infallible> {
+        let path = request.uri().path();
+        assert!(!path.ends_with("/addons"), "as a bug would");
+        let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}"#;
+        let mut response = Response::new(Body::from(status.as_bytes().to_vec()));
+        *response.status_mut() = http::StatusCode::FORBIDDEN;
+        Ok(response)
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_panics_ends_the_session() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("kubeconfig");
+        std::fs::write(&path, "").unwrap();
+        let credential = Credential {
+            stamp: Stamp::of(&path).unwrap(),
+            path,
+            client: Client::new(tower::service_fn(breaks), "default"),
+            courtesy: Courtesy::default(),
+        };
+        let (_interests, interests) = watch::channel(Interests::default());
+        let (events, mut seen) = tokio::sync::mpsc::channel(16);
+        tokio::spawn(async move { while seen.recv().await.is_some() {} });
+        let session = session(&credential, &interests, &events);
+        let ended = timeout(Duration::from_secs(300), session).await;
+        let ended = ended.expect("the session goes on");
+        assert!(ended.answered && matches!(ended.end, End::Panicked));
+    }
+}

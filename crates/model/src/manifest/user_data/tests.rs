@@ -328,8 +328,12 @@ fn a_message_made_to_cost_is_not_read() {
     let many = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=X\n\n".to_owned()
         + &"--X\n\n".repeat(20_000);
     assert_eq!(told(&opened(many)), [(Code::NotLookedAt, 1)]);
-    let long = "MIME-Version: 1.0\n".to_owned() + &"a:b\n".repeat(2 << 20);
-    assert_eq!(told(&opened(long)), [(Code::NotLookedAt, 1)]);
+    let long = cloud_config(&["a.yaml"]) + &"# and so on\n".repeat(400_000);
+    let found = opened(message(&[("Content-Type: text/cloud-config", &long)]));
+    assert_eq!(
+        (told(&found), found.parts.len()),
+        (vec![(Code::NotLookedAt, 1)], 0)
+    );
 }
 
 #[test]

@@ -1,0 +1,47 @@
+//! What is said of a file that goes beyond a limit, and what is not.
+
+use super::*;
+
+fn examined(text: &str, limits: &Limits) -> Examined {
+    let content = Content::Bytes(text.as_bytes().to_vec());
+    let (shown, rules) = (Shown::itself("a.yaml"), RuleSet::shipped());
+    examine_content("a.yaml", &content, limits, shown, &rules, None)
+}
+
+fn large(name: &str, bytes: usize) -> String {
+    let head = config_map(name, "");
+    format!("{head}data: {{a: \"{}\"}}\n", "x".repeat(bytes))
+}
+
+#[test]
+fn the_documents_of_a_file_are_examined_one_by_one() {
+    let limits = Limits {
+        expanded_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    let text = format!("{}---\n{}", large("a", 600_000), large("b", 600_000));
+    let file = examined(&text, &limits);
+    assert_eq!(file.findings, []);
+    assert_eq!(file.objects.len(), 2);
+}
+
+#[test]
+fn an_object_that_no_api_server_takes_is_named_and_not_given_to_the_rules() {
+    let needs = depends_on("a", "ConfigMap/default/b");
+    let text = |bytes: usize| format!("{needs}data: {{a: \"{}\"}}\n", "x".repeat(bytes));
+    assert_eq!(
+        examined(&text(1), &Limits::default()).objects[0]
+            .wants
+            .len(),
+        1
+    );
+    let file = examined(&text(9 << 20), &Limits::default());
+    let codes: Vec<Code> = file.findings.iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, [Code::LimitExceeded]);
+    let message = &file.findings[0].message;
+    assert!(
+        message.contains("kube-apiserver takes no object of more than 3 MiB"),
+        "{message}"
+    );
+    assert_eq!(file.objects[0].wants.len(), 0);
+}
