@@ -6,6 +6,7 @@
 //! whoever started it. It reads files only and waits for nothing.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -27,7 +28,7 @@ use crate::act::{Memory, put_drop_in, read_drop_in};
 use crate::configuration;
 use crate::layout::Layout;
 use crate::observe::effect;
-use crate::observe::requests::read_spool;
+use crate::observe::requests::{Request, read_spool};
 use crate::observe::rke2::{candidates_on_disk, config_files};
 use crate::observe::systemd::{RKE2_UNITS, Systemd};
 use crate::observe::upgrade::upgrade;
@@ -203,6 +204,8 @@ pub struct Keeper {
     guard: Guard,
     /// When it was last looked for an upgrade.
     upgrades: Option<Instant>,
+    /// There are requests that could not be answered: they are taken up again.
+    unanswered: bool,
 }
 
 impl Keeper {
@@ -221,6 +224,7 @@ impl Keeper {
             nudges,
             base: None,
             upgrades: None,
+            unanswered: false,
         };
         if concerns(&keeper.root) {
             keeper.look().await;
@@ -255,7 +259,11 @@ impl Keeper {
                     }
                     Err(_) => return,
                 },
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(pause) => {
+                    if self.unanswered {
+                        self.requests().await;
+                    }
+                }
             }
         }
     }
@@ -302,23 +310,32 @@ impl Keeper {
 
     /// Takes up what people ask for.
     async fn requests(&mut self) {
+        self.unanswered = false;
         let found = spools(&self.root).map(|spool| read_spool(&spool).unwrap_or_default());
         for (path, request) in found.into_iter().flatten() {
             let Ok(request) = request else { continue };
-            if !request.action.is_about_gates() {
-                continue;
-            }
-            let name = path.file_stem().and_then(|name| name.to_str());
-            let name = name.unwrap_or_default().to_owned();
-            if let Some(node) = self.node().await {
-                self.conductor.asked(&name, &request, &node).await;
-            }
-            // Its consequences are on the disk.
-            if let Err(error) = fs::remove_file(&path) {
-                tracing::debug!("{}: {error}", path.display());
+            if request.action.is_about_gates() {
+                let node = self.node().await;
+                self.answer(&path, &request, node).await;
             }
         }
         self.publish();
+    }
+
+    /// Answers a request. Where it is not known how the node is, it stays until it is.
+    async fn answer(&mut self, path: &Path, request: &Request, node: Option<Node>) {
+        let Some(node) = node else {
+            self.unanswered = true;
+            return;
+        };
+        let name = path.file_stem().and_then(|name| name.to_str());
+        self.conductor
+            .asked(name.unwrap_or_default(), request, &node)
+            .await;
+        // Its consequences are on the disk.
+        if let Err(error) = fs::remove_file(path) {
+            tracing::debug!("{}: {error}", path.display());
+        }
     }
 
     /// It reads RKE2's binary: a hundred megabytes, for which the loop does not wait.
@@ -468,5 +485,29 @@ pub(super) fn event(code: Code, message: String) -> Event {
         code,
         file: None,
         message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_is_kept_until_it_is_known_how_the_node_is() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Layout::new(place.path());
+        let (view, _views) = watch::channel(None);
+        let (_nudge, nudges) = watch::channel(());
+        let mut keeper = Keeper::begin(root.clone(), view, nudges, Timestamp::now).await;
+        let [spool, _] = spools(&root);
+        fs::create_dir_all(&spool).unwrap();
+        let path = spool.join("1.json");
+        let text = r#"{"action":"gates-rollback","by":"ann","at":"1970-01-01T00:00:00Z"}"#;
+        fs::write(&path, text).unwrap();
+        let request = read_spool(&spool).unwrap().remove(0).1.unwrap();
+        keeper.answer(&path, &request, None).await;
+        assert!(path.exists() && keeper.unanswered);
+        keeper.requests().await;
+        assert!(!path.exists() && !keeper.unanswered);
     }
 }
