@@ -390,6 +390,13 @@ fn what_the_script_lifted_is_told_as_such_and_not_held_again_once_the_program_is
         !held(machine, "widget.yaml")
     });
     machine.wait_unit("windrow-failsafe.service", "inactive");
+    let laid = machine.sh("cat /var/lib/rancher/windrow/requests/*.json");
+    let laid: Value = serde_json::from_str(&laid).expect("one request");
+    let digest = laid["digest"].as_str().expect("of one content");
+    assert!(
+        digest.len() == 64 && laid["file"] == "widget.yaml",
+        "{laid}"
+    );
     machine.sh(
         "mv /usr/bin/sound /usr/bin/windrow; systemctl reset-failed windrow.service; systemctl start windrow.service",
     );

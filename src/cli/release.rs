@@ -37,8 +37,9 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         true => Which::All,
         false => Which::Named(&args.files),
     };
+    let limits = context.settings().settings.staging.limits.clone();
     let exit = carry_out(context, &args.reason, |order| {
-        let released = byhand::release(order, which)?;
+        let released = byhand::release(order, which, &limits)?;
         if released.is_empty() {
             println!("Nothing is held by Windrow.");
         }
@@ -155,7 +156,9 @@ impl Lift {
                         reason: self.reason,
                         at: now(),
                     };
-                    let recorded = byhand::request(&order, RequestAction::Release, &mark.file);
+                    let digest = Some(mark.digest.to_string()).filter(|digest| !digest.is_empty());
+                    let action = RequestAction::Release;
+                    let recorded = byhand::request(&order, action, &mark.file, digest);
                     if let Err(error) = recorded {
                         println!("       not recorded: {error:#}");
                     }

@@ -11,16 +11,16 @@ use std::path::Path;
 use jiff::Timestamp;
 use thiserror::Error;
 use windrow_decide::{Mark, OnFailure};
-use windrow_model::manifest::{self, Limits, MARKER_SUFFIX};
+use windrow_model::manifest::{self, Content, Limits, MARKER_SUFFIX};
 use windrow_model::reasons::Code;
-use windrow_plan::base_name;
 use windrow_plan::rke2;
+use windrow_plan::{Trouble, base_name};
 
 use crate::act::{MarkerOutcome, Markers};
 use crate::files;
 use crate::layout::Layout;
 use crate::observe::requests::{Request, RequestAction};
-use crate::observe::scan::{Found, MarkerEntry, ScanResult, Stamps, scan};
+use crate::observe::scan::{self, FileState, Found, MarkerEntry, ScanResult, Stamps, scan};
 use crate::report::why::means;
 
 /// Most of what a request is about that stands in its file's name, in bytes.
@@ -142,6 +142,9 @@ fn hold_one(
     let path = marker_of(file, &found.markers);
     let there = found.markers.iter().find(|marker| marker.path == path);
     there.map_or(Ok(()), known)?;
+    if let Some(why) = no_marker_hides(found, file) {
+        return Err(format!("it cannot be held: {why}"));
+    }
     let mark = Mark {
         by: Mark::BY.to_owned(),
         file: file.to_owned(),
@@ -163,11 +166,23 @@ fn hold_one(
         )),
         Ok(MarkerOutcome::NoDirectory) => Err("its directory is gone".to_owned()),
         Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => {
-            request(order, RequestAction::Hold, file).map_err(|error| format!("{error:#}"))?;
+            request(order, RequestAction::Hold, file, None)
+                .map_err(|error| format!("{error:#}"))?;
             Ok(Done::Held)
         }
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Why a marker would not keep this file from RKE2; `None` where one does.
+fn no_marker_hides(found: &Found, file: &str) -> Option<&'static str> {
+    let entry = found.files.iter().find(|entry| entry.path == file)?;
+    let trouble = match &entry.state {
+        FileState::Read(Content::DanglingSymlink { .. }) => Trouble::Dangling,
+        FileState::Read(Content::NotUtf8Name) => Trouble::Refused,
+        FileState::Read(_) | FileState::Unchanged => return None,
+    };
+    trouble.why_not_held()
 }
 
 /// Releases files: RKE2 applies them at its next pass.
@@ -175,7 +190,11 @@ fn hold_one(
 /// # Errors
 ///
 /// When nothing was done; what became of a single file stands in its outcome.
-pub fn release(order: &Order<'_>, which: Which<'_>) -> Result<Vec<Outcome>, Refused> {
+pub fn release(
+    order: &Order<'_>,
+    which: Which<'_>,
+    limits: &Limits,
+) -> Result<Vec<Outcome>, Refused> {
     let manifests = order.layout.manifests();
     let found = look(&manifests, order.at)?;
     let files = match which {
@@ -191,7 +210,7 @@ pub fn release(order: &Order<'_>, which: Which<'_>) -> Result<Vec<Outcome>, Refu
     };
     let markers = Markers::new(&manifests);
     Ok(together(files, &found, |file| {
-        release_one(order, &markers, &found, file)
+        release_one(order, &markers, &found, file, limits)
     }))
 }
 
@@ -200,6 +219,7 @@ fn release_one(
     markers: &Markers,
     found: &Found,
     file: &str,
+    limits: &Limits,
 ) -> Result<Done, String> {
     let beside = marker_of(file, &found.markers);
     let foreign = |path: &str| {
@@ -221,7 +241,8 @@ fn release_one(
     }
     // The request first: the daemon would put a marker back whose removal nobody explains. Where it cannot be written anywhere,
     // the marker goes all the same.
-    let recorded = request(order, RequestAction::Release, file);
+    let digest = digest(&order.layout.manifests(), file, limits);
+    let recorded = request(order, RequestAction::Release, file, digest);
     let done = remove(markers, ours, foreign);
     match (recorded, done) {
         (Ok(()), done) => done,
@@ -231,6 +252,13 @@ fn release_one(
         )),
         (Err(error), _) => Err(format!("{error:#}")),
     }
+}
+
+/// By what the content of a file is known that is released now; `None` where it cannot be read.
+fn digest(manifests: &Path, file: &str, limits: &Limits) -> Option<String> {
+    let bytes = scan::bytes(manifests, file, limits.file_bytes)?;
+    let content = Content::Bytes(bytes);
+    Some(manifest::read_each(file, &content, limits, &mut |_| {}).digest)
 }
 
 fn remove(
@@ -359,15 +387,21 @@ pub fn marker_of(file: &str, markers: &[MarkerEntry]) -> String {
         .map_or(beside, |marker| marker.path.clone())
 }
 
-/// Lays a request about a file into the daemon's spool.
+/// Lays a request about a file into the daemon's spool; `digest` says which content of it is released.
 ///
 /// # Errors
 ///
 /// Those of the file system.
-pub fn request(order: &Order<'_>, action: RequestAction, file: &str) -> anyhow::Result<()> {
+pub fn request(
+    order: &Order<'_>,
+    action: RequestAction,
+    file: &str,
+    digest: Option<String>,
+) -> anyhow::Result<()> {
     let request = Request {
         action,
         file: file.to_owned(),
+        digest,
         force: false,
         by: order.by.to_owned(),
         at: order.at,
@@ -479,12 +513,43 @@ mod tests {
         };
         let file = ["a.yaml".to_owned()];
         assert_eq!(hold(&order, &file).unwrap()[0].result, Ok(Done::Held));
-        let released = release(&order, Which::Named(&file)).unwrap();
+        let released = release(&order, Which::Named(&file), &Limits::default()).unwrap();
         assert_eq!(released[0].result, Ok(Done::Released));
         // Of one time and one file, so the later one is left.
         let laid = crate::observe::requests::read_spool(&layout.run_dir().join("requests"));
         let laid = laid.unwrap();
         assert_eq!(laid.len(), 1);
-        assert!(!laid[0].1.as_ref().unwrap().manual().hold);
+        let laid = laid[0].1.as_ref().unwrap();
+        assert!(!laid.manual().hold);
+        // Of that content alone.
+        let content = Content::Bytes(Vec::new());
+        let read = manifest::read("a.yaml", &content, &Limits::default());
+        assert_eq!(laid.digest, Some(read.digest));
+    }
+
+    #[test]
+    fn what_no_marker_hides_is_not_held_and_says_why() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let manifests = layout.manifests();
+        std::fs::create_dir_all(&manifests).unwrap();
+        std::os::unix::fs::symlink("nowhere", manifests.join("a.yaml")).unwrap();
+        let name = OsStr::from_bytes(b"\xff.yaml");
+        std::fs::write(manifests.join(name), "").unwrap();
+        let order = Order {
+            layout: &layout,
+            by: "ann",
+            reason: "test",
+            at: Timestamp::UNIX_EPOCH,
+        };
+        for (file, why) in [("a.yaml", "leads nowhere"), ("\\xff.yaml", "not UTF-8")] {
+            let held = hold(&order, &[file.to_owned()]).unwrap();
+            let said = held[0].result.as_ref().unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+        assert_eq!(look(&manifests, order.at).unwrap().markers, []);
     }
 }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use windrow_decide::settings::{self, Settings, StatusServer, Webhook};
 use windrow_decide::{Status, WebhookStatus};
+use windrow_model::manifest::Limits;
 
 use super::background::Background;
 use super::byhand::{self, Order, Outcome, Refused, Which};
@@ -69,6 +70,7 @@ pub fn open(
 pub(super) struct Configuration {
     outlets: settings::Outlets,
     pub(super) data_dir: String,
+    limits: Limits,
     pub(super) webhooks: Vec<Webhook>,
     pub(super) status_server: StatusServer,
 }
@@ -78,6 +80,7 @@ impl Configuration {
         Self {
             outlets: settings.outlets,
             data_dir: settings.data_dir.clone(),
+            limits: settings.staging.limits.clone(),
             webhooks: settings.webhooks.clone(),
             status_server: settings.status_server.clone(),
         }
@@ -169,6 +172,7 @@ impl Desk for Hands {
         reason: &str,
     ) -> Result<Vec<String>, String> {
         let layout = self.layout();
+        let limits = self.configured.borrow().limits.clone();
         let order = Order {
             layout: &layout,
             by,
@@ -177,7 +181,7 @@ impl Desk for Hands {
         };
         let outcomes = match verb {
             Verb::Hold => byhand::hold(&order, files),
-            Verb::Release => byhand::release(&order, Which::Named(files)),
+            Verb::Release => byhand::release(&order, Which::Named(files), &limits),
         };
         let outcomes = outcomes.map_err(|refused: Refused| refused.to_string())?;
         let mut done = Vec::new();

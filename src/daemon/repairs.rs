@@ -270,6 +270,7 @@ pub fn tell(
     let request = Request {
         action,
         file: record.to_owned(),
+        digest: None,
         force: false,
         by: by.to_owned(),
         at,

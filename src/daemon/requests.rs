@@ -8,12 +8,14 @@ use jiff::Timestamp;
 use windrow_decide::{Event, StagingState};
 use windrow_model::reasons::Code;
 
-use crate::observe::requests::{Request, RequestAction, read_spool};
+use crate::observe::requests::{Request, RequestAction, Spooled, Unread, read_spool};
 
 /// The spools, and what was taken over but not yet removed.
 pub(super) struct Requests {
     spools: [PathBuf; 2],
     taken: BTreeSet<PathBuf>,
+    /// What could not be read at the last look, and was told.
+    unread: BTreeSet<PathBuf>,
     /// About feature gates: for their keeper, who removes them.
     forwarded: BTreeSet<PathBuf>,
 }
@@ -34,6 +36,7 @@ impl Requests {
         Self {
             spools,
             taken: BTreeSet::new(),
+            unread: BTreeSet::new(),
             forwarded: BTreeSet::new(),
         }
     }
@@ -45,25 +48,31 @@ impl Requests {
         manifests: &Path,
         now: Timestamp,
     ) -> Taken {
-        let mut taken = Taken::default();
-        let events = &mut taken.events;
-        let mut refused = |what: &str, why: &str| {
-            events.push(Event {
-                code: Code::ActionFailed,
-                file: None,
-                message: Code::ActionFailed.say(&[("what", what), ("error", why)]),
-            });
-        };
         let mut spooled = Vec::new();
+        let mut events = Vec::new();
         for spool in &self.spools {
             match read_spool(spool) {
                 Ok(found) => spooled.extend(found),
                 Err(error) => {
                     let what = format!("list the requests in {}", spool.display());
-                    refused(&what, &error.to_string());
+                    events.push(failed(&what, &error.to_string()));
                 }
             }
         }
+        let mut taken = self.take_read(spooled, state, manifests, now);
+        taken.events.splice(0..0, events);
+        taken
+    }
+
+    fn take_read(
+        &mut self,
+        mut spooled: Vec<Spooled>,
+        state: &mut StagingState,
+        manifests: &Path,
+        now: Timestamp,
+    ) -> Taken {
+        let mut taken = Taken::default();
+        let unread = std::mem::take(&mut self.unread);
         // By their names, which begin with the time.
         spooled.sort_by(|(one, _), (other, _)| one.file_name().cmp(&other.file_name()));
         let known = std::mem::take(&mut self.forwarded);
@@ -89,12 +98,24 @@ impl Requests {
                         .ok()
                         .and_then(Path::to_str)
                         .unwrap_or(&request.file);
-                    if let Err(why) = state.hold_or_release(file, request.manual(), now) {
+                    let content = request.digest.as_deref();
+                    if let Err(why) = state.hold_or_release(file, content, request.manual(), now) {
                         let what = format!("{verb} {file}, as {} asked", request.by);
-                        refused(&what, &why);
+                        taken.events.push(failed(&what, &why));
                     }
                 }
-                Err(why) => refused(&format!("read the request {}", path.display()), &why),
+                Err(Unread::NotNow(why)) => {
+                    if !unread.contains(&path) {
+                        let what = format!("read the request {} (it is kept)", path.display());
+                        taken.events.push(failed(&what, &why));
+                    }
+                    self.unread.insert(path);
+                    continue;
+                }
+                Err(Unread::Broken(why)) => {
+                    let what = format!("read the request {}", path.display());
+                    taken.events.push(failed(&what, &why));
+                }
             }
             self.taken.insert(path);
         }
@@ -109,5 +130,131 @@ impl Requests {
             Ok(()) => false,
             Err(error) => error.kind() != std::io::ErrorKind::NotFound,
         });
+    }
+}
+
+fn failed(what: &str, why: &str) -> Event {
+    Event {
+        code: Code::ActionFailed,
+        file: None,
+        message: Code::ActionFailed.say(&[("what", what), ("error", why)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_decide::settings::Settings;
+    use windrow_decide::{Directory, FileChange, Ledger};
+    use windrow_model::manifest::Content;
+    use windrow_plan::rules::RuleSet;
+
+    use super::*;
+
+    const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n";
+
+    fn state(text: &str) -> StagingState {
+        let (settings, rules) = (Settings::default(), RuleSet::shipped());
+        let now = Timestamp::UNIX_EPOCH;
+        let mut state = StagingState::new(settings, rules, None, Ledger::default(), now);
+        look(&mut state, text);
+        state
+    }
+
+    fn look(state: &mut StagingState, text: &str) {
+        scanned(state, Content::Bytes(text.into()));
+    }
+
+    fn scanned(state: &mut StagingState, content: Content) {
+        state.take_directory(Directory {
+            files: vec![FileChange {
+                path: "a.yaml".to_owned(),
+                content: Some(std::sync::Arc::new(content)),
+            }],
+            markers: Vec::new(),
+        });
+    }
+
+    fn is_held(state: &mut StagingState) -> bool {
+        let decision = state.decide(Timestamp::UNIX_EPOCH);
+        !decision.status.staging.held.is_empty()
+    }
+
+    /// A spool with one request, and its file.
+    fn spooled(request: &str) -> (tempfile::TempDir, Requests, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("1.json");
+        fs::write(&path, request).unwrap();
+        let spools = [place.path().to_owned(), place.path().join("nowhere")];
+        (place, Requests::new(spools), path)
+    }
+
+    const RELEASE: &str =
+        r#"{"action":"release","file":"a.yaml","by":"ann","at":"1970-01-01T00:00:00Z"}"#;
+
+    #[test]
+    fn a_request_that_cannot_be_read_now_is_kept_and_told_once() {
+        let (_place, mut requests, path) = spooled(RELEASE);
+        let mut state = self::state(WIDGET);
+        let (manifests, now) = (Path::new("/nowhere"), Timestamp::UNIX_EPOCH);
+        for told in [1, 0] {
+            let why = Unread::NotNow("Input/output error (os error 5)".to_owned());
+            let found = vec![(path.clone(), Err(why))];
+            let taken = requests.take_read(found, &mut state, manifests, now);
+            assert_eq!(taken.events.len(), told, "{:?}", taken.events);
+            requests.finish();
+            assert!(path.exists() && is_held(&mut state));
+        }
+        let taken = requests.take(&mut state, manifests, now);
+        assert_eq!(taken.events, []);
+        assert!(!is_held(&mut state));
+        requests.finish();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_release_that_is_taken_again_counts_for_the_content_that_was_released() {
+        let content = |text: &str| Content::Bytes(text.into());
+        let limits = windrow_model::manifest::Limits::default();
+        let read = windrow_model::manifest::read("a.yaml", &content(WIDGET), &limits);
+        let digest = format!(r#","digest":"{}"}}"#, read.digest);
+        let (place, mut requests, path) = spooled(&RELEASE.replace('}', &digest));
+        let (manifests, now) = (Path::new("/nowhere"), Timestamp::UNIX_EPOCH);
+        let mut before = self::state(WIDGET);
+        assert_eq!(requests.take(&mut before, manifests, now).events, []);
+        assert!(!is_held(&mut before));
+        // Its ledger was lost, and so it is read again by the next daemon, with the content of before or another one.
+        let again = || Requests::new(requests.spools.clone());
+        let mut same = state(&format!("# written anew\n{WIDGET}"));
+        assert_eq!(again().take(&mut same, manifests, now).events, []);
+        assert!(!is_held(&mut same));
+        let mut other = state(&WIDGET.replace("name: a", "name: b"));
+        let taken = again().take(&mut other, manifests, now);
+        assert!(
+            taken.events[0].message.contains("other content"),
+            "{taken:?}"
+        );
+        assert!(is_held(&mut other));
+        drop((place, path));
+    }
+
+    #[test]
+    fn what_no_marker_hides_is_not_held_by_hand() {
+        let (_place, mut requests, _) = spooled(&RELEASE.replace("release", "hold"));
+        let mut state = self::state(WIDGET);
+        let target = "nowhere".to_owned();
+        scanned(&mut state, Content::DanglingSymlink { target });
+        let now = Timestamp::UNIX_EPOCH;
+        let taken = requests.take(&mut state, Path::new("/nowhere"), now);
+        let said = &taken.events[0].message;
+        assert!(said.contains("leads nowhere"), "{said}");
+        assert_eq!(
+            state
+                .decide(now)
+                .actions
+                .iter()
+                .filter(|action| matches!(action, windrow_decide::Action::Hold { .. }))
+                .count(),
+            0
+        );
     }
 }

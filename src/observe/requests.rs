@@ -69,6 +69,10 @@ pub struct Request {
     /// name of its record.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
+    /// Digest of the content that is released: a release counts for that content alone. Without it, it counts
+    /// for whatever the file holds when the request is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// Try feature gates although the check refuses them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
@@ -93,8 +97,17 @@ impl Request {
     }
 }
 
-/// A request's file and what it says, or why it cannot be read.
-pub type Spooled = (PathBuf, Result<Request, String>);
+/// Why a request was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unread {
+    /// It says nothing that could be carried out, and never will.
+    Broken(String),
+    /// The system does not let it be read, which may be over at the next look.
+    NotNow(String),
+}
+
+/// A request's file and what it says, or why that is not known.
+pub type Spooled = (PathBuf, Result<Request, Unread>);
 
 /// Reads the spool, in the order of the file names. A spool that is not there is empty.
 ///
@@ -126,8 +139,12 @@ pub fn read_spool(spool: &Path) -> io::Result<Vec<Spooled>> {
         .into_iter()
         .filter_map(|path| match read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => Some((path, Err(error.to_string()))),
-            Ok(content) => Some((path, parse(&content))),
+            Err(error) => Some((path, Err(Unread::NotNow(error.to_string())))),
+            Ok(None) => {
+                let why = "it is not a regular file".to_owned();
+                Some((path, Err(Unread::Broken(why))))
+            }
+            Ok(Some(content)) => Some((path, parse(&content).map_err(Unread::Broken))),
         })
         .collect())
 }
@@ -140,22 +157,38 @@ fn parse(content: &[u8]) -> Result<Request, String> {
     Ok(request)
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// The content of a regular file; `None` of anything else.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Ok(None);
+    }
     let file = fs::OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
         .open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
+        return Ok(None);
     }
     let mut content = Vec::new();
     file.take(LARGEST).read_to_end(&mut content)?;
-    Ok(content)
+    Ok(Some(content))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_file_and_never_will_be_is_broken() {
+        let spool = tempfile::tempdir().unwrap();
+        let at = |name: &str| spool.path().join(name);
+        fs::create_dir(at("1.json")).unwrap();
+        std::os::unix::fs::symlink("/nowhere", at("2.json")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("3.json")).unwrap();
+        for (path, read) in read_spool(spool.path()).unwrap() {
+            assert!(matches!(read, Err(Unread::Broken(_))), "{path:?}: {read:?}");
+        }
+    }
 
     #[test]
     fn requests_come_in_the_order_of_their_names_and_a_bad_one_says_why() {
@@ -180,7 +213,8 @@ mod tests {
         write("4.json.tmp", "half");
         let found = read_spool(spool.path()).unwrap();
         assert_eq!(found.len(), 4);
-        assert!(found[0].1.as_ref().unwrap_err().contains("explode"));
+        let why = found[0].1.as_ref().unwrap_err();
+        assert!(matches!(why, Unread::Broken(why) if why.contains("explode")));
         let request = found[1].1.as_ref().unwrap();
         assert_eq!(request.file, "a.yaml");
         assert!(!request.manual().hold);

@@ -535,6 +535,18 @@ fn read(at: &Path, limit: u64) -> io::Result<(Content, Metadata)> {
     Ok((Content::Bytes(bytes), metadata))
 }
 
+/// The bytes of one regular file of the directory, `below` it; `None` of anything else, of what is larger, and of what
+/// cannot be read.
+pub fn bytes(dir: &Path, below: &str, limit: u64) -> Option<Vec<u8>> {
+    let inside = fs::canonicalize(dir).ok()?;
+    let at = fs::canonicalize(dir.join(below)).ok()?;
+    let at = at.starts_with(inside).then_some(at)?;
+    match read(&at, limit).ok()?.0 {
+        Content::Bytes(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
 /// Opens without waiting for anything and without following a link.
 fn open(at: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;

@@ -299,7 +299,8 @@ impl StagingState {
         self.plan_is_outdated = true;
     }
 
-    /// Enters that a person holds or releases a file. The next decision carries it out.
+    /// Enters that a person holds or releases a file. The next decision carries it out. `content` is the digest of
+    /// what is released: a release counts for that content alone.
     ///
     /// # Errors
     ///
@@ -308,6 +309,7 @@ impl StagingState {
     pub fn hold_or_release(
         &mut self,
         path: &str,
+        content: Option<&str>,
         manual: Manual,
         now: Timestamp,
     ) -> Result<(), String> {
@@ -330,6 +332,18 @@ impl StagingState {
         if file.is_none() && !manual.hold {
             return Err(format!("there is no manifest file {path}"));
         }
+        if let Some(trouble) = file.and_then(|file| file.trouble).filter(|_| manual.hold)
+            && let Some(why) = trouble.why_not_held()
+        {
+            return Err(format!("{path} cannot be held: {why}"));
+        }
+        let digest = file.map(|file| file.digest.clone()).unwrap_or_default();
+        if !manual.hold && content.is_some_and(|content| *content != *digest) {
+            return Err(
+                "the file has other content by now than what was released; release it again if that is meant too"
+                    .to_owned(),
+            );
+        }
         // One marker hides every file of this name: they are held and released together.
         let same_name = plan
             .files
@@ -338,7 +352,6 @@ impl StagingState {
         for other in same_name {
             self.enter_manual(&other.path, other.digest.clone(), manual.clone(), now);
         }
-        let digest = file.map(|file| file.digest.clone()).unwrap_or_default();
         self.enter_manual(path, digest, manual, now);
         Ok(())
     }

@@ -354,10 +354,10 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
     node.tick();
     let now = node.now;
     node.state
-        .hold_or_release("a.yaml", by(true, now), now)
+        .hold_or_release("a.yaml", None, by(true, now), now)
         .unwrap();
     node.state
-        .hold_or_release("b.yaml", by(false, now), now)
+        .hold_or_release("b.yaml", None, by(false, now), now)
         .unwrap();
     node.tick();
     assert_eq!(
@@ -370,18 +370,18 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
     assert_eq!(node.held(), ["a.yaml"]);
     let now = node.now;
     node.state
-        .hold_or_release("a.yaml", by(false, now), now)
+        .hold_or_release("a.yaml", None, by(false, now), now)
         .unwrap();
     node.tick();
     assert!(node.held().is_empty());
     assert!(
         node.state
-            .hold_or_release("nowhere.yaml", by(false, now), now)
+            .hold_or_release("nowhere.yaml", None, by(false, now), now)
             .is_err()
     );
     assert!(
         node.state
-            .hold_or_release("rke2-canal.yaml", by(true, now), now)
+            .hold_or_release("rke2-canal.yaml", None, by(true, now), now)
             .is_err()
     );
 }
@@ -418,7 +418,7 @@ fn a_ledger_of_a_former_cluster_lets_nothing_through_in_a_new_one() {
         reason: "mine".to_owned(),
     };
     node.state
-        .hold_or_release("b.yaml", hold, node.now)
+        .hold_or_release("b.yaml", None, hold, node.now)
         .unwrap();
     node.exists(config_map("x"));
     node.tick();

@@ -140,6 +140,19 @@ impl Trouble {
         }
     }
 
+    /// Why no marker keeps such a file from RKE2, where none does.
+    pub fn why_not_held(self) -> Option<&'static str> {
+        match self {
+            Self::Dangling => Some(
+                "it is a symbolic link that leads nowhere, at which RKE2 stops before it looks for markers; remove it or create its target",
+            ),
+            Self::Refused => {
+                Some("its name is not UTF-8, and no marker hides such a name; rename it")
+            }
+            _ => None,
+        }
+    }
+
     /// In few words.
     pub fn as_str(self) -> &'static str {
         match self {

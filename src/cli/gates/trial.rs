@@ -87,6 +87,7 @@ fn ask(context: &Context, action: RequestAction, force: bool) -> anyhow::Result<
     let request = Request {
         action,
         file: String::new(),
+        digest: None,
         force,
         by: who(),
         at: now(),

@@ -136,6 +136,7 @@ impl Conductor {
         let request = Request {
             action: RequestAction::GatesRollback,
             file: String::new(),
+            digest: None,
             force: false,
             by: by.to_owned(),
             at: now,
@@ -150,6 +151,7 @@ impl Conductor {
         let request = Request {
             action: RequestAction::GatesApply,
             file: String::new(),
+            digest: None,
             force: false,
             by: "the configuration (gates.onChange: try)".to_owned(),
             at: now,
