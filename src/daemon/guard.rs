@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_gates::{Component, Refusal, Refused, Request, read, resolve, syntax, version_text};
+use windrow_gates::{
+    Component, Refusal, Refused, Request, read_gates, resolve, syntax, version_text,
+};
 use windrow_model::reasons::Code;
 use windrow_plan::Finding;
 use windrow_plan::rke2::config::{ConfigFile, Place, merge};
@@ -164,7 +166,7 @@ fn own_gates(
     component: Component,
     said: &Refusal,
 ) -> Vec<Request> {
-    let mut gates = read(own, current.unwrap_or_default(), &[]);
+    let mut gates = read_gates(own, current.unwrap_or_default(), &[]);
     gates.retain(|gate| gate.component == component && said.gates.contains(&gate.gate));
     gates
 }

@@ -9,7 +9,8 @@ use windrow_plan::rke2::config::{Effective, Item, flag_values, split};
 use windrow_plan::rules::Location;
 
 use super::catalogue::Catalogue;
-use super::check::{Findings, Set, anywhere, one};
+use super::check::{anywhere, judge_gate};
+use super::findings::{Findings, Set};
 use super::{Component, Target, Version, dependencies, syntax};
 
 /// What the configuration does.
@@ -232,7 +233,7 @@ fn judge(
                 .map(|one| (one.pair.name.as_str(), one))
                 .collect();
             for one_written in of_round.values() {
-                one(
+                judge_gate(
                     catalogue,
                     &one_written.as_set(component, ours),
                     version,
@@ -242,7 +243,7 @@ fn judge(
         }
     } else {
         for one_written in last.values() {
-            one(
+            judge_gate(
                 catalogue,
                 &one_written.as_set(component, ours),
                 version,

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest::nearest;
 use windrow_plan::Finding;
-use windrow_plan::rules::Location;
 
 use super::catalogue::{Catalogue, Gate, Stage, Standing};
-use super::{Component, Minor, Request, Version, When, dependencies};
+use super::findings::{Findings, Set};
+use super::{Component, Minor, Request, Version, dependencies};
 
 /// The version that will start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,47 +32,15 @@ impl Target {
     }
 }
 
-/// One gate as it would be set, whoever sets it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Set<'a> {
-    pub(super) component: Component,
-    pub(super) gate: &'a str,
-    pub(super) value: bool,
-    pub(super) reason: Option<&'a str>,
-    pub(super) when: Option<&'a When>,
-    pub(super) at: &'a Location,
-    /// Did the configuration ask for it? What others wrote is judged more mildly where it would work.
-    pub(super) ours: bool,
-}
-
-impl Set<'_> {
-    /// The advice to limit it to some minors: only Windrow's configuration can.
-    fn or_limit(&self, when: &str) -> String {
-        match self.ours {
-            true => format!(", or limit it with `when: \"{when}\"`"),
-            false => String::new(),
+/// The version that will start, as it is remembered.
+pub fn version_text(target: &Target) -> String {
+    match target {
+        Target::Known(version) => version.to_string(),
+        Target::OneOf(versions) => {
+            let texts: Vec<String> = versions.iter().map(ToString::to_string).collect();
+            texts.join(" or ")
         }
-    }
-}
-
-impl Request {
-    pub(super) fn as_set(&self) -> Set<'_> {
-        Set {
-            component: self.component,
-            gate: &self.gate,
-            value: self.value,
-            reason: self.reason.as_deref(),
-            when: self.when.as_ref(),
-            at: &self.at,
-            ours: true,
-        }
-    }
-
-    /// Is it meant on this version?
-    pub(super) fn meant_on(&self, version: Version) -> bool {
-        self.when
-            .as_ref()
-            .is_none_or(|when| when.admits(version.minor))
+        Target::Unknown => "a version that is not known".to_owned(),
     }
 }
 
@@ -97,45 +65,12 @@ pub fn check(requests: &[Request], target: &Target) -> Vec<Finding> {
         }
         for (component, sets) in &meant {
             for set in sets {
-                one(catalogue, set, version, &mut findings);
+                judge_gate(catalogue, set, version, &mut findings);
             }
             dependencies::report(catalogue, *component, version, sets, &mut findings);
         }
     }
     findings.done()
-}
-
-/// Findings, each said once.
-#[derive(Debug, Default)]
-pub(super) struct Findings(Vec<Finding>);
-
-impl Findings {
-    pub(super) fn push(&mut self, code: Code, message: String, at: Vec<Location>) {
-        self.push_as(code, code.severity(), message, at);
-    }
-
-    pub(super) fn push_as(
-        &mut self,
-        code: Code,
-        severity: Severity,
-        message: String,
-        at: Vec<Location>,
-    ) {
-        let finding = Finding {
-            incident: None,
-            code,
-            severity,
-            message,
-            at,
-        };
-        if !self.0.contains(&finding) {
-            self.0.push(finding);
-        }
-    }
-
-    pub(super) fn done(self) -> Vec<Finding> {
-        self.0
-    }
 }
 
 /// Judges one gate when nothing is known about the version: it is wrong when no minor takes it.
@@ -147,7 +82,7 @@ pub(super) fn anywhere(catalogue: &Catalogue, set: &Set<'_>, findings: &mut Find
     takes.retain(meant);
     let covered = catalogue.minors().filter(meant).count();
     match (takes.len(), catalogue.minors().rfind(meant)) {
-        (0, Some(newest)) => one(catalogue, set, newest.into(), findings),
+        (0, Some(newest)) => judge_gate(catalogue, set, newest.into(), findings),
         (some, _) if some < covered => findings.push(
             Code::GateTargetUnknown,
             format!(
@@ -164,7 +99,12 @@ pub(super) fn anywhere(catalogue: &Catalogue, set: &Set<'_>, findings: &mut Find
 }
 
 /// Judges one gate for itself.
-pub(super) fn one(catalogue: &Catalogue, set: &Set<'_>, version: Version, findings: &mut Findings) {
+pub(super) fn judge_gate(
+    catalogue: &Catalogue,
+    set: &Set<'_>,
+    version: Version,
+    findings: &mut Findings,
+) {
     let minor = version.minor;
     let Set {
         component,

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{api, at, request};
+use windrow_plan::rules::Location;
 
 fn codes(requests: &[Request], version: &str) -> Vec<(Code, Severity)> {
     check(requests, &at(version))

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windrow_model::reasons::Code;
 
 use super::catalogue::{Catalogue, Standing};
-use super::check::{Findings, Set};
+use super::findings::{Findings, Set};
 use super::{Component, Version};
 
 /// A gate that is on although others it needs are off.

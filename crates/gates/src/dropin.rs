@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use windrow_model::reasons::Severity;
-use windrow_plan::rke2::config::Effective;
+use windrow_plan::rke2::config::{ConfigFile, Effective, Place, merge};
 
 use super::catalogue::{Catalogue, Standing};
-use super::check::{Findings, one};
+use super::check::judge_gate;
+use super::findings::Findings;
 use super::{Component, Request, Target, Version, dependencies, syntax};
 
 /// The drop-in's name in `config.yaml.d`: it sorts after every known writer.
@@ -125,7 +127,7 @@ fn refusal(
     }
     for version in versions {
         let mut findings = Findings::default();
-        one(catalogue, &request.as_set(), *version, &mut findings);
+        judge_gate(catalogue, &request.as_set(), *version, &mut findings);
         if let Some(error) = findings
             .done()
             .into_iter()
@@ -246,6 +248,38 @@ pub(super) fn text(written: &[Request]) -> Option<String> {
         }
     }
     (!text.is_empty()).then(|| HEADER.to_owned() + &text)
+}
+
+/// The drop-in at a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Its text; `None` when there was none.
+    pub content: Option<String>,
+}
+
+/// The gates that a drop-in of ours sets. One that is still asked for as it stands there is taken as
+/// the request, with its reason and its `when`.
+pub fn read_gates(own: &str, text: &str, requests: &[Request]) -> Vec<Request> {
+    let merged = merge(&[ConfigFile::new(Place::DropIn, own, text)]);
+    let mut found: Vec<Request> = Vec::new();
+    for component in Component::ALL {
+        for item in merged.flag(component.argument(), "feature-gates") {
+            for pair in syntax::pairs(&item.text, false).into_iter().flatten() {
+                let request = Request {
+                    component,
+                    gate: pair.name,
+                    value: pair.value,
+                    when: None,
+                    reason: None,
+                    at: item.at.clone(),
+                };
+                found.retain(|known| (known.component, &known.gate) != (component, &request.gate));
+                let asked = requests.iter().rfind(|asked| asked.sets_as(&request));
+                found.push(asked.cloned().unwrap_or(request));
+            }
+        }
+    }
+    found
 }
 
 #[cfg(test)]

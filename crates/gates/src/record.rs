@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::settle::read;
+use super::dropin::{Snapshot, read_gates};
 use super::trial::{OnDisk, State};
-use super::{Component, Proven, Request, Target};
+use super::{Component, Proven, Request};
 
 /// What is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,13 +32,6 @@ pub enum Outcome {
     NotTried,
     /// Nothing had to be changed.
     Unchanged,
-}
-
-/// The drop-in at a moment.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
-    /// Its text; `None` when there was none.
-    pub content: Option<String>,
 }
 
 /// One trial.
@@ -127,7 +120,7 @@ impl Trial {
 
     /// The gates that are tried, as far as `own`, the drop-in's path, and the requests tell.
     pub fn gates(&self, own: &str, requests: &[Request]) -> Vec<Request> {
-        read(
+        read_gates(
             own,
             self.asked.content.as_deref().unwrap_or_default(),
             requests,
@@ -140,7 +133,7 @@ impl Trial {
             .saved
             .as_ref()
             .and_then(|saved| saved.content.as_deref());
-        read(own, saved.unwrap_or_default(), &[])
+        read_gates(own, saved.unwrap_or_default(), &[])
     }
 
     /// What is trusted while it is under way.
@@ -239,7 +232,7 @@ impl Refused {
     ) -> Self {
         let mut all = known
             .filter(|known| known.version == version)
-            .map(|known| read(own, known.content.as_deref().unwrap_or_default(), &[]))
+            .map(|known| read_gates(own, known.content.as_deref().unwrap_or_default(), &[]))
             .unwrap_or_default();
         all.retain(|known| !gates.iter().any(|gate| gate.sets_as(known)));
         all.extend(gates.iter().cloned());
@@ -263,19 +256,7 @@ impl Refused {
 
     /// The gates.
     pub fn gates(&self, own: &str) -> Vec<Request> {
-        read(own, self.content.as_deref().unwrap_or_default(), &[])
-    }
-}
-
-/// The version that will start, as it is remembered.
-pub fn version_text(target: &Target) -> String {
-    match target {
-        Target::Known(version) => version.to_string(),
-        Target::OneOf(versions) => {
-            let texts: Vec<String> = versions.iter().map(ToString::to_string).collect();
-            texts.join(" or ")
-        }
-        Target::Unknown => "a version that is not known".to_owned(),
+        read_gates(own, self.content.as_deref().unwrap_or_default(), &[])
     }
 }
 

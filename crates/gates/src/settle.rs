@@ -5,11 +5,11 @@
 //! out, so that an upgrade does not stop at a gate of ours.
 
 use serde::{Deserialize, Serialize};
-use windrow_plan::rke2::config::{ConfigFile, Effective, Place, merge};
+use windrow_plan::rke2::config::Effective;
 
-use super::dropin::{drop_in_trusting, text};
-use super::record::{Snapshot, version_text};
-use super::{Component, DropIn, LeftOut, Request, Target, syntax};
+use super::check::version_text;
+use super::dropin::{Snapshot, drop_in_trusting, read_gates, text};
+use super::{DropIn, LeftOut, Request, Target};
 
 /// Is a server or agent of RKE2 running?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub fn settle(
     let proven = &past.trusted_on(target);
     let mut asked = drop_in_trusting(requests, target, foreign, proven);
     past.leave_rejected_out(target, &mut asked);
-    let there = current.map_or_else(Vec::new, |(own, text)| read(own, text, requests));
+    let there = current.map_or_else(Vec::new, |(own, text)| read_gates(own, text, requests));
     // Taken back by the configuration is not refused: only a refusal is worth a word.
     let mut judged = drop_in_trusting(&there, target, foreign, proven);
     past.leave_rejected_out(target, &mut judged);
@@ -108,7 +108,7 @@ impl KnownGood {
     pub fn proven(&self, own: &str) -> Proven {
         Proven {
             version: self.version.clone(),
-            gates: read(own, self.content.as_deref().unwrap_or_default(), &[]),
+            gates: read_gates(own, self.content.as_deref().unwrap_or_default(), &[]),
         }
     }
 }
@@ -193,31 +193,6 @@ impl Request {
 /// Do two lists set the same gates?
 pub fn same(one: &[Request], other: &[Request]) -> bool {
     one.len() == other.len() && one.iter().all(|a| other.iter().any(|b| a.sets_as(b)))
-}
-
-/// The gates that a drop-in of ours sets. One that is still asked for as it stands there is taken as
-/// the request, with its reason and its `when`.
-pub fn read(own: &str, text: &str, requests: &[Request]) -> Vec<Request> {
-    let merged = merge(&[ConfigFile::new(Place::DropIn, own, text)]);
-    let mut found: Vec<Request> = Vec::new();
-    for component in Component::ALL {
-        for item in merged.flag(component.argument(), "feature-gates") {
-            for pair in syntax::pairs(&item.text, false).into_iter().flatten() {
-                let request = Request {
-                    component,
-                    gate: pair.name,
-                    value: pair.value,
-                    when: None,
-                    reason: None,
-                    at: item.at.clone(),
-                };
-                found.retain(|known| (known.component, &known.gate) != (component, &request.gate));
-                let asked = requests.iter().rfind(|asked| asked.sets_as(&request));
-                found.push(asked.cloned().unwrap_or(request));
-            }
-        }
-    }
-    found
 }
 
 #[cfg(test)]

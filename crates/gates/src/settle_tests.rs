@@ -1,6 +1,7 @@
 use windrow_plan::rules::Location;
 
 use super::*;
+use crate::Component;
 use crate::Version;
 use crate::testing::{api, at};
 
@@ -131,11 +132,11 @@ fn a_drop_in_is_read_as_it_was_written() {
     let mut asked = vec![api("A", true), api("B", false)];
     asked[1].component = Component::Kubelet;
     asked[1].reason = Some("because".to_owned());
-    let found = read(OWN, &written(&asked), &asked[1..]);
+    let found = read_gates(OWN, &written(&asked), &asked[1..]);
     assert!(same(&found, &asked));
     assert_eq!(found[0].at, Location::line(OWN, 4));
     assert_eq!(found[1], asked[1], "with its reason");
-    assert!(read(OWN, "not: [yaml", &[]).is_empty());
+    assert!(read_gates(OWN, "not: [yaml", &[]).is_empty());
 }
 
 #[test]

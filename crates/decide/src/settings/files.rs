@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::load::ConfigError;
+use super::error::ConfigError;
 
 /// What a configuration file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

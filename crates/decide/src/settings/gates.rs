@@ -15,7 +15,7 @@ use windrow_model::manifest::{Entry, Node, Value};
 use windrow_model::redact::quoted;
 use windrow_plan::rules::Location;
 
-use super::load::ConfigError;
+use super::error::ConfigError;
 use super::units::{expected, nearest};
 
 /// The key under which they stand.

@@ -13,26 +13,12 @@ use windrow_model::manifest::{Node, Value as Yaml, yaml};
 use windrow_model::redact::quoted;
 use windrow_plan::rules::{Location, RuleSet};
 
+use super::error::ConfigError;
 use super::files::{ConfigFile, ConfigFiles, Role};
 use super::keys::{self, KEYS, Key};
 use super::units::{expected, nearest};
 use super::webhooks::{self, Webhook};
 use super::{Settings, gates, probes};
-
-/// Something wrong with a configuration file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError {
-    /// Where.
-    pub at: Location,
-    /// What is wrong and what to do.
-    pub message: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.at, self.message)
-    }
-}
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

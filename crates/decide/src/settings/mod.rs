@@ -4,6 +4,7 @@
 //! the fragments with the origin of every value, and validates the result into the domain types below.
 //! `keys` is the one table of what can be set. Pure.
 
+mod error;
 mod files;
 mod gates;
 mod keys;
@@ -14,11 +15,10 @@ mod units;
 mod url;
 mod webhooks;
 
+pub use error::ConfigError;
 pub use files::{ConfigFile, ConfigFiles, Role};
 pub use keys::{KEYS, Key, record, restore};
-pub use load::{
-    ConfigError, Loaded, Origin, Value, add_installer, installer_errors, merge, rule_sources,
-};
+pub use load::{Loaded, Origin, Value, add_installer, installer_errors, merge, rule_sources};
 pub use template::{Field, Template};
 pub use url::origin;
 pub use webhooks::{Webhook, WebhookEvent};

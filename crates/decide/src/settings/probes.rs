@@ -29,7 +29,7 @@ use windrow_plan::readiness::node::{
 use windrow_plan::rules::{Expression, Location};
 
 use self::fields::{Reading, list};
-use super::load::ConfigError;
+use super::error::ConfigError;
 use super::units::{count, expected, show_duration};
 use super::url;
 

@@ -21,7 +21,7 @@ use windrow_model::manifest::{Node, Value, yaml};
 use windrow_model::redact::quoted;
 use windrow_plan::rules::Location;
 
-use super::load::ConfigError;
+use super::error::ConfigError;
 use super::template::Template;
 use super::units::{expected, nearest};
 use super::url;

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::pod::Pod;
 use super::selector::{LabelSelector, Labels, Requirement};
 use crate::objects::{items, text};
 
@@ -35,17 +34,22 @@ impl Affinity {
         })
     }
 
-    /// Is a pod meant? `namespaces` has the labels of each.
-    pub fn means(&self, pod: &Pod, namespace: Option<&Labels>) -> bool {
+    /// Is a pod with these labels meant? `namespace_labels` are those of its namespace, where they are known.
+    pub fn selects(
+        &self,
+        labels: &Labels,
+        namespace: &str,
+        namespace_labels: Option<&Labels>,
+    ) -> bool {
         let by_label = || {
             let selector = self.namespace_selector.as_ref()?;
-            Some(selector.is_everything() || selector.matches(namespace?))
+            Some(selector.is_everything() || selector.matches(namespace_labels?))
         };
-        (self.namespaces.contains(&pod.namespace) || by_label().unwrap_or_default())
+        (self.namespaces.iter().any(|one| one == namespace) || by_label().unwrap_or_default())
             && self
                 .selector
                 .as_ref()
-                .is_some_and(|selector| selector.matches(&pod.labels))
+                .is_some_and(|selector| selector.matches(labels))
     }
 
     /// Do the labels of namespaces matter?
@@ -103,13 +107,9 @@ impl Spread {
         })
     }
 
-    /// Is a pod counted?
-    pub fn counts(&self, pod: &Pod, namespace: &str) -> bool {
-        pod.namespace == namespace
-            && !pod.terminating
-            && self
-                .selector
-                .as_ref()
-                .is_some_and(|selector| selector.matches(&pod.labels))
+    /// Is a pod with these labels counted? Only pods of the same namespace are, and none that ends.
+    pub fn selects(&self, labels: &Labels) -> bool {
+        let selector = self.selector.as_ref();
+        selector.is_some_and(|selector| selector.matches(labels))
     }
 }

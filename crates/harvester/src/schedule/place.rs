@@ -248,7 +248,7 @@ impl<'p> SpreadCounts<'p> {
                     }
                     let counted = places
                         .on(&node.name)
-                        .filter(|other| one.counts(other, &pod.namespace));
+                        .filter(|other| other.is_counted_by(one, &pod.namespace));
                     if let Some(place) = node.labels.get(&one.topology_key) {
                         *counts.entry(place).or_default() += counted.count() as i64;
                     }
@@ -272,7 +272,7 @@ impl<'p> SpreadCounts<'p> {
                 false => counts.values().min().copied().unwrap_or_default(),
             };
             let here = counts.get(place.as_str()).copied().unwrap_or_default();
-            let itself = i64::from(one.counts(pod, &pod.namespace));
+            let itself = i64::from(pod.is_counted_by(one, &pod.namespace));
             (here + itself - fewest > one.max_skew).then(|| {
                 format!(
                     "spread by {key}: {} there and {fewest} at the fewest, beyond maxSkew {}",
@@ -315,7 +315,7 @@ impl<'p> Neighbours<'p> {
             for term in other
                 .anti_affinity
                 .iter()
-                .filter(|term| term.means(pod, own))
+                .filter(|term| pod.is_meant_by(term, own))
             {
                 let place = at(&term.topology_key);
                 found.kept_off.extend(place.map(|(k, v)| (k, v, other)));
@@ -323,12 +323,16 @@ impl<'p> Neighbours<'p> {
             for term in pod
                 .anti_affinity
                 .iter()
-                .filter(|term| term.means(other, theirs))
+                .filter(|term| other.is_meant_by(term, theirs))
             {
                 let place = at(&term.topology_key);
                 found.avoided.extend(place.map(|(k, v)| (k, v, other)));
             }
-            if !pod.affinity.is_empty() && pod.affinity.iter().all(|term| term.means(other, theirs))
+            if !pod.affinity.is_empty()
+                && pod
+                    .affinity
+                    .iter()
+                    .all(|term| other.is_meant_by(term, theirs))
             {
                 for term in &pod.affinity {
                     let place = at(&term.topology_key);
@@ -337,7 +341,7 @@ impl<'p> Neighbours<'p> {
                 }
             }
         }
-        found.is_first = !anybody && pod.affinity.iter().all(|term| term.means(pod, own));
+        found.is_first = !anybody && pod.affinity.iter().all(|term| pod.is_meant_by(term, own));
         found
     }
 

@@ -115,6 +115,16 @@ impl Toleration {
 }
 
 impl Pod {
+    /// Is it meant by a term of affinity? `labels` are those of its namespace, where they are known.
+    pub fn is_meant_by(&self, term: &Affinity, labels: Option<&Labels>) -> bool {
+        term.selects(&self.labels, &self.namespace, labels)
+    }
+
+    /// Is it counted by a topology spread constraint of a pod of this namespace?
+    pub fn is_counted_by(&self, spread: &Spread, namespace: &str) -> bool {
+        self.namespace == namespace && !self.terminating && spread.selects(&self.labels)
+    }
+
     /// Reads a Pod.
     ///
     /// # Errors

@@ -60,36 +60,6 @@ pub(super) fn can_be_known(secret: &str) -> bool {
         && !(secret.len() < 10 && secret.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Where it is not sure that it is a secret: would a person choose it as a name?
-pub(super) fn looks_random(secret: &str) -> bool {
-    let has = |test: fn(&u8) -> bool| secret.as_bytes().iter().any(test);
-    let kinds = [
-        has(u8::is_ascii_digit),
-        has(u8::is_ascii_lowercase),
-        has(u8::is_ascii_uppercase),
-        has(|byte| byte.is_ascii_punctuation() && !matches!(byte, b'-' | b'.' | b'/' | b':')),
-    ];
-    secret.len() >= 12
-        && !secret.contains(char::is_whitespace)
-        && kinds.into_iter().filter(|kind| *kind).count() >= 3
-}
-
-/// Under a key that may have a secret: is it more than a name? Longer than a word, and random, or a row of
-/// hexadecimal digits.
-pub(super) fn is_no_name(secret: &str) -> bool {
-    let hexadecimal = secret.len() >= 32 && secret.bytes().all(|byte| byte.is_ascii_hexdigit());
-    hexadecimal || looks_random(secret) || (secret.len() >= 20 && is_mixed(secret))
-}
-
-/// Letters of both cases and digits in one run.
-fn is_mixed(text: &str) -> bool {
-    let has = |test: fn(&u8) -> bool| text.as_bytes().iter().any(test);
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        && has(u8::is_ascii_digit)
-        && has(u8::is_ascii_lowercase)
-        && has(u8::is_ascii_uppercase)
-}
-
 /// Both nets.
 #[derive(Debug)]
 pub struct Redactor {

@@ -14,58 +14,15 @@
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
-use serde_json::Value;
 
+use super::REDACTED;
 use super::keys::{Class, class};
-use super::value::Found;
-use super::{REDACTED, known, text};
-
-/// An error message of the API without the values that it quotes, and without other secrets.
-#[must_use]
-pub fn message(said: &str) -> String {
-    text::redact(said, &mut |_, _| {})
-}
-
-/// The same for every message of an object: what controllers say in a status often hands on an error of the
-/// API, and so does an event.
-pub fn messages(object: &mut Value) {
-    if let Some(Value::String(said)) = object.get_mut("message") {
-        *said = message(said);
-    }
-    if let Some(status) = object.get_mut("status") {
-        walk(status);
-    }
-    let items = object.get_mut("items").and_then(Value::as_array_mut);
-    items.into_iter().flatten().for_each(messages);
-}
-
-fn walk(status: &mut Value) {
-    match status {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                match value {
-                    Value::String(said) if is_message(key) => *said = message(said),
-                    value => walk(value),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(walk),
-        _ => {}
-    }
-}
-
-fn is_message(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    ["message", "messages", "error", "errors"]
-        .iter()
-        .any(|end| key.ends_with(end))
-}
+use super::pattern::{Found, regex};
+use super::random::is_no_name;
 
 /// How a field's error begins. Those of the first group quote the value.
 static FIELD_ERROR: LazyLock<Regex> = LazyLock::new(|| {
-    text::regex(
-        r"(\S*?)(: )?\b((?:Invalid|Duplicate|Unsupported) value|Not found|Too many|Too long): ",
-    )
+    regex(r"(\S*?)(: )?\b((?:Invalid|Duplicate|Unsupported) value|Not found|Too many|Too long): ")
 });
 
 /// What a field's error may begin with: where a key is before it, it is no value.
@@ -177,16 +134,16 @@ pub(super) fn is_prose(rest: &str) -> bool {
 
 /// Words after which a parser quotes what it was given.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
-    text::regex(
+    regex(
         r#"(?i)\b((?:parsing|parse|duration|quantity|unmarshal(?:ing)?|decod(?:e|ing)|convert(?:ing)?|literal|payload|input|value)\b[^"`'\n:\[]{0,40})("(?:[^"\\\n]|\\.)*"|`[^`\n]*`|'[^'\n]*')"#,
     )
 });
 /// A YAML scalar, as go-yaml quotes it, and a JSON number.
 static SCALAR: LazyLock<Regex> = LazyLock::new(|| {
-    text::regex(r"(!![a-z]+ |cannot unmarshal (?:number|string|bool) )(`[^`\n]*`|[^\s`]+)( into )")
+    regex(r"(!![a-z]+ |cannot unmarshal (?:number|string|bool) )(`[^`\n]*`|[^\s`]+)( into )")
 });
 /// What json-iterator shows of its input.
-static CONTEXT: LazyLock<Regex> = LazyLock::new(|| text::regex(r"(?s)(\.\.\.\|).*(\|\.\.\.)"));
+static CONTEXT: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)(\.\.\.\|).*(\|\.\.\.)"));
 
 /// A text without the values that errors in it quote.
 pub(super) fn redact(said: &str, found: Found<'_>) -> String {
@@ -344,7 +301,7 @@ fn is_harmless(path: &str, value: &str) -> bool {
         && plain.bytes().all(|one| {
             one.is_ascii_alphanumeric() || matches!(one, b'-' | b'_' | b'.' | b'/' | b':' | b'@')
         });
-    is_name && NAMING.contains(&last) && !known::is_no_name(plain)
+    is_name && NAMING.contains(&last) && !is_no_name(plain)
 }
 
 /// Fields that hold the name of something.
@@ -411,7 +368,7 @@ fn is_file(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::redact::message;
 
     #[test]
     fn a_value_that_is_quoted_back_is_cut_and_the_field_and_the_reason_stay() {

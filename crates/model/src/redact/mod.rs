@@ -13,11 +13,14 @@
 //! Rather too much is taken out than too little. Public keys, certificates, names of Secrets and
 //! digests stay.
 
+mod api;
 pub mod base64;
 mod keys;
 mod known;
 mod message;
+mod pattern;
 mod programs;
+mod random;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -26,8 +29,8 @@ mod value;
 
 use serde_json::Value;
 
+pub use api::{message, messages};
 pub use known::Redactor;
-pub use message::{message, messages};
 pub use value::is_owners_annotation;
 
 /// What stands in the place of a secret.
@@ -49,7 +52,7 @@ pub fn quoted(value: &str) -> String {
 pub fn is_secret(key: &str, value: &str) -> bool {
     match keys::class(key) {
         keys::Class::Plain => false,
-        keys::Class::IfRandom => known::is_no_name(value),
+        keys::Class::IfRandom => random::is_no_name(value),
         keys::Class::Perhaps | keys::Class::Secret | keys::Class::Whole | keys::Class::Commands => {
             true
         }
@@ -64,7 +67,7 @@ pub fn tells_a_secret(text: &str) -> bool {
     if text.bytes().all(name) {
         return false;
     }
-    let word = |word: &str| known::is_no_name(word) && !is_digest(word);
+    let word = |word: &str| random::is_no_name(word) && !is_digest(word);
     text.split([' ', '/', ',', '(', ')', '"']).any(word) || message(text) != text
 }
 
@@ -105,12 +108,12 @@ impl Learner {
 
     fn found(&mut self, secret: &str, sure: bool) {
         let secret = secret.trim();
-        if sure || known::looks_random(secret) {
+        if sure || random::looks_random(secret) {
             self.take(secret);
         }
         // Secrets of Kubernetes, htpasswd files and the like are written in base64.
         if let Some(inner) = base64::text(secret.as_bytes())
-            && (sure || known::looks_random(&inner))
+            && (sure || random::looks_random(&inner))
         {
             self.take(inner.trim());
         }

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 use regex::{Captures, Regex};
 
-use super::value::Found;
+use super::pattern::Found;
 use super::{REDACTED, programs};
 
 /// Characters of which a key is.
@@ -406,7 +406,7 @@ static BEGINNINGS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 
 static REGEXES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     patterns_of()
-        .map(|(_, pattern)| super::text::regex(pattern))
+        .map(|(_, pattern)| super::pattern::regex(pattern))
         .collect()
 });
 

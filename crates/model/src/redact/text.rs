@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use super::keys::{Class, class};
-use super::value::Found;
+use super::pattern::{Found, regex};
+use super::random::is_no_name;
 use super::{REDACTED, base64, message, shapes};
 
 /// A private key's own limit: what begins like one and never ends is none beyond it.
@@ -33,14 +34,6 @@ static USER_INFO_WITH_SLASH: LazyLock<Regex> = LazyLock::new(|| {
 static FLAG: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(--?[A-Za-z0-9][A-Za-z0-9_.-]*)([ \t]+)[^\s-]"));
 static BASE64: LazyLock<Regex> = LazyLock::new(|| regex(r"[A-Za-z0-9+/_-]{24,}={0,2}"));
-
-#[allow(
-    clippy::expect_used,
-    reason = "the patterns are constants, and a test uses each"
-)]
-pub(super) fn regex(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("the pattern is right")
-}
 
 /// A text without its secrets.
 pub(super) fn redact(text: &str, found: Found<'_>) -> String {
@@ -151,7 +144,7 @@ fn assignments(text: &str, found: Found<'_>) -> String {
         let Some(value) = value(&text[at..], &place) else {
             continue;
         };
-        if class == Class::IfRandom && !super::known::is_no_name(value.secret) {
+        if class == Class::IfRandom && !is_no_name(value.secret) {
             continue;
         }
         if names_a_place(value.secret) {
@@ -231,7 +224,7 @@ fn flags(text: &str, found: Found<'_>) -> String {
             _ => value(&text[blank.end()..], &place),
         };
         match worth {
-            Some(value) if class != Class::IfRandom || super::known::is_no_name(value.secret) => {
+            Some(value) if class != Class::IfRandom || is_no_name(value.secret) => {
                 found(value.secret, false);
                 out.push_str(&text[done..blank.end()]);
                 out.push_str(value.before);
@@ -310,7 +303,7 @@ fn names_a_place(value: &str) -> bool {
         return false;
     };
     matches!(field, "path" | "name" | "key" | "secretName")
-        && !rest.split_whitespace().any(super::known::is_no_name)
+        && !rest.split_whitespace().any(is_no_name)
 }
 
 /// In prose (`token: expired`) what follows is a word, which must not be taken out elsewhere.

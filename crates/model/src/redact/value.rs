@@ -3,11 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::keys::{self, Class};
-use super::{REDACTED, known, text};
+use super::pattern::Found;
+use super::random::is_no_name;
+use super::{REDACTED, text};
 use crate::manifest::{Limits, yaml};
-
-/// Told of every secret that was taken out, and whether it is surely one.
-pub(super) type Found<'a> = &'a mut dyn FnMut(&str, bool);
 
 /// Annotations that hold the whole object once more, packed or not, and tell nothing else.
 const COPIES: &[&str] = &[
@@ -33,9 +32,7 @@ fn walk(value: &Value, class: Class, depth: usize, found: Found<'_>) -> Value {
         },
         Value::String(text) => match class {
             Class::Plain => Value::String(inside(text, depth, found)),
-            Class::IfRandom if !known::is_no_name(text) => {
-                Value::String(inside(text, depth, found))
-            }
+            Class::IfRandom if !is_no_name(text) => Value::String(inside(text, depth, found)),
             Class::Commands => command(text, found),
             _ => taken(text, class, found),
         },

@@ -6,7 +6,7 @@ use windrow_model::manifest::{Entry, Node, Value};
 use windrow_model::redact::quoted;
 use windrow_plan::rules::Location;
 
-use super::super::load::ConfigError;
+use super::super::error::ConfigError;
 use super::super::units::{count, duration, expected, nearest};
 
 /// More answers in a row than that are a slip.

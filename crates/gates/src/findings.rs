@@ -1,0 +1,84 @@
+//! What is judged, and what is found: shared by the checks of single gates and of their dependencies.
+
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::Finding;
+use windrow_plan::rules::Location;
+
+use super::{Component, Request, Version, When};
+
+/// One gate as it would be set, whoever sets it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Set<'a> {
+    pub(super) component: Component,
+    pub(super) gate: &'a str,
+    pub(super) value: bool,
+    pub(super) reason: Option<&'a str>,
+    pub(super) when: Option<&'a When>,
+    pub(super) at: &'a Location,
+    /// Did the configuration ask for it? What others wrote is judged more mildly where it would work.
+    pub(super) ours: bool,
+}
+
+impl Set<'_> {
+    /// The advice to limit it to some minors: only Windrow's configuration can.
+    pub(super) fn or_limit(&self, when: &str) -> String {
+        match self.ours {
+            true => format!(", or limit it with `when: \"{when}\"`"),
+            false => String::new(),
+        }
+    }
+}
+
+impl Request {
+    pub(super) fn as_set(&self) -> Set<'_> {
+        Set {
+            component: self.component,
+            gate: &self.gate,
+            value: self.value,
+            reason: self.reason.as_deref(),
+            when: self.when.as_ref(),
+            at: &self.at,
+            ours: true,
+        }
+    }
+
+    /// Is it meant on this version?
+    pub(super) fn meant_on(&self, version: Version) -> bool {
+        self.when
+            .as_ref()
+            .is_none_or(|when| when.admits(version.minor))
+    }
+}
+
+/// Findings, each said once.
+#[derive(Debug, Default)]
+pub(super) struct Findings(Vec<Finding>);
+
+impl Findings {
+    pub(super) fn push(&mut self, code: Code, message: String, at: Vec<Location>) {
+        self.push_as(code, code.severity(), message, at);
+    }
+
+    pub(super) fn push_as(
+        &mut self,
+        code: Code,
+        severity: Severity,
+        message: String,
+        at: Vec<Location>,
+    ) {
+        let finding = Finding {
+            incident: None,
+            code,
+            severity,
+            message,
+            at,
+        };
+        if !self.0.contains(&finding) {
+            self.0.push(finding);
+        }
+    }
+
+    pub(super) fn done(self) -> Vec<Finding> {
+        self.0
+    }
+}
