@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_decide::{Cause, Mark, State};
+use windrow_decide::{Mark, State};
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::{Content, GroupKind};
 use windrow_plan::rules::RuleSet;
@@ -384,7 +384,7 @@ fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
         return Err("goes on acting though nothing happens".to_owned());
     }
     for release in &run.releases {
-        if matches!(release.cause, Cause::Free | Cause::Met) && !release.unmet.is_empty() {
+        if !release.unmet.is_empty() {
             return Err(format!("released too early: {release:?}"));
         }
     }

@@ -4,15 +4,14 @@
 //! The directory and the saved ledger are the disk: they outlive a crash, nothing else does.
 
 mod disaster;
-mod truth;
+mod oracle;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use windrow_decide::flight::Line;
-use windrow_decide::{Action, Interests, Ledger, StagingState, Status};
-use windrow_plan::rules::RuleSet;
+use windrow_decide::{Action, Decision, Interests, Ledger, Observation, StagingState, Status};
 
 use super::chance::Chance;
 use super::charts;
@@ -21,9 +20,10 @@ use super::files::Files;
 use super::known::Known;
 use super::log::What;
 use super::node::{Node, Role, Signal};
-use super::run::{Changes, Joined, Release, Run, Setup};
+use super::run::{Changes, Joined, Run, Setup};
 use super::tape::Tape;
 use super::watch::Watch;
+use oracle::Oracle;
 
 /// No bootstrap takes longer; one that does is reported as still under way.
 const LIMIT: Duration = Duration::from_secs(12 * 3600);
@@ -157,6 +157,9 @@ fn write_again(
     }
 }
 
+/// Spoils a decision: a planted fault.
+type Spoil = fn(&mut Decision, &Observation);
+
 /// The daemons' part.
 struct Drive<'a> {
     setup: &'a Setup,
@@ -168,6 +171,8 @@ struct Drive<'a> {
     disks: Vec<Files>,
     changes: Changes,
     agents: Vec<Agent>,
+    /// A fault that the oracle has to find, in its own tests.
+    planted: Option<Spoil>,
 }
 
 /// One daemon.
@@ -192,7 +197,7 @@ struct Agent {
     wake: Option<Timestamp>,
     /// When it last decided, by its wall clock.
     decided: Option<Timestamp>,
-    releases: Vec<Release>,
+    oracle: Oracle,
     decisions: u64,
     restless: u64,
     tape: Option<Tape>,
@@ -212,7 +217,7 @@ impl Agent {
             relist: None,
             wake: Some(start),
             decided: None,
-            releases: Vec::new(),
+            oracle: Oracle::default(),
             decisions: 0,
             restless: 0,
             tape: None,
@@ -266,6 +271,7 @@ impl<'a> Drive<'a> {
             agents: (0..=setup.joins.len())
                 .map(|server| Agent::new(server, known, setup.scenario.start))
                 .collect(),
+            planted: None,
         }
     }
 
@@ -320,7 +326,7 @@ impl<'a> Drive<'a> {
         if let Some(mut first) = agents.next() {
             run.status = first.status();
             run.ledger = Arc::unwrap_or_clone(first.saved);
-            run.releases = first.releases;
+            run.releases = first.oracle.releases;
             lines = first.tape.map(Tape::into_lines).unwrap_or_default();
         }
         for (joined, mut agent) in run.joined.iter_mut().zip(agents) {
@@ -419,12 +425,14 @@ impl<'a> Drive<'a> {
     fn decide(&mut self, who: usize, now: Timestamp) -> bool {
         let agent = &mut self.agents[who];
         agent.decisions += 1;
-        let before = Arc::clone(agent.state.ledger());
         let at = agent.wall(now);
         if let Some(tape) = &mut agent.tape {
             tape.before(&agent.state);
         }
-        let decision = agent.state.decide(at);
+        let mut decision = agent.state.decide(at);
+        if let Some(spoil) = self.planted {
+            spoil(&mut decision, agent.state.observation());
+        }
         if let Some(tape) = &mut agent.tape {
             tape.decided(at, &decision, &agent.state);
         }
@@ -433,15 +441,19 @@ impl<'a> Drive<'a> {
         agent.wake = decision
             .next_wake
             .map(|wake| wake.saturating_sub(agent.skew).unwrap_or(wake).max(now));
-        self.check(who, &before, now);
+        let acts = !decision.actions.is_empty();
         let mut done = Vec::new();
-        let acts = self.act(who, decision.actions, &mut done, now);
+        let all_done = self.act(who, decision.actions, &mut done, now);
         if let Some(tape) = &mut self.agents[who].tape {
             tape.acted(&done, &[]);
         }
-        acts
+        if all_done {
+            self.judge_releases(who, now);
+        }
+        acts && all_done
     }
 
+    /// Carries actions out; false when it was interrupted.
     fn act(
         &mut self,
         who: usize,
@@ -456,14 +468,13 @@ impl<'a> Drive<'a> {
                 return false;
             }
         }
-        let acts = !actions.is_empty();
         for action in actions {
             if !self.carry_out(who, &action, now) {
                 return false;
             }
             done.push(action);
         }
-        acts
+        true
     }
 
     /// One action; false when it was not carried out and what follows it must wait.
@@ -526,13 +537,6 @@ impl<'a> Drive<'a> {
         agent.heard = None;
         agent.seen = None;
         agent.unsaved = false;
-    }
-}
-
-fn rules(setup: &Setup, server: usize) -> &Arc<RuleSet> {
-    match server.checked_sub(1) {
-        None => &setup.rules,
-        Some(join) => &setup.joins[join].rules,
     }
 }
 

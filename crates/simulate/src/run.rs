@@ -74,16 +74,16 @@ impl Setup {
     }
 }
 
-/// A file that Windrow let RKE2 have.
+/// A file that RKE2 may have from now on, as the oracle saw it on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// When.
     pub at: Timestamp,
     /// Which.
     pub file: String,
-    /// Why.
-    pub cause: Cause,
-    /// What it required and was not so in truth.
+    /// Why, as Windrow says; `None` when Windrow says that it holds the file.
+    pub cause: Option<Cause>,
+    /// What it required, was not so in the cluster, and is not excused by the cause.
     pub unmet: Vec<String>,
 }
 
