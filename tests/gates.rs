@@ -153,8 +153,11 @@ fn secrets_in_drop_ins_never_appear_whatever_is_wrong_with_the_file() {
         format!("os: {SECRET}\ntoken: *{SECRET}\n"),
     ];
     for (number, content) in broken.iter().enumerate() {
-        write(root.path(), &format!("d/{number}.yaml"), content);
-        let file = format!("d/{number}.yaml");
+        // A directory with a configuration in it that cannot be read is not checked at all.
+        let carries = number >= broken.len() - 2;
+        let directory = if carries { "carriers" } else { "d" };
+        let file = format!("{directory}/{number}.yaml");
+        write(root.path(), &file, content);
         for args in [
             &["check", "--target", "v1.35", &file][..],
             &["show", "--target", "v1.35", "-o", "json", &file],
@@ -165,6 +168,9 @@ fn secrets_in_drop_ins_never_appear_whatever_is_wrong_with_the_file() {
     }
     let all = windrow(root.path(), &["check", "--target", "v1.35", "d"]);
     assert_eq!(code(&all), 4);
+    assert!(!text(&all).contains(SECRET), "{}", text(&all));
+    let all = windrow(root.path(), &["check", "--target", "v1.35", "carriers"]);
+    assert_eq!(code(&all), 64);
     assert!(!text(&all).contains(SECRET), "{}", text(&all));
 }
 

@@ -28,7 +28,7 @@ enum Action {
 #[derive(Debug, clap::Args)]
 struct Check {
     /// Files of `windrow.yaml`'s kind, rule packs, directories of them, Harvester configurations, cloud-init
-    /// user-data or yip files that write them; the node's own configuration when none is given
+    /// user-data or yip files that write them, or `-`; the node's own configuration when none is given
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 }

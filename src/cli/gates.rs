@@ -18,7 +18,10 @@ use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::{ConfigFile, Place, is_read, merge};
 
 use super::document::now;
-use super::inputs::{carried_configuration, say_if_ambiguous, say_notes};
+use super::inputs::{
+    STANDARD_INPUT, carried_configuration, is_standard_input, other_configurations,
+    say_if_ambiguous, say_notes, standard_input,
+};
 use super::{Context, Exit, style};
 use crate::act::Memory;
 use crate::configuration;
@@ -57,7 +60,7 @@ enum Verb {
 #[derive(Debug, clap::Args)]
 struct Look {
     /// Directories of RKE2 drop-ins, single configuration files, Harvester configurations, cloud-init
-    /// user-data or yip files; the node's own configuration when none is given
+    /// user-data, yip files, or `-`; the node's own configuration when none is given
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// The version that will start, such as v1.35 or v1.35.6+rke2r1; found out when it is not given
@@ -276,7 +279,12 @@ impl Inputs {
     fn gather(paths: &[PathBuf]) -> Self {
         let mut inputs = Self::default();
         for path in paths {
-            if path.is_dir() {
+            if is_standard_input(path) {
+                match standard_input(Limits::default().file_bytes) {
+                    Ok(bytes) => inputs.text(STANDARD_INPUT.to_owned(), bytes, Place::DropIn),
+                    Err(error) => inputs.errors.push(error),
+                }
+            } else if path.is_dir() {
                 inputs.directory(path);
             } else {
                 inputs.one(path);
@@ -294,7 +302,8 @@ impl Inputs {
     fn directory(&mut self, path: &Path) {
         let mut found = Found::default();
         let below = path.join("config.yaml.d");
-        if below.is_dir() {
+        let whole = below.is_dir();
+        if whole {
             let main = path.join("config.yaml");
             if fs::symlink_metadata(&main).is_ok() {
                 found.file(Place::Main, &main);
@@ -308,17 +317,38 @@ impl Inputs {
                 }
             }
         }
-        self.files.extend(found.files);
         self.errors.extend(found.errors);
+        for file in found.files {
+            self.text(file.path, file.text.into_bytes(), file.place);
+        }
+        let read_above = |name: &str| match whole {
+            true => name == "config.yaml",
+            false => is_read(name),
+        };
+        for (path, bytes) in other_configurations(path, read_above) {
+            self.text(path.display().to_string(), bytes, Place::DropIn);
+        }
     }
 
     fn one(&mut self, path: &Path) {
         let shown = path.display().to_string();
-        let opened =
-            read_bytes(path).map(|bytes| user_data::open(&shown, bytes, &Limits::default()));
-        let bytes = match opened {
-            Ok(Opened::Text(bytes)) => bytes,
-            Ok(Opened::Wrapped(found)) => {
+        let place = match path.file_name().is_some_and(|name| name == "config.yaml") {
+            true => Place::Main,
+            false => Place::DropIn,
+        };
+        match read_bytes(path) {
+            Ok(bytes) => self.text(shown, bytes, place),
+            Err(error) => self
+                .errors
+                .push(format!("{shown}: cannot be read: {error}")),
+        }
+    }
+
+    /// A file, or what came from standard input; what it is, it says itself.
+    fn text(&mut self, shown: String, bytes: Vec<u8>, place: Place) {
+        let bytes = match user_data::open(&shown, bytes, &Limits::default()) {
+            Opened::Text(bytes) => bytes,
+            Opened::Wrapped(found) => {
                 say_notes(&found);
                 self.problems(&found.shown, &found.problems);
                 let extractions = found.extract(&Limits::default());
@@ -327,33 +357,29 @@ impl Inputs {
                 }
                 return;
             }
-            Err(error) => {
-                self.errors
-                    .push(format!("{shown}: cannot be read: {error}"));
-                return;
-            }
         };
         let Ok(text) = String::from_utf8(bytes) else {
             self.errors
                 .push(format!("{shown}: cannot be read: it is not UTF-8 text"));
             return;
         };
-        let mut file = ConfigFile::new(Place::DropIn, shown, text);
+        let mut file = ConfigFile::new(place, shown, text);
         if kind_of(&file.text) != FileKind::Manifests {
-            let extraction = extract(&file.path, &file.text, &Limits::default());
-            self.carried(&file.path, &file.text, extraction);
-        } else if asks_for_gates(&file.text) {
-            self.setting(file.path, file.text);
-        } else if is_read(file.name()) {
-            if file.name() == "config.yaml" {
-                file.place = Place::Main;
-            }
-            self.files.push(file);
-        } else {
-            self.errors.push(format!(
+            let extraction = extract(&file.shown, &file.text, &Limits::default());
+            return self.carried(&file.shown, &file.text, extraction);
+        }
+        if asks_for_gates(&file.text) {
+            return self.setting(file.shown, file.text);
+        }
+        if file.shown == STANDARD_INPUT {
+            "stdin.yaml".clone_into(&mut file.path);
+        }
+        match is_read(file.name()) {
+            true => self.files.push(file),
+            false => self.errors.push(format!(
                 "{}: RKE2 reads only names that end in .yaml or .yml",
                 file.path
-            ));
+            )),
         }
     }
 

@@ -133,6 +133,9 @@ fn of(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> Plan {
         .collect();
     let mut plan = link(&examined, rules, platform);
     plan.findings.extend(switched_off(&plan, &disabled));
+    let carriers = inputs.carriers.iter();
+    let slips = carriers.flat_map(|(shown, text)| carriers::findings(shown, text, &limits));
+    plan.findings.splice(0..0, slips);
     plan.findings.splice(0..0, inputs.findings);
     plan
 }

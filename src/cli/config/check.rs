@@ -10,7 +10,10 @@ use windrow_model::manifest::{self, Limits, Problem, yaml};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::Location;
 
-use super::super::inputs::{carried_configuration, say_if_ambiguous, say_notes};
+use super::super::inputs::{
+    STANDARD_INPUT, carried_configuration, is_standard_input, other_configurations,
+    say_if_ambiguous, say_notes, standard_input,
+};
 use super::super::{Exit, complain};
 use crate::files::read_bytes;
 
@@ -18,14 +21,16 @@ use crate::files::read_bytes;
 pub(super) fn run(paths: &[PathBuf]) -> Exit {
     let mut given = Given::default();
     for path in paths {
-        match path.is_dir() {
-            true => given.directory(path),
-            false => {
-                let mut node = ConfigFiles::default();
-                given.file(path, None, &mut node);
-                given.nodes.push(node);
-            }
+        if path.is_dir() && !is_standard_input(path) {
+            given.directory(path);
+            continue;
         }
+        let mut node = ConfigFiles::default();
+        match is_standard_input(path) {
+            true => given.standard_input(&mut node),
+            false => given.file(path, None, &mut node),
+        }
+        given.nodes.push(node);
     }
     let (mut files, mut packs) = (0, 0);
     for node in given.nodes {
@@ -85,6 +90,13 @@ impl Given {
                 _ => {}
             }
         }
+        let read_above = |name: &str| match whole {
+            true => name == "windrow.yaml",
+            false => is_read(name),
+        };
+        for (path, bytes) in other_configurations(path, read_above) {
+            self.text(&path, bytes, None, &mut node);
+        }
         let silent = self.unusable.is_empty() && self.wrong.is_empty();
         if node.files.is_empty() && self.nodes.len() == before && silent {
             eprintln!(
@@ -103,10 +115,9 @@ impl Given {
         match listed {
             Ok(mut paths) => {
                 paths.sort();
-                // As on the node: other endings and hidden files are not read.
                 let read = paths.iter().filter(|path| {
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    name.ends_with(".yaml") && !name.starts_with('.')
+                    let name = path.file_name().unwrap_or_default();
+                    is_read(&name.to_string_lossy())
                 });
                 for path in read {
                     self.file(path, role, node);
@@ -118,11 +129,21 @@ impl Given {
 
     /// A file; what it is is seen from what it says, where its place does not tell.
     fn file(&mut self, path: &Path, role: Option<Role>, node: &mut ConfigFiles) {
+        match read_bytes(path) {
+            Ok(bytes) => self.text(path, bytes, role, node),
+            Err(error) => self.unusable(path, &error),
+        }
+    }
+
+    fn standard_input(&mut self, node: &mut ConfigFiles) {
+        match standard_input(Limits::default().file_bytes) {
+            Ok(bytes) => self.text(Path::new(STANDARD_INPUT), bytes, None, node),
+            Err(error) => self.unusable.push(error),
+        }
+    }
+
+    fn text(&mut self, path: &Path, bytes: Vec<u8>, role: Option<Role>, node: &mut ConfigFiles) {
         let shown = path.display().to_string();
-        let bytes = match read_bytes(path) {
-            Ok(bytes) => bytes,
-            Err(error) => return self.unusable(path, &error),
-        };
         let bytes = match user_data::open(&shown, bytes, &Limits::default()) {
             Opened::Wrapped(found) if role.is_none() => return self.wrapped(&found),
             Opened::Wrapped(_) => Vec::from(*b"\xff"),
@@ -209,6 +230,11 @@ impl Given {
         let text = format!("{}: cannot be read: {error}", path.display());
         self.unusable.push(text);
     }
+}
+
+/// Is a file of this name read as one of Windrow's own? Other endings and hidden files are not.
+fn is_read(name: &str) -> bool {
+    name.ends_with(".yaml") && !name.starts_with('.')
 }
 
 /// Is it a file of several documents, or with something wrong in it, of which one is an object of Kubernetes?

@@ -85,12 +85,13 @@ fn misspelt(text: &str, extraction: &Extraction) -> Option<(String, u32)> {
         .map(|entry| (entry.key.clone(), entry.line))
 }
 
-/// Manifests that yip renders: Harvester's installer turns its own configuration into a yip file.
+/// What yip renders of what is looked at here: Harvester's installer turns its own configuration into a yip file.
 fn rendered(
     extraction: &Extraction,
 ) -> impl Iterator<Item = &windrow_model::manifest::extract::Extracted> {
     let by_yip = matches!(extraction.kind, FileKind::HarvesterConfig | FileKind::Yip);
-    extraction.files.iter().filter(move |_| by_yip)
+    let files = extraction.files.iter().chain(&extraction.configuration);
+    files.filter(move |_| by_yip)
 }
 
 fn templates(extraction: &Extraction) -> Vec<(u32, String)> {

@@ -166,6 +166,24 @@ fn unpack(mut wrapped: Wrapped, packed: &[u8], limits: &Limits) -> Opened {
     Opened::Wrapped(wrapped)
 }
 
+/// Is it a configuration, or something around one? Asked of files whose names say nothing; a script, or a text
+/// that only resembles a configuration, is none.
+pub fn is_configuration(bytes: &[u8]) -> bool {
+    if encoding::is_gzip(bytes) {
+        let unpacked = encoding::gunzip(bytes, Limits::default().file_bytes);
+        return unpacked.is_ok_and(|inner| !encoding::is_gzip(&inner) && is_configuration(&inner));
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return false;
+    };
+    let begins_as_one = match type_of(text) {
+        Some(kind) => !kind.starts_with("text/x-shellscript"),
+        None => mime::is_mime(text) || mime::in_front(text).is_some(),
+    };
+    let is_yaml = || yaml::parse(text, 1, &Limits::default()).is_ok_and(|root| root.is_some());
+    begins_as_one || (kind_of(text) != FileKind::Manifests && is_yaml())
+}
+
 fn has_objects(text: &str) -> bool {
     let root = yaml::parse(text, 1, &Limits::default()).ok().flatten();
     root.is_some_and(|root| root.get("apiVersion").is_some() && root.get("kind").is_some())

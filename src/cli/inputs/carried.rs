@@ -1,0 +1,181 @@
+//! What a text brings: manifests, or a configuration, or something around configurations.
+
+use windrow_harvester as harvester;
+use windrow_model::manifest::extract::{self, Extraction, FileKind, InnerLines, recognise};
+use windrow_model::manifest::user_data::{self, Opened, Wrapped, stand_in};
+use windrow_model::manifest::{Content, Limits, Problem, is_manifest_name};
+use windrow_model::reasons::Code;
+use windrow_plan::rules::Location;
+use windrow_plan::{Finding, Shown};
+use windrow_simulate::Setup;
+
+use super::{Destination, ForeignMarker, Inputs, manifest};
+
+/// A text whose kind is not known yet: a manifest, a configuration that carries manifests, or something around
+/// configurations.
+pub(super) fn text(
+    inputs: &mut Inputs,
+    name: &str,
+    shown: String,
+    bytes: Vec<u8>,
+    limits: &Limits,
+) {
+    let bytes = match user_data::open(&shown, bytes, limits) {
+        Opened::Text(bytes) => bytes,
+        Opened::Wrapped(found) => return wrapped(inputs, found, limits),
+    };
+    let carrier = std::str::from_utf8(&bytes)
+        .ok()
+        .filter(|text| extract::kind_of(text) != FileKind::Manifests);
+    if let Some(text) = carrier {
+        let extraction = extract::extract(&shown, text, limits);
+        if let Some(nothing) = carried(inputs, &shown, text, extraction, limits) {
+            eprintln!("windrow: {shown}: {nothing}");
+        }
+    } else if is_manifest_name(name.rsplit('/').next().unwrap_or(name)) {
+        let content = Content::Bytes(bytes);
+        manifest(inputs, name, content, Shown::itself(shown), None, limits);
+    } else {
+        inputs.errors.push(format!(
+            "{shown}: RKE2 reads only names that end in .yaml, .yml or .json and do not begin with \
+             a dot, and it is no configuration that carries manifests"
+        ));
+    }
+}
+
+/// What is in something around configurations.
+fn wrapped(inputs: &mut Inputs, found: Wrapped, limits: &Limits) {
+    let shown = &found.shown;
+    say_notes(&found);
+    let problems = found.problems.iter();
+    inputs
+        .findings
+        .extend(problems.map(|problem| problem_finding(problem, shown)));
+    let before = inputs.files.len();
+    let nothing_wrong = found.problems.is_empty();
+    let extractions = found.extract(limits);
+    for (part, extraction) in found.parts.into_iter().zip(extractions) {
+        carried(inputs, &part.shown, &part.text, extraction, limits);
+        inputs.parts.push(part.shown);
+    }
+    if inputs.files.len() == before && nothing_wrong {
+        eprintln!("windrow: {shown}: none of its parts writes files below RKE2's server/manifests");
+    }
+}
+
+/// Says how the parts of a file were read, where that is not as it stands there.
+pub(in crate::cli) fn say_notes(found: &Wrapped) {
+    for (line, note) in &found.notes {
+        eprintln!("windrow: {}:{line}: {note}", found.shown);
+    }
+}
+
+/// Says what a configuration was taken for, where it could be something else.
+pub(in crate::cli) fn say_if_ambiguous(shown: &str, text: &str) {
+    if let Some(taken) = recognise(text).where_ambiguous() {
+        eprintln!("windrow: {shown}: {taken}");
+    }
+}
+
+/// The manifests that a configuration carries; when it carries none, what was looked at.
+fn carried(
+    inputs: &mut Inputs,
+    shown: &str,
+    text: &str,
+    extraction: Extraction,
+    limits: &Limits,
+) -> Option<String> {
+    say_if_ambiguous(shown, text);
+    inputs.harvester |= extraction.is_harvester();
+    inputs.preset |= extraction.is_harvester() && harvester::presets_storage_network(text);
+    if extraction.is_harvester() {
+        let preset = Setup::preset_storage_network(text);
+        inputs.storage_network = preset.or(inputs.storage_network.take());
+    }
+    let problems = extraction.problems.iter();
+    inputs
+        .findings
+        .extend(problems.map(|problem| problem_finding(problem, shown)));
+    // What RKE2's or Windrow's own configuration says decides what is read and held.
+    inputs
+        .findings
+        .extend(extraction.configuration_problems.iter().map(|problem| {
+            let what = Problem {
+                code: Code::NotLookedAt,
+                line: problem.line,
+                message: Code::NotLookedAt.say(&[("what", &problem.message)]),
+            };
+            problem_finding(
+                if problem.code == Code::NotLookedAt {
+                    problem
+                } else {
+                    &what
+                },
+                shown,
+            )
+        }));
+    let nothing = extraction.files.is_empty() && extraction.problems.is_empty();
+    let nothing = nothing.then(|| brings_nothing(&extraction));
+    let by_yip = matches!(extraction.kind, FileKind::HarvesterConfig | FileKind::Yip);
+    inputs.configuration.extend(extraction.configuration);
+    inputs.carriers.push((shown.to_owned(), text.to_owned()));
+    for file in extraction.files {
+        inputs.markers.extend(ForeignMarker::carried(&file));
+        // Markers and other files may ride along; RKE2 applies none of them.
+        if !is_manifest_name(file.path.rsplit('/').next().unwrap_or_default()) {
+            continue;
+        }
+        let destination = Destination {
+            at: Location::line(&*file.source, file.written_at),
+            data_dir: file.data_dir,
+        };
+        let (first_line, line_by_line) = match file.lines {
+            InnerLines::Follow { first } => (first, true),
+            InnerLines::Begin { line } => (line, false),
+        };
+        let shown = Shown {
+            file: file.source,
+            first_line,
+            line_by_line,
+        };
+        // yip renders what it writes; what comes of it is known only on the node.
+        let content = match String::from_utf8(file.content) {
+            Ok(text) if by_yip && text.contains("{{") => stand_in(&text).into_bytes(),
+            Ok(text) => text.into_bytes(),
+            Err(error) => error.into_bytes(),
+        };
+        let content = Content::Bytes(content);
+        manifest(inputs, &file.path, content, shown, file.late, limits);
+        if let Some(input) = inputs.files.last_mut() {
+            input.destination = Some(destination);
+        }
+    }
+    nothing
+}
+
+/// What was looked at, where nothing came of it.
+fn brings_nothing(extraction: &Extraction) -> String {
+    let files = match extraction.written {
+        0 => "it writes no files".to_owned(),
+        1 => "it writes one file, but".to_owned(),
+        many => format!("it writes {many} files, but"),
+    };
+    let none = if extraction.written == 0 { "" } else { " none" };
+    format!(
+        "read as {}: {files}{none} below RKE2's server/manifests",
+        extraction.kind.name()
+    )
+}
+
+fn problem_finding(problem: &Problem, shown: &str) -> Finding {
+    Finding {
+        incident: None,
+        code: problem.code,
+        severity: problem.code.severity(),
+        message: problem.message.clone(),
+        at: vec![Location {
+            file: shown.to_owned(),
+            line: problem.line,
+        }],
+    }
+}

@@ -1,0 +1,121 @@
+//! Rules and settings of Windrow's own: those in force here, those that are named, and those that a configuration
+//! brings to its node.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use windrow_decide::settings::{ConfigFile, Loaded, Role, rule_sources};
+use windrow_model::manifest::extract::{Extracted, InnerLines};
+use windrow_plan::rules::RuleSet;
+
+use crate::layout::Layout;
+
+/// The rules in force on this machine, those of further directories or files, and those that follow
+/// from a preset storage network.
+pub(in crate::cli) fn rules(
+    loaded: &Loaded,
+    further: &[PathBuf],
+    preset: bool,
+) -> (RuleSet, Vec<String>) {
+    let mut errors: Vec<String> = loaded.errors.iter().map(ToString::to_string).collect();
+    if further.is_empty() && !preset {
+        return (loaded.rules.clone(), errors);
+    }
+    let mut sources = rule_sources(&loaded.files, preset);
+    for path in further {
+        match rule_files(path) {
+            Ok(files) if files.is_empty() => errors.push(format!(
+                "{}: no rule packs (*.yaml) in this directory",
+                path.display()
+            )),
+            Ok(files) => sources.extend(files),
+            Err(error) => errors.push(format!("{}: cannot be read: {error}", path.display())),
+        }
+    }
+    let (rules, wrong) = RuleSet::load(&sources);
+    for error in wrong {
+        let text = format!("{}: {}", error.at, error.message);
+        // The node's own packs were loaded, and complained about, before.
+        if !errors.contains(&text) {
+            errors.push(text);
+        }
+    }
+    (rules, errors)
+}
+
+/// Windrow's own configuration among what configurations write, as the node would read it: in the same order, without what is
+/// masked. It is named and counted by the lines of the files that carry it; where their lines do not follow one another, by the
+/// line in which it begins there and its own.
+pub(in crate::cli) fn carried_configuration(configuration: &[Extracted]) -> Vec<ConfigFile> {
+    let directories = Layout::new("/").config_dirs();
+    let mut files = BTreeMap::new();
+    for file in configuration {
+        let path = Path::new(&file.path);
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+            continue;
+        };
+        let name = name.to_string_lossy().into_owned();
+        let at = |below: &str| {
+            directories
+                .iter()
+                .position(|known| known.join(below) == directory)
+        };
+        let (place, role, rank) = if let Some(rank) = at("conf.d") {
+            (1, Role::Settings, rank)
+        } else if let Some(rank) = at("rules.d") {
+            (2, Role::Rules, rank)
+        } else if let Some(rank) = at("").filter(|_| name == "windrow.yaml") {
+            (0, Role::Settings, rank)
+        } else {
+            continue;
+        };
+        if !name.ends_with(".yaml") || name.starts_with('.') {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&file.content);
+        let (path, text) = match file.lines {
+            // Blank lines before it say nothing, and its own are counted as the outer file's.
+            InnerLines::Follow { first } => {
+                let before = usize::try_from(first.saturating_sub(1)).unwrap_or_default();
+                (file.source.clone(), "\n".repeat(before) + &text)
+            }
+            InnerLines::Begin { line } => (
+                format!("{}:{line}: {}", file.source, file.path),
+                text.into_owned(),
+            ),
+        };
+        let counts = ConfigFile {
+            role,
+            name: name.clone(),
+            path: path.into(),
+            text,
+        };
+        let known = files
+            .entry((place, name, &file.source))
+            .or_insert((rank, None));
+        if rank >= known.0 {
+            *known = (rank, Some(counts));
+        }
+    }
+    files.into_values().filter_map(|(_, file)| file).collect()
+}
+
+/// The rule packs of a directory or a file: name and text.
+pub(in crate::cli) fn rule_files(path: &Path) -> std::io::Result<Vec<(String, String)>> {
+    let mut paths = vec![path.to_owned()];
+    if path.is_dir() {
+        paths = fs::read_dir(path)?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<std::io::Result<_>>()?;
+        paths.retain(|path| {
+            path.extension()
+                .is_some_and(|one| one == "yaml" || one == "yml")
+        });
+        paths.sort();
+    }
+    paths
+        .into_iter()
+        .map(|path| Ok((path.display().to_string(), fs::read_to_string(&path)?)))
+        .collect()
+}

@@ -1,0 +1,61 @@
+//! Where texts come from that are no files under a name of their own: standard input, and what lies in a directory
+//! under other names than those that are read there.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use windrow_model::manifest::user_data::is_configuration;
+
+use super::stdin_is_terminal;
+use crate::files::read_bytes;
+
+/// How standard input is called.
+pub(in crate::cli) const STANDARD_INPUT: &str = "standard input";
+
+/// Is this path standard input?
+pub(in crate::cli) fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// All of it, at most so many bytes; what is wrong with it otherwise.
+pub(in crate::cli) fn standard_input(limit: u64) -> Result<Vec<u8>, String> {
+    if stdin_is_terminal() {
+        eprintln!("windrow: reading from the terminal; end with Ctrl-D");
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().take(limit + 1).read_to_end(&mut bytes);
+    let wrong = match read {
+        Ok(size) if size as u64 > limit => {
+            format!("more than {limit} bytes; raise staging.limits.fileBytes")
+        }
+        Ok(_) if bytes.trim_ascii().is_empty() => "it is empty: nothing was looked at".to_owned(),
+        Ok(_) => return Ok(bytes),
+        Err(error) => format!("cannot be read: {error}"),
+    };
+    Err(format!("{STANDARD_INPUT}: {wrong}"))
+}
+
+/// Configurations in a directory, under names that are not read there: user-data is often called `user-data`.
+pub(in crate::cli) fn other_configurations(
+    directory: &Path,
+    is_read: impl Fn(&str) -> bool,
+) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries
+        .filter(|entry| {
+            let name = entry.file_name();
+            let other = name
+                .to_str()
+                .is_some_and(|name| !name.starts_with('.') && !is_read(name));
+            other && entry.path().is_file()
+        })
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    let texts = paths.into_iter().filter_map(|path| {
+        let bytes = read_bytes(&path).ok()?;
+        is_configuration(&bytes).then_some((path, bytes))
+    });
+    texts.collect()
+}
