@@ -21,7 +21,3 @@ pub mod render;
 pub mod report;
 #[cfg(test)]
 mod testing;
-
-/// The allocator of the static program's libc is slow, and slower where threads share it.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
