@@ -18,6 +18,7 @@ use windrow_simulate::{FIRST_VM, Setup};
 
 use super::{Context, Exit};
 use crate::act::Lock;
+use crate::configuration::Configuration;
 use crate::daemon::background::Background;
 use crate::daemon::gates::Keeper;
 use crate::daemon::incidents::Diagnoser;
@@ -79,32 +80,20 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     };
     let signals = Signals::take()?;
     let (link, events, interests) = link();
-    let kubeconfig = layout.admin_kubeconfig();
+    let configuration = Configuration::load(&layout);
+    let kubeconfig = configuration.root().admin_kubeconfig();
+    let probed = configuration.layout().clone();
+    let (publish, configured) = watch::channel(Arc::new(configuration));
     let (view, gates) = watch::channel(None);
-    let (reloaded, reloads) = watch::channel(());
-    let keeper = Keeper::begin(layout.clone(), view, reloads.clone(), Timestamp::now).await;
+    let keeper = Keeper::begin(configured.clone(), view, Timestamp::now).await;
     let (found, incidents) = watch::channel(Vec::new());
-    let daemon = Daemon::new(layout, Clock::real(), link)
-        .with_gates(gates, reloaded)
+    let daemon = Daemon::new(publish, Clock::real(), link)
+        .with_gates(gates)
         .with_incidents(incidents);
-    let diagnoser = Diagnoser::new(
-        daemon.root().clone(),
-        Timestamp::now,
-        daemon.status(),
-        reloads.clone(),
-        found,
-    );
-    let probed = daemon.layout().clone();
+    let diagnoser = Diagnoser::new(configured.clone(), Timestamp::now, daemon.status(), found);
     let world = Arc::new(World::new(probed, Endpoints::default(), Timestamp::now)?);
     let mut background = Background::default();
-    let told = outlets::open(
-        &mut background,
-        daemon.root().clone(),
-        daemon.settings(),
-        world.clone(),
-        reloads,
-        daemon.status(),
-    );
+    let told = outlets::open(&mut background, configured, world.clone(), daemon.status());
     let daemon = daemon.with_webhooks(told);
     background.start(
         "probes",
@@ -206,7 +195,8 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
 
     let signals = Signals::take()?;
     let (link, events, interests) = link();
-    let daemon = Daemon::new(layout.clone(), clock.clone(), link);
+    let (publish, _) = watch::channel(Arc::new(Configuration::load(&layout)));
+    let daemon = Daemon::new(publish, clock.clone(), link);
     let ends = Ends {
         interests,
         events,

@@ -1,4 +1,7 @@
-//! The node's configuration files: finds them, reads them and has them merged.
+//! The node's configuration files: found, read and merged, once per change.
+//!
+//! The daemon loads them, off its loop's thread, and publishes one shared [`Configuration`]; whoever needs a setting takes it from
+//! there. A verb of the command line loads them once.
 
 mod find;
 #[cfg(test)]
@@ -6,10 +9,61 @@ mod tests;
 
 pub use find::find;
 
-use windrow_decide::settings::{self, Loaded};
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use windrow_decide::settings::{self, Loaded, Settings};
 
 use crate::files::read_text;
 use crate::layout::Layout;
+
+/// The configuration in force, as the daemon publishes it.
+pub type Published = watch::Receiver<Arc<Configuration>>;
+
+/// The configuration, and where things live by it.
+#[derive(Debug, Clone)]
+pub struct Configuration {
+    /// What the files say.
+    pub loaded: Loaded,
+    root: Layout,
+    layout: Layout,
+}
+
+impl Configuration {
+    /// Loads the configuration of the node below `root`. Takes some milliseconds: rules are compiled.
+    pub fn load(root: &Layout) -> Self {
+        let loaded = load(root);
+        Self {
+            layout: root.clone().with_data_dir(&loaded.settings.data_dir),
+            root: root.clone(),
+            loaded,
+        }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.loaded.settings
+    }
+
+    /// Where things live, with RKE2's default data directory.
+    pub fn root(&self) -> &Layout {
+        &self.root
+    }
+
+    /// Where things live, with the data directory that the configuration names.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Does another one say the same, file by file?
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let (one, other) = (&self.loaded, &other.loaded);
+        one.settings == other.settings
+            && one.files == other.files
+            && one.preset == other.preset
+            && one.errors == other.errors
+    }
+}
 
 /// Finds, reads and merges the node's configuration. Never fails: what is wrong is left out and
 /// stands in [`Loaded::errors`].

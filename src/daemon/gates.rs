@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -25,7 +26,7 @@ use super::guard::Guard;
 use super::spools;
 use super::trial::Conductor;
 use crate::act::{Memory, put_drop_in, read_drop_in};
-use crate::configuration;
+use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::effect;
 use crate::observe::requests::{Request, read_spool};
@@ -71,13 +72,13 @@ pub(super) struct Node {
 
 impl Node {
     /// With an upgrade that is on its way: what will start may be another version.
-    pub(super) fn read(root: &Layout) -> Self {
-        Self::read_for(root, true)
+    pub(super) fn read(configuration: &Configuration) -> Self {
+        Self::read_for(configuration, true)
     }
 
-    fn read_for(root: &Layout, upgrades: bool) -> Self {
-        let settings = configuration::load(root).settings;
-        let layout = root.clone().with_data_dir(&settings.data_dir);
+    fn read_for(configuration: &Configuration, upgrades: bool) -> Self {
+        let settings = configuration.settings().clone();
+        let layout = configuration.layout().clone();
         let own = layout.gates_drop_in().display().to_string();
         let mut files = config_files(&layout).files;
         files.retain(|file| file.path != own);
@@ -194,10 +195,9 @@ impl Node {
 
 /// Watches over the feature gates while the daemon runs.
 pub struct Keeper {
-    root: Layout,
+    /// Published also when somebody asks for something that concerns gates: what is in force is then as fresh as the request.
+    configured: Published,
     view: watch::Sender<Option<View>>,
-    /// The configuration is read anew, or somebody asks for something.
-    nudges: watch::Receiver<()>,
     /// What follows from files alone.
     base: Option<View>,
     conductor: Conductor,
@@ -211,22 +211,20 @@ pub struct Keeper {
 impl Keeper {
     /// Does what has to be done before RKE2 starts. Where nobody asks for a gate that is nothing.
     pub async fn begin(
-        root: Layout,
+        configured: Published,
         view: watch::Sender<Option<View>>,
-        nudges: watch::Receiver<()>,
         now: fn() -> Timestamp,
     ) -> Self {
         let mut keeper = Self {
-            conductor: Conductor::new(root.clone(), now),
-            guard: Guard::new(root.clone(), now),
-            root,
+            conductor: Conductor::new(configured.clone(), now),
+            guard: Guard::new(configured.clone(), now),
+            configured,
             view,
-            nudges,
             base: None,
             upgrades: None,
             unanswered: false,
         };
-        if concerns(&keeper.root) {
+        if concerns(&keeper.configuration()) {
             keeper.look().await;
         }
         keeper
@@ -252,7 +250,7 @@ impl Keeper {
                 false => self.publish(),
             }
             tokio::select! {
-                nudge = self.nudges.changed() => match nudge {
+                published = self.configured.changed() => match published {
                     Ok(()) => {
                         self.requests().await;
                         self.look().await;
@@ -266,6 +264,10 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    fn configuration(&self) -> Arc<Configuration> {
+        Arc::clone(&self.configured.borrow())
     }
 
     fn is_trying(&self) -> bool {
@@ -285,11 +287,13 @@ impl Keeper {
     /// Looks now and then whether an upgrade is on its way, where that matters. True when that has changed.
     async fn look_for_upgrade(&mut self) -> bool {
         let looked = self.upgrades.is_some_and(|at| at.elapsed() < UPGRADES);
-        if looked || !concerns(&self.root) {
+        let configuration = self.configuration();
+        if looked || !concerns(&configuration) {
             return false;
         }
         self.upgrades = Some(Instant::now());
-        let kubeconfig = self.root.admin_kubeconfig();
+        let layout = configuration.layout();
+        let kubeconfig = layout.admin_kubeconfig();
         let Ok(client) = effect::client(&kubeconfig, Component::KubeApiserver).await else {
             return false;
         };
@@ -298,12 +302,12 @@ impl Keeper {
             return false;
         };
         let memory = Memory::Upgrade;
-        if memory.recall(&self.root) == Ok(upgrade.clone()) {
+        if memory.recall(layout) == Ok(upgrade.clone()) {
             return false;
         }
         let kept = match &upgrade {
-            Some(upgrade) => memory.keep(&self.root, upgrade),
-            None => memory.forget(&self.root),
+            Some(upgrade) => memory.keep(layout, upgrade),
+            None => memory.forget(layout),
         };
         kept.is_ok()
     }
@@ -311,7 +315,8 @@ impl Keeper {
     /// Takes up what people ask for.
     async fn requests(&mut self) {
         self.unanswered = false;
-        let found = spools(&self.root).map(|spool| read_spool(&spool).unwrap_or_default());
+        let found =
+            spools(self.configuration().root()).map(|spool| read_spool(&spool).unwrap_or_default());
         for (path, request) in found.into_iter().flatten() {
             let Ok(request) = request else { continue };
             if request.action.is_about_gates() {
@@ -340,16 +345,16 @@ impl Keeper {
 
     /// It reads RKE2's binary: a hundred megabytes, for which the loop does not wait.
     async fn node(&self) -> Option<Node> {
-        let root = self.root.clone();
-        tokio::task::spawn_blocking(move || Node::read(&root))
+        let configuration = self.configuration();
+        tokio::task::spawn_blocking(move || Node::read(&configuration))
             .await
             .ok()
     }
 
     async fn look(&mut self) {
         let moment = moment().await;
-        let root = self.root.clone();
-        let settled = tokio::task::spawn_blocking(move || settle(&root, moment)).await;
+        let configuration = self.configuration();
+        let settled = tokio::task::spawn_blocking(move || settle(&configuration, moment)).await;
         let Ok(outcome) = settled else { return };
         for event in &outcome.events {
             journal::tell(event);
@@ -403,13 +408,13 @@ async fn moment() -> Moment {
 }
 
 /// Makes the drop-in what it should be at this moment.
-pub fn settle(root: &Layout, moment: Moment) -> Outcome {
-    settle_on(&Node::read(root), moment)
+pub fn settle(configuration: &Configuration, moment: Moment) -> Outcome {
+    settle_on(&Node::read(configuration), moment)
 }
 
 /// The same right before a start: what is installed is what starts, whatever is on its way.
-pub(super) fn settle_for_start(root: &Layout, moment: Moment) -> Outcome {
-    settle_on(&Node::read_for(root, false), moment)
+pub(super) fn settle_for_start(configuration: &Configuration, moment: Moment) -> Outcome {
+    settle_on(&Node::read_for(configuration, false), moment)
 }
 
 fn settle_on(node: &Node, moment: Moment) -> Outcome {
@@ -446,11 +451,11 @@ fn settle_on(node: &Node, moment: Moment) -> Outcome {
 
 /// Is there anything that has to be done before RKE2 starts? Where nobody asks for a gate, nothing is
 /// read and nothing is delayed.
-pub fn concerns(root: &Layout) -> bool {
-    let settings = configuration::load(root).settings;
-    !settings.feature_gates.is_empty()
-        || fs::symlink_metadata(root.gates_drop_in()).is_ok()
-        || fs::symlink_metadata(Memory::Trial.path(root)).is_ok()
+pub fn concerns(configuration: &Configuration) -> bool {
+    let layout = configuration.layout();
+    !configuration.settings().feature_gates.is_empty()
+        || fs::symlink_metadata(layout.gates_drop_in()).is_ok()
+        || fs::symlink_metadata(Memory::Trial.path(layout)).is_ok()
 }
 
 fn pending(settled: &Settled) -> String {
@@ -497,8 +502,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let root = Layout::new(place.path());
         let (view, _views) = watch::channel(None);
-        let (_nudge, nudges) = watch::channel(());
-        let mut keeper = Keeper::begin(root.clone(), view, nudges, Timestamp::now).await;
+        let (_publish, configured) = watch::channel(Arc::new(Configuration::load(&root)));
+        let mut keeper = Keeper::begin(configured, view, Timestamp::now).await;
         let [spool, _] = spools(&root);
         fs::create_dir_all(&spool).unwrap();
         let path = spool.join("1.json");

@@ -3,6 +3,7 @@
 //! The component's own log says which gate; RKE2's configuration says who set it. A gate of others is
 //! a finding and is never edited. One of ours is taken out: the catalogue was wrong about it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -17,8 +18,7 @@ use windrow_plan::rules::Location;
 use super::gates::{Node, event};
 use super::trial::refuse;
 use crate::act::{Memory, read_drop_in};
-use crate::configuration;
-use crate::layout::Layout;
+use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
 use crate::observe::rke2::candidates_on_disk;
 use crate::observe::systemd::{RKE2_SERVER, Systemd};
@@ -33,7 +33,7 @@ const RECENT: SignedDuration = SignedDuration::from_mins(30);
 
 /// Watches over RKE2's starts.
 pub(super) struct Guard {
-    root: Layout,
+    configured: Published,
     now: fn() -> Timestamp,
     /// The start that was seen ready.
     ready: String,
@@ -42,9 +42,9 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn new(root: Layout, now: fn() -> Timestamp) -> Self {
+    pub(super) fn new(configured: Published, now: fn() -> Timestamp) -> Self {
         Self {
-            root,
+            configured,
             now,
             ready: String::new(),
             findings: Vec::new(),
@@ -83,8 +83,8 @@ impl Guard {
         if unit.is_active() && unit.invocation == self.ready {
             return AT_REST;
         }
-        let settings = configuration::load(&self.root).settings;
-        let layout = self.root.clone().with_data_dir(&settings.data_dir);
+        let configuration = Arc::clone(&self.configured.borrow());
+        let layout = configuration.layout();
         let component = Component::KubeApiserver;
         let ready = match effect::client(&layout.admin_kubeconfig(), component).await {
             Ok(client) => effect::ready(&client).await.is_ok(),
@@ -95,9 +95,8 @@ impl Guard {
             self.findings.clear();
             return AT_REST;
         }
-        let root = self.root.clone();
         let since = self.now_or_older();
-        let fatal = tokio::task::spawn_blocking(move || fatal(&root, &layout, since)).await;
+        let fatal = tokio::task::spawn_blocking(move || fatal(&configuration, since)).await;
         let (findings, ours) = fatal.unwrap_or_default();
         for finding in &findings {
             if !self.findings.contains(finding) {
@@ -116,14 +115,15 @@ impl Guard {
 
 /// What components say since then of gates that are set, and whether one of ours was among them, which
 /// is remembered.
-fn fatal(root: &Layout, layout: &Layout, since: Option<Timestamp>) -> (Vec<Finding>, bool) {
+fn fatal(configuration: &Configuration, since: Option<Timestamp>) -> (Vec<Finding>, bool) {
+    let layout = configuration.layout();
     let mut findings = Vec::new();
     let mut ours = false;
     for component in [Component::KubeApiserver, Component::Kubelet] {
         let Some((said, _)) = effect::refusal(layout, component, since) else {
             continue;
         };
-        let node = Node::read(root);
+        let node = Node::read(configuration);
         let mut files = node.files.clone();
         if let Some(current) = &node.current {
             files.push(ConfigFile::new(Place::DropIn, &node.own, current.clone()));
@@ -186,7 +186,8 @@ pub(super) fn set_at(files: &[ConfigFile], component: Component, gate: &str) -> 
 
 /// Before a start: a gate of ours that kube-apiserver has refused since it was written is remembered,
 /// so that settling takes it out.
-pub(super) fn own_refusal(layout: &Layout) {
+pub(super) fn own_refusal(configuration: &Configuration) {
+    let layout = configuration.layout();
     let Ok(Some(text)) = read_drop_in(layout) else {
         return;
     };
@@ -202,8 +203,8 @@ pub(super) fn own_refusal(layout: &Layout) {
     if mine.is_empty() {
         return;
     }
-    let settings = configuration::load(layout).settings;
-    let resolved = resolve(&candidates_on_disk(layout, &settings.data_dir));
+    let data_dir = &configuration.settings().data_dir;
+    let resolved = resolve(&candidates_on_disk(layout, data_dir));
     let version = version_text(&resolved.target);
     let known: Option<Refused> = Memory::Refused.recall(layout).unwrap_or_default();
     let told = known.is_some_and(|known| {

@@ -19,7 +19,7 @@ use super::gates::{event, settle_for_start};
 use super::guard;
 use super::trial::refuse;
 use crate::act::{Memory, put_drop_in, read_drop_in};
-use crate::configuration;
+use crate::configuration::Configuration;
 use crate::layout::Layout;
 use crate::observe::effect;
 
@@ -33,22 +33,22 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
         false => Moment::Stopped,
     };
     let mut events = Vec::new();
-    let settings = configuration::load(root).settings;
-    let layout = root.clone().with_data_dir(&settings.data_dir);
-    match Memory::Trial.recall::<Trial>(&layout) {
+    let configuration = Configuration::load(root);
+    let (settings, layout) = (configuration.settings(), configuration.layout());
+    match Memory::Trial.recall::<Trial>(layout) {
         Ok(Some(trial)) if trial.in_force() => {
-            let counted = count(&layout, &trial, settings.gates.patience, now);
+            let counted = count(layout, &trial, settings.gates.patience, now);
             events.extend(
                 counted
                     .err()
                     .map(|why| failed("count the starts of a trial", &why)),
             );
         }
-        Ok(_) => guard::own_refusal(&layout),
+        Ok(_) => guard::own_refusal(&configuration),
         // Settling trusts nothing of a trial that cannot be read.
         Err(why) => events.push(failed("read the trial of feature gates", &why)),
     }
-    events.extend(settle_for_start(root, moment).events);
+    events.extend(settle_for_start(&configuration, moment).events);
     let marked = fs::create_dir_all(root.run_dir()).and_then(|()| fs::write(started, ""));
     if let Err(error) = marked {
         let what = format!("write to {}", root.run_dir().display());

@@ -30,7 +30,7 @@ use windrow_plan::rules::FindingRule;
 use super::gates::event;
 use super::own::own_node;
 use super::repairs::Repairer;
-use crate::configuration;
+use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::objects::{ask, ask_by_name, reach};
 use crate::observe::platform;
@@ -43,21 +43,11 @@ const ROUNDS: usize = 8;
 /// So many times as often it is looked while the node is not Ready.
 const SOONER: u32 = 5;
 
-/// What of the configuration a look goes by.
-#[derive(Debug, Default)]
-struct Configured {
-    settings: Settings,
-    /// The findings of rule packs that are for this platform.
-    rules: Vec<FindingRule>,
-}
-
 /// Looks for known incidents while the daemon runs.
 pub struct Diagnoser {
-    root: Layout,
+    configured: Published,
     now: fn() -> Timestamp,
     status: watch::Receiver<Option<Arc<Status>>>,
-    /// The configuration is read anew.
-    reloads: watch::Receiver<()>,
     view: watch::Sender<Vec<plan::Finding>>,
     /// What was found, by incident.
     known: BTreeMap<String, Vec<Finding>>,
@@ -67,17 +57,15 @@ pub struct Diagnoser {
 impl Diagnoser {
     /// One that tells `view` what it finds.
     pub fn new(
-        root: Layout,
+        configured: Published,
         now: fn() -> Timestamp,
         status: watch::Receiver<Option<Arc<Status>>>,
-        reloads: watch::Receiver<()>,
         view: watch::Sender<Vec<plan::Finding>>,
     ) -> Self {
         Self {
-            root,
+            configured,
             now,
             status,
-            reloads,
             view,
             known: BTreeMap::new(),
             repairer: Repairer::new(now),
@@ -86,54 +74,42 @@ impl Diagnoser {
 
     /// Looks now and then until the daemon ends.
     pub async fn run(mut self) {
-        let mut configured = self.configured().await;
         let mut last = None;
         loop {
-            let due = self.due(&configured.settings, last);
+            let configuration = Arc::clone(&self.configured.borrow_and_update());
+            let rules = rules_in_force(&configuration);
+            self.forget_what_is_off(configuration.settings(), &rules);
+            let due = self.due(&configuration, last);
             tokio::select! {
-                changed = self.reloads.changed() => match changed {
-                    Ok(()) => configured = self.configured().await,
-                    Err(_) => return,
-                },
+                changed = self.configured.changed() => if changed.is_err() { return },
                 // What it says of the role and of how the node is changes when to look.
                 changed = self.status.changed() => if changed.is_err() { return },
                 () = wait(due) => {
-                    self.look(&configured).await;
+                    self.look(&configuration, &rules).await;
                     last = Some(Instant::now());
                 }
-            }
-            let by_rule = |name: &String| {
-                let mut rules = configured.rules.iter();
-                !name.contains('/') || rules.any(|rule| rule.name == *name)
-            };
-            // A rule that is gone finds nothing any more.
-            self.known
-                .retain(|name, _| configured.settings.diagnosis.enabled && by_rule(name));
-            if !configured.settings.diagnosis.enabled {
-                self.publish();
             }
         }
     }
 
-    /// Rules are read too, which takes longer than the daemon's loop should wait.
-    async fn configured(&self) -> Configured {
-        let root = self.root.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            let loaded = configuration::load(&root);
-            let platform = loaded.settings.platform.or_else(|| platform::detect(&root));
-            Configured {
-                rules: rules_for(&loaded.rules.findings, platform),
-                settings: loaded.settings,
-            }
+    /// A rule that is gone finds nothing any more, and nothing is found where diagnosis is off.
+    fn forget_what_is_off(&mut self, settings: &Settings, rules: &[FindingRule]) {
+        let before = self.known.len();
+        self.known.retain(|name, _| {
+            let is_rule = name.contains('/');
+            settings.diagnosis.enabled && (!is_rule || rules.iter().any(|rule| rule.name == *name))
         });
-        read.await.unwrap_or_default()
+        if self.known.len() < before {
+            self.publish();
+        }
     }
 
     /// When to look; `None` as long as it is not to be looked at all.
-    fn due(&mut self, settings: &Settings, last: Option<Instant>) -> Option<Instant> {
+    fn due(&mut self, configuration: &Configuration, last: Option<Instant>) -> Option<Instant> {
+        let settings = configuration.settings();
         let status = self.status.borrow_and_update();
         let status = status.as_ref()?;
-        if !settings.diagnosis.enabled || !may_ask(&self.root, status.role) {
+        if !settings.diagnosis.enabled || !may_ask(configuration.layout(), status.role) {
             return None;
         }
         let pause = match status.readiness {
@@ -144,23 +120,22 @@ impl Diagnoser {
     }
 
     /// Looks, and tells what is new.
-    async fn look(&mut self, configured: &Configured) {
-        let settings = &configured.settings;
-        let layout = self.root.clone().with_data_dir(&settings.data_dir);
+    async fn look(&mut self, configuration: &Configuration, rules: &[FindingRule]) {
+        let (settings, layout) = (configuration.settings(), configuration.layout());
         // Nobody answers: probes tell of that, and nothing was judged.
         let Ok(client) = reach(&layout.admin_kubeconfig()).await else {
             return;
         };
-        let own = self.own(&layout, settings).await;
+        let own = self.own(layout, settings).await;
         let Ok(mut looked) = timeout(PATIENCE, seen(&client, self.now, &own)).await else {
             return;
         };
-        if let Ok(by_rules) = timeout(PATIENCE, seen_by_rules(&client, &configured.rules)).await {
+        if let Ok(by_rules) = timeout(PATIENCE, seen_by_rules(&client, rules)).await {
             looked.extend(by_rules);
         }
         self.tell(looked.clone());
         let repairer = &mut self.repairer;
-        if repairer.repair(&client, &layout, settings, &looked).await
+        if repairer.repair(&client, layout, settings, &looked).await
             && let Ok(looked) = timeout(PATIENCE, seen(&client, self.now, &own)).await
         {
             self.tell(looked);
@@ -233,6 +208,13 @@ fn told(finding: &Finding) -> String {
         Some(cure) => format!("{} (cure: {cure})", finding.message),
         None => finding.message.clone(),
     }
+}
+
+/// The findings of rule packs that are for this platform.
+fn rules_in_force(configuration: &Configuration) -> Vec<FindingRule> {
+    let platform = configuration.settings().platform;
+    let platform = platform.or_else(|| platform::detect(configuration.root()));
+    rules_for(&configuration.loaded.rules.findings, platform)
 }
 
 /// Only a server has the admin's credential. Where it is not known what the node is, the credential
@@ -316,15 +298,11 @@ mod tests {
     use super::*;
 
     fn diagnoser() -> Diagnoser {
-        let (status, reloads) = (watch::channel(None).1, watch::channel(()).1);
+        let configuration = Configuration::load(&Layout::new("/nowhere"));
+        let configured = watch::channel(Arc::new(configuration)).1;
+        let status = watch::channel(None).1;
         let view = watch::channel(Vec::new()).0;
-        Diagnoser::new(
-            Layout::new("/nowhere"),
-            Timestamp::now,
-            status,
-            reloads,
-            view,
-        )
+        Diagnoser::new(configured, Timestamp::now, status, view)
     }
 
     fn looked(found: Result<Vec<Finding>, Unlisted>) -> Vec<Looked> {

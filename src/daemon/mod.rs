@@ -23,6 +23,7 @@ mod judge;
 mod look;
 pub mod outlets;
 pub mod own;
+mod reloading;
 mod remote;
 pub mod repairs;
 mod requests;
@@ -47,6 +48,7 @@ enum Wake {
     Cluster(ClusterEvent),
     Time,
     Reload,
+    Loaded(Box<reloading::Reloaded>),
     Stop,
 }
 
@@ -102,6 +104,7 @@ impl Daemon {
                 Ok(()) = stop.changed() => Wake::Stop,
                 Some(event) = self.files.recv() => Wake::File(event),
                 Some(event) = self.link.events.recv() => Wake::Cluster(event),
+                loaded = self.reloading.done() => Wake::Loaded(Box::new(loaded)),
                 Ok(()) = self.gates.changed() => Wake::Time,
                 Ok(()) = self.incidents.changed() => Wake::Time,
                 Ok(()) = self.webhooks.changed() => Wake::Time,
@@ -110,6 +113,7 @@ impl Daemon {
             match wake {
                 Wake::Stop => break,
                 Wake::Reload => self.reload(),
+                Wake::Loaded(loaded) => self.loaded(*loaded),
                 Wake::File(event) => self.note(event),
                 Wake::Cluster(event) => self.observe(event),
                 Wake::Time => {}

@@ -10,41 +10,38 @@ use windrow_decide::settings::Webhook;
 use windrow_decide::{Status, WebhookStatus};
 
 use super::background::Background;
-use super::outlets::Configuration;
-use crate::layout::Layout;
+use crate::configuration::{Configuration, Published};
 use crate::observe::management::management;
 use crate::observe::platform;
 use crate::report::server;
 use crate::report::webhooks::{self, Identity, Teller};
 
 /// The status, as it is published.
-type Published = watch::Receiver<Option<Arc<Status>>>;
-type Configured = watch::Receiver<Configuration>;
+type PublishedStatus = watch::Receiver<Option<Arc<Status>>>;
 
 /// Opens them, and anew whenever the configuration is another. How the webhooks get on.
 pub(super) fn open(
     background: &mut Background,
-    root: Layout,
-    configured: Configured,
-    status: Published,
+    configured: Published,
+    status: PublishedStatus,
 ) -> watch::Receiver<Vec<WebhookStatus>> {
     let (view, shown) = watch::channel(Vec::new());
-    let (hooks, wanted) = watch::channel(configured.borrow().webhooks.clone());
-    let teller = teller(&root, configured.clone());
+    let (hooks, wanted) = watch::channel(configured.borrow().settings().webhooks.clone());
+    let teller = teller(configured.clone());
     background.start(
         "webhooks",
         webhooks::tell(teller, wanted, status.clone(), view),
     );
-    background.start("status over HTTPS", follow(root, configured, status, hooks));
+    background.start("status over HTTPS", follow(configured, status, hooks));
     shown
 }
 
-fn teller(root: &Layout, configured: Configured) -> Teller {
-    let (here, there) = (root.clone(), root.clone());
+fn teller(configured: Published) -> Teller {
+    let root = configured.borrow().root().clone();
     Teller {
         memory: root.webhooks(),
         identity: Arc::new(move || {
-            let node = management(&here);
+            let node = management(&root);
             let text = |ip: Option<&dyn ToString>| ip.map(ToString::to_string).unwrap_or_default();
             Identity {
                 ipv4: text(node.ipv4.as_ref().map(|ip| ip as &dyn ToString)),
@@ -53,27 +50,21 @@ fn teller(root: &Layout, configured: Configured) -> Teller {
                 mac: node.mac,
             }
         }),
-        cluster: Arc::new(move || platform::cluster(&place(&there, &configured.borrow()))),
+        cluster: Arc::new(move || platform::cluster(configured.borrow().layout())),
         now: Timestamp::now,
     }
 }
 
-/// Where things live by the configuration.
-fn place(root: &Layout, configured: &Configuration) -> Layout {
-    root.clone().with_data_dir(&configured.data_dir)
-}
-
 /// Keeps webhooks and server as they are configured.
 async fn follow(
-    root: Layout,
-    mut configured: Configured,
-    status: Published,
+    mut configured: Published,
+    status: PublishedStatus,
     hooks: watch::Sender<Vec<Webhook>>,
 ) {
     let mut running: Option<Running> = None;
     loop {
-        let now = configured.borrow_and_update().clone();
-        let wanted = server_of(&now, &place(&root, &now));
+        let now = Arc::clone(&configured.borrow_and_update());
+        let wanted = server_of(&now);
         if running.as_ref().map(|running| &running.settings) != wanted.as_ref() {
             // The address is free again before it is taken anew.
             if let Some(before) = running.take() {
@@ -86,8 +77,9 @@ async fn follow(
             });
         }
         hooks.send_if_modified(|known| {
-            let changed = *known != now.webhooks;
-            *known = now.webhooks;
+            let wanted = &now.settings().webhooks;
+            let changed = known != wanted;
+            known.clone_from(wanted);
             changed
         });
         tokio::select! {
@@ -113,8 +105,9 @@ async fn ended(running: &mut Option<Running>) {
     }
 }
 
-fn server_of(configured: &Configuration, layout: &Layout) -> Option<server::Settings> {
-    let asked = &configured.status_server;
+fn server_of(configuration: &Configuration) -> Option<server::Settings> {
+    let layout = configuration.layout();
+    let asked = &configuration.settings().status_server;
     let certificates = match (&asked.certificate_file, &asked.key_file) {
         (Some(certificate), Some(key)) => vec![(layout.path(certificate), layout.path(key))],
         _ => layout.serving_certificates().to_vec(),

@@ -1,11 +1,12 @@
 //! One tick: mark, scan, decide, act, tell.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
-use windrow_decide::settings::{self, Loaded};
+use windrow_decide::settings::Loaded;
 use windrow_decide::{
     Action, ClusterEvent, Decision, Directory, Event, Interests, MarkerTrouble, StagingState,
     WebhookStatus,
@@ -19,11 +20,12 @@ use super::data_dir::DataDir;
 use super::flight::Flight;
 use super::gates::View;
 use super::look::{Look, Seen};
+use super::reloading::{Reloaded, Reloading};
 use super::repairs;
 use super::requests::Requests;
 use super::spools;
 use crate::act::{Hands, read_ledger};
-use crate::configuration;
+use crate::configuration::Configuration;
 use crate::layout::Layout;
 use crate::observe::files::FileEvent;
 use crate::observe::{platform, process};
@@ -48,6 +50,9 @@ pub struct Link {
 
 /// The daemon. See the module's documentation.
 pub struct Daemon {
+    /// The configuration in force, for everybody. The daemon alone loads it.
+    configuration: watch::Sender<Arc<Configuration>>,
+    pub(super) reloading: Reloading,
     root: Layout,
     layout: Layout,
     clock: Clock,
@@ -72,22 +77,22 @@ pub struct Daemon {
     pub(super) gates: watch::Receiver<Option<View>>,
     pub(super) incidents: watch::Receiver<Vec<Finding>>,
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
-    reloaded: Option<watch::Sender<()>>,
     flight: Flight,
     /// What was decided and could not be done yet, by file: told once it is done.
     withheld: BTreeMap<String, Event>,
 }
 
 impl Daemon {
-    /// A daemon below a layout's root. Reads configuration and ledger; changes nothing yet.
-    pub fn new(root: Layout, clock: Clock, link: Link) -> Self {
-        let loaded = configuration::load(&root);
+    /// A daemon by this configuration, which it publishes anew whenever it changes. Reads the ledger; changes nothing yet.
+    pub fn new(configuration: watch::Sender<Arc<Configuration>>, clock: Clock, link: Link) -> Self {
+        let in_force = Arc::clone(&configuration.borrow());
+        let (root, layout) = (in_force.root().clone(), in_force.layout().clone());
+        let loaded = &in_force.loaded;
         let mut startup = vec![event(
             Code::Started,
             Code::Started.say(&[("version", env!("CARGO_PKG_VERSION"))]),
         )];
-        startup.extend(configuration_events(&loaded));
-        let layout = root.clone().with_data_dir(&loaded.settings.data_dir);
+        startup.extend(configuration_events(loaded));
         let read = read_ledger(&layout.ledger());
         if let Some(why) = read.rebuilt {
             startup.push(event(
@@ -97,10 +102,10 @@ impl Daemon {
         }
         let kind = loaded.settings.platform.or_else(|| platform::detect(&root));
         let mut flight = Flight::none();
-        flight.configured(&layout, &loaded, kind, clock.now());
+        flight.configured(&layout, loaded, kind, clock.now());
         let state = StagingState::new(
-            loaded.settings,
-            loaded.rules,
+            loaded.settings.clone(),
+            loaded.rules.clone(),
             kind,
             read.ledger,
             clock.now(),
@@ -116,6 +121,8 @@ impl Daemon {
             publisher,
             transitions,
             manager: Manager::default(),
+            configuration,
+            reloading: Reloading::default(),
             root,
             layout,
             clock,
@@ -132,22 +139,15 @@ impl Daemon {
             gates: watch::channel(None).1,
             incidents: watch::channel(Vec::new()).1,
             webhooks: watch::channel(Vec::new()).1,
-            reloaded: None,
             flight,
             withheld: BTreeMap::new(),
         }
     }
 
-    /// With somebody who keeps watch over the feature gates: what the status is to say of them comes
-    /// in; `reloaded` tells whenever the configuration is read anew or something is asked for by hand.
+    /// With somebody who keeps watch over the feature gates: what the status is to say of them comes in.
     #[must_use]
-    pub fn with_gates(
-        mut self,
-        gates: watch::Receiver<Option<View>>,
-        reloaded: watch::Sender<()>,
-    ) -> Self {
+    pub fn with_gates(mut self, gates: watch::Receiver<Option<View>>) -> Self {
         self.gates = gates;
-        self.reloaded = Some(reloaded);
         self
     }
 
@@ -166,18 +166,8 @@ impl Daemon {
     }
 
     /// The status, for whoever follows it.
-    pub fn status(&self) -> watch::Receiver<Option<std::sync::Arc<windrow_decide::Status>>> {
+    pub fn status(&self) -> watch::Receiver<Option<Arc<windrow_decide::Status>>> {
         self.publisher.subscribe()
-    }
-
-    /// Where things live, with RKE2's default data directory.
-    pub fn root(&self) -> &Layout {
-        &self.root
-    }
-
-    /// The settings in force.
-    pub fn settings(&self) -> &settings::Settings {
-        self.state.settings()
     }
 
     /// Where things live, with the data directory that the configuration names.
@@ -279,17 +269,44 @@ impl Daemon {
         self.state.take_event(event, self.clock.now());
     }
 
-    /// Reads the configuration anew and plans anew.
+    /// Somebody asks for the configuration to be loaded again: SIGHUP. It is loaded beside the loop.
     pub(super) fn reload(&mut self) {
         self.manager.reloading();
-        let loaded = configuration::load(&self.root);
-        for event in configuration_events(&loaded) {
+        self.reloading.begin(&self.root, true);
+    }
+
+    /// The configuration was loaded. It comes into force here, and then everywhere else.
+    pub(super) fn loaded(&mut self, loaded: Reloaded) {
+        if loaded.configuration.is_none() {
+            let what = "load the configuration (what was in force stays)";
+            let line = Code::ActionFailed.say(&[("what", what), ("error", "it broke off")]);
+            self.tell_event(Code::ActionFailed, line);
+        }
+        let known = Arc::clone(&self.configuration.borrow());
+        let new = match loaded.configuration {
+            Some(new) if loaded.was_asked_for || !new.says_the_same(&known) => Arc::new(new),
+            // A request about gates wants what is in force to be fresh, and it is.
+            _ => known,
+        };
+        if !Arc::ptr_eq(&new, &self.configuration.borrow()) {
+            self.configure(&new);
+            self.tick();
+        }
+        self.configuration.send_replace(new);
+        // One that was asked for meanwhile is still to come.
+        if loaded.was_asked_for && !self.reloading.is_asked_for() {
+            self.manager.ready();
+        }
+    }
+
+    fn configure(&mut self, configuration: &Configuration) {
+        let loaded = &configuration.loaded;
+        for event in configuration_events(loaded) {
             journal::tell(&event);
         }
-        let kind = self.platform(&loaded);
-        let layout = self.root.clone().with_data_dir(&loaded.settings.data_dir);
-        if layout != self.layout {
-            self.layout = layout;
+        let kind = self.platform(loaded);
+        if *configuration.layout() != self.layout {
+            self.layout = configuration.layout().clone();
             self.hands = Hands::new(self.layout.manifests(), self.layout.ledger());
             self.look = Look::new(
                 self.layout.manifests(),
@@ -298,15 +315,11 @@ impl Daemon {
             );
         }
         self.flight
-            .configured(&self.layout, &loaded, kind, self.clock.now());
-        self.state.configure(loaded.settings, loaded.rules, kind);
+            .configured(&self.layout, loaded, kind, self.clock.now());
+        let (settings, rules) = (loaded.settings.clone(), loaded.rules.clone());
+        self.state.configure(settings, rules, kind);
         self.look.forget();
         self.data_dir.forget();
-        self.tick();
-        if let Some(reloaded) = &self.reloaded {
-            reloaded.send_replace(());
-        }
-        self.manager.ready();
     }
 
     fn platform(&self, loaded: &Loaded) -> Option<windrow_plan::rules::Platform> {
@@ -410,8 +423,9 @@ impl Daemon {
                 }
             }
         }
-        if let (true, Some(nudge)) = (taken.about_gates, &self.reloaded) {
-            nudge.send_replace(());
+        if taken.about_gates {
+            // Whoever edited the configuration and then asks for its gates means what the files say now.
+            self.reloading.begin(&self.root, false);
         }
     }
 

@@ -24,7 +24,7 @@ use self::tell::{say_step, tell};
 use super::gates::{Node, event};
 use super::judge::{Judgement, Subject};
 use crate::act::{ClusterLease, Memory, put_drop_in, read_drop_in, units};
-use crate::configuration;
+use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::effect;
 use crate::observe::systemd::{RKE2_SERVER, Systemd, Unit};
@@ -37,7 +37,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// The one who drives it.
 pub(super) struct Conductor {
-    root: Layout,
+    configured: Published,
     now: fn() -> Timestamp,
     trial: Option<Trial>,
     answers: Vec<Answer>,
@@ -50,28 +50,28 @@ pub(super) struct Conductor {
     told: Option<String>,
 }
 
-/// Paths and settings, read anew for every step.
+/// Paths and settings, as they are in force at a step.
 struct Site {
     layout: Layout,
     own: String,
     patience: Duration,
 }
 
-impl Site {
-    fn read(root: &Layout) -> Self {
-        let settings = configuration::load(root).settings;
-        let layout = root.clone().with_data_dir(&settings.data_dir);
+impl From<&Configuration> for Site {
+    fn from(configuration: &Configuration) -> Self {
+        let layout = configuration.layout();
         Self {
             own: layout.gates_drop_in().display().to_string(),
-            patience: settings.gates.patience,
-            layout,
+            patience: configuration.settings().gates.patience,
+            layout: layout.clone(),
         }
     }
 }
 
 impl Conductor {
-    pub(super) fn new(root: Layout, now: fn() -> Timestamp) -> Self {
-        let trial = Memory::Trial.recall(&root).unwrap_or_else(|why| {
+    pub(super) fn new(configured: Published, now: fn() -> Timestamp) -> Self {
+        let recalled = Memory::Trial.recall(configured.borrow().layout());
+        let trial = recalled.unwrap_or_else(|why| {
             // Nothing is trusted because of it: what was forced is taken out before the next start.
             journal::tell(&event(
                 Code::ActionFailed,
@@ -81,7 +81,7 @@ impl Conductor {
             None
         });
         Self {
-            root,
+            configured,
             now,
             trial,
             answers: Vec::new(),
@@ -93,9 +93,13 @@ impl Conductor {
         }
     }
 
+    fn site(&self) -> Site {
+        Site::from(&**self.configured.borrow())
+    }
+
     /// What is told of it.
     pub(super) fn status(&self) -> (Option<TrialStatus>, Vec<Answer>) {
-        let own = Site::read(&self.root).own;
+        let own = self.site().own;
         let trial = self
             .trial
             .as_ref()
@@ -124,7 +128,7 @@ impl Conductor {
     /// One step. After which pause the next one is due; `None` when nothing is under way.
     pub(super) async fn step(&mut self) -> Option<Duration> {
         let trial = self.trial.clone()?;
-        let site = Site::read(&self.root);
+        let site = self.site();
         let done = match trial.under_way() {
             true => self.go_on(trial, &site).await,
             false if trial.state != State::Idle => self.give_back(trial, &site).await,

@@ -34,7 +34,7 @@ pub async fn serve(
     layout: Layout,
     wanted: impl Fn() -> bool,
     now: fn() -> Timestamp,
-    mut reloads: watch::Receiver<()>,
+    mut configured: watch::Receiver<impl Send + Sync>,
     mut status: watch::Receiver<Option<Arc<Status>>>,
 ) {
     let mut shown: Option<String> = None;
@@ -70,7 +70,7 @@ pub async fn serve(
         }
         tokio::select! {
             changed = status.changed() => if changed.is_err() { break },
-            Ok(()) = reloads.changed() => on = wanted(),
+            Ok(()) = configured.changed() => on = wanted(),
         }
         // Of what comes in quick succession, the newest counts.
         sleep_until(not_before).await;

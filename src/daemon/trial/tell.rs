@@ -7,14 +7,14 @@ use windrow_model::reasons::Code;
 use windrow_plan::Finding;
 
 use super::super::gates::event;
-use super::{Conductor, Site};
+use super::Conductor;
 use crate::report::journal;
 
 impl Conductor {
     /// How the last trial ended, where that is worth a finding.
     pub(in crate::daemon) fn finding(&self) -> Option<Finding> {
         let trial = self.trial.as_ref()?;
-        let own = Site::read(&self.root).own;
+        let own = self.site().own;
         let finding = |code: Code, message: String| Finding {
             incident: None,
             code,

@@ -88,7 +88,7 @@ pub trait Desk: Send + Sync + 'static {
 /// Writes until nobody publishes the status any more, and then that nothing is known.
 pub async fn serve(
     desk: Arc<dyn Desk>,
-    mut reloads: watch::Receiver<()>,
+    mut configured: watch::Receiver<impl Send + Sync>,
     mut status: watch::Receiver<Option<Arc<Status>>>,
 ) {
     let mut outlet = Outlet::new(desk);
@@ -101,7 +101,7 @@ pub async fn serve(
         let due = outlet.due();
         tokio::select! {
             changed = status.changed() => if changed.is_err() { break },
-            Ok(()) = reloads.changed() => outlet.configured(),
+            Ok(()) = configured.changed() => outlet.configured(),
             () = async { match due {
                 Some(due) => sleep_until(due).await,
                 None => std::future::pending().await,
