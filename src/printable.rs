@@ -4,6 +4,7 @@
 //! the order of what follows round, or are not seen at all. They are shown as `\u{202e}`, so that one sees
 //! what stands there. In JSON they are written as JSON escapes them, and mean the same.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -116,6 +117,15 @@ pub(crate) fn json_pretty<T: Serialize + ?Sized>(value: &T) -> serde_json::Resul
 
 /// Hidden characters stand in JSON inside of strings alone, where they may be escaped; line breaks are
 /// JSON's own.
+/// A word of a shell's command, quoted where a shell would read it as something else.
+pub(crate) fn shell_word(word: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,=@%".contains(&byte);
+    match word.bytes().all(is_plain) && !word.is_empty() {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', r"'\''")).into(),
+    }
+}
+
 fn escaped(json: String) -> String {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n');
     if json.bytes().all(is_plain) {
@@ -160,6 +170,18 @@ mod tests {
             printable_colours("\u{1b}[1;31mred\u{1b}[0m \u{1b}[2J\u{1b}]0;x\u{7}\u{1b}"),
             "\u{1b}[1;31mred\u{1b}[0m \\u{1b}[2J\\u{1b}]0;x\\u{7}\\u{1b}"
         );
+    }
+
+    #[test]
+    fn a_shell_reads_a_word_as_it_was() {
+        for word in ["/a/b.yaml.skip", "it's", "a b", "$(id)", "\\", "''", ""] {
+            let command = format!("printf %s {}", shell_word(word));
+            let shell = std::process::Command::new("sh")
+                .args(["-c", &command])
+                .output();
+            assert_eq!(shell.unwrap().stdout, word.as_bytes(), "{command}");
+        }
+        assert_eq!(shell_word("/a/b.yaml.skip"), "/a/b.yaml.skip");
     }
 
     #[test]

@@ -660,6 +660,8 @@ fn a_data_directory_of_rke2s_that_is_not_windrows_is_found_with_file_and_line() 
     );
     assert!(said.contains("\"line\":2"), "{said}");
     assert!(!said.contains("token"), "{said}");
+    let line = "its data-dir is /data/rke2, Windrow looks into /var/lib/rancher/rke2";
+    daemon.until("the journal's line", || daemon.said().contains(line));
     node.write("/etc/windrow/conf.d/10-data.yaml", "dataDir: /data/rke2/\n");
     daemon.signal(Signal::SIGHUP);
     daemon.until("the end of the finding", || found().is_none());

@@ -397,6 +397,16 @@ fn what_the_script_lifted_is_told_as_such_and_not_held_again_once_the_program_is
         digest.len() == 64 && laid["file"] == "widget.yaml",
         "{laid}"
     );
+    // The command that frees a file is one whatever the file is called.
+    let quoted = skip("it's $HOME.yaml");
+    machine.write(&quoted, &mark("keep", "it waits"));
+    let said = machine.sh("/usr/lib/windrow/failsafe");
+    let line = said.lines().find(|line| line.contains("it's $HOME"));
+    let (_, command) = line
+        .and_then(|line| line.split_once("To free it: "))
+        .expect("a command");
+    machine.sh(command);
+    assert!(!machine.exists(&quoted), "{command}");
     machine.sh(
         "mv /usr/bin/sound /usr/bin/windrow; systemctl reset-failed windrow.service; systemctl start windrow.service",
     );
@@ -515,6 +525,7 @@ fn a_data_directory_that_the_sandbox_does_not_open_is_said_with_commands_that_op
         .boot();
     let journal = ["--boot", "--unit=windrow.service"];
     machine.wait_journal(&journal, "elsewhere.yaml not held");
+    machine.wait_journal(&journal, "the sandbox of windrow.service does not open");
     let commands = machine.wait_for("the status says how to open it", |machine| {
         let status = machine.read("/run/windrow/status.json")?;
         let status: Value = serde_json::from_str(&status).ok()?;

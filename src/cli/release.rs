@@ -11,6 +11,7 @@ use super::{Context, Exit};
 use crate::act::{MarkerOutcome, Markers};
 use crate::daemon::byhand::{self, Order, Which, look};
 use crate::observe::requests::RequestAction;
+use crate::printable::shell_word;
 
 /// Release held files by hand: RKE2 applies them at its next pass
 #[derive(Debug, clap::Args)]
@@ -129,7 +130,7 @@ impl Lift {
                     marker.path,
                     mark.why,
                     mark.file,
-                    directory.join(&marker.path).display()
+                    shell_word(&directory.join(&marker.path).display().to_string())
                 );
                 kept += 1;
                 continue;
@@ -145,7 +146,7 @@ impl Lift {
                             "       {} is now unprotected: RKE2 applies it at its next pass, which may do \
                              harm. To block it: echo >{}",
                             mark.file,
-                            directory.join(&marker.path).display()
+                            shell_word(&directory.join(&marker.path).display().to_string())
                         );
                     }
                     // Released stays released, also when the daemon comes back. A spool that cannot be

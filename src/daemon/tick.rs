@@ -344,6 +344,16 @@ impl Daemon {
         if self.scanned_once
             && let Some(findings) = self.data_dir.look(&self.layout, ours)
         {
+            for finding in &findings {
+                let at = finding.at.first().map(|at| format!(" ({at})"));
+                let message = format!("{}{}", finding.message, at.unwrap_or_default());
+                self.tell_once(finding.code.as_str(), finding.code, message);
+            }
+            for code in [Code::DataDirDiffers, Code::ManifestsReadOnly] {
+                if findings.iter().all(|finding| finding.code != code) {
+                    self.untell(code.as_str());
+                }
+            }
             self.state.set_findings("data-dir", &findings);
         }
         let surprised = self.decide();
