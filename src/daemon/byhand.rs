@@ -179,7 +179,7 @@ fn no_marker_hides(found: &Found, file: &str) -> Option<&'static str> {
     let entry = found.files.iter().find(|entry| entry.path == file)?;
     let trouble = match &entry.state {
         FileState::Read(Content::DanglingSymlink { .. }) => Trouble::Dangling,
-        FileState::Read(Content::NotUtf8Name) => Trouble::Refused,
+        FileState::Read(Content::NotUtf8Name { .. }) => Trouble::Refused,
         FileState::Read(_) | FileState::Unchanged => return None,
     };
     trouble.why_not_held()

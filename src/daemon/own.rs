@@ -1,18 +1,20 @@
 //! What the files of this node say of known incidents. Reads only; RKE2 and the cluster are not needed.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use windrow_gates::Component;
 use windrow_harvester::incidents::{GateRefused, OwnManifest, OwnNode};
 use windrow_harvester::vip_mode;
 use windrow_model::manifest::{Content, Limits, Node, addon_name, sha256_hex, yaml};
-use windrow_plan::rke2;
+use windrow_plan::{base_name, rke2};
 
 use super::guard::set_at;
 use crate::files::read_text;
 use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::rke2::config_files;
-use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
+use crate::observe::scan::scan_whole;
 use crate::observe::{effect, kube_vip, management::management, probes};
 
 /// An older refusal is nothing to go by: RKE2 starts kube-apiserver anew every few minutes.
@@ -67,30 +69,23 @@ fn gate(layout: &Layout, now: Timestamp) -> Option<GateRefused> {
 
 /// The manifests that RKE2 reads: not its own, and not those that a marker hides.
 fn manifests(layout: &Layout, limits: &Limits, now: Timestamp) -> Vec<OwnManifest> {
-    let ScanResult::Found(found) = scan(&layout.manifests(), limits, &Stamps::new(), now) else {
+    let mut read = Vec::new();
+    let mut take = |path: &str, content: &Content| {
+        if let (None, Content::Bytes(bytes)) = (rke2::owner(path), content) {
+            read.push(OwnManifest {
+                addon: addon_name(base_name(path)).to_owned(),
+                sha256: sha256_hex(bytes),
+                path: path.to_owned(),
+            });
+        }
+    };
+    let Some(markers) = scan_whole(&layout.manifests(), limits, now, &mut take) else {
         return Vec::new();
     };
-    let hidden: Vec<String> = found.markers.iter().map(|one| one.hides.clone()).collect();
-    let read = found.files.into_iter().filter_map(|file| {
-        let base = file
-            .path
-            .rsplit('/')
-            .next()
-            .unwrap_or(&file.path)
-            .to_owned();
-        if rke2::owner(&file.path).is_some() || hidden.contains(&base) {
-            return None;
-        }
-        let FileState::Read(Content::Bytes(bytes)) = file.state else {
-            return None;
-        };
-        Some(OwnManifest {
-            addon: addon_name(&base).to_owned(),
-            sha256: sha256_hex(&bytes),
-            path: file.path,
-        })
-    });
-    read.collect()
+    let hidden: BTreeSet<&str> = markers.iter().map(|one| one.hides.as_str()).collect();
+    read.retain(|file| !hidden.contains(base_name(&file.path)));
+    read.sort_by(|one, other| one.path.cmp(&other.path));
+    read
 }
 
 /// Files that the configuration asks for and that are not there, and under which key.
@@ -186,5 +181,27 @@ mod tests {
         let refused = look().gate.unwrap();
         assert_eq!(refused.gate, "Nonsense");
         assert!(refused.at.contains("config.yaml:2"), "{}", refused.at);
+    }
+
+    #[test]
+    fn the_manifests_of_a_large_directory_are_all_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        for name in ["a", "b", "c", "held"] {
+            let path = format!("/var/lib/rancher/rke2/server/manifests/{name}.yaml");
+            write(&layout, &path, &"#".repeat(60));
+        }
+        write(
+            &layout,
+            "/var/lib/rancher/rke2/server/manifests/held.yaml.skip",
+            "",
+        );
+        let limits = Limits {
+            directory_bytes: 100,
+            ..Limits::default()
+        };
+        let seen = own_node(&layout, &limits, Timestamp::now()).manifests;
+        let paths: Vec<&str> = seen.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!(paths, ["a.yaml", "b.yaml", "c.yaml"]);
     }
 }

@@ -146,7 +146,8 @@ impl Sandbox {
             present.insert(
                 file.path,
                 match file.state {
-                    FileState::Unchanged => None,
+                    // What there was no room for is read at the next look.
+                    FileState::Unchanged | FileState::Read(Content::NoRoom { .. }) => None,
                     FileState::Read(content) => Some(content),
                 },
             );
@@ -357,4 +358,33 @@ pub fn lay_out(files: &Files, manifests: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_directory_is_taken_over_in_parts_and_nothing_of_it_is_taken_for_unreadable() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["a.yaml", "b.yaml", "c.yaml"] {
+            std::fs::write(place.path().join(name), "#".repeat(12 << 20)).unwrap();
+        }
+        let clock = Clock::real();
+        let manifests = place.path().to_owned();
+        let mut sandbox = Sandbox::new(Setup::first_vm(Timestamp::UNIX_EPOCH), 1, manifests, clock);
+        let paths = |sandbox: &Sandbox| -> Vec<String> {
+            let files = sandbox.files.iter();
+            files
+                .inspect(|(_, file)| assert!(matches!(**file.content(), Content::Bytes(_))))
+                .map(|(path, _)| path.to_owned())
+                .collect()
+        };
+        for expected in [2, 3] {
+            sandbox
+                .mirror(Timestamp::now(), &mut std::io::sink())
+                .unwrap();
+            assert_eq!(paths(&sandbox).len(), expected);
+        }
+    }
 }

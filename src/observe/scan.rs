@@ -5,7 +5,7 @@
 //! directory, and one bad entry does not hide the others. What vanishes while it is looked at is
 //! simply not there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -235,6 +235,43 @@ pub fn scan(dir: &Path, limits: &Limits, seen: &Stamps, now: Timestamp) -> ScanR
     found.markers.sort_by(|a, b| a.path.cmp(&b.path));
     found.directories.sort();
     ScanResult::Found(found)
+}
+
+/// So many looks are made at a large directory to read all of it.
+const MOST_LOOKS: usize = 8;
+
+/// Reads the whole directory, in as many looks as it takes, so that no more than `limits.directory_bytes` of it is in
+/// memory: each file that was read goes to `take`, and what is left is every marker. What there was no room for in any
+/// look goes to `take` last. `None` where the directory is not there or cannot be read.
+pub fn scan_whole(
+    dir: &Path,
+    limits: &Limits,
+    now: Timestamp,
+    take: &mut dyn FnMut(&str, &Content),
+) -> Option<Vec<MarkerEntry>> {
+    let mut seen = Stamps::new();
+    let mut taken = BTreeSet::new();
+    for look in 1.. {
+        let ScanResult::Found(found) = scan(dir, limits, &seen, now) else {
+            return None;
+        };
+        seen = found.stamps();
+        let mut partial = false;
+        for file in found.files {
+            let FileState::Read(content) = file.state else {
+                continue;
+            };
+            if look < MOST_LOOKS && matches!(content, Content::NoRoom { .. }) {
+                partial = true;
+            } else if taken.insert(file.path.clone()) {
+                take(&file.path, &content);
+            }
+        }
+        if !partial {
+            return Some(found.markers);
+        }
+    }
+    None
 }
 
 fn unreadable(error: &io::Error) -> ScanResult {
@@ -474,13 +511,20 @@ impl Scan<'_> {
                 if below.to_str().is_none() =>
             {
                 match below.file_name().and_then(OsStr::to_str) {
-                    None => Content::NotUtf8Name,
+                    None => Content::NotUtf8Name { special: None },
                     Some(_) => Content::Unreadable {
                         error: "a directory above it has a name that is not UTF-8; rename that"
                             .to_owned(),
                     },
                 }
             }
+            // A marker's path is made of the file's, and there is no such directory, or the marker hides another name.
+            Content::Fifo if below.to_str().is_none() => Content::NotUtf8Name {
+                special: Some("a FIFO"),
+            },
+            Content::Special { what } if below.to_str().is_none() => Content::NotUtf8Name {
+                special: Some(what),
+            },
             content => content,
         };
         self.found.files.push(FileEntry {

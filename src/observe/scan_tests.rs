@@ -405,7 +405,29 @@ fn names_that_are_no_text_are_told_and_stay_two() {
     }
     let found = look(dir.path());
     assert_eq!(paths(&found), ["\\xfe.yaml", "\\xff.yaml"]);
-    assert_eq!(content(&found, "\\xff.yaml"), Content::NotUtf8Name);
+    let expected = Content::NotUtf8Name { special: None };
+    assert_eq!(content(&found, "\\xff.yaml"), expected);
+}
+
+#[test]
+fn what_is_no_file_cannot_be_hidden_at_a_path_that_is_no_text() {
+    let dir = TempDir::new().unwrap();
+    let below = dir.path().join(OsStr::from_bytes(b"\xff"));
+    create_dir(&below).unwrap();
+    let own = OsStr::from_bytes(b"\xfe.yaml");
+    for path in [below.join("a.yaml"), dir.path().join(own)] {
+        mkfifo(&path, Mode::S_IRWXU).unwrap();
+    }
+    let _socket = UnixListener::bind(below.join("b.yaml")).unwrap();
+    let found = look(dir.path());
+    for (path, what) in [
+        ("\\xff/a.yaml", "a FIFO"),
+        ("\\xfe.yaml", "a FIFO"),
+        ("\\xff/b.yaml", "a socket"),
+    ] {
+        let special = Some(what);
+        assert_eq!(content(&found, path), Content::NotUtf8Name { special });
+    }
 }
 
 #[test]

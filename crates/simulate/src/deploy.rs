@@ -414,7 +414,7 @@ pub(super) fn addon_name(path: &str) -> &str {
 fn unreadable(content: &Content) -> String {
     match content {
         Content::Special { .. } => "no such device or address".to_owned(),
-        Content::NotUtf8Name => "an Addon cannot have this name".to_owned(),
+        Content::NotUtf8Name { .. } => "an Addon cannot have this name".to_owned(),
         Content::Unreadable { error } => error.clone(),
         _ => "not read by this simulation".to_owned(),
     }

@@ -215,17 +215,26 @@ fn manifests(collecting: &mut Collecting<'_>) {
     let directory = collecting.wanted.layout.manifests();
     // Nothing is compared with an earlier look: every file is read, whenever it is.
     let now = jiff::Timestamp::UNIX_EPOCH;
-    let ScanResult::Found(found) = scan(&directory, &Limits::default(), &Stamps::new(), now) else {
+    let limits = Limits::default();
+    let ScanResult::Found(found) = scan(&directory, &limits, &Stamps::new(), now) else {
         return;
     };
     for entry in found.files {
-        let FileState::Read(manifest::Content::Bytes(bytes)) = entry.state else {
-            continue;
-        };
         let source = directory.join(&entry.path).display().to_string();
+        let bytes = match entry.state {
+            FileState::Read(manifest::Content::Bytes(bytes)) => bytes,
+            FileState::Read(other) => {
+                let read = manifest::read(&entry.path, &other, &limits);
+                for problem in read.problems {
+                    collecting.missing(&source, problem.message);
+                }
+                continue;
+            }
+            FileState::Unchanged => continue,
+        };
         match String::from_utf8(bytes) {
             Ok(text) => {
-                let documents = manifest::nodes(&text, &Limits::default());
+                let documents = manifest::nodes(&text, &limits);
                 let found = Found {
                     content: Content::Trees(
                         documents.iter().map(manifest::Node::to_json).collect(),

@@ -73,7 +73,11 @@ pub enum Content {
         target: String,
     },
     /// Its name is not UTF-8: nothing can be called like it, an Addon of RKE2's no more than a marker.
-    NotUtf8Name,
+    NotUtf8Name {
+        /// What it is, in words, when it is no regular file: such a path may also lead through a directory whose name
+        /// is not UTF-8.
+        special: Option<&'static str>,
+    },
     /// The file is there and cannot be read.
     Unreadable {
         /// Why, in the system's words.

@@ -524,6 +524,12 @@ fn what_takes_too_much_memory_is_told_and_not_taken() {
     let large = format!("{}x: {}\n", map("a"), "y".repeat(600_000));
     let two = format!("{large}---\n{large}");
     few(&two);
+    let read_two = read("x.yaml", &Content::Bytes(two.clone().into_bytes()), &limits);
+    let message = &read_two.problems[0].message;
+    assert!(
+        message.contains("up to this one") && message.contains("more than 1 MiB"),
+        "{message}"
+    );
     let mut seen = 0;
     let content = Content::Bytes(two.clone().into_bytes());
     let each = read_each("x.yaml", &content, &limits, &mut |_| seen += 1);
@@ -553,7 +559,16 @@ fn what_is_no_file_is_told_by_its_code() {
     for (content, code) in [
         (Content::Fifo, Code::SpecialFile),
         (Content::Special { what: "a socket" }, Code::SpecialFile),
-        (Content::NotUtf8Name, Code::FileNameNotText),
+        (
+            Content::NotUtf8Name { special: None },
+            Code::FileNameNotText,
+        ),
+        (
+            Content::NotUtf8Name {
+                special: Some("a FIFO"),
+            },
+            Code::FileNameNotText,
+        ),
         (Content::TooLarge { size: 1 << 40 }, Code::FileTooLarge),
         (
             Content::DanglingSymlink {
