@@ -196,6 +196,56 @@ fn no_secret_of_the_node_is_in_the_archive_plain_or_in_base64() {
 }
 
 #[test]
+fn a_manifest_that_is_not_in_the_archive_is_named_with_the_reason() {
+    let node = tempfile::tempdir().unwrap();
+    let manifests = "/var/lib/rancher/rke2/server/manifests";
+    for name in ["a", "b", "c"] {
+        let text = "#".repeat(12 << 20);
+        write(node.path(), &format!("{manifests}/{name}.yaml"), &text);
+    }
+    let fifo = node.path().join(&manifests[1..]).join("d.yaml");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let archive = archive(node.path(), &["--with-manifests"]);
+    for (name, why) in [("c.yaml", "directoryBytes"), ("d.yaml", "a FIFO")] {
+        let missing = archive.index.missing.iter();
+        let found = missing
+            .clone()
+            .find(|one| one.what.ends_with(&format!("{manifests}/{name}")));
+        let found = found.unwrap_or_else(|| panic!("{name}: {:?}", archive.index.missing));
+        assert!(found.why.contains(why), "{}", found.why);
+    }
+    assert!(archive.files.contains_key("manifests/a.yaml"));
+}
+
+#[test]
+fn the_documents_of_a_file_are_reported_one_by_one() {
+    let node = tempfile::tempdir().unwrap();
+    let path = "/var/lib/rancher/rke2/server/manifests/a.yaml";
+    // Each takes some 7 MiB of memory; together they take more than one document may.
+    let items = "x,".repeat(110_000);
+    let document = |number: usize| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{number}}}\ndata: [{items}]\n")
+    };
+    let text: Vec<String> = (0..3).map(document).collect();
+    write(node.path(), path, &text.join("---\n"));
+    let archive = archive(node.path(), &[]);
+    let manifests = archive.json("manifests.json").unwrap();
+    assert_eq!(manifests[0]["problems"], serde_json::json!([]));
+    assert_eq!(manifests[0]["objects"].as_array().unwrap().len(), 3);
+    // A rehearsal has them all, too, and says what a plan says.
+    let windrow = |verb: &str| {
+        let program = env!("CARGO_BIN_EXE_windrow");
+        let file = node.path().join(&path[1..]);
+        let run = Command::new(program).arg(verb).arg(file).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(!said.contains("limit-exceeded"), "{verb}: {said}");
+        run.status.code()
+    };
+    assert_eq!(windrow("plan"), Some(0));
+    assert_eq!(windrow("rehearse"), Some(0));
+}
+
+#[test]
 fn the_archive_tells_what_the_node_is_without_daemon_and_without_cluster() {
     let node = node();
     let archive = archive(node.path(), &[]);

@@ -54,6 +54,9 @@ pub(super) struct Inputs {
     pub(super) errors: Vec<String>,
 }
 
+/// All documents of a file may take so many times the memory of one.
+const WHOLE_FILE: usize = 8;
+
 /// One manifest file.
 pub(super) struct Input {
     /// Path below the manifests directory, with `/`.
@@ -81,9 +84,14 @@ impl Inputs {
 }
 
 impl Input {
-    /// The file, read. Its values take several times its size in memory.
+    /// The file, read whole. Its documents together may take more memory than one of them may: what is played in
+    /// simulated time needs all of them.
     pub(super) fn manifest(&self) -> ManifestFile {
-        manifest::read(&self.path, &self.content, &self.limits)
+        let limits = Limits {
+            expanded_bytes: WHOLE_FILE * self.limits.expanded_bytes,
+            ..self.limits.clone()
+        };
+        manifest::read(&self.path, &self.content, &limits)
     }
 }
 

@@ -18,7 +18,7 @@ use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::{Content, Limits};
 use windrow_plan::rke2::config::merge;
 use windrow_plan::rules::{Platform, parse_duration};
-use windrow_plan::{Finding, examine, link};
+use windrow_plan::{Finding, examine_content, link};
 use windrow_simulate::rehearse::fix::{Lacking, Source, corrected};
 use windrow_simulate::rehearse::guesses::guesses;
 use windrow_simulate::rehearse::membership::{Membership, membership};
@@ -221,9 +221,16 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
     let manifests: Vec<_> = files.iter().map(Input::manifest).collect();
     let examined: Vec<_> = files
         .iter()
-        .zip(&manifests)
-        .map(|(file, read)| {
-            let examined = examine(read, file.shown.clone(), &rules, Some(platform));
+        .map(|file| {
+            let (content, shown) = (&file.content, file.shown.clone());
+            let examined = examine_content(
+                &file.path,
+                content,
+                &file.limits,
+                shown,
+                &rules,
+                Some(platform),
+            );
             Arc::new(examined.skipped_by(skipped_by(&markers, &file.path)))
         })
         .collect();

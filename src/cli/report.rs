@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use windrow_model::manifest::{ManifestFile, addon_name};
+use windrow_model::manifest::{Object, addon_name, read_each};
 
 use super::document::{self, Found, now};
 use super::inputs::{self, Input};
@@ -179,11 +179,12 @@ fn own(context: &Context, into: &mut Collected) {
 }
 
 fn manifest(input: &Input) -> Value {
-    let file: ManifestFile = input.manifest();
-    let objects: Vec<Value> = file
-        .objects()
-        .map(|object| json!({"object": object.id, "version": object.version, "line": object.line}))
-        .collect();
+    let (mut objects, mut has_secret) = (Vec::new(), false);
+    let mut visit = |object: &Object| {
+        has_secret |= object.id.kind == "Secret";
+        objects.push(json!({"object": object.id, "version": object.version, "line": object.line}));
+    };
+    let file = read_each(&input.path, &input.content, &input.limits, &mut visit);
     let problems: Vec<Value> = file
         .problems
         .iter()
@@ -196,7 +197,7 @@ fn manifest(input: &Input) -> Value {
         "problems": problems,
     });
     // From a digest a short secret could be guessed.
-    if !file.objects().any(|object| object.id.kind == "Secret") {
+    if !has_secret {
         tree["sha256"] = json!(file.sha256);
         tree["digest"] = json!(file.digest);
     }

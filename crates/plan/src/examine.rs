@@ -205,9 +205,31 @@ impl Examined {
                 object.wants = Vec::new();
             }
         }
-        self.findings.truncate(2 * MOST_PROBLEMS);
+        self.cut();
         self.wanted = HashSet::new();
         self
+    }
+
+    /// Cuts the findings down to what is told. That the file goes beyond a limit is always told.
+    fn cut(&mut self) {
+        const MOST: usize = 2 * MOST_PROBLEMS;
+        if self.findings.len() <= MOST {
+            return;
+        }
+        let limit = |finding: &Finding| finding.code == Code::LimitExceeded;
+        let mut room = MOST
+            - self
+                .findings
+                .iter()
+                .filter(|one| limit(one))
+                .count()
+                .min(MOST);
+        self.findings.retain(|finding| {
+            let fits = limit(finding) || room > 0;
+            room -= usize::from(fits && !limit(finding));
+            fits
+        });
+        self.findings.truncate(MOST);
     }
 
     /// Path below the manifests directory.

@@ -32,7 +32,12 @@ pub(super) struct Reading {
 
 /// Reads a file.
 pub(super) fn read_file(path: &str, content: &Content) -> Reading {
-    let file = manifest::read(path, content, &Limits::default());
+    // All documents of a file may take more memory together than one of them may.
+    let limits = Limits {
+        expanded_bytes: 8 * Limits::default().expanded_bytes,
+        ..Limits::default()
+    };
+    let file = manifest::read(path, content, &limits);
     let objects: Vec<Declared> = file
         .objects()
         .map(|object| Declared::new(&object.id, &object.version, object.node.to_json()))

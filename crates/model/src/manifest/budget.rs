@@ -19,9 +19,10 @@ pub(super) struct Budget {
 pub(super) struct Spent;
 
 impl Budget {
-    pub(super) fn new(limits: &Limits) -> Self {
+    /// `taken` is what the documents before it take.
+    pub(super) fn new(limits: &Limits, taken: usize) -> Self {
         Self {
-            left: limits.expanded_bytes,
+            left: limits.expanded_bytes.saturating_sub(taken),
         }
     }
 
@@ -83,10 +84,18 @@ pub fn of_node(node: &Node) -> usize {
     }
 }
 
-/// What is said of a document that would take more.
-pub(super) fn exceeded(limits: &Limits) -> String {
+/// What is said of a document that would take more, by itself or together with those before it.
+pub(super) fn exceeded(limits: &Limits, taken: usize) -> String {
+    let what = match taken {
+        0 => "document",
+        _ => "documents up to this one",
+    };
+    let their = match taken {
+        0 => "its",
+        _ => "their",
+    };
     format!(
-        "the values of the document, its aliases written out, would take more than {} of memory, so it is not known what RKE2 does with it; split it, or raise staging.limits.expandedBytes",
+        "the values of the {what}, {their} aliases written out, would take more than {} of memory, so it is not known what RKE2 does with it; split it, or raise staging.limits.expandedBytes",
         shown(limits.expanded_bytes as u64)
     )
 }

@@ -10,13 +10,19 @@ use super::{Entry, Limits, Node, Problem, Value, node, template};
 use crate::reasons::Code;
 
 /// Reads one JSON value and nothing after it. Lines are counted from `first_line`.
-pub(super) fn parse(text: &str, first_line: u32, limits: &Limits) -> Result<Node, Problem> {
+/// `taken` is the memory that the documents before it take.
+pub(super) fn parse(
+    text: &str,
+    first_line: u32,
+    limits: &Limits,
+    taken: usize,
+) -> Result<Node, Problem> {
     let mut parser = Parser {
         text,
         at: 0,
         line: first_line,
         depth: limits.depth,
-        budget: Budget::new(limits),
+        budget: Budget::new(limits, taken),
     };
     let read = parser.blank().value(0).and_then(|node| {
         parser.blank();
@@ -45,7 +51,7 @@ pub(super) fn parse(text: &str, first_line: u32, limits: &Limits) -> Result<Node
                     limits.depth
                 ),
             ),
-            Wrong::TooMuch => (Code::LimitExceeded, budget::exceeded(limits)),
+            Wrong::TooMuch => (Code::LimitExceeded, budget::exceeded(limits, taken)),
         };
         Problem {
             code,

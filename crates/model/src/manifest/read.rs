@@ -38,6 +38,8 @@ struct Reading<'v> {
     canon: Canon,
     /// How many objects were there.
     objects: usize,
+    /// The memory that the values take which are kept.
+    taken: usize,
 }
 
 impl<'v> Reading<'v> {
@@ -57,6 +59,7 @@ impl<'v> Reading<'v> {
             visit,
             canon: Canon::new(),
             objects: 0,
+            taken: 0,
         }
     }
 
@@ -123,8 +126,8 @@ impl<'v> Reading<'v> {
             if self.is_full() {
                 return;
             }
-            let limits = self.limits.clone();
-            match document(text, &chunk, bad_lines, &limits, &mut reader) {
+            reader.taken = self.taken;
+            match document(text, &chunk, bad_lines, &self.limits, &mut reader) {
                 Ok(Some(node)) => {
                     self.document(node, &reader.aside.keys);
                     self.file.problems.extend(reader.aside.unread.map(unread));
@@ -191,11 +194,8 @@ impl<'v> Reading<'v> {
             Some(visit) => objects.iter().for_each(visit),
             None => {
                 // They stay in memory, beside those of the documents that follow.
-                let taken: usize = objects
-                    .iter()
-                    .map(|object| budget::of_node(&object.node))
-                    .sum();
-                self.limits.expanded_bytes = self.limits.expanded_bytes.saturating_sub(taken);
+                let memory = objects.iter().map(|object| budget::of_node(&object.node));
+                self.taken += memory.sum::<usize>();
                 self.file.documents.push(Document { line, objects });
             }
         }
@@ -291,7 +291,7 @@ fn document<'t>(
     let content = &text[chunk.range.clone()];
     if content.trim_start().starts_with('{') {
         reader.aside = yaml::Aside::default();
-        return json::parse(content, chunk.line, limits)
+        return json::parse(content, chunk.line, limits, reader.taken)
             .map(Some)
             .map_err(|problem| vec![problem]);
     }
@@ -357,7 +357,17 @@ fn without_bytes(path: &str, content: &Content, limits: &Limits) -> ManifestFile
                 "symbolic link to {target}, out of the manifests directory, not followed; put the file itself here"
             ),
         ),
-        Content::NotUtf8Name => (Code::FileNameNotText, Code::FileNameNotText.say(&[])),
+        Content::NotUtf8Name { special: None } => {
+            (Code::FileNameNotText, Code::FileNameNotText.say(&[]))
+        }
+        Content::NotUtf8Name {
+            special: Some(what),
+        } => (
+            Code::FileNameNotText,
+            format!(
+                "{what}, not a file, at a path that is not UTF-8: RKE2 stops at it, at a FIFO for good, and Windrow cannot hold it; remove it"
+            ),
+        ),
         Content::Unreadable { error } => (
             Code::FileUnreadable,
             format!("cannot be read: {error}; mend permissions or the file system"),

@@ -90,6 +90,8 @@ pub(super) struct Aside {
 pub(super) struct Reader<'t> {
     /// Of the document that was read last.
     pub(super) aside: Aside,
+    /// The memory that the values of the documents before it take.
+    pub(super) taken: usize,
     parser: Parser<Source<'t>>,
     /// Read as configuration: exactly one document, no key twice.
     whole: bool,
@@ -101,6 +103,7 @@ impl Default for Reader<'_> {
     fn default() -> Self {
         Self {
             aside: Aside::default(),
+            taken: 0,
             parser: Parser::new(),
             whole: false,
             pairs: false,
@@ -125,7 +128,7 @@ impl<'t> Reader<'t> {
         self.parser.set_encoding(Encoding::Utf8);
         self.parser.set_input(Source::new(text));
         // The parser panics on a few malformed tags (`[!a,b]`) which RKE2's reader refuses.
-        let builder = Builder::new(text, limits, self.whole, self.pairs);
+        let builder = Builder::new(text, (limits, self.taken), self.whole, self.pairs);
         let whole = self.whole;
         let (parser, aside) = (&mut self.parser, &mut self.aside);
         let read = catch_unwind(AssertUnwindSafe(|| {
@@ -158,15 +161,16 @@ impl Reader<'_> {
         limits: &Limits,
     ) -> Result<Option<Node>, Vec<Problem>> {
         // It is copied, as a whole and text by text.
-        if text.len() > limits.expanded_bytes / 4 {
+        if text.len() > limits.expanded_bytes.saturating_sub(self.taken) / 4 {
             return Err(vec![Problem {
                 code: Code::LimitExceeded,
                 line: Some(first_line),
-                message: budget::exceeded(limits),
+                message: budget::exceeded(limits, self.taken),
             }]);
         }
         let mut reader = Reader {
             whole: self.whole,
+            taken: self.taken,
             ..Reader::default()
         };
         let text = text.replace(MARK, STAND_IN.encode_utf8(&mut [0; 4]));

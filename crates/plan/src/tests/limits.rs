@@ -45,3 +45,16 @@ fn an_object_that_no_api_server_takes_is_named_and_not_given_to_the_rules() {
     );
     assert_eq!(file.objects[0].wants.len(), 0);
 }
+
+#[test]
+fn that_a_limit_is_exceeded_is_told_however_much_else_is() {
+    // Each has a name that no API server takes.
+    let mut text: String = (0..2500)
+        .map(|number| config_map(&format!("A_{number}"), "") + "---\n")
+        .collect();
+    text.push_str(&large("z", 9 << 20));
+    let file = examined(&text, &Limits::default());
+    let codes: Vec<Code> = file.findings.iter().map(|finding| finding.code).collect();
+    assert_eq!(codes.len(), 2000);
+    assert!(codes.contains(&Code::LimitExceeded));
+}

@@ -65,6 +65,8 @@ struct Frame {
 
 pub(super) struct Builder<'l> {
     limits: &'l Limits,
+    /// The memory that the documents before it take.
+    taken: usize,
     text: &'l str,
     /// What may name an anchor; looked for when the first anchor comes.
     aliases: Option<Aliases<'l>>,
@@ -84,12 +86,18 @@ pub(super) struct Builder<'l> {
 }
 
 impl<'l> Builder<'l> {
-    pub(super) fn new(text: &'l str, limits: &'l Limits, unique: bool, pairs: bool) -> Self {
+    pub(super) fn new(
+        text: &'l str,
+        (limits, taken): (&'l Limits, usize),
+        unique: bool,
+        pairs: bool,
+    ) -> Self {
         Self {
             limits,
+            taken,
             text,
             aliases: None,
-            budget: Budget::new(limits),
+            budget: Budget::new(limits, taken),
             unique,
             pairs,
             stack: Vec::with_capacity(16),
@@ -183,7 +191,7 @@ impl<'l> Builder<'l> {
     fn spent(&self) -> Refusal {
         Refusal {
             code: Code::LimitExceeded,
-            message: budget::exceeded(self.limits),
+            message: budget::exceeded(self.limits, self.taken),
         }
     }
 
