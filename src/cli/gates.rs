@@ -401,7 +401,7 @@ impl Inputs {
                 }
                 // The reader's words can quote a line, and these files hold secrets.
                 _ => self.errors.push(format!(
-                    "{shown}{line}: cannot be read here; `windrow plan {shown}` says why"
+                    "{shown}{line}: cannot be read here; `windrow plan` says why"
                 )),
             }
         }

@@ -140,10 +140,9 @@ fn take(source: &str, text: &str, limits: &Limits) -> Extraction {
         return extraction;
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = yaml::Reader::default();
-    let root = match reader.read(text, 1, limits) {
-        Ok(Some(root)) => root,
-        Ok(None) => return extraction,
+    let (root, repeated) = match yaml::input(text, limits) {
+        Ok((Some(root), repeated)) => (root, repeated),
+        Ok((None, _)) => return extraction,
         Err(problems) => {
             extraction.problems = problems.into_iter().map(of_input).collect();
             return extraction;
@@ -153,9 +152,7 @@ fn take(source: &str, text: &str, limits: &Limits) -> Extraction {
     extraction
         .problems
         .extend(unread::of_another_kind(&recognised, &root));
-    extraction
-        .problems
-        .extend(unread::repeated(kind, reader.aside.repeated));
+    extraction.problems.extend(unread::repeated(kind, repeated));
     // cloud-init takes nothing of two documents, and the installer and yip the first alone.
     if let Some(second) = split::split(text, 2).0.get(1) {
         extraction.problems.push(not_looked_at(

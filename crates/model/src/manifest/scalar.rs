@@ -107,6 +107,11 @@ fn float_key(value: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
+/// Does the tag say that the text is base64?
+pub(super) fn is_binary(tag: Option<&str>) -> bool {
+    tag.and_then(|tag| tag.strip_prefix(CORE)) == Some("binary")
+}
+
 fn tagged(text: String, tag: &str) -> Result<Scalar, String> {
     let Some(name) = tag.strip_prefix(CORE) else {
         // A tag that nobody knows says nothing: the text stays a string, even if it is plain.

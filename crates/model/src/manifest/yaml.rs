@@ -53,6 +53,20 @@ pub fn pairs(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     reader.read(text, 1, &Limits::default())
 }
 
+/// Reads user-data or another file that writes files: the first document, a `!!binary` as it is written, and the
+/// keys that stand twice.
+pub(super) fn input(
+    text: &str,
+    limits: &Limits,
+) -> Result<(Option<Node>, Vec<RepeatedKey>), Vec<Problem>> {
+    let mut reader = Reader {
+        written_binary: true,
+        ..Reader::default()
+    };
+    let root = reader.read(text, 1, limits)?;
+    Ok((root, reader.aside.repeated))
+}
+
 /// A key that RKE2 reads as something else than what is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReadKey {
@@ -97,6 +111,8 @@ pub(super) struct Reader<'t> {
     whole: bool,
     /// Keep every pair of the outermost map.
     pairs: bool,
+    /// Leave a `!!binary` as it is written.
+    written_binary: bool,
 }
 
 impl Default for Reader<'_> {
@@ -107,6 +123,7 @@ impl Default for Reader<'_> {
             parser: Parser::new(),
             whole: false,
             pairs: false,
+            written_binary: false,
         }
     }
 }
@@ -128,7 +145,8 @@ impl<'t> Reader<'t> {
         self.parser.set_encoding(Encoding::Utf8);
         self.parser.set_input(Source::new(text));
         // The parser panics on a few malformed tags (`[!a,b]`) which RKE2's reader refuses.
-        let builder = Builder::new(text, (limits, self.taken), self.whole, self.pairs);
+        let builder = Builder::new(text, (limits, self.taken), self.whole, self.pairs)
+            .with_written_binary(self.written_binary);
         let whole = self.whole;
         let (parser, aside) = (&mut self.parser, &mut self.aside);
         let read = catch_unwind(AssertUnwindSafe(|| {
@@ -171,6 +189,7 @@ impl Reader<'_> {
         let mut reader = Reader {
             whole: self.whole,
             taken: self.taken,
+            written_binary: self.written_binary,
             ..Reader::default()
         };
         let text = text.replace(MARK, STAND_IN.encode_utf8(&mut [0; 4]));

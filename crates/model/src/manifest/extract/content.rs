@@ -4,6 +4,8 @@
 //! (`pkg/plugins/file_decoder.go`, v1.9.6), which writes Harvester's files too, as it is written. To both a
 //! name that they do not know is plain text.
 
+use std::borrow::Cow;
+
 use super::taker::Taker;
 use super::{FileKind, InnerLines, Node, Problem, Value, inner_lines, key_not_read, not_looked_at};
 use crate::manifest::encoding;
@@ -91,8 +93,12 @@ impl Taker<'_> {
             }
         };
         let begin = InnerLines::Begin { line: content.line };
-        let binary = self.binary(content);
-        let bytes = binary.as_deref().unwrap_or(text.as_bytes());
+        let decoded = |digits: &[u8]| {
+            encoding::base64(&self.digits(digits)).map_err(|why| {
+                let message = format!("`content` is not valid base64: {why}; encode it again");
+                (content.line, message)
+            })
+        };
         let unpacked = |packed: &[u8]| {
             encoding::gunzip(packed, self.limits.file_bytes).map_err(|why| {
                 let message =
@@ -100,48 +106,37 @@ impl Taker<'_> {
                 (content.line, message)
             })
         };
-        let decoded = || {
-            // Python passes over what is no digit.
-            let bare: Vec<u8> = match self.kind {
-                FileKind::CloudInit => {
-                    let bytes = bytes.iter().copied();
-                    bytes.filter(|byte| !byte.is_ascii_whitespace()).collect()
-                }
-                _ => bytes.to_vec(),
-            };
-            encoding::base64(&bare).map_err(|why| {
-                let message = format!("`content` is not valid base64: {why}; encode it again");
-                (content.line, message)
-            })
+        let is_binary = self.is_binary(content);
+        let bytes = match is_binary {
+            true => decoded(text.as_bytes())?,
+            false => text.as_bytes().to_vec(),
         };
         match self.encoding(file) {
-            Encoding::Plain | Encoding::Unknown if binary.is_some() => Ok((bytes.to_vec(), begin)),
+            Encoding::Plain | Encoding::Unknown if is_binary => Ok((bytes, begin)),
             Encoding::Plain | Encoding::Unknown => {
-                Ok((bytes.to_vec(), inner_lines(&self.lines, content, text)))
+                Ok((bytes, inner_lines(&self.lines, content, text)))
             }
-            Encoding::Base64 => Ok((decoded()?, begin)),
-            Encoding::Gzip => Ok((unpacked(bytes)?, begin)),
-            Encoding::GzipInBase64 => Ok((unpacked(&decoded()?)?, begin)),
+            Encoding::Base64 => Ok((decoded(&bytes)?, begin)),
+            Encoding::Gzip => Ok((unpacked(&bytes)?, begin)),
+            Encoding::GzipInBase64 => Ok((unpacked(&decoded(&bytes)?)?, begin)),
         }
     }
 
-    /// The bytes of a `!!binary`, which need not be text. The installer makes text of them on its way to yip.
-    fn binary(&self, content: &Node) -> Option<Vec<u8>> {
-        if self.kind == FileKind::HarvesterConfig {
-            return None;
+    /// What counts of a text in base64. Python passes over whatever is no digit; anything but space is a mistake.
+    fn digits<'b>(&self, text: &'b [u8]) -> Cow<'b, [u8]> {
+        match self.kind {
+            FileKind::CloudInit => text
+                .iter()
+                .copied()
+                .filter(|byte| !byte.is_ascii_whitespace())
+                .collect(),
+            _ => text.into(),
         }
-        let line = self.lines.get(content.line)?;
-        let (before, value) = line.split_once("!!binary")?;
-        let value = value.trim();
-        if !value.starts_with(['|', '>']) {
-            let value = value.trim_matches(['"', '\'', '}', ' ']);
-            return encoding::base64(value.as_bytes()).ok();
-        }
-        let indent = |line: &str| line.len() - line.trim_start_matches([' ', '-']).len();
-        let below = (content.line.saturating_add(1)..).map_while(|line| self.lines.get(line));
-        let block =
-            below.take_while(|line| line.trim().is_empty() || indent(line) > indent(before));
-        let digits: String = block.map(str::trim).collect();
-        encoding::base64(digits.as_bytes()).ok()
+    }
+
+    /// Is it tagged as `!!binary`? It is in the text as it is written.
+    fn is_binary(&self, content: &Node) -> bool {
+        let line = self.lines.get(content.line);
+        line.is_some_and(|line| line.contains("!!binary"))
     }
 }

@@ -221,6 +221,9 @@ fn an_encoding_counts_as_its_reader_takes_it() {
             "{encoding}"
         );
     }
+    // A binary that is none keeps nothing else from being read.
+    let other = "- {path: /bin/x, content: !!binary '*'}\n- {path: FILE, content: x}\n";
+    assert_eq!(contents(&take(&cloud_config(other))), ["x"]);
     // yip takes only the names as they are written.
     let yip = |encoding: &str| {
         take(&format!(

@@ -217,7 +217,9 @@ fn unknown_paths(text: &str, words: &BTreeMap<u32, Vec<String>>) -> Vec<(u32, St
     if words.is_empty() {
         return Vec::new();
     }
-    let root = yaml::parse(text, 1, &Limits::default()).ok().flatten();
+    let root = yaml::input(text, &Limits::default())
+        .ok()
+        .and_then(|(root, _)| root);
     let files = root.as_ref().and_then(|root| root.get("write_files"));
     let paths = files.map_or(&[][..], Node::items).iter();
     let unknown = paths.filter_map(|file| {

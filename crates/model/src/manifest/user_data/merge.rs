@@ -31,9 +31,9 @@ pub(super) fn merge(wrapped: &mut Wrapped) {
     let mut merged: Vec<(Part, Lists)> = Vec::new();
     for mut part in std::mem::take(&mut wrapped.parts) {
         // A part that is no YAML is told of where its files are taken out.
-        let root = yaml::parse(&part.text, 1, &Limits::default())
+        let root = yaml::input(&part.text, &Limits::default())
             .ok()
-            .flatten();
+            .and_then(|(root, _)| root);
         let how = root.as_ref().map_or(ListMerge::Replace, |root| {
             list_merge(root, part.merge.as_deref())
         });

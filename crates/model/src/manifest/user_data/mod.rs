@@ -189,6 +189,11 @@ fn has_objects(text: &str) -> bool {
     root.is_some_and(|root| root.get("apiVersion").is_some() && root.get("kind").is_some())
 }
 
+fn is_no_map(text: &str) -> bool {
+    let root = yaml::parse(text, 1, &Limits::default()).ok().flatten();
+    root.is_some_and(|root| !matches!(root.value, Value::Mapping(_)))
+}
+
 /// A part whose type is known.
 struct Payload<'p> {
     shown: &'p str,
@@ -262,6 +267,9 @@ fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &Limits) {
             }
             FileKind::Manifests if has_objects(&part.text) => {
                 wrapped.not_looked_at(line, "a manifest inside user-data: cloud-init does nothing with it; write it as a file with `write_files`");
+            }
+            FileKind::Manifests if is_no_map(&part.text) => {
+                wrapped.ignored(line, "this part is no cloud-config: it has no keys");
             }
             FileKind::Manifests | FileKind::CloudInit => wrapped.parts.push(cloud_config(part)),
         },

@@ -74,6 +74,8 @@ pub(super) struct Builder<'l> {
     unique: bool,
     /// Keep every pair of the outermost map.
     pairs: bool,
+    /// Leave a `!!binary` as it is written.
+    written_binary: bool,
     stack: Vec<Frame>,
     root: Option<Node>,
     anchors: HashMap<String, Anchor>,
@@ -100,6 +102,7 @@ impl<'l> Builder<'l> {
             budget: Budget::new(limits, taken),
             unique,
             pairs,
+            written_binary: false,
             stack: Vec::with_capacity(16),
             root: None,
             anchors: HashMap::new(),
@@ -109,6 +112,12 @@ impl<'l> Builder<'l> {
             decoded: 0,
             aliased: 0,
         }
+    }
+
+    /// Leaves a `!!binary` as it is written: what it stands for depends on whose file it is.
+    pub(super) fn with_written_binary(mut self, written_binary: bool) -> Self {
+        self.written_binary = written_binary;
+        self
     }
 
     /// All problems, when reading ends early.
@@ -261,13 +270,15 @@ impl<'l> Builder<'l> {
         }
         let written = (awaits_key && self.keys.len() < MOST_KEYS && may_be_no_text(&text))
             .then(|| text.clone());
-        let resolved = match scalar::resolve(text, tag, plain) {
-            Ok(resolved) => resolved,
-            Err(message) => {
-                self.problem(line, message);
-                Scalar::Text(String::new())
-            }
-        };
+        let is_written = self.written_binary && scalar::is_binary(tag);
+        let resolved =
+            match scalar::resolve(text, tag.filter(|_| !is_written), plain && !is_written) {
+                Ok(resolved) => resolved,
+                Err(message) => {
+                    self.problem(line, message);
+                    Scalar::Text(String::new())
+                }
+            };
         if awaits_key {
             if anchor.is_some() {
                 let value = resolved.clone().into_value().unwrap_or(Value::Null);

@@ -45,6 +45,19 @@ fn a_part_that_is_another_kind_of_file_by_its_keys_is_not_passed() {
 }
 
 #[test]
+fn a_part_without_keys_is_passed_over() {
+    // As in cloud-init's own example of an archive.
+    let users = "- |\n  #cloud-config\n  users: []\n";
+    let text = format!("#cloud-config-archive\n- this is also payload\n- |\n  - 1\n{users}");
+    let found = opened(text);
+    assert_eq!(
+        told(&found),
+        [(Code::UserDataIgnored, 2), (Code::UserDataIgnored, 4)]
+    );
+    assert_eq!(found.parts.len(), 1);
+}
+
+#[test]
 fn a_file_of_which_cloud_init_takes_nothing_is_not_looked_at() {
     for text in [
         "## template: jinja\nusers: []\n".to_owned(),
