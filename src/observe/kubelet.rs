@@ -2,7 +2,7 @@
 //! components of that version.
 //!
 //! `kubelet --feature-gates=LIST --config=/nonexistent` reads the list first and then fails for want of
-//! the file, within a tenth of a second and without touching anything (`tests/gates_kubelet.rs`).
+//! the file, within a tenth of a second and without touching anything (`tests/kubernetes/gates_kubelet.rs`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -4,8 +4,8 @@
 // Each test file takes what it needs of it.
 #![allow(dead_code)]
 
-use crate::assets::{self, Minor};
-use crate::machine::{Builder, Machine, say, skipped};
+use super::cluster::assets::{self, Minor};
+use super::machine::{Builder, Machine, say, skipped};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Output;

@@ -1,4 +1,20 @@
-//! What the tests against real parts share: a real Kubernetes on loopback, and a machine with systemd as PID 1.
+//! What the tests against real parts share: a daemon on a directory, a bus, a Kubernetes on loopback, a machine with systemd as PID 1.
 
+// Each level takes what it needs of it.
+#![allow(dead_code, unused_imports)]
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+pub(crate) mod apiserver;
+pub(crate) mod bus;
 pub(crate) mod cluster;
+pub(crate) mod console;
+pub(crate) mod daemon;
+pub(crate) mod flood;
+pub(crate) mod gate_node;
+pub(crate) mod machine;
+pub(crate) mod manual;
 pub(crate) mod objects;
+pub(crate) mod qemu;
+pub(crate) mod scenarios;
+pub(crate) mod stepwise;
+pub(crate) mod widgets;

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::machine::{program, repository, say};
+use super::machine::{program, repository, say};
 
 /// Far longer than anything takes here, emulated and beside other tests: passing it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(60 * 60);

@@ -3,12 +3,12 @@
 //!
 //! Knows how a cluster is put together, started and ended; knows nothing of what Windrow should do with it. Every process
 //! ends with its value, or, should this process die, with the pipe that it holds (see `process`). One cluster can serve all
-//! tests of a test binary: [`shared`].
+//! tests of a file: [`shared`].
 
 // Each test file takes what it needs of it.
 #![allow(dead_code, unused_imports)]
 
-mod assets;
+pub(crate) mod assets;
 mod audit;
 mod events;
 mod pki;
@@ -104,11 +104,13 @@ pub(crate) fn skipped(minor: Minor) -> bool {
     true
 }
 
-/// The cluster of this test binary, started by the first test that asks; `None`, after one line that says why, when the
-/// parts are not here.
-pub(crate) async fn shared() -> Option<&'static Cluster> {
-    static CLUSTER: OnceCell<Option<Cluster>> = OnceCell::const_new();
-    CLUSTER
+/// A cluster that the tests of one file share.
+pub(crate) type SharedCluster = OnceCell<Option<Cluster>>;
+
+/// The cluster that tests share, started by the first one that asks; `None`, after one line that says why, when the parts are not
+/// here.
+pub(crate) async fn shared(cluster: &'static SharedCluster) -> Option<&'static Cluster> {
+    cluster
         .get_or_init(async || Cluster::start(Spec::default()).await)
         .await
         .as_ref()

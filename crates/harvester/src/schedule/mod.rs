@@ -7,7 +7,7 @@
 //! modelled, and taken as granted: limits on the number of attached volumes.
 //!
 //! Source of the rules: kube-scheduler's plugins (`pkg/scheduler/framework/plugins`), Kubernetes 1.36;
-//! `tests/drain_in_cluster.rs` compares the answers with the real scheduler's.
+//! `tests/kubernetes/drain_in_cluster.rs` compares the answers with the real scheduler's.
 
 mod affinity;
 mod node;

@@ -1,7 +1,7 @@
 //! Which names kube-apiserver refuses.
 //!
 //! Source: `ValidateObjectMeta` and the name functions of each kind (`k8s.io/apimachinery/pkg/api/validation`, `pkg/apis/*/validation`),
-//! held to kube-apiserver of two minors by `tests/names_in_cluster.rs`. Told are only names that every version refuses.
+//! held to kube-apiserver of two minors by `tests/kubernetes/names_in_cluster.rs`. Told are only names that every version refuses.
 
 use super::GroupKind;
 

@@ -2,7 +2,7 @@
 //! without it, summed up for people and for programs.
 //!
 //! What the deploy controller does is checked against one on a real API server
-//! (`tests/fidelity.rs`); times, and what Harvester's controllers do, are modelled. What comes out in
+//! (`tests/kubernetes/fidelity.rs`); times, and what Harvester's controllers do, are modelled. What comes out in
 //! every seed is sure as far as the model goes; what comes out in some of them is a race.
 
 pub mod carriers;

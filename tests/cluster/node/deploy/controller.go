@@ -3,7 +3,7 @@
 // k3s cannot be fetched as a Go module, so the loop around the files is written here from its documented and observed
 // behaviour. Everything that reads, applies and prunes is what RKE2 uses itself: the YAML reader of apimachinery,
 // wrangler's apply and object sets, the Addon type, and the CRDs. What was seen of the real controller is the measure:
-// tests/deploy_controller.rs holds this one to it.
+// tests/kubernetes/deploy_controller.rs holds this one to it.
 package deploy
 
 import (

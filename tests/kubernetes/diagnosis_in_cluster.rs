@@ -1,0 +1,258 @@
+//! Level 4: the daemon of a server looks for known incidents in a real cluster, tells of them and of their end, and cures those that
+//! its settings name.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use support::cluster::{Cluster, DEADLINE, Spec, Who, Write, eventually};
+use support::objects::{POD, SETTING, VM, VOLUME};
+use support::objects::{api, field, make, namespace, serve, status};
+
+use crate::support;
+
+/// A server's root with a daemon on it, which ends with the value.
+struct Server {
+    root: PathBuf,
+    daemon: Child,
+}
+
+impl Server {
+    /// One that looks every second, with further settings.
+    fn start(cluster: &Cluster, root: &Path, settings: &str) -> Self {
+        let write = |path: &str, text: &[u8]| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let kubeconfig = fs::read(cluster.kubeconfig(Who::Admin)).unwrap();
+        write("etc/rancher/rke2/rke2.yaml", &kubeconfig);
+        let settings = format!("diagnosis: {{interval: 1s}}\n{settings}");
+        write("etc/windrow/windrow.yaml", settings.as_bytes());
+        let daemon = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .args(["run", "--root"])
+            .arg(root)
+            .env_remove("NOTIFY_SOCKET")
+            .env_remove("JOURNAL_STREAM")
+            .stdin(Stdio::null())
+            .stderr(File::create(root.join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        Self {
+            root: root.to_owned(),
+            daemon,
+        }
+    }
+
+    /// The finding of this code in the status document.
+    fn finding(&self, code: &str) -> Option<Value> {
+        let content = fs::read(self.root.join("run/windrow/status.json")).ok()?;
+        let status: Value = serde_json::from_slice(&content).ok()?;
+        let mut findings = status["findings"].as_array()?.iter();
+        findings.find(|one| one["code"] == code).cloned()
+    }
+
+    /// What the flight has of repairs.
+    fn repairs(&self) -> Vec<String> {
+        let path = self.root.join("var/lib/rancher/windrow/flight.jsonl");
+        let flight = fs::read_to_string(path).unwrap_or_default();
+        let lines = flight.lines().filter_map(|line| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            (line["is"] == "repair").then(|| line["event"].as_str().unwrap().to_owned())
+        });
+        lines.collect()
+    }
+
+    /// Lines of the journal that have this.
+    fn told(&self, what: &str) -> usize {
+        let log = fs::read_to_string(self.root.join("log")).unwrap();
+        log.lines().filter(|line| line.contains(what)).count()
+    }
+
+    fn windrow(&self, arguments: &[&str]) -> (i32, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .arg("--root")
+            .arg(&self.root)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(said).unwrap(),
+        )
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+        if std::thread::panicking() {
+            let log = fs::read_to_string(self.root.join("log")).unwrap_or_default();
+            println!("--- the daemon's log\n{log}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_daemon_tells_of_an_incident_once_with_what_it_saw_and_of_its_end() {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    serve(&client, SETTING, "Cluster").await;
+    serve(&client, VOLUME, "Namespaced").await;
+    let (settings, volumes) = (api(&client, SETTING, ""), api(&client, VOLUME, "default"));
+    let setting = json!({"metadata": {"name": "storage-network"}, "value": "{}"});
+    make(&client, SETTING, "", setting).await;
+    let waits = json!({"conditions": [{"type": "configured", "status": "False", "reason": "In Progress",
+        "message": "waiting for all volumes detached: pvc-1", "lastUpdateTime": "2026-01-01T00:00:00Z"}]});
+    status(&settings, "storage-network", waits).await;
+    let volume = json!({"metadata": {"name": "pvc-1"}});
+    make(&client, VOLUME, "default", volume).await;
+
+    let root = tempfile::tempdir().unwrap();
+    let server = Server::start(&cluster, root.path(), "");
+    let attached = json!({"state": "attached", "currentNodeID": "node1", "kubernetesStatus": {
+        "namespace": "default", "workloadsStatus": [{"podName": "virt-launcher-db"}]}});
+    status(&volumes, "pvc-1", attached).await;
+    let found = eventually("the finding is in the status", DEADLINE, async || {
+        server.finding("storage-network-waits")
+    })
+    .await;
+    assert_eq!(found["incident"]["subject"], "Setting storage-network");
+    assert_eq!(
+        found["incident"]["documentation"],
+        "incidents/storage-network.md"
+    );
+    let seen = found["incident"]["evidence"].to_string();
+    assert!(
+        seen.contains("attached on node1, used by default/virt-launcher-db"),
+        "{seen}"
+    );
+    for asked in [
+        &["storage-network-waits"][..],
+        &["Setting", "storage-network"],
+    ] {
+        let (code, said) = server.windrow(&[&["why"][..], asked].concat());
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains("seen: Volume default/pvc-1"), "{said}");
+        assert!(said.contains("docs/incidents/storage-network.md"), "{said}");
+    }
+
+    status(&volumes, "pvc-1", json!({"state": "detached"})).await;
+    eventually("it is recognised no longer", DEADLINE, async || {
+        server
+            .finding("storage-network-waits")
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    assert_eq!(server.told("waits for volumes to be detached"), 1);
+
+    // Switched off, nobody looks.
+    status(&volumes, "pvc-1", json!({"state": "attached"})).await;
+    eventually("it is found again", DEADLINE, async || {
+        server.finding("storage-network-waits")
+    })
+    .await;
+    let off = "diagnosis: {enabled: false}\n";
+    fs::write(root.path().join("etc/windrow/windrow.yaml"), off).unwrap();
+    let daemon = server.daemon.id().to_string();
+    let reload = Command::new("kill").args(["-HUP", &daemon]).status();
+    assert!(reload.unwrap().success());
+    eventually("what was found is forgotten", DEADLINE, async || {
+        server
+            .finding("storage-network-waits")
+            .is_none()
+            .then_some(())
+    })
+    .await;
+}
+
+/// Two servers that may cure; Harvester and virt-controller are played.
+#[tokio::test]
+async fn one_of_two_servers_cures_what_the_settings_name_and_never_twice_for_the_same_objects() {
+    let spec = Spec {
+        audit: true,
+        ..Spec::default()
+    };
+    let Some(cluster) = Cluster::start(spec).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    serve(&client, VM, "Namespaced").await;
+    serve(&client, SETTING, "Cluster").await;
+    namespace(&client, "harvester-system").await;
+    let (vms, settings) = (api(&client, VM, "default"), api(&client, SETTING, ""));
+    let vm = json!({"metadata": {"name": "db"}, "spec": {"runStrategy": "RerunOnFailure"}});
+    make(&client, VM, "default", vm).await;
+    status(&vms, "db", json!({"printableStatus": "Running"})).await;
+    let pods = api(&client, POD, "harvester-system");
+    let pod = json!({"metadata": {"name": "harvester-1", "labels": {
+            "app.kubernetes.io/name": "harvester", "app.kubernetes.io/component": "apiserver"}},
+        "spec": {"containers": [{"name": "apiserver", "image": "harvester"}]}});
+    make(&client, POD, "harvester-system", pod).await;
+    let crashing = json!({"phase": "Running", "containerStatuses": [{
+        "name": "apiserver", "image": "harvester", "imageID": "", "ready": false, "restartCount": 6,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 1, "message": "Please stop all VMs before configuring the storage-network setting"}}
+    }]});
+    status(&pods, "harvester-1", crashing).await;
+
+    let auto = "repair:\n  auto: [machines-block-settings]\n";
+    let roots = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let servers = roots
+        .each_ref()
+        .map(|root| Server::start(&cluster, root.path(), auto));
+    let flights = || servers.each_ref().map(Server::repairs);
+    eventually("one server has cured it", DEADLINE, async || {
+        let halted = field(&vms, "db", "/spec/runStrategy").await == "Halted";
+        let word = if halted { "Stopped" } else { "Running" };
+        status(&vms, "db", json!({"printableStatus": word})).await;
+        if halted && settings.get_opt("storage-network").await.unwrap().is_none() {
+            let setting = json!({"metadata": {"name": "storage-network"}});
+            make(&client, SETTING, "", setting).await;
+        }
+        let told = flights().concat();
+        told.contains(&"repair-done".to_owned()).then_some(())
+    })
+    .await;
+    assert_eq!(
+        field(&vms, "db", "/spec/runStrategy").await,
+        "RerunOnFailure"
+    );
+    let patches = || {
+        let writes = cluster.writes();
+        let to_spec = |write: &&Write| write.resource == "virtualmachines" && write.verb == "patch";
+        writes.iter().filter(to_spec).count()
+    };
+    assert_eq!(patches(), 2, "stopped once and started once");
+    let mut told = flights();
+    told.sort();
+    let done = vec!["repair-begun".to_owned(), "repair-done".to_owned()];
+    assert_eq!(told, [vec![], done], "one server alone");
+
+    // The same machine blocks Harvester again: it is found, and left to people.
+    settings
+        .delete("storage-network", &Default::default())
+        .await
+        .unwrap();
+    // Each of these takes another look.
+    for word in ["Starting", "Running", "Paused", "Running"] {
+        status(&vms, "db", json!({"printableStatus": word})).await;
+        for server in &servers {
+            eventually("the look has seen it", DEADLINE, async || {
+                let found = server.finding("machines-block-settings")?;
+                let seen = found["incident"]["evidence"].to_string();
+                seen.contains(&format!("\"{word}\"")).then_some(())
+            })
+            .await;
+        }
+    }
+    assert_eq!(patches(), 2);
+}

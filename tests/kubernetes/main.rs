@@ -1,0 +1,22 @@
+//! Level 4, real Kubernetes: etcd, kube-apiserver and the deploy controller on loopback. `tests/run` brings them.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod api_server;
+mod daemon_in_cluster;
+mod deploy_controller;
+mod diagnosis_in_cluster;
+mod drain_in_cluster;
+mod fidelity;
+mod gates_in_cluster;
+mod gates_kubelet;
+mod incidents_in_cluster;
+mod names_in_cluster;
+mod node_outlet_in_cluster;
+mod readiness_in_cluster;
+mod repair_in_cluster;
+mod report_in_cluster;
+mod staging;
+mod webhooks_in_cluster;
+mod yaml_as_rke2_reads_it;

@@ -1,0 +1,282 @@
+//! Level 4: the condition and the events on the own Node, written to the real kube-apiserver with a node's own identity
+//! (Node authorizer, NodeRestriction, KEP-4601) and with the admin's.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, Node, NodeCondition};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, refused};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use windrow::report::cluster::{Desk, Subject, Switches, serve};
+use windrow_decide::{Readiness, Status};
+use windrow_model::reasons::Code;
+
+use crate::support;
+
+struct Daemon {
+    kubeconfig: PathBuf,
+    node: &'static str,
+    condition: watch::Receiver<bool>,
+}
+
+impl Desk for Daemon {
+    fn switches(&self) -> Switches {
+        Switches {
+            condition: *self.condition.borrow(),
+            events: true,
+        }
+    }
+
+    fn subject(&self) -> BoxFuture<'_, Subject> {
+        let subject = Subject {
+            kubeconfig: self.kubeconfig.clone(),
+            node: self.node.to_owned(),
+        };
+        async { subject }.boxed()
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+/// An outlet that is open, and what drives it.
+struct Open {
+    publish: watch::Sender<Option<Arc<Status>>>,
+    reload: watch::Sender<()>,
+    condition: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+impl Open {
+    fn new(kubeconfig: PathBuf, node: &'static str) -> Self {
+        let (publish, published) = watch::channel(None);
+        let (reload, reloads) = watch::channel(());
+        let (condition, wanted) = watch::channel(true);
+        let daemon = Daemon {
+            kubeconfig,
+            node,
+            condition: wanted,
+        };
+        Self {
+            serving: tokio::spawn(serve(Arc::new(daemon), reloads, published)),
+            publish,
+            reload,
+            condition,
+        }
+    }
+
+    fn publish(&self, readiness: Readiness, code: Code, message: &str) {
+        let status = json!({
+            "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 1,
+            "readiness": readiness, "phase": "staging", "since": "2026-11-21T20:15:00Z",
+            "reason": {"code": code, "message": message}, "summary": message,
+            "staging": {"total": 0, "held": [], "released": [], "applied": [], "failed": []},
+            "findings": [], "versions": {"windrow": "0"},
+        });
+        let status: Status = serde_json::from_value(status).unwrap();
+        self.publish.send_replace(Some(Arc::new(status)));
+    }
+
+    async fn stop(self) {
+        drop(self.publish);
+        self.serving.await.unwrap();
+    }
+}
+
+async fn cluster(log: &Path) -> Option<Cluster> {
+    let spec = Spec {
+        arguments: everything(log).into(),
+        ..Spec::default()
+    };
+    Cluster::start(spec).await
+}
+
+async fn make_nodes(nodes: &Api<Node>) {
+    for name in ["node1", "node2"] {
+        let node = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        nodes.create(&PostParams::default(), &node).await.unwrap();
+    }
+}
+
+fn condition(node: &Node) -> Option<NodeCondition> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    conditions
+        .iter()
+        .find(|one| one.type_ == "WindrowBootstrap")
+        .cloned()
+}
+
+/// Waits until the condition is so.
+async fn is(nodes: &Api<Node>, node: &str, status: &str, reason: &str) -> NodeCondition {
+    eventually(
+        &format!("the condition is {status}, {reason}"),
+        DEADLINE,
+        async || {
+            condition(&nodes.get(node).await.unwrap())
+                .filter(|one| one.status == status && one.reason.as_deref() == Some(reason))
+        },
+    )
+    .await
+}
+
+/// Events of this program, each with its count.
+async fn events(events: &Api<Event>) -> Vec<(String, i32)> {
+    let list = events.list(&ListParams::default()).await.unwrap();
+    list.items
+        .into_iter()
+        .filter(|event| event.reporting_component.as_deref() == Some("windrow"))
+        .map(|event| {
+            assert_eq!(event.involved_object.kind.as_deref(), Some("Node"));
+            (event.reason.unwrap(), event.count.unwrap())
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused() {
+    let audit = tempfile::tempdir().unwrap();
+    let log = audit.path().join("audit.log");
+    let Some(cluster) = cluster(&log).await else {
+        return;
+    };
+    let admin = cluster.client(Who::Admin).await;
+    let nodes: Api<Node> = Api::all(admin.clone());
+    make_nodes(&nodes).await;
+    // The kubelet's own condition stays.
+    let theirs = json!({"status": {"conditions": [{"type": "Ready", "status": "True",
+        "lastHeartbeatTime": "2026-11-21T20:00:00Z", "lastTransitionTime": "2026-11-21T20:00:00Z"}]}});
+    let patch = Patch::Strategic(&theirs);
+    nodes
+        .patch_status("node1", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+
+    let open = Open::new(cluster.kubeconfig(Who::Node), "node1");
+    open.publish(Readiness::SettingUp, Code::Staging, "1 of 2");
+    let first = is(&nodes, "node1", "False", "Staging").await;
+    assert_eq!(first.message.as_deref(), Some("SettingUp: 1 of 2"));
+    open.publish(Readiness::Failed, Code::NodeNotReady, "gone");
+    let failed = is(&nodes, "node1", "False", "NodeNotReady").await;
+    assert_eq!(
+        failed.last_transition_time, first.last_transition_time,
+        "False it was before"
+    );
+    open.publish(Readiness::Ready, Code::NodeReady, "all well");
+    is(&nodes, "node1", "True", "NodeReady").await;
+    open.publish(Readiness::Failed, Code::NodeNotReady, "gone");
+    is(&nodes, "node1", "False", "NodeNotReady").await;
+    let all: Api<Event> = Api::namespaced(admin, "default");
+    eventually("what came again is counted", DEADLINE, async || {
+        let told = events(&all).await;
+        (told.contains(&("NodeNotReady".to_owned(), 2)) && told.len() == 2).then_some(())
+    })
+    .await;
+    open.publish(Readiness::Ready, Code::NodeReady, "all well");
+    let before = is(&nodes, "node1", "True", "NodeReady").await;
+    open.stop().await;
+    let stopped = condition(&nodes.get("node1").await.unwrap()).unwrap();
+    assert_eq!(
+        (stopped.status.as_str(), stopped.reason.as_deref()),
+        ("Unknown", Some("Stopping"))
+    );
+    let node = nodes.get("node1").await.unwrap();
+    assert_eq!(node.status.unwrap().conditions.unwrap().len(), 2);
+
+    // The next run of the daemon goes on with what stands there.
+    let ready = json!({"status": {"conditions": [{"type": "WindrowBootstrap", "status": "True",
+        "lastTransitionTime": before.last_transition_time}]}});
+    let patch = Patch::Strategic(&ready);
+    nodes
+        .patch_status("node1", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    let open = Open::new(cluster.kubeconfig(Who::Node), "node1");
+    open.publish(Readiness::Degraded, Code::DiskLow, "5%");
+    let again = is(&nodes, "node1", "True", "DiskLow").await;
+    assert_eq!(again.last_transition_time, before.last_transition_time);
+    // Switched off it is taken away.
+    open.condition.send_replace(false);
+    open.reload.send_replace(());
+    eventually("the condition is taken away", DEADLINE, async || {
+        condition(&nodes.get("node1").await.unwrap())
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    open.stop().await;
+    assert!(condition(&nodes.get("node1").await.unwrap()).is_none());
+
+    // And so it is when Windrow is removed.
+    let open = Open::new(cluster.kubeconfig(Who::Node), "node1");
+    open.publish(Readiness::Ready, Code::NodeReady, "all well");
+    is(&nodes, "node1", "True", "NodeReady").await;
+    open.stop().await;
+    let root = tempfile::tempdir().unwrap();
+    let place = root
+        .path()
+        .join("var/lib/rancher/rke2/agent/kubelet.kubeconfig");
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    fs::copy(cluster.kubeconfig(Who::Node), place).unwrap();
+    let ran = tokio::process::Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .arg("--root")
+        .arg(root.path())
+        .arg("cleanup")
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(said.contains("took the condition"), "{ran:?}");
+    assert!(condition(&nodes.get("node1").await.unwrap()).is_none());
+    assert_eq!(refused(&log), []);
+}
+
+#[tokio::test]
+async fn a_server_writes_as_admin_and_another_nodes_name_is_refused_once_and_not_asked_again() {
+    let audit = tempfile::tempdir().unwrap();
+    let log = audit.path().join("audit.log");
+    let Some(cluster) = cluster(&log).await else {
+        return;
+    };
+    let nodes: Api<Node> = Api::all(cluster.client(Who::Admin).await);
+
+    // Before the kubelet has registered the Node there is nothing to write to; then it is written.
+    let server = Open::new(cluster.kubeconfig(Who::Admin), "node2");
+    server.publish(Readiness::SettingUp, Code::Staging, "1 of 2");
+    eventually("the Node was asked for in vain", DEADLINE, async || {
+        let log = fs::read_to_string(&log).unwrap();
+        let asked =
+            |line: &str| line.contains("/api/v1/nodes/node2") && line.contains("\"code\":404");
+        log.lines().any(asked).then_some(())
+    })
+    .await;
+    make_nodes(&nodes).await;
+    is(&nodes, "node2", "False", "Staging").await;
+
+    let wrong = Open::new(cluster.kubeconfig(Who::Node), "node2");
+    wrong.publish(Readiness::Ready, Code::NodeReady, "a lie");
+    eventually("it is refused", DEADLINE, async || {
+        (!refused(&log).is_empty()).then_some(())
+    })
+    .await;
+    // More news, and the refusal still counts.
+    wrong.publish(Readiness::Failed, Code::NodeNotReady, "another lie");
+    server.publish(Readiness::Degraded, Code::DiskLow, "5%");
+    is(&nodes, "node2", "True", "DiskLow").await;
+    wrong.stop().await;
+    let provoked = ("system:node:node1", "/api/v1/nodes/node2");
+    assert_eq!(
+        refused(&log),
+        [(provoked.0.to_owned(), provoked.1.to_owned())]
+    );
+    server.stop().await;
+}

@@ -1,0 +1,312 @@
+//! Level 4: incidents built on a real API server, recognised, cured by the program and verified. Harvester
+//! and virt-controller are played; garbage collection and the Job are Kubernetes' own.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
+use support::objects::{ADDON, CHART, JOB, POD, POLICY, POLICY_BINDING, SETTING, VM};
+use support::objects::{api, create, field, namespace, serve, status};
+use windrow::act::repair::{Records, Worker, carry_out};
+use windrow::observe::objects::list;
+use windrow_harvester::incidents::{diagnose, kinds};
+
+use crate::support;
+
+fn command(cluster: &Cluster, root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
+    command
+        .arg("--root")
+        .arg(root)
+        .args(arguments)
+        .arg("--kubeconfig")
+        .arg(cluster.kubeconfig(Who::Admin))
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(cluster: &Cluster, root: &Path, arguments: &[&str]) -> (i32, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command(cluster, root, arguments).output().unwrap();
+    let said = String::from_utf8(stdout).unwrap() + &String::from_utf8(stderr).unwrap();
+    (status.code().unwrap(), said)
+}
+
+/// Runs a repair while `play` does what the controllers would do.
+async fn while_it_runs(mut repair: Child, mut play: impl AsyncFnMut()) -> Output {
+    eventually("the repair ends", DEADLINE, async || {
+        play().await;
+        repair.try_wait().unwrap().map(drop)
+    })
+    .await;
+    repair.wait_with_output().unwrap()
+}
+
+#[tokio::test]
+async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_a_kill() {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    let root = tempfile::tempdir().unwrap();
+    // Before the kinds are served there is nothing to find.
+    let (code, said) = run(&cluster, root.path(), &["diagnose"]);
+    assert_eq!(code, 0, "{said}");
+    serve(&client, VM, "Namespaced").await;
+    serve(&client, SETTING, "Cluster").await;
+    namespace(&client, "harvester-system").await;
+    let (vms, settings) = (api(&client, VM, "default"), api(&client, SETTING, ""));
+    for name in ["db", "web"] {
+        let vm = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+            "metadata": {"name": name}, "spec": {"runStrategy": "RerunOnFailure"}});
+        create(&vms, vm).await;
+        status(&vms, name, json!({"printableStatus": "Running"})).await;
+    }
+    let pods = api(&client, POD, "harvester-system");
+    let pod = json!({"metadata": {"name": "harvester-1", "labels": {
+            "app.kubernetes.io/name": "harvester", "app.kubernetes.io/component": "apiserver"}},
+        "spec": {"containers": [{"name": "apiserver", "image": "harvester"}]}});
+    create(&pods, pod).await;
+
+    // The healthy neighbour: Harvester is merely starting.
+    let (code, said) = run(&cluster, root.path(), &["diagnose"]);
+    assert_eq!(code, 0, "{said}");
+    let crashing = json!({"phase": "Running", "containerStatuses": [{
+        "name": "apiserver", "image": "harvester", "imageID": "", "ready": false, "restartCount": 6,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 1, "message": "denied the request: Please stop all VMs before configuring the storage-network setting"}}
+    }]});
+    status(&pods, "harvester-1", crashing).await;
+    let (code, said) = run(&cluster, root.path(), &["diagnose"]);
+    assert_eq!(code, 4, "{said}");
+    assert!(said.contains("Please stop all VMs"), "{said}");
+
+    // A dry run shows the requests and changes nothing; without a terminal nobody is asked.
+    let repair = ["repair", "machines-block-settings"];
+    let (code, said) = run(
+        &cluster,
+        root.path(),
+        &[&repair[..], &["--dry-run"]].concat(),
+    );
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("PATCH /apis/kubevirt.io/v1/namespaces/default/virtualmachines/db"),
+        "{said}"
+    );
+    let (code, said) = run(&cluster, root.path(), &repair);
+    assert_eq!(code, 64, "{said}");
+    assert_eq!(
+        field(&vms, "db", "/spec/runStrategy").await,
+        "RerunOnFailure"
+    );
+
+    // Killed in the middle of its first step, it goes on where it was.
+    let do_it = [&repair[..], &["--yes"]].concat();
+    let mut killed = command(&cluster, root.path(), &do_it)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the first machine is told to stop", DEADLINE, async || {
+        (field(&vms, "db", "/spec/runStrategy").await == "Halted").then_some(())
+    })
+    .await;
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let (_, said) = run(
+        &cluster,
+        root.path(),
+        &[&repair[..], &["--dry-run"]].concat(),
+    );
+    assert!(said.contains("0 of 5 steps are done"), "{said}");
+    let again = command(&cluster, root.path(), &do_it)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = while_it_runs(again, async || {
+        // virt-controller: what is halted is stopped, what is not runs.
+        let mut stopped = 0;
+        for name in ["db", "web"] {
+            let halted = field(&vms, name, "/spec/runStrategy").await == "Halted";
+            stopped += usize::from(halted);
+            let word = if halted { "Stopped" } else { "Running" };
+            status(&vms, name, json!({"printableStatus": word})).await;
+        }
+        // Harvester: makes its settings once its webhook lets it.
+        if stopped == 2 && settings.get_opt("storage-network").await.unwrap().is_none() {
+            let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
+                "metadata": {"name": "storage-network"}});
+            create(&settings, setting).await;
+        }
+    })
+    .await;
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("Done, and verified"), "{said}");
+    for name in ["db", "web"] {
+        assert_eq!(
+            field(&vms, name, "/spec/runStrategy").await,
+            "RerunOnFailure"
+        );
+    }
+    let (code, said) = run(&cluster, root.path(), &do_it);
+    assert_eq!(
+        (code, said.contains("Nothing to repair")),
+        (0, true),
+        "{said}"
+    );
+}
+
+/// Refuses every change and deletion of an Addon, its status apart, and waits until that is so.
+async fn refuse_changes_of_addons(client: &Client) {
+    let group = "admissionregistration.k8s.io/v1";
+    let policy = json!({"apiVersion": group, "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "addons-in-progress"},
+        "spec": {"failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [{"apiGroups": ["harvesterhci.io"], "apiVersions": ["*"],
+                "operations": ["UPDATE", "DELETE"], "resources": ["addons"]}]},
+            "validations": [{"expression": "false", "message": "an existing operation is in progress"}]}});
+    create(&api(client, POLICY, ""), policy).await;
+    let binding = json!({"apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "addons-in-progress"},
+        "spec": {"policyName": "addons-in-progress", "validationActions": ["Deny"]}});
+    create(&api(client, POLICY_BINDING, ""), binding).await;
+    let addons = api(client, ADDON, "default");
+    eventually("the Addon cannot be changed", DEADLINE, async || {
+        let change = json!({"metadata": {"labels": {"tried": "to"}}});
+        addons
+            .patch("pci", &PatchParams::default(), &Patch::Merge(&change))
+            .await
+            .err()
+            .map(drop)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
+    let spec = Spec {
+        controller_manager: true,
+        ..Spec::default()
+    };
+    let Some(cluster) = Cluster::start(spec).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    serve(&client, ADDON, "Namespaced").await;
+    serve(&client, CHART, "Namespaced").await;
+    let (addons, charts, jobs) = (
+        api(&client, ADDON, "default"),
+        api(&client, CHART, "default"),
+        api(&client, JOB, "default"),
+    );
+    let addon = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Addon", "metadata": {"name": "pci"},
+        "spec": {"enabled": true, "chart": "pci", "valuesContent": "x: 1"}});
+    let addon = create(&addons, addon).await;
+    // Harvester's webhook: nothing of the Addon is changed while its operation is in progress, and from v1.7.0 on
+    // it is not deleted.
+    refuse_changes_of_addons(&client).await;
+    let chart = json!({"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart",
+        "metadata": {"name": "pci"}});
+    create(&charts, chart).await;
+    status(&charts, "pci", json!({"jobName": "helm-install-pci"})).await;
+    // Without anything to complete the Job controller calls it complete.
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "helm-install-pci"},
+        "spec": {"completions": 0, "template": {"spec": {"restartPolicy": "OnFailure",
+            "containers": [{"name": "helm", "image": "klipper-helm"}]}}}});
+    let first = create(&jobs, job.clone()).await;
+    eventually("the Job is complete", DEADLINE, async || {
+        let done = field(&jobs, "helm-install-pci", "/status/conditions").await;
+        done.to_string().contains("\"Complete\"").then_some(())
+    })
+    .await;
+    let made = field(&jobs, "helm-install-pci", "/metadata/creationTimestamp").await;
+    let made: Timestamp = made.as_str().unwrap().parse().unwrap();
+    let since = made + SignedDuration::from_secs(1);
+    let in_progress = |since: Timestamp| {
+        json!({"status": "AddonEnabling", "conditions": [
+            {"type": "InProgress", "status": "True", "lastUpdateTime": since.to_string()}
+        ]})
+    };
+    // As of a time at which nobody can hope any more; the real time would have to be waited for.
+    let later = since + SignedDuration::from_mins(10);
+    let codes = async |now: Timestamp| -> Vec<String> {
+        let found = diagnose(&list(&client, &kinds()).await, now);
+        assert_eq!(found.unknown, [""; 0]);
+        found
+            .findings
+            .iter()
+            .map(|one| one.code.to_string())
+            .collect()
+    };
+    status(
+        &addons,
+        "pci",
+        in_progress(made - SignedDuration::from_secs(1)),
+    )
+    .await;
+    assert_eq!(codes(made).await, [""; 0], "a Job of this operation");
+    status(&addons, "pci", in_progress(since)).await;
+    assert_eq!(
+        codes(since).await,
+        [""; 0],
+        "helm-controller may still replace it"
+    );
+    assert_eq!(codes(later).await, ["addon-stuck"]);
+
+    let found = diagnose(&list(&client, &kinds()).await, later);
+    let finding = &found.findings[0];
+    let root = tempfile::tempdir().unwrap();
+    let records = Records::new(root.path());
+    let cure = finding.cure.as_ref().unwrap();
+    let mut record = records.begin(finding, cure, Worker::Person, later).unwrap();
+    let mut steps = Vec::new();
+    let repair = carry_out(
+        &client,
+        &records,
+        &mut record,
+        || later,
+        |_, step| {
+            steps.push(step.say.clone());
+        },
+    );
+    // helm-controller makes the Job of a HelmChart anew, and Harvester takes a newer one.
+    let controllers = async {
+        eventually("the Job is gone", DEADLINE, async || {
+            let now = jobs.get_opt("helm-install-pci").await.unwrap();
+            now.is_none().then_some(())
+        })
+        .await;
+        create(&jobs, job).await;
+        status(&addons, "pci", json!({"status": "AddonDeploySuccessful"})).await;
+    };
+    let (repaired, ()) = tokio::join!(repair, controllers);
+    repaired.unwrap();
+    assert_eq!(steps.len(), 2, "{steps:?}");
+    let now = addons.get("pci").await.unwrap();
+    assert_eq!(now.metadata.uid, addon.metadata.uid);
+    assert_eq!(now.data["spec"], addon.data["spec"]);
+    let newer = jobs.get("helm-install-pci").await.unwrap();
+    assert_ne!(newer.metadata.uid, first.metadata.uid);
+    assert_eq!(codes(later).await, [""; 0]);
+    // Run again it has nothing to do: every goal is reached.
+    record.done = 0;
+    carry_out(&client, &records, &mut record, || later, |_, _| {})
+        .await
+        .unwrap();
+    let kept = std::fs::read_to_string(records.path(&record)).unwrap();
+    assert!(
+        kept.contains(first.metadata.uid.as_deref().unwrap()),
+        "the object as it was is kept"
+    );
+}

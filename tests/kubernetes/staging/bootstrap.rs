@@ -1,0 +1,332 @@
+//! One bootstrap on a cluster of its own, with Windrow or without it, and what it cost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::support::cluster::{Cluster, DeployController, Spec, Who, Write, eventually};
+
+/// Far longer than any bootstrap here takes.
+const END: Duration = Duration::from_secs(3600);
+
+/// What it cost.
+#[derive(Debug, Default)]
+pub(crate) struct Cost {
+    /// Files taken up, counted each time.
+    pub(crate) applies: i32,
+    /// Of these, those that failed.
+    pub(crate) failed: i32,
+    /// Of these, those that repeated what had been applied already.
+    pub(crate) repeated: i32,
+    /// What the deploy controller wrote without events, and how much of it was refused.
+    pub(crate) writes: usize,
+    pub(crate) refused: usize,
+    /// Events written.
+    pub(crate) events: usize,
+    /// How far etcd's revision moved.
+    pub(crate) revisions: u64,
+    /// From the deploy controller's start until every file was applied.
+    pub(crate) time: Duration,
+    /// How many of its passes that took.
+    pub(crate) passes: usize,
+    /// What the deploy controller created, in order: resource and name.
+    pub(crate) created: Vec<(String, String)>,
+}
+
+/// A node under way.
+pub(crate) struct Bootstrap {
+    // Declared in the order in which they must end.
+    daemon: Option<Daemon>,
+    pub(crate) controller: DeployController,
+    pub(crate) cluster: Cluster,
+    pub(crate) client: kube::Client,
+    kubelet: JoinHandle<()>,
+    files: BTreeMap<String, String>,
+    began: Instant,
+    revision: u64,
+}
+
+impl Bootstrap {
+    /// Starts a node on these files; `None`, after one line that says why, when the parts are not here. `harvester` leaves
+    /// the sign of a Harvester node.
+    pub(crate) async fn start(
+        files: BTreeMap<String, String>,
+        windrow: bool,
+        harvester: bool,
+    ) -> Option<Self> {
+        let spec = Spec {
+            controller_manager: true,
+            audit: true,
+            ..Spec::default()
+        };
+        let cluster = Cluster::start(spec).await?;
+        let client = cluster.client(Who::Admin).await;
+        let root = cluster.dir().join("root");
+        let manifests = root.join("var/lib/rancher/rke2/server/manifests");
+        fs::create_dir_all(&manifests).unwrap();
+        if harvester {
+            fs::create_dir_all(root.join("etc")).unwrap();
+            fs::write(
+                root.join("etc/harvester-release.yaml"),
+                "harvester: v1.6.0\n",
+            )
+            .unwrap();
+        }
+        for (name, text) in &files {
+            fs::write(manifests.join(name), text).unwrap();
+        }
+        let daemon = match windrow {
+            true => Some(Daemon::start(&root, &cluster.kubeconfig(Who::Admin)).await),
+            false => None,
+        };
+        let kubelet = kubelet(client.clone());
+        let began = Instant::now();
+        let revision = revision(&client).await;
+        let controller = cluster.deploy(&manifests)?;
+        Some(Self {
+            cluster,
+            client,
+            controller,
+            daemon,
+            kubelet,
+            files,
+            began,
+            revision,
+        })
+    }
+
+    /// Waits until every file is applied as it is, and tells what it cost.
+    pub(crate) async fn end(self) -> Cost {
+        let digests: BTreeMap<String, String> = self
+            .files
+            .iter()
+            .map(|(name, text)| {
+                let addon = name.split('.').next().unwrap().to_owned();
+                (addon, hex(text.as_bytes()))
+            })
+            .collect();
+        let kind = GroupVersionKind::gvk("k3s.cattle.io", "v1", "Addon");
+        let addons: Api<DynamicObject> = Api::namespaced_with(
+            self.client.clone(),
+            "kube-system",
+            &ApiResource::from_gvk(&kind),
+        );
+        let mut missing = BTreeSet::new();
+        let until = self.began + END;
+        loop {
+            assert!(
+                Instant::now() < until,
+                "never applied: {missing:?}; {}",
+                self.says()
+            );
+            // The list is of one moment; the next look comes with the next pass.
+            if let Ok(list) = addons.list(&ListParams::default()).await {
+                let applied: BTreeMap<_, _> = list
+                    .into_iter()
+                    .filter_map(|addon| {
+                        let sum = addon.data["spec"]["checksum"].as_str()?.to_owned();
+                        Some((addon.metadata.name?, sum))
+                    })
+                    .collect();
+                missing = digests
+                    .iter()
+                    .filter(|(name, sum)| applied.get(*name) != Some(sum))
+                    .map(|(name, _)| name.clone())
+                    .collect();
+            }
+            if missing.is_empty() {
+                break;
+            }
+            let now = self.passes();
+            self.controller.passed(now + 1).await;
+        }
+        let time = self.began.elapsed();
+        let passes = self.passes();
+        // A pass without anything to do: all events of the last one are written, and nothing comes after.
+        self.controller.next_pass().await;
+        Cost {
+            time,
+            passes,
+            ..self.cost().await
+        }
+    }
+
+    /// Is there a marker beside this file?
+    pub(crate) fn is_held(&self, name: &str) -> bool {
+        let root = self.cluster.dir().join("root");
+        let manifests = root.join("var/lib/rancher/rke2/server/manifests");
+        manifests.join(format!("{name}.skip")).exists()
+    }
+
+    /// How many passes of the deploy controller are over.
+    fn passes(&self) -> usize {
+        self.controller.log().matches("pass ended").count()
+    }
+
+    fn says(&self) -> String {
+        let status = self.daemon.as_ref().and_then(|daemon| {
+            fs::read_to_string(daemon.root.join("run/windrow/status.json")).ok()
+        });
+        status.unwrap_or_default()
+    }
+
+    async fn cost(&self) -> Cost {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), "kube-system");
+        let mut by_addon: BTreeMap<(String, String), i32> = BTreeMap::new();
+        for event in events.list(&ListParams::default()).await.unwrap() {
+            let component = event.source.as_ref().and_then(|by| by.component.as_deref());
+            if component == Some("deploy") {
+                let key = (
+                    event.reason.unwrap_or_default(),
+                    event.involved_object.name.unwrap_or_default(),
+                );
+                *by_addon.entry(key).or_default() += event.count.unwrap_or(1);
+            }
+        }
+        let sum = |test: &dyn Fn(&str) -> bool| -> i32 {
+            by_addon
+                .iter()
+                .filter(|((reason, _), _)| test(reason))
+                .map(|(_, count)| count)
+                .sum()
+        };
+        let failed = sum(&|reason| reason.ends_with("ManifestFailed"));
+        let writes: Vec<Write> = self
+            .cluster
+            .writes()
+            .into_iter()
+            .filter(|write| write.program == "deploy-controller")
+            .filter(|write| !write.name.ends_with(".cattle.io"))
+            .collect();
+        let (said, written): (Vec<_>, Vec<_>) =
+            writes.iter().partition(|write| write.resource == "events");
+        let (done, refused): (Vec<&Write>, Vec<&Write>) =
+            written.into_iter().partition(|write| write.done());
+        Cost {
+            applies: sum(&|reason| reason == "AppliedManifest") + failed,
+            failed,
+            repeated: by_addon
+                .iter()
+                .filter(|((reason, _), _)| reason == "AppliedManifest")
+                .map(|(_, count)| count - 1)
+                .sum(),
+            writes: done.len(),
+            refused: refused.len(),
+            events: said.len(),
+            revisions: revision(&self.client).await - self.revision,
+            created: done
+                .iter()
+                .filter(|write| write.verb == "create" && write.resource != "addons")
+                .map(|write| (write.resource.clone(), write.name.clone()))
+                .collect(),
+            ..Cost::default()
+        }
+    }
+}
+
+impl Drop for Bootstrap {
+    fn drop(&mut self) {
+        self.kubelet.abort();
+    }
+}
+
+/// The daemon on a root. It ends with the value.
+struct Daemon {
+    root: PathBuf,
+    child: Child,
+}
+
+impl Daemon {
+    /// Starts it and waits for its first look, as systemd does before it starts RKE2.
+    async fn start(root: &Path, kubeconfig: &Path) -> Self {
+        let place = root.join("etc/rancher/rke2/rke2.yaml");
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::copy(kubeconfig, place).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .args(["run", "--root"])
+            .arg(root)
+            .env_remove("NOTIFY_SOCKET")
+            .stdin(Stdio::null())
+            .stderr(fs::File::create(root.join("windrow.log")).unwrap())
+            .spawn()
+            .unwrap();
+        let daemon = Self {
+            root: root.to_owned(),
+            child,
+        };
+        let status = root.join("run/windrow/status.json");
+        eventually("the daemon's first status", END, async || {
+            status.exists().then_some(())
+        })
+        .await;
+        daemon
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // An error means that it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Plays the kubelet: every pod runs and is ready as soon as it is there.
+fn kubelet(client: kube::Client) -> JoinHandle<()> {
+    let pods: Api<Pod> = Api::all(client.clone());
+    let mut changes = watcher(pods, watcher::Config::default())
+        .default_backoff()
+        .applied_objects()
+        .boxed();
+    tokio::spawn(async move {
+        while let Some(change) = changes.next().await {
+            let pod = match change {
+                Ok(pod) => pod,
+                Err(error) => {
+                    eprintln!("the kubelet's watch: {error}");
+                    continue;
+                }
+            };
+            let phase = pod.status.and_then(|status| status.phase);
+            let (Some(namespace), Some(name)) = (pod.metadata.namespace, pod.metadata.name) else {
+                continue;
+            };
+            if phase.as_deref() == Some("Running") {
+                continue;
+            }
+            let status = json!({"status": {"phase": "Running", "conditions": [
+                {"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}]}});
+            let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+            let (params, patch) = (PatchParams::default(), Patch::Merge(status));
+            if let Err(error) = pods.patch_status(&name, &params, &patch).await {
+                eprintln!("the kubelet's word about {namespace}/{name}: {error}");
+            }
+        }
+    })
+}
+
+/// Where etcd stands: every list tells.
+async fn revision(client: &kube::Client) -> u64 {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let list = pods.list(&ListParams::default()).await.unwrap();
+    list.metadata.resource_version.unwrap().parse().unwrap()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

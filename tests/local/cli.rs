@@ -1,0 +1,1062 @@
+//! The verbs through the real binary, on files in a temporary directory.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const MANIFESTS: &str = "var/lib/rancher/rke2/server/manifests";
+
+/// A node's file tree, and the program run on it.
+struct Node {
+    root: TempDir,
+}
+
+impl Node {
+    fn new() -> Self {
+        let root = TempDir::new().unwrap();
+        fs::create_dir_all(root.path().join(MANIFESTS)).unwrap();
+        Self { root }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path)
+    }
+
+    fn manifest(&self, name: &str, text: &str) {
+        fs::write(self.path(MANIFESTS).join(name), text).unwrap();
+    }
+
+    fn marker(&self, name: &str) -> Option<Value> {
+        let text = fs::read(self.path(MANIFESTS).join(format!("{name}.skip"))).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    fn write(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn requests(&self) -> Vec<Value> {
+        let spool = self.path("var/lib/rancher/windrow/requests");
+        let mut paths: Vec<PathBuf> = fs::read_dir(spool)
+            .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
+            .unwrap_or_default();
+        paths.sort();
+        paths
+            .iter()
+            .map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap())
+            .collect()
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        self.run_with(args, "")
+    }
+
+    fn run_with(&self, args: &[&str], input: &str) -> Ran {
+        use std::io::Write as _;
+        let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .arg("--root")
+            .arg(self.root.path())
+            .args(args)
+            .current_dir(self.root.path())
+            .env("SUDO_USER", "ada")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // A verb that reads nothing may be gone already.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        Ran::of(child.wait_with_output().unwrap())
+    }
+}
+
+#[derive(Debug)]
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: w\n";
+const CRD: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+metadata:\n  name: widgets.example.com\nspec:\n  group: example.com\n  scope: Cluster\n  names:\n    \
+kind: Widget\n    plural: widgets\n  versions: []\n";
+const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n";
+
+fn example() -> String {
+    format!(
+        "{}/examples/first-vm/harvester-config.yaml",
+        env!("CARGO_MANIFEST_DIR")
+    )
+}
+
+#[test]
+fn a_plan_of_a_directory_orders_it_and_says_who_brings_what() {
+    let node = Node::new();
+    node.manifest("a.yaml", WIDGET);
+    node.manifest("b.yaml", CRD);
+    let ran = node.run(&["plan", "-o", "json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let plan = ran.json();
+    assert_eq!(plan["apiVersion"], "windrow.dev/v1");
+    assert_eq!(plan["kind"], "Plan");
+    assert_eq!(plan["order"], serde_json::json!(["b.yaml", "a.yaml"]));
+    let widget = &plan["files"][0];
+    assert_eq!(widget["path"], "a.yaml");
+    assert_eq!(widget["addon"], "a");
+    assert!(widget["held"].is_array());
+    let needs = &widget["documents"][0]["requires"][0];
+    assert_eq!(needs["satisfiedBy"], "file b.yaml:1");
+    assert_eq!(needs["tier"], "required");
+    assert_eq!(needs["condition"], "served");
+    assert_eq!(needs["origin"]["line"], 1);
+    assert!(plan["files"][1]["held"].is_null());
+}
+
+#[test]
+fn a_plan_of_a_harvester_configuration_points_to_its_own_lines() {
+    let node = Node::new();
+    let config = example();
+    let ran = node.run(&["plan", "-o", "json", &config]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let plan = ran.json();
+    let machine = plan["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|file| file["documents"][0]["object"]["kind"] == "VirtualMachine")
+        .unwrap();
+    let namespace = machine["documents"][0]["requires"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["origin"]["rule"] == "inferred/namespace")
+        .unwrap();
+    assert_eq!(namespace["origin"]["file"], config.as_str());
+    let line = namespace["origin"]["line"].as_u64().unwrap() as usize;
+    let text = fs::read_to_string(&config).unwrap();
+    let shown = text.lines().nth(line - 1).unwrap().trim();
+    assert!(shown.starts_with("apiVersion: kubevirt.io"), "{shown}");
+    // The machine comes last, though its file sorts first.
+    assert_eq!(
+        plan["order"].as_array().unwrap().last(),
+        Some(&machine["path"])
+    );
+}
+
+#[test]
+fn every_output_of_a_plan_is_what_it_claims_to_be() {
+    let node = Node::new();
+    for (format, begins) in [
+        ("table", "Plan on harvester"),
+        ("json", "{"),
+        ("dot", "digraph"),
+        ("mermaid", "flowchart LR"),
+        ("svg", "<svg"),
+    ] {
+        let ran = node.run(&["plan", "-o", format, &example()]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.out.starts_with(begins), "{format}: {}", ran.out);
+    }
+}
+
+#[test]
+fn a_plan_that_cannot_work_exits_4_and_names_every_mistake() {
+    let node = Node::new();
+    node.manifest("a.yaml", "kind: [\n");
+    node.manifest("B_c.yaml", CONFIG_MAP);
+    let ran = node.run(&["plan"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.out.contains("file-refused"), "{ran:?}");
+    assert!(ran.out.contains("addon-name-invalid"), "{ran:?}");
+    assert!(ran.out.contains("a.yaml:"), "{ran:?}");
+}
+
+#[test]
+fn standard_input_is_planned_as_a_manifest() {
+    let node = Node::new();
+    let ran = node.run_with(&["plan", "-o", "json", "-"], CONFIG_MAP);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(
+        ran.json()["files"][0]["documents"][0]["object"]["name"],
+        "c"
+    );
+}
+
+#[test]
+fn inputs_that_cannot_be_used_are_all_named_and_exit_64() {
+    let node = Node::new();
+    node.write("x/a.yaml", CONFIG_MAP);
+    node.write("y/a.yaml", CONFIG_MAP);
+    let ran = node.run(&["plan", "x", "y", "nowhere.yaml"]);
+    assert_eq!(ran.code, 64, "{ran:?}");
+    assert!(ran.err.contains("nowhere.yaml"), "{ran:?}");
+    assert!(ran.err.contains("x/a.yaml and y/a.yaml"), "{ran:?}");
+    assert_eq!(node.run(&["plan", "--output", "pdf"]).code, 64);
+    assert_eq!(node.run(&["no-such-verb"]).code, 64);
+}
+
+#[test]
+fn a_rule_pack_with_a_mistake_exits_78_with_its_line() {
+    let node = Node::new();
+    node.write(
+        "rules/bad.yaml",
+        "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: bad}\nrulez: []\n",
+    );
+    let ran = node.run(&["plan", &example(), "--rules", "rules"]);
+    assert_eq!(ran.code, 78, "{ran:?}");
+    assert!(ran.err.contains("rules/bad.yaml:4"), "{ran:?}");
+}
+
+#[test]
+fn the_rules_and_the_platform_that_a_configuration_brings_count_in_its_plan() {
+    let node = Node::new();
+    let text = include_str!("../../packaging/cloud-init/user-data.yaml");
+    node.write("user-data.yaml", text);
+    let ran = node.run(&["plan", "user-data.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("site/app-waits-for-database"), "{ran:?}");
+
+    // What is wrong there is said with its line in the file that was given.
+    let (before, _) = text.split_once("          requires:").unwrap();
+    let line = before.lines().count() + 1;
+    node.write("wrong.yaml", &text.replace("requires:", "requirez:"));
+    let ran = node.run(&["plan", "wrong.yaml"]);
+    assert_eq!(ran.code, 78, "{ran:?}");
+    assert!(
+        ran.err.contains(&format!("wrong.yaml:{line}")),
+        "line {line}: {ran:?}"
+    );
+    let ran = node.run(&["rehearse", "wrong.yaml"]);
+    assert_eq!(ran.code, 78, "{ran:?}");
+    assert!(ran.err.contains(&format!("wrong.yaml:{line}")), "{ran:?}");
+}
+
+#[test]
+fn a_status_that_nobody_keeps_is_unknown_and_says_why() {
+    let node = Node::new();
+    let ran = node.run(&["status"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.out.contains("the daemon has not run"), "{ran:?}");
+    node.write("run/windrow/status.json", STATUS);
+    let ran = node.run(&["status", "--json"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert_eq!(ran.json()["readiness"], "Unknown");
+    assert_eq!(ran.json()["reason"]["code"], "state-unknown");
+    let line = node.run(&["status", "--console"]).out;
+    assert!(line.trim_end().chars().count() <= 65, "{line}");
+    assert_eq!(node.run(&["wait", "--timeout", "0s"]).code, 5);
+}
+
+#[test]
+fn a_status_whose_writer_lives_is_shown_with_its_exit_code() {
+    let node = Node::new();
+    node.write("run/windrow/status.json", &kept_by_this_test(STATUS));
+    let ran = node.run(&["status"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    for expected in ["SettingUp", "vm.yaml", "Namespace shop does not exist yet"] {
+        assert!(ran.out.contains(expected), "{expected}: {ran:?}");
+    }
+    assert_eq!(node.run(&["wait", "--for", "applied=ns.yaml"]).code, 0);
+    let ran = node.run(&["wait", "--for", "released=vm.yaml", "--timeout", "0s"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+}
+
+#[test]
+fn wait_returns_when_the_status_comes_to_say_so() {
+    let node = Node::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .arg("--root")
+        .arg(node.root.path())
+        .args(["wait", "--for", "applied=ns.yaml", "--timeout", "10m"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    node.write("run/windrow/status.json", &kept_by_this_test(STATUS));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn why_goes_down_to_the_root() {
+    let node = Node::new();
+    let status = node.write("elsewhere/status.json", STATUS);
+    let status = status.to_str().unwrap();
+    for asked in ["vm.yaml", "VirtualMachine/shop/till", "till"] {
+        let ran = node.run(&["why", "--status", status, asked]);
+        assert_eq!(ran.code, 3, "{ran:?}");
+        for expected in [
+            "vm.yaml is held",
+            "disk.yaml is held",
+            "Root: Namespace shop does not exist yet",
+            "By hand: windrow release vm.yaml",
+            "in 10m00s at the latest",
+        ] {
+            assert!(ran.out.contains(expected), "{expected}: {ran:?}");
+        }
+    }
+    let why = node
+        .run(&["why", "-o", "json", "--status", status, "vm.yaml"])
+        .json();
+    let step = &why["files"][0]["waitsFor"][0];
+    assert_eq!(step["root"], false);
+    assert_eq!(step["because"]["waitsFor"][0]["root"], true);
+    assert_eq!(node.run(&["why", "--status", status, "ns.yaml"]).code, 0);
+    assert_eq!(node.run(&["why", "--status", status, "nothing"]).code, 5);
+}
+
+#[test]
+fn hold_and_release_work_at_once_and_are_recorded_with_who_and_why() {
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    let ran = node.run(&["hold", "a.yaml", "--reason", "maintenance"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let mark = node.marker("a.yaml").unwrap();
+    assert_eq!(mark["by"], "windrow");
+    assert_eq!(mark["code"], "held-by-hand");
+    assert_eq!(mark["onFailure"], "keep");
+    assert!(mark["why"].as_str().unwrap().contains("maintenance"));
+    let ran = node.run(&["release", "a.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(node.marker("a.yaml").is_none());
+    let requests = node.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0]["action"], "hold");
+    assert_eq!(requests[0]["by"], "ada");
+    assert_eq!(requests[0]["reason"], "maintenance");
+    assert_eq!(requests[1]["action"], "release");
+}
+
+#[test]
+fn somebody_elses_marker_is_neither_replaced_nor_removed() {
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    node.manifest("a.yaml.skip", "");
+    for verb in ["hold", "release"] {
+        let ran = node.run(&[verb, "a.yaml"]);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.err.contains("did not make"), "{ran:?}");
+    }
+    assert_eq!(
+        fs::read(node.path(MANIFESTS).join("a.yaml.skip")).unwrap(),
+        b""
+    );
+    assert!(node.requests().is_empty());
+}
+
+#[test]
+fn every_unknown_file_is_named_and_nothing_is_held() {
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    let ran = node.run(&["hold", "a.yaml", "x.yaml", "y.yaml"]);
+    assert_eq!(ran.code, 64, "{ran:?}");
+    assert!(
+        ran.err.contains("x.yaml") && ran.err.contains("y.yaml"),
+        "{ran:?}"
+    );
+    assert!(node.marker("a.yaml").is_none());
+}
+
+#[test]
+fn the_failsafe_lifts_what_may_be_lifted_whatever_lies_beside_it() {
+    let node = Node::new();
+    for name in ["lift", "keep"] {
+        node.manifest(&format!("{name}.yaml"), CONFIG_MAP);
+        node.manifest(&format!("{name}.yaml.skip"), &mark(name));
+    }
+    node.manifest("foreign.yaml.skip", "harvester");
+    node.manifest("broken.yaml.skip", "{\"by\": \"windrow\", ");
+    symlink("nowhere", node.path(MANIFESTS).join("link.yaml.skip")).unwrap();
+    node.write("etc/windrow/windrow.yaml", "stagin: [\n");
+    let ran = node.run(&["release", "--failsafe"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(node.marker("lift.yaml").is_none());
+    assert!(node.marker("keep.yaml").is_some());
+    for kept in ["foreign.yaml.skip", "broken.yaml.skip", "link.yaml.skip"] {
+        let path = node.path(MANIFESTS).join(kept);
+        assert!(fs::symlink_metadata(path).is_ok(), "{kept}");
+        assert!(ran.out.contains(kept), "{kept}: {ran:?}");
+    }
+    assert!(ran.out.contains("1 lifted, 4 kept"), "{ran:?}");
+}
+
+/// A marker as Windrow writes it, with a reason of this length.
+fn long_mark(file: &str, on_failure: &str, length: usize) -> String {
+    let mark = serde_json::json!({
+        "by": "windrow", "file": file, "code": "waits-for-kind", "why": "x".repeat(length),
+        "since": "2026-01-01T00:00:00Z", "onFailure": on_failure, "digest": "", "release": "",
+    });
+    // In the order in which it is written, a field on each line.
+    let fields = [
+        "by",
+        "file",
+        "code",
+        "why",
+        "since",
+        "onFailure",
+        "digest",
+        "release",
+    ];
+    let lines: Vec<String> = fields
+        .iter()
+        .map(|field| format!("  \"{field}\": {}", mark[field]))
+        .collect();
+    format!("{{\n{}\n}}\n", lines.join(",\n"))
+}
+
+#[test]
+fn a_marker_of_any_size_is_windrows_for_every_verb() {
+    for length in [65_536, 70_000, 3 << 20] {
+        let node = Node::new();
+        let lay = |name: &str, on_failure: &str| {
+            node.manifest(name, CONFIG_MAP);
+            let mark = long_mark(name, on_failure, length);
+            node.manifest(&format!("{name}.skip"), &mark);
+        };
+        lay("lift.yaml", "lift");
+        lay("keep.yaml", "keep");
+        lay("hand.yaml", "lift");
+        let ran = node.run(&["release", "--failsafe"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.out.contains("2 lifted, 1 kept"), "{}", ran.err);
+        assert!(!ran.out.contains("did not make"));
+        assert!(node.marker("lift.yaml").is_none() && node.marker("keep.yaml").is_some());
+        lay("hand.yaml", "lift");
+        assert_eq!(node.run(&["release", "hand.yaml"]).code, 0);
+        assert!(node.marker("hand.yaml").is_none());
+        assert_eq!(node.run(&["cleanup"]).code, 0);
+        assert!(node.marker("keep.yaml").is_none());
+    }
+}
+
+#[test]
+fn a_reason_however_long_leaves_a_marker_and_a_request_that_can_be_read_back() {
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    let reason = "because ".repeat(15_000);
+    let ran = node.run(&["hold", "a.yaml", "--reason", &reason]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let mark = node.marker("a.yaml").unwrap();
+    assert!(mark["why"].as_str().unwrap().chars().count() <= 1000);
+    assert!(node.requests()[0]["reason"].as_str().unwrap().len() < 2000);
+    assert_eq!(node.run(&["release", "a.yaml"]).code, 0);
+    assert!(node.marker("a.yaml").is_none());
+}
+
+/// A manifest's name of so many bytes.
+fn name_of(length: usize) -> String {
+    format!("{}.yaml", "a".repeat(length - 5))
+}
+
+#[test]
+fn names_of_every_length_that_has_room_for_a_marker_are_held_released_and_cleaned_up() {
+    for length in [128, 200, 245, 250] {
+        let node = Node::new();
+        let name = name_of(length);
+        node.manifest(&name, CONFIG_MAP);
+        for (verb, there) in [("hold", true), ("release", false), ("hold", true)] {
+            let ran = node.run(&[verb, &name]);
+            assert_eq!(ran.code, 0, "{verb} {length}: {ran:?}");
+            assert_eq!(node.marker(&name).is_some(), there, "{verb} {length}");
+        }
+        let requests = node.requests();
+        assert!(
+            requests
+                .iter()
+                .all(|request| request["file"] == name.as_str())
+        );
+        assert_eq!(requests.len(), 3, "{length}");
+        let lift = long_mark(&name, "lift", 1);
+        node.manifest(&format!("{name}.skip"), &lift);
+        let ran = node.run(&["cleanup"]);
+        assert_eq!(ran.code, 0, "{length}: {ran:?}");
+        assert!(ran.out.contains("1 lifted"), "{ran:?}");
+        assert!(!ran.out.contains("not recorded"), "{ran:?}");
+        assert_eq!(node.requests().len(), 4, "{length}");
+    }
+}
+
+#[test]
+fn a_name_without_room_for_a_marker_is_said_not_to_be_held() {
+    let node = Node::new();
+    let name = name_of(251);
+    node.manifest(&name, CONFIG_MAP);
+    let ran = node.run(&["hold", &name]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(
+        ran.err.contains("256 bytes") && ran.err.contains("shorter name"),
+        "{ran:?}"
+    );
+    assert!(
+        !ran.out.contains("held by") && node.requests().is_empty(),
+        "{ran:?}"
+    );
+    let there = node.path(MANIFESTS).join(&name);
+    fs::remove_file(&there).unwrap();
+    node.write(&name, CONFIG_MAP);
+    let ran = node.run(&["stage", &name]);
+    assert_ne!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("shorter name"), "{ran:?}");
+    assert!(!there.exists(), "it would be applied at once");
+}
+
+#[test]
+fn files_of_one_name_are_held_and_released_together_and_named() {
+    let node = Node::new();
+    fs::create_dir(node.path(MANIFESTS).join("sub")).unwrap();
+    node.manifest("pair.yaml", CONFIG_MAP);
+    node.manifest("sub/pair.yaml", CONFIG_MAP);
+    let ran = node.run(&["hold", "sub/pair.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("sub/pair.yaml held by ada"), "{ran:?}");
+    assert!(ran.out.contains("\npair.yaml held with it"), "{ran:?}");
+    let ran = node.run(&["release", "pair.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("pair.yaml released by ada"), "{ran:?}");
+    assert!(
+        ran.out.contains("\nsub/pair.yaml released with it"),
+        "{ran:?}"
+    );
+    assert!(node.marker("pair.yaml").is_none() && node.marker("sub/pair.yaml").is_none());
+}
+
+#[test]
+fn cleanup_keeps_what_a_person_holds_and_says_how_to_free_it() {
+    let node = Node::new();
+    for name in ["vm.yaml", "own.yaml", "free.yaml"] {
+        node.manifest(name, CONFIG_MAP);
+        node.manifest(&format!("{name}.skip"), &long_mark(name, "keep", 1));
+    }
+    assert_eq!(
+        node.run(&["hold", "vm.yaml", "--reason", "not yet"]).code,
+        0
+    );
+    node.manifest("own.yaml.skip", "\n");
+    let ran = node.run(&["cleanup"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let kept = node.path(MANIFESTS).join("vm.yaml.skip");
+    assert!(
+        kept.exists()
+            && ran
+                .out
+                .contains("kept   vm.yaml.skip: held by hand: not yet")
+    );
+    assert!(
+        ran.out.contains(&format!("rm {}", kept.display())),
+        "{ran:?}"
+    );
+    assert!(
+        ran.out
+            .contains("kept   own.yaml.skip: Windrow did not make it"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.out.contains("lifted free.yaml.skip") && ran.out.contains("echo >"),
+        "{ran:?}"
+    );
+    assert!(ran.out.contains("1 lifted, 2 kept"), "{ran:?}");
+}
+
+#[test]
+fn who_is_not_root_hears_that_it_needs_root_and_not_that_the_marker_is_foreign() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can become nobody");
+        return;
+    }
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    assert_eq!(node.run(&["hold", "a.yaml"]).code, 0);
+    // Where nobody may read the directory, but not the marker.
+    let mut directory = node.path(MANIFESTS);
+    while directory.starts_with(node.root.path()) {
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+        directory.pop();
+    }
+    let program = node.path("windrow");
+    // By another process: a file that this one writes cannot be executed while a child of another test has it open.
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_windrow"))
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("--root").arg(node.root.path()).args(arguments);
+        command.uid(65_534).gid(65_534).current_dir("/");
+        Ran::of(command.output().unwrap())
+    };
+    for verb in ["release", "hold"] {
+        let ran = run(&[verb, "a.yaml"]);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.err.contains("needs root"), "{ran:?}");
+        assert!(!ran.err.contains("did not make"), "{ran:?}");
+    }
+    // The fail-safe's script goes on where the program could not look.
+    let ran = run(&["release", "--failsafe"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("cannot be read"), "{ran:?}");
+    assert!(node.marker("a.yaml").is_some());
+}
+
+#[test]
+fn a_staged_file_has_its_marker_and_says_that_the_daemon_is_away() {
+    let node = Node::new();
+    let from = node.write("new.yaml", CONFIG_MAP);
+    let ran = node.run(&["stage", "new.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let there = node.path(MANIFESTS).join("new.yaml");
+    assert_eq!(fs::read(&there).unwrap(), fs::read(&from).unwrap());
+    assert_eq!(node.marker("new.yaml").unwrap()["onFailure"], "lift");
+    assert!(ran.out.contains("does not run"), "{ran:?}");
+    let left: Vec<_> = fs::read_dir(node.path(MANIFESTS)).unwrap().collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn stage_refuses_what_would_do_harm_all_of_it_at_once() {
+    let node = Node::new();
+    node.manifest("there.yaml", CONFIG_MAP);
+    node.manifest("twin.one.yaml", CONFIG_MAP);
+    node.write("in/there.yaml", WIDGET);
+    node.write("in/twin.yaml", WIDGET);
+    node.write("in/Upper_Case.yaml", WIDGET);
+    node.write("in/bad.yaml", "kind: [\n");
+    node.write("in/notes.txt", "");
+    let ran = node.run(&[
+        "stage",
+        "in/there.yaml",
+        "in/twin.yaml",
+        "in/Upper_Case.yaml",
+        "in/bad.yaml",
+        "in/notes.txt",
+        "in/missing.yaml",
+    ]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    for expected in [
+        "--replace",
+        "share the Addon twin",
+        "Upper_Case",
+        "in/bad.yaml:",
+        "in/notes.txt",
+        "in/missing.yaml",
+        "nothing was staged",
+    ] {
+        assert!(ran.err.contains(expected), "{expected}: {ran:?}");
+    }
+    let path = node.path(MANIFESTS);
+    assert_eq!(
+        fs::read_to_string(path.join("there.yaml")).unwrap(),
+        CONFIG_MAP
+    );
+    assert!(!path.join("bad.yaml").exists());
+    let ran = node.run(&["stage", "--force", "in/bad.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran = node.run(&["stage", "--replace", "in/there.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(fs::read_to_string(path.join("there.yaml")).unwrap(), WIDGET);
+    assert!(node.marker("there.yaml").is_some());
+}
+
+fn mark(on_failure: &str) -> String {
+    format!(
+        r#"{{"by":"windrow","file":"{on_failure}.yaml","code":"waits-for-kind","why":"x","since":"2026-01-01T00:00:00Z","onFailure":"{on_failure}","digest":"","release":""}}"#
+    )
+}
+
+/// The document, as if this process were the daemon.
+fn kept_by_this_test(status: &str) -> String {
+    let mut status: Value = serde_json::from_str(status).unwrap();
+    let stat = fs::read_to_string(Path::new("/proc/self/stat")).unwrap();
+    let ticks: u64 = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_whitespace().nth(19))
+        .and_then(|field| field.parse().ok())
+        .unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    status["writer"] = serde_json::json!({
+        "pid": std::process::id(), "startTicks": ticks, "bootId": boot.trim(),
+    });
+    status.to_string()
+}
+
+const STATUS: &str = r#"{
+  "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 7,
+  "readiness": "SettingUp", "phase": "staging", "since": "2026-01-01T00:00:00Z",
+  "reason": {"code": "waits-for-namespace", "message": "disk.yaml: Namespace shop does not exist yet"},
+  "summary": "SettingUp: 1 of 3 applied, 2 held",
+  "staging": {
+    "total": 3,
+    "held": [
+      {"file": "disk.yaml", "since": "2026-01-01T00:00:00Z", "code": "waits-for-namespace",
+       "why": "Namespace shop does not exist yet", "by": "windrow",
+       "blockers": [{"what": "Namespace shop", "condition": "exists", "tier": "required",
+         "message": "Namespace shop does not exist yet",
+         "requiredBy": "PersistentVolumeClaim shop/root, line 1",
+         "origin": {"rule": "inferred/namespace", "file": "disk.yaml", "line": 1}}]},
+      {"file": "vm.yaml", "since": "2026-01-01T00:00:00Z", "code": "waits-for-object",
+       "why": "PersistentVolumeClaim shop/root does not exist yet", "by": "windrow",
+       "deadline": "2026-01-01T00:10:00Z",
+       "blockers": [{"what": "PersistentVolumeClaim shop/root", "condition": "exists",
+         "tier": "advisory", "message": "PersistentVolumeClaim shop/root does not exist yet",
+         "requiredBy": "VirtualMachine shop/till, line 1",
+         "origin": {"rule": "references/vm-claim", "file": "vm.yaml", "line": 9},
+         "broughtBy": "disk.yaml"}]}
+    ],
+    "released": [],
+    "applied": [{"file": "ns.yaml", "since": "2026-01-01T00:00:00Z", "cause": "free"}],
+    "failed": []
+  },
+  "findings": [],
+  "versions": {"windrow": "0.1.0"}
+}"#;
+
+#[test]
+fn cleanup_takes_back_every_hold_and_the_gates_and_nothing_of_anybody_elses() {
+    let node = Node::new();
+    for name in ["lift", "keep"] {
+        node.manifest(&format!("{name}.yaml"), CONFIG_MAP);
+        node.manifest(&format!("{name}.yaml.skip"), &mark(name));
+    }
+    node.manifest("foreign.yaml.skip", "harvester");
+    let gates = node.write(
+        "etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml",
+        "kube-apiserver-arg+: [feature-gates+=A=true]\n",
+    );
+    let theirs = node.write(
+        "etc/rancher/rke2/config.yaml.d/90-site.yaml",
+        "cni: canal\n",
+    );
+    let ran = node.run(&["cleanup"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(node.marker("lift.yaml").is_none() && node.marker("keep.yaml").is_none());
+    assert!(node.path(MANIFESTS).join("foreign.yaml.skip").exists());
+    assert!(!gates.exists() && theirs.exists());
+    for said in [
+        "lifted lift.yaml.skip",
+        "lifted keep.yaml.skip",
+        "may do harm",
+        "99-zz9-windrow-gates.yaml",
+    ] {
+        assert!(ran.out.contains(said), "{said}: {ran:?}");
+    }
+    // What was applied meanwhile is not held again by a later installation.
+    let files: Vec<Value> = node
+        .requests()
+        .iter()
+        .map(|one| one["file"].clone())
+        .collect();
+    assert_eq!(files, ["keep.yaml", "lift.yaml"]);
+
+    let again = node.run(&["cleanup"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    assert!(again.out.contains("0 lifted, 1 kept"), "{again:?}");
+}
+
+#[test]
+fn the_version_names_the_build() {
+    let ran = Node::new().run(&["--version"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let expected = format!("windrow {} (", env!("CARGO_PKG_VERSION"));
+    assert!(ran.out.starts_with(&expected), "{ran:?}");
+}
+
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
+
+#[test]
+fn a_directory_without_manifests_is_not_planned_and_not_rehearsed() {
+    let node = Node::new();
+    node.write("empty/readme.txt", "nothing");
+    node.write("full/a.yaml", MAP);
+    for args in [
+        &["plan", "empty"][..],
+        &["plan", "full", "empty"],
+        &["rehearse", "empty"],
+    ] {
+        let ran = node.run(args);
+        assert_eq!(ran.code, 64, "{ran:?}");
+        assert!(
+            ran.err.contains("empty: no manifests in this directory"),
+            "{ran:?}"
+        );
+        assert!(
+            ran.err.contains("nothing was looked at") && ran.out.is_empty(),
+            "{ran:?}"
+        );
+    }
+    assert_eq!(node.run(&["plan", "full"]).code, 0);
+    let ran = node.run(&["plan"]);
+    assert_eq!(ran.code, 64, "the node's own is empty too: {ran:?}");
+    assert!(ran.err.contains("nothing was looked at"), "{ran:?}");
+}
+
+#[test]
+fn an_object_behind_the_end_of_a_document_is_an_error_with_its_line() {
+    let node = Node::new();
+    node.write(
+        "given/a.yaml",
+        &format!("{MAP}...\n{}", MAP.replace("name: a", "name: b")),
+    );
+    let ran = node.run(&["plan", "given"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.out.contains("behind-document-end"), "{ran:?}");
+    assert!(ran.out.contains("given/a.yaml:6"), "{ran:?}");
+    assert!(!ran.out.contains("held at a fresh boot: "), "{ran:?}");
+    assert!(
+        ran.out.contains(", 0 held at a fresh boot"),
+        "RKE2 applies the file: {ran:?}"
+    );
+    let ran = node.run(&["rehearse", "given", "--seeds", "2"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.out.contains("behind-document-end"), "{ran:?}");
+}
+
+#[test]
+fn options_take_one_value_each_so_their_place_does_not_matter() {
+    let node = Node::new();
+    let pack = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\nrules: []\n";
+    node.write("rules/one.yaml", pack);
+    node.write("more/two.yaml", &pack.replace("site", "other"));
+    node.write("given/a.yaml", MAP);
+    node.write("list.txt", "docker.io/library/nginx:1\n");
+    node.write("list2.txt", "docker.io/library/busybox:1\n");
+    for args in [
+        &["plan", "--rules", "rules", "given"][..],
+        &["plan", "given", "--rules", "rules"],
+        &["plan", "--rules", "rules", "--rules", "more", "given"],
+        &["rehearse", "--seeds", "1", "--images", "list.txt", "given"],
+        &[
+            "rehearse",
+            "--seeds",
+            "1",
+            "--images",
+            "list.txt",
+            "--images",
+            "list2.txt",
+            "given",
+        ],
+        &[
+            "rehearse", "--seeds", "1", "--rules", "rules", "given", "--rules", "more",
+        ],
+    ] {
+        let ran = node.run(args);
+        assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
+        assert!(
+            ran.out.contains("a.yaml"),
+            "the directory that was named: {ran:?}"
+        );
+    }
+}
+
+const WIDGETS: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: widgets.example.com
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: widgets, singular: widget, kind: Widget}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+";
+
+#[test]
+fn a_marker_of_somebody_else_keeps_a_file_from_rke2_and_what_needs_it_cannot_work() {
+    let node = Node::new();
+    node.write("given/a.yaml", MAP);
+    node.write("given/a.yaml.skip", "");
+    node.write("given/b.yaml", &MAP.replace("name: a", "name: b"));
+    let ran = node.run(&["plan", "given"]);
+    assert_eq!(ran.code, 0, "nothing needs it: {ran:?}");
+    let a = ran
+        .out
+        .lines()
+        .find(|line| line.contains("a.yaml "))
+        .unwrap();
+    assert!(
+        a.ends_with("skipped") && a.trim_start().starts_with("-"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.out
+            .contains("by a.yaml.skip, which Windrow did not make"),
+        "{ran:?}"
+    );
+    assert!(ran.out.contains("held-by-other"), "{ran:?}");
+    let json: Value =
+        serde_json::from_str(&node.run(&["plan", "given", "-o", "json"]).out).unwrap();
+    assert_eq!(json["files"][0]["skipped"], "a.yaml.skip");
+    assert_eq!(json["files"][0]["state"], "skipped");
+    assert_eq!(json["files"][1]["state"], "applied at once");
+    assert_eq!(json["order"], serde_json::json!(["b.yaml"]));
+    for picture in ["svg", "dot", "mermaid"] {
+        let ran = node.run(&["plan", "given", "-o", picture]);
+        assert!(ran.out.contains("skipped"), "{picture}: {ran:?}");
+        assert_eq!(
+            ran.out.matches("applied at once").count(),
+            1,
+            "{picture}: {ran:?}"
+        );
+    }
+    let ran = node.run(&["rehearse", "given", "--seeds", "2"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(
+        ran.out
+            .contains("everything is applied but 1 file that a .skip marker keeps from RKE2"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.out
+            .contains("skipped by a.yaml.skip, which Windrow did not make, never applied"),
+        "{ran:?}"
+    );
+
+    assert!(
+        node.run(&["plan", "given"])
+            .out
+            .contains("It can work without what RKE2 skips (1 file)"),
+    );
+    // Named one by one, with the marker or without it.
+    for args in [
+        &["plan", "given/a.yaml"][..],
+        &["plan", "given/a.yaml", "given/a.yaml.skip", "given/b.yaml"],
+    ] {
+        let ran = node.run(args);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(
+            ran.out
+                .contains("by a.yaml.skip, which Windrow did not make"),
+            "{ran:?}"
+        );
+    }
+    node.write("ours/a.yaml", MAP);
+    node.write("ours/a.yaml.skip", "{\n  \"by\": \"windrow\"\n}\n");
+    assert!(
+        !node
+            .run(&["plan", "ours/a.yaml"])
+            .out
+            .contains("did not make")
+    );
+    assert!(!node.run(&["plan", "ours"]).out.contains("did not make"));
+
+    // The kind of one file comes from the other.
+    node.write("needs/crd.yaml", WIDGETS);
+    node.write(
+        "needs/one.yaml",
+        "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: one\n",
+    );
+    assert_eq!(node.run(&["plan", "needs"]).code, 0);
+    node.write("needs/sub/crd.yaml.skip", "harvester upgrade\n");
+    let ran = node.run(&["plan", "needs"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(
+        ran.out.contains("provider-skipped") && !ran.out.contains("kind-without-provider"),
+        "{ran:?}"
+    );
+    assert!(ran.out.contains("sub/crd.yaml.skip"), "{ran:?}");
+    let ran = node.run(&["rehearse", "needs", "--seeds", "2"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+
+    // A configuration may write one too; one of Windrow's own is lifted by Windrow.
+    let cloud = |marker: &str| {
+        format!(
+            "#cloud-config\nwrite_files:\n- path: /{MANIFESTS}/a.yaml\n  content: |\n    {}\n- path: /{MANIFESTS}/a.yaml.skip\n  content: '{marker}'\n",
+            MAP.trim_end().replace('\n', "\n    ")
+        )
+    };
+    node.write("user-data", &cloud(""));
+    let ran = node.run(&["plan", "user-data"]);
+    assert!(
+        ran.out
+            .contains("by a.yaml.skip, which Windrow did not make"),
+        "{ran:?}"
+    );
+    let ran = node.run(&["rehearse", "user-data", "--seeds", "2"]);
+    assert!(ran.out.contains("skipped by a.yaml.skip"), "{ran:?}");
+}
+
+#[test]
+fn a_file_is_labelled_by_what_becomes_of_it() {
+    let node = Node::new();
+    node.write("given/good.yaml", MAP);
+    node.write("given/same.yaml", &MAP.replace("name: a", "name: b"));
+    node.write("given/same.yml", &MAP.replace("name: a", "name: c"));
+    node.write(
+        "given/part.yaml",
+        &format!("{MAP}---\nkind: ConfigMap\nmetadata:\n  name: d\n"),
+    );
+    node.write("given/whole.yaml", "a: }\n");
+    symlink("nowhere", node.path("given/link.yaml")).unwrap();
+    let ran = node.run(&["plan", "given", "-o", "json"]);
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    let states: Vec<(&str, &str)> = json["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| {
+            (
+                file["path"].as_str().unwrap(),
+                file["state"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        states,
+        [
+            ("good.yaml", "applied at once"),
+            ("link.yaml", "stops RKE2: leads nowhere"),
+            ("part.yaml", "refused in part"),
+            ("same.yaml", "collides"),
+            ("same.yml", "collides"),
+            ("whole.yaml", "refused"),
+        ]
+    );
+    let table = node.run(&["plan", "given"]).out;
+    assert_eq!(table.matches("applied at once").count(), 1, "{table}");
+    let svg = node.run(&["plan", "given", "-o", "svg"]).out;
+    assert_eq!(svg.matches(r#"<g class="free""#).count(), 1, "{svg}");
+}
+
+#[test]
+fn a_marker_for_one_of_rke2s_own_charts_switches_it_off() {
+    let node = Node::new();
+    node.write(
+        "given/snapshots.yaml",
+        "apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshotClass\nmetadata:\n  name: a\ndriver: d\ndeletionPolicy: Delete\n",
+    );
+    assert_eq!(node.run(&["rehearse", "given", "--seeds", "1"]).code, 0);
+    node.write("given/rke2-snapshot-controller-crd.yaml.skip", "");
+    let ran = node.run(&["rehearse", "given", "--seeds", "1"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.out.contains("component-disabled"), "{ran:?}");
+    assert!(
+        ran.out.contains("rke2-snapshot-controller-crd.yaml.skip"),
+        "{ran:?}"
+    );
+    let ran = node.run(&["plan", "given", "--platform", "rke2"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.out.contains("component-disabled"), "{ran:?}");
+}

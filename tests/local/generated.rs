@@ -1,0 +1,347 @@
+//! Files that are made from the program itself and committed: reason table, journal catalogue, JSON
+//! schema, manual pages (also those of docs/configuration.md and docs/rules.md), completions, the picture of the first example.
+//!
+//! `WINDROW_UPDATE=1 cargo test --test generated` writes them anew.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use manual::{Page, from_markdown, inline};
+use windrow_harvester::incidents;
+use windrow_model::reasons::REASONS;
+
+use crate::support::manual;
+
+fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Compares a committed file with what it should be, or writes it.
+fn current(path: &str, expected: &[u8]) {
+    let file = here(path);
+    if std::env::var_os("WINDROW_UPDATE").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, expected).unwrap();
+        return;
+    }
+    let committed = fs::read(&file).unwrap_or_default();
+    assert!(
+        committed == expected,
+        "{path} is out of date: run WINDROW_UPDATE=1 cargo test --test generated"
+    );
+}
+
+#[test]
+fn the_reason_table_is_current() {
+    let mut text = String::from(
+        "# Reason codes\n\nWhatever Windrow holds, finds, does or reports has one of these codes: in \
+         the journal (field `WINDROW_CODE`; `journalctl -x` shows the advice), in the status \
+         document, in plans. Codes and MESSAGE_IDs do not change once released. Made from \
+         `crates/model/src/reasons/table.rs`.\n",
+    );
+    let mut section = "";
+    for reason in REASONS {
+        if reason.section != section {
+            section = reason.section;
+            let _ = write!(text, "\n## {section}\n");
+        }
+        let page = incidents::page(reason.code)
+            .map_or(String::new(), |page| format!(" See [{page}]({page})."));
+        let _ = write!(
+            text,
+            "\n### {}\n\n> {}\n\n{}{page}\n\n{}, `MESSAGE_ID={}`\n",
+            reason.id,
+            reason.template,
+            reason.advice,
+            reason.severity.as_str(),
+            reason.message_id
+        );
+    }
+    current("docs/reasons.md", text.as_bytes());
+}
+
+fn catalogue() -> String {
+    let mut text = String::from(
+        "# Journal catalogue: what to do about each message, shown by journalctl -x.\n\
+         # Made from crates/model/src/reasons/table.rs; the format is that of https://systemd.io/CATALOG.\n",
+    );
+    for reason in REASONS {
+        let page = incidents::page(reason.code).map_or(String::new(), |page| {
+            format!("\nThe whole story: docs/{page} of Windrow's documentation.\n")
+        });
+        let _ = write!(
+            text,
+            "\n-- {}\nSubject: Windrow: {}\nDefined-By: Windrow\nDocumentation: man:windrow(1)\n\n\
+             @MESSAGE@\n\n{}\n{page}",
+            reason.message_id, reason.id, reason.advice
+        );
+        if reason.section == "Where the node stands" {
+            // These entries are about a change; what to do is said by the reason of it.
+            text.push_str("\n@WINDROW_CODE@: @WINDROW_ADVICE@\n");
+        }
+    }
+    text
+}
+
+#[test]
+fn the_journal_catalogue_is_current() {
+    current("systemd/windrow.catalog", catalogue().as_bytes());
+}
+
+#[test]
+fn journald_takes_every_entry_of_the_catalogue() {
+    let root = tempfile::tempdir().unwrap();
+    let source = root.path().join("usr/lib/systemd/catalog");
+    fs::create_dir_all(&source).unwrap();
+    fs::create_dir_all(root.path().join("var/lib/systemd/catalog")).unwrap();
+    fs::write(source.join("windrow.catalog"), catalogue()).unwrap();
+    let journalctl = |verb: &str| {
+        Command::new("journalctl")
+            .arg(format!("--root={}", root.path().display()))
+            .arg(verb)
+            .output()
+    };
+    let Ok(updated) = journalctl("--update-catalog") else {
+        println!("skipped: journalctl is not installed");
+        return;
+    };
+    assert!(updated.status.success(), "{updated:?}");
+    let listed = journalctl("--list-catalog").unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    for reason in REASONS {
+        let line = format!("{} Windrow: Windrow: {}", reason.message_id, reason.id);
+        assert!(listed.contains(&line), "{line}\n{listed}");
+    }
+}
+
+#[test]
+fn the_schema_of_a_plan_is_current() {
+    current(
+        "docs/plan.schema.json",
+        windrow::render::plan_schema().as_bytes(),
+    );
+}
+
+#[test]
+fn the_schemas_of_a_drain_check_and_a_diagnosis_are_current() {
+    let drain = windrow_harvester::drain::drain_schema();
+    current("docs/drain-check.schema.json", drain.as_bytes());
+    let diagnosis = incidents::diagnosis_schema();
+    current("docs/diagnosis.schema.json", diagnosis.as_bytes());
+}
+
+#[test]
+fn the_schema_of_the_gates_document_is_current() {
+    current(
+        "docs/gates.schema.json",
+        windrow::render::gates_schema().as_bytes(),
+    );
+}
+
+#[test]
+fn the_schema_of_a_flight_is_current() {
+    current(
+        "docs/flight.schema.json",
+        windrow_decide::flight::schema().as_bytes(),
+    );
+}
+
+#[test]
+fn the_schema_of_a_rehearsal_is_current() {
+    current(
+        "docs/rehearsal.schema.json",
+        windrow_simulate::rehearse::schema().as_bytes(),
+    );
+}
+
+#[test]
+fn the_manual_pages_are_current() {
+    // Not of which build the pages are: they would change with each commit.
+    let mut command = windrow::cli::command().version(env!("CARGO_PKG_VERSION"));
+    command.build();
+    page(&command, "windrow");
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        if verb.get_name() != "help" {
+            page(verb, &format!("windrow-{}", verb.get_name()));
+        }
+    }
+}
+
+fn page(command: &clap::Command, name: &str) {
+    // clap wants names that live for ever.
+    let forever: &'static str = name.to_owned().leak();
+    let command = command.clone().name(forever).display_name(forever);
+    let man = clap_mangen::Man::new(command)
+        .title(name.to_uppercase())
+        .source(format!("windrow {}", env!("CARGO_PKG_VERSION")));
+    let mut text = Vec::new();
+    man.render(&mut text).unwrap();
+    if name == "windrow" {
+        text.extend_from_slice(REST_OF_THE_PAGE.as_bytes());
+    }
+    current(&format!("packaging/man/{name}.1"), &text);
+}
+
+#[test]
+fn the_manual_pages_of_the_files_are_current() {
+    let pages = [
+        (
+            "docs/configuration.md",
+            Page {
+                name: "windrow.yaml",
+                section: 5,
+                about: "configuration of Windrow",
+                see_also: &[("windrow", 1), ("windrow-config", 1), ("windrow-rules", 5)],
+            },
+        ),
+        (
+            "docs/rules.md",
+            Page {
+                name: "windrow-rules",
+                section: 5,
+                about: "what manifests need before they can work, and when a kind is ready",
+                see_also: &[("windrow", 1), ("windrow-plan", 1), ("windrow.yaml", 5)],
+            },
+        ),
+    ];
+    for (source, page) in pages {
+        let text = fs::read_to_string(here(source)).unwrap();
+        let path = format!("packaging/man/{}.{}", page.name, page.section);
+        current(&path, page.around(&from_markdown(&text)).as_bytes());
+    }
+}
+
+#[test]
+fn the_manual_page_of_the_journal_is_current() {
+    let mut body = String::from(JOURNAL);
+    let mut section = "";
+    for reason in REASONS {
+        if reason.section != section {
+            section = reason.section;
+            let _ = writeln!(body, ".SH {}", inline(&section.to_uppercase()));
+        }
+        let _ = write!(
+            body,
+            ".TP\n\\fB{}\\fR ({})\n\\(lq{}\\(rq\n.br\n{}\n.br\n\\fBMESSAGE_ID={}\\fR\n",
+            inline(reason.id),
+            reason.severity.as_str(),
+            inline(reason.template),
+            inline(reason.advice),
+            reason.message_id
+        );
+    }
+    let page = Page {
+        name: "windrow-journal",
+        section: 7,
+        about: "what Windrow writes to the journal, and what to do about it",
+        see_also: &[("windrow", 1), ("journalctl", 1)],
+    };
+    current(
+        "packaging/man/windrow-journal.7",
+        page.around(&body).as_bytes(),
+    );
+}
+
+const JOURNAL: &str = r#".SH DESCRIPTION
+Each entry says one thing that has happened, with one of the codes below. \fBjournalctl \-u windrow\fR shows them,
+\fBjournalctl \-x \-u windrow\fR with what to do, and \fBjournalctl MESSAGE_ID=\fR\fIid\fR those of one code, over all
+boots.
+.PP
+Codes and MESSAGE_IDs do not change once released.
+.SH FIELDS
+.TP
+\fBMESSAGE_ID\fR
+Which code, as journald has it: 128 bits, hexadecimal.
+.TP
+\fBWINDROW_CODE\fR
+The code itself.
+.TP
+\fBWINDROW_FILE\fR
+The manifest file that it is about, below RKE2's manifests directory.
+.TP
+\fBPRIORITY\fR
+\fI3\fR what keeps the node from coming up, \fI4\fR what a person should look at, \fI5\fR what is normal and worth
+seeing, \fI6\fR the rest.
+"#;
+
+const REST_OF_THE_PAGE: &str = r#".SH EXIT STATUS
+.TP
+\fB0\fR
+Fine; ready.
+.TP
+\fB1\fR
+An error of the system, such as a file that cannot be written.
+.TP
+\fB3\fR
+Not yet: the node is on its way, the file is held.
+.TP
+\fB4\fR
+It cannot work, or it failed.
+.TP
+\fB5\fR
+Not known, for example because the daemon does not run.
+.TP
+\fB64\fR
+Wrong use of the command line.
+.TP
+\fB75\fR
+\fBwindrow run\fR: another daemon runs on this node already.
+.TP
+\fB78\fR
+Bad configuration: settings or rules.
+.SH FILES
+.TP
+\fI/etc/windrow/windrow.yaml\fR, \fI/etc/windrow/conf.d/*.yaml\fR
+Settings. The same below /usr/lib/windrow, /run/windrow and, read last, /etc/rancher/windrow.
+.TP
+\fI/etc/windrow/rules.d/*.yaml\fR
+Rule packs, in the same directories.
+.TP
+\fI/run/windrow/status.json\fR
+The status document.
+.TP
+\fI/var/lib/rancher/windrow/ledger.json\fR
+What was decided, over restarts.
+.TP
+\fI/var/lib/rancher/windrow/flight.jsonl\fR
+What was observed, decided and done; \fBwindrow replay\fR reads it.
+.TP
+\fI/var/lib/rancher/rke2/server/manifests/FILE.skip\fR
+A hold. One that Windrow made says so, why, since when, and how to release it.
+.SH ENVIRONMENT
+.TP
+\fBNO_COLOR\fR
+When set and not empty, tables have no colour.
+.SH SEE ALSO
+\fBwindrow.yaml\fR(5), \fBwindrow\-rules\fR(5), \fBwindrow\-journal\fR(7);
+\fBjournalctl\fR(1) with \fB\-x\fR, which explains every message of Windrow.
+"#;
+
+#[test]
+fn the_completions_are_current() {
+    use clap_complete::{Shell, generate};
+    for (shell, file) in [
+        (Shell::Bash, "windrow.bash"),
+        (Shell::Zsh, "_windrow"),
+        (Shell::Fish, "windrow.fish"),
+    ] {
+        let mut text = Vec::new();
+        generate(shell, &mut windrow::cli::command(), "windrow", &mut text);
+        current(&format!("packaging/completions/{file}"), &text);
+    }
+}
+
+#[test]
+fn the_picture_of_the_first_example_is_current() {
+    let drawn = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["--root", "/nonexistent", "plan", "-o", "svg"])
+        .arg("examples/first-vm/harvester-config.yaml")
+        .current_dir(here(""))
+        .output()
+        .unwrap();
+    assert!(drawn.status.success(), "{drawn:?}");
+    current("docs/images/first-vm.svg", &drawn.stdout);
+}

@@ -1,0 +1,273 @@
+//! Manifests that are hostile, or only unlucky, through the real program on a real file system.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use support::Node;
+
+use crate::support::daemon as support;
+
+fn windrow(args: &[&str], paths: &[&Path]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(args)
+        .args(paths)
+        .output()
+        .unwrap()
+}
+
+/// All that a run of the program printed.
+fn printed(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// Every file below a directory in which `word` stands, but for the manifests.
+fn with_word(dir: &Path, word: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let path = entry.path();
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() && !path.ends_with("server/manifests") {
+            found.extend(with_word(&path, word));
+        } else if kind.is_file() {
+            let bytes = fs::read(&path).unwrap();
+            if bytes.windows(word.len()).any(|piece| piece == word) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_password_that_looks_like_an_alias_stays_in_its_file() {
+    const WORD: &str = "Summer2026xyz";
+    let text = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata:\n  name: login\nstringData:\n  password: *{WORD}\n"
+    );
+    let node = Node::with(&[("login.yaml", &text)]);
+    let manifests = node.manifests();
+    for args in [
+        &["plan"][..],
+        &["plan", "-o", "json"],
+        &["check"],
+        &["rehearse"],
+    ] {
+        let output = windrow(args, &[&manifests]);
+        let printed = printed(&output);
+        assert!(!printed.contains(WORD), "{args:?}: {printed}");
+        assert!(!output.status.success(), "{args:?}: {printed}");
+        if args[0] == "plan" {
+            assert!(printed.contains("an alias"), "{args:?}: {printed}");
+        }
+    }
+    let daemon = node.ready();
+    daemon.until("the file is in the status document", || {
+        printable(&node.status()).contains("an alias")
+    });
+    assert!(printable(&node.status()).contains("\"line\":6"));
+    daemon.end(Signal::SIGTERM);
+    assert_eq!(
+        with_word(node.root.path(), WORD.as_bytes()),
+        Vec::<String>::new()
+    );
+}
+
+fn printable(status: &Value) -> String {
+    serde_json::to_string(status).unwrap()
+}
+
+const MIB: usize = 1 << 20;
+
+/// The most memory of the daemon, in KiB. The program without optimisation is larger itself by more than
+/// what it is given here.
+const MOST_OF_DAEMON: usize = match cfg!(debug_assertions) {
+    true => 112 << 10,
+    false => 96 << 10,
+};
+
+/// The head of an object whose data follows.
+const HEAD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+
+/// As many of these as make a file of 16 MiB.
+fn filled(head: &str, unit: &str, tail: &str) -> String {
+    let room = 16 * MIB - head.len() - tail.len();
+    [head, &unit.repeat(room / unit.len()), tail].concat()
+}
+
+/// What a file is, the code of what is found of it, and what makes it.
+type Shape = (&'static str, &'static str, fn() -> String);
+
+/// Files that take far more memory than they are large, or did.
+fn shapes() -> Vec<Shape> {
+    fn aliases(length: usize) -> String {
+        let aliases = vec!["*a"; 9000].join(",");
+        format!(
+            "{HEAD}data:\n  a: &a \"{}\"\n  b: [{aliases}]\n",
+            "x".repeat(length)
+        )
+    }
+    const BEYOND: &str = "limit-exceeded";
+    vec![
+        ("a long text by aliases", BEYOND, || aliases(1_000_000)),
+        ("a shorter one", BEYOND, || aliases(100_000)),
+        ("nested anchors with aliases", BEYOND, || {
+            let anchors: String = (0..90).map(|level| format!("&a{level} [")).collect();
+            let aliases: Vec<String> = (0..90).map(|level| format!("*a{level}")).collect();
+            format!(
+                "{HEAD}a: {anchors}\"{}\"{}\nb: [{}]\n",
+                "x".repeat(1_000_000),
+                "]".repeat(90),
+                aliases.join(", ")
+            )
+        }),
+        ("lists", BEYOND, || {
+            filled(&format!("{HEAD}data: ["), "[],", "[]]\n")
+        }),
+        ("lists in JSON", BEYOND, || {
+            let head = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":["#;
+            filled(head, "[],", "[]]}")
+        }),
+        ("keys", BEYOND, || filled(HEAD, "a: 1\n", "")),
+        ("dashes", BEYOND, || {
+            filled(&format!("{HEAD}data:\n"), "- \n", "")
+        }),
+        ("documents", BEYOND, || filled("", "---\n{}\n", "")),
+        ("values that cannot be read", "file-refused", || {
+            filled(&format!("{HEAD}data:\n"), "- !!int x\n", "")
+        }),
+        ("objects of a List", BEYOND, || {
+            let unit = "- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n";
+            filled("apiVersion: v1\nkind: List\nitems:\n", unit, "")
+        }),
+        ("anchors with an alias each", BEYOND, || {
+            let anchors = (0..600_000).map(|number| format!("- &a{number} x\n- *a{number}\n"));
+            format!("{HEAD}data:\n{}", anchors.collect::<String>())
+        }),
+        ("one text", BEYOND, || {
+            filled(&format!("{HEAD}data: {{a: \""), "x", "\"}\n")
+        }),
+        ("a name", BEYOND, || {
+            filled("apiVersion: v1\nkind: A\nmetadata: {name: ", "x", "}\n")
+        }),
+        ("objects of 10,000 kinds", BEYOND, || {
+            let object = |number: usize| {
+                format!(
+                    "---\napiVersion: example.com/v1\nkind: Kind{number}\nmetadata: {{name: a, namespace: n{number}}}\n"
+                )
+            };
+            (0..150_000).map(object).collect()
+        }),
+    ]
+}
+
+/// The most memory that any program took that this one started, in bytes.
+fn most_memory() -> usize {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
+    usize::try_from(usage.max_rss()).unwrap() * 1024
+}
+
+#[test]
+fn a_plan_stays_small_whatever_is_in_the_file() {
+    for (what, code, text) in shapes() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("hostile.yaml"), text()).unwrap();
+        let output = windrow(&["plan", "-o", "json"], &[dir.path()]);
+        let plan: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{what}: {error}: {}", printed(&output)));
+        let named = plan["findings"].as_array().unwrap().iter().any(|finding| {
+            finding["code"] == code
+                && finding["at"][0]["file"]
+                    .as_str()
+                    .is_some_and(|file| file.ends_with("hostile.yaml"))
+        });
+        assert!(named, "{what}: {}", plan["findings"]);
+        assert_eq!(output.status.code(), Some(4), "{what}");
+        let most = most_memory();
+        assert!(most < 256 * MIB, "{what}: {} MiB", most / MIB);
+    }
+}
+
+#[test]
+fn the_daemon_stays_small_whatever_is_in_the_file() {
+    for (what, code, text) in shapes() {
+        let node = Node::with(&[("hostile.yaml", &text())]);
+        let daemon = node.ready();
+        let is_named = || {
+            let status = node.status();
+            let findings = status["findings"].as_array().cloned().unwrap_or_default();
+            findings.iter().any(|finding| {
+                finding["code"] == code
+                    && finding["at"][0]["file"]
+                        .as_str()
+                        .is_some_and(|file| file.ends_with("hostile.yaml"))
+            })
+        };
+        daemon.until(what, is_named);
+        daemon.ticks(5);
+        // What is not known is not held: only what RKE2 refuses for certain is.
+        assert_eq!(
+            node.is_marked("hostile.yaml"),
+            code == "file-refused",
+            "{what}"
+        );
+        let of_itself = fs::read_to_string(format!("/proc/{}/status", daemon.child.id())).unwrap();
+        let most: usize = of_itself
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .and_then(|rest| rest.trim().strip_suffix(" kB"))
+            .and_then(|number| number.trim().parse().ok())
+            .unwrap();
+        assert!(most < MOST_OF_DAEMON, "{what}: {} MiB", most / 1024);
+        daemon.end(Signal::SIGTERM);
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let digit = DIGITS[(group >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= chunk.len() { digit.into() } else { '=' });
+        }
+    }
+    text
+}
+
+#[test]
+fn a_plan_of_a_directory_and_of_a_configuration_stays_small() {
+    let dir = tempfile::tempdir().unwrap();
+    for number in 0..40 {
+        let text = filled("", "# nothing\n", "");
+        fs::write(dir.path().join(format!("{number}.yaml")), text).unwrap();
+    }
+    let output = windrow(&["plan"], &[dir.path()]);
+    let said = printed(&output);
+    assert!(said.contains("staging.limits.directoryBytes"), "{said}");
+    assert!(said.contains("39.yaml"), "{said}");
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut packer, &vec![b'#'; 16 * MIB - 1]).unwrap();
+    let packed = base64(&packer.finish().unwrap());
+    let files: String = (0..250)
+        .map(|number| format!("- path: /var/lib/rancher/rke2/server/manifests/a{number}.yaml\n  encoding: gz+b64\n  content: {packed}\n"))
+        .collect();
+    let user_data = dir.path().join("user-data");
+    fs::write(&user_data, format!("#cloud-config\nwrite_files:\n{files}")).unwrap();
+    let output = windrow(&["plan"], &[&user_data]);
+    let said = printed(&output);
+    assert!(said.contains("staging.limits.directoryBytes"), "{said}");
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    let most = most_memory();
+    assert!(most < 256 * MIB, "{} MiB", most / MIB);
+}

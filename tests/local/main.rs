@@ -1,0 +1,24 @@
+//! Level 3, real file system and bus: what runs on any Linux machine.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cases;
+mod cli;
+mod cluster_faults;
+mod config;
+mod console;
+mod daemon;
+mod dbus;
+mod flight;
+mod gates;
+mod generated;
+mod hostile_manifests;
+mod inputs;
+mod installers;
+mod outlets;
+mod reading_manifests;
+mod rehearse;
+mod removal_on_disk;
+mod report;
+mod secrets;

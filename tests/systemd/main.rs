@@ -1,0 +1,18 @@
+//! Level 5, real systemd: a machine in a container, or an image under QEMU. `tests/run` brings what it needs.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod boot;
+mod gates_apply;
+mod gates_observed;
+mod gates_trial;
+mod image;
+mod journal;
+mod node;
+mod outlets_in_machine;
+mod package;
+mod recipes;
+mod seen_in_machine;
+mod told_in_machine;
+mod ways_out;
