@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod act;
+pub mod apiserver;
 pub mod archive;
 mod backoff;
 pub mod cli;

@@ -5,6 +5,7 @@ use windrow_decide::Manual;
 use super::release::Lift;
 use super::{Context, Exit};
 use crate::act::{Lock, put_drop_in};
+use crate::apiserver::ApiServer;
 use crate::kubeconfig;
 use crate::report::cluster::{Subject, take_back};
 use crate::report::login;
@@ -62,7 +63,7 @@ fn condition(context: &Context) -> anyhow::Result<()> {
         kubeconfig: own,
         node,
     };
-    match runtime.block_on(take_back(&subject)) {
+    match runtime.block_on(take_back(&ApiServer::new(), &subject)) {
         Ok(()) => println!(
             "took the condition WindrowBootstrap from Node {}",
             subject.node

@@ -9,6 +9,7 @@ use windrow_model::manifest::GroupKind;
 
 use super::document::now;
 use super::{Context, Exit};
+use crate::apiserver::ApiServer;
 use crate::observe::objects::{ask_by_name, list, reach, saved};
 
 /// Where a cluster's objects come from.
@@ -53,7 +54,7 @@ impl From {
         }
         let kubeconfig = self.kubeconfig(context);
         let looked = runtime()?.block_on(async {
-            let client = reach(&kubeconfig).await?;
+            let client = reach(&ApiServer::new(), &kubeconfig).await?;
             Ok::<_, String>(Seen {
                 objects: list(&client, kinds).await,
                 at: now(),
@@ -89,7 +90,7 @@ impl From {
         }
         let kubeconfig = self.kubeconfig(context);
         let looked = runtime()?.block_on(async {
-            let client = reach(&kubeconfig).await?;
+            let client = reach(&ApiServer::new(), &kubeconfig).await?;
             let mut objects = Objects::default();
             ask_by_name(&client, kinds, &mut objects).await;
             Ok::<_, String>(objects)

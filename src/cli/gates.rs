@@ -24,6 +24,7 @@ use super::inputs::{
 };
 use super::{Context, Exit, style};
 use crate::act::Memory;
+use crate::apiserver::ApiServer;
 use crate::configuration;
 use crate::daemon::hook;
 use crate::files::read_bytes;
@@ -171,9 +172,10 @@ fn observe(context: &Context, data_dir: &str, report: &mut GatesReport) -> anyho
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
+    let api = ApiServer::new();
     for component in Component::ALL {
         let observed = runtime.block_on(async {
-            let client = effect::client(&kubeconfig, component).await?;
+            let client = effect::client(&api, &kubeconfig, component).await?;
             effect::observed(&client).await
         });
         let pod = effect::pod(&layout, component);

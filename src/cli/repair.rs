@@ -15,6 +15,7 @@ use super::manual::who;
 use super::{Context, Exit, style};
 use crate::act::repair::{Record, Records, Worker, carry_out};
 use crate::act::{Turn, lease_on_repairs};
+use crate::apiserver::ApiServer;
 use crate::daemon::repairs::tell;
 use crate::observe::management::lease_holder;
 use crate::observe::objects::{list, reach};
@@ -60,7 +61,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         .clone()
         .unwrap_or_else(|| context.layout.admin_kubeconfig());
     runtime()?.block_on(async {
-        let client = match reach(&kubeconfig).await {
+        let client = match reach(&ApiServer::new(), &kubeconfig).await {
             Ok(client) => client,
             Err(why) => {
                 eprintln!("windrow: the cluster cannot be asked: {why}");

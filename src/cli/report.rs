@@ -12,6 +12,7 @@ use windrow_model::manifest::{Object, addon_name, read_each};
 use super::document::{self, Found, now};
 use super::inputs::{self, Input};
 use super::{Context, Exit, config, plan};
+use crate::apiserver::ApiServer;
 use crate::archive::{Collected, Content, Head, Index, Item, pack};
 use crate::daemon::own::own_node;
 use crate::files::{Durability, read_text, replace};
@@ -65,7 +66,12 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
-        .block_on(collect(&wanted, &mut collected, &mut progress));
+        .block_on(collect(
+            &ApiServer::new(),
+            &wanted,
+            &mut collected,
+            &mut progress,
+        ));
     progress("taking the secrets out");
     let mut bytes = Vec::new();
     let index = pack(collected, &head, &mut bytes)?;

@@ -18,6 +18,7 @@ use windrow_simulate::{FIRST_VM, Setup};
 
 use super::{Context, Exit};
 use crate::act::Lock;
+use crate::apiserver::ApiServer;
 use crate::configuration::Configuration;
 use crate::daemon::background::Background;
 use crate::daemon::gates::Keeper;
@@ -84,22 +85,43 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     let kubeconfig = configuration.root().admin_kubeconfig();
     let probed = configuration.layout().clone();
     let (publish, configured) = watch::channel(Arc::new(configuration));
+    let api = ApiServer::new();
     let (view, gates) = watch::channel(None);
-    let keeper = Keeper::begin(configured.clone(), view, Timestamp::now).await;
+    let keeper = Keeper::begin(configured.clone(), api.clone(), view, Timestamp::now).await;
     let (found, incidents) = watch::channel(Vec::new());
     let daemon = Daemon::new(publish, Clock::real(), link)
         .with_gates(gates)
         .with_incidents(incidents);
-    let diagnoser = Diagnoser::new(configured.clone(), Timestamp::now, daemon.status(), found);
-    let world = Arc::new(World::new(probed, Endpoints::default(), Timestamp::now)?);
+    let diagnoser = Diagnoser::new(
+        configured.clone(),
+        api.clone(),
+        Timestamp::now,
+        daemon.status(),
+        found,
+    );
+    let world = Arc::new(World::new(
+        probed,
+        Endpoints::default(),
+        api.clone(),
+        Timestamp::now,
+    )?);
     let mut background = Background::default();
-    let told = outlets::open(&mut background, configured, world.clone(), daemon.status());
+    let told = outlets::open(
+        &mut background,
+        configured,
+        api.clone(),
+        world.clone(),
+        daemon.status(),
+    );
     let daemon = daemon.with_webhooks(told);
     background.start(
         "probes",
         probes::probe(world, interests.clone(), events.clone()),
     );
-    background.start("cluster", cluster::observe(kubeconfig, interests, events));
+    background.start(
+        "cluster",
+        cluster::observe(api, kubeconfig, interests, events),
+    );
     background.start("feature gates", keeper.run());
     background.start("diagnosis", diagnoser.run());
     let (_running, stop) = watch::channel(false);

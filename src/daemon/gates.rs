@@ -26,6 +26,7 @@ use super::guard::Guard;
 use super::spools;
 use super::trial::Conductor;
 use crate::act::{Memory, put_drop_in, read_drop_in};
+use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::effect;
@@ -197,6 +198,7 @@ impl Node {
 pub struct Keeper {
     /// Published also when somebody asks for something that concerns gates: what is in force is then as fresh as the request.
     configured: Published,
+    api: ApiServer,
     view: watch::Sender<Option<View>>,
     /// What follows from files alone.
     base: Option<View>,
@@ -212,13 +214,15 @@ impl Keeper {
     /// Does what has to be done before RKE2 starts. Where nobody asks for a gate that is nothing.
     pub async fn begin(
         configured: Published,
+        api: ApiServer,
         view: watch::Sender<Option<View>>,
         now: fn() -> Timestamp,
     ) -> Self {
         let mut keeper = Self {
-            conductor: Conductor::new(configured.clone(), now),
-            guard: Guard::new(configured.clone(), now),
+            conductor: Conductor::new(configured.clone(), api.clone(), now),
+            guard: Guard::new(configured.clone(), api.clone(), now),
             configured,
+            api,
             view,
             base: None,
             upgrades: None,
@@ -294,7 +298,8 @@ impl Keeper {
         self.upgrades = Some(Instant::now());
         let layout = configuration.layout();
         let kubeconfig = layout.admin_kubeconfig();
-        let Ok(client) = effect::client(&kubeconfig, Component::KubeApiserver).await else {
+        let component = Component::KubeApiserver;
+        let Ok(client) = effect::client(&self.api, &kubeconfig, component).await else {
             return false;
         };
         // Without an answer, what was known before is the best that is known.
@@ -503,7 +508,7 @@ mod tests {
         let root = Layout::new(place.path());
         let (view, _views) = watch::channel(None);
         let (_publish, configured) = watch::channel(Arc::new(Configuration::load(&root)));
-        let mut keeper = Keeper::begin(configured, view, Timestamp::now).await;
+        let mut keeper = Keeper::begin(configured, ApiServer::new(), view, Timestamp::now).await;
         let [spool, _] = spools(&root);
         fs::create_dir_all(&spool).unwrap();
         let path = spool.join("1.json");

@@ -18,6 +18,7 @@ use windrow_plan::rules::Location;
 use super::gates::{Node, event};
 use super::trial::refuse;
 use crate::act::{Memory, read_drop_in};
+use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
 use crate::observe::rke2::candidates_on_disk;
@@ -34,6 +35,7 @@ const RECENT: SignedDuration = SignedDuration::from_mins(30);
 /// Watches over RKE2's starts.
 pub(super) struct Guard {
     configured: Published,
+    api: ApiServer,
     now: fn() -> Timestamp,
     /// The start that was seen ready.
     ready: String,
@@ -42,9 +44,10 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn new(configured: Published, now: fn() -> Timestamp) -> Self {
+    pub(super) fn new(configured: Published, api: ApiServer, now: fn() -> Timestamp) -> Self {
         Self {
             configured,
+            api,
             now,
             ready: String::new(),
             findings: Vec::new(),
@@ -86,7 +89,7 @@ impl Guard {
         let configuration = Arc::clone(&self.configured.borrow());
         let layout = configuration.layout();
         let component = Component::KubeApiserver;
-        let ready = match effect::client(&layout.admin_kubeconfig(), component).await {
+        let ready = match effect::client(&self.api, &layout.admin_kubeconfig(), component).await {
             Ok(client) => effect::ready(&client).await.is_ok(),
             Err(_) => false,
         };

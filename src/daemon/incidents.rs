@@ -30,6 +30,7 @@ use windrow_plan::rules::FindingRule;
 use super::gates::event;
 use super::own::own_node;
 use super::repairs::Repairer;
+use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::objects::{ask, ask_by_name, reach};
@@ -46,6 +47,7 @@ const SOONER: u32 = 5;
 /// Looks for known incidents while the daemon runs.
 pub struct Diagnoser {
     configured: Published,
+    api: ApiServer,
     now: fn() -> Timestamp,
     status: watch::Receiver<Option<Arc<Status>>>,
     view: watch::Sender<Vec<plan::Finding>>,
@@ -58,12 +60,14 @@ impl Diagnoser {
     /// One that tells `view` what it finds.
     pub fn new(
         configured: Published,
+        api: ApiServer,
         now: fn() -> Timestamp,
         status: watch::Receiver<Option<Arc<Status>>>,
         view: watch::Sender<Vec<plan::Finding>>,
     ) -> Self {
         Self {
             configured,
+            api,
             now,
             status,
             view,
@@ -123,7 +127,7 @@ impl Diagnoser {
     async fn look(&mut self, configuration: &Configuration, rules: &[FindingRule]) {
         let (settings, layout) = (configuration.settings(), configuration.layout());
         // Nobody answers: probes tell of that, and nothing was judged.
-        let Ok(client) = reach(&layout.admin_kubeconfig()).await else {
+        let Ok(client) = reach(&self.api, &layout.admin_kubeconfig()).await else {
             return;
         };
         let own = self.own(layout, settings).await;
@@ -302,7 +306,7 @@ mod tests {
         let configured = watch::channel(Arc::new(configuration)).1;
         let status = watch::channel(None).1;
         let view = watch::channel(Vec::new()).0;
-        Diagnoser::new(configured, Timestamp::now, status, view)
+        Diagnoser::new(configured, ApiServer::new(), Timestamp::now, status, view)
     }
 
     fn looked(found: Result<Vec<Finding>, Unlisted>) -> Vec<Looked> {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use windrow_gates::trial::InEffect;
 use windrow_gates::{Component, Observed, Request, list};
 
+use crate::apiserver::ApiServer;
 use crate::layout::Layout;
 use crate::observe::effect;
 use crate::observe::systemd::Unit;
@@ -18,6 +19,7 @@ const COARSE: f64 = 2.0;
 
 /// What is judged.
 pub(super) struct Subject<'a> {
+    pub(super) api: &'a ApiServer,
     pub(super) layout: &'a Layout,
     /// rke2-server, started after the drop-in was changed.
     pub(super) unit: &'a Unit,
@@ -125,10 +127,11 @@ impl Subject<'_> {
 
     async fn apiserver(&self) -> Judgement {
         let component = Component::KubeApiserver;
-        let client = match effect::client(&self.layout.admin_kubeconfig(), component).await {
-            Ok(client) => client,
-            Err(why) => return Judgement::not_yet(why),
-        };
+        let client =
+            match effect::client(self.api, &self.layout.admin_kubeconfig(), component).await {
+                Ok(client) => client,
+                Err(why) => return Judgement::not_yet(why),
+            };
         if let Err(why) = effect::ready(&client).await {
             return Judgement::not_yet(format!("kube-apiserver is not ready: {why}"));
         }
@@ -185,7 +188,7 @@ impl Subject<'_> {
     }
 
     async fn component(&self, component: Component, gates: &[Request]) -> Result<(), Unseen> {
-        let client = effect::client(&self.layout.admin_kubeconfig(), component)
+        let client = effect::client(self.api, &self.layout.admin_kubeconfig(), component)
             .await
             .map_err(Unseen::Unknown)?;
         let observed = effect::observed(&client).await.map_err(Unseen::Unknown)?;

@@ -12,6 +12,7 @@ use windrow_decide::{Status, WebhookStatus};
 use super::background::Background;
 use super::byhand::{self, Order, Outcome, Refused, Which};
 use super::remote;
+use crate::apiserver::ApiServer;
 use crate::configuration::Published;
 use crate::kubeconfig;
 use crate::layout::Layout;
@@ -25,6 +26,7 @@ use crate::report::{login, target, why};
 pub fn open(
     background: &mut Background,
     configured: Published,
+    api: ApiServer,
     world: probes::Shared,
     status: watch::Receiver<Option<Arc<Status>>>,
 ) -> watch::Receiver<Vec<WebhookStatus>> {
@@ -44,7 +46,7 @@ pub fn open(
     let root = configured.borrow().root().clone();
     background.start_with_last_words(
         "condition of the Node",
-        cluster::serve(desk, configured.clone(), status.clone()),
+        cluster::serve(api, desk, configured.clone(), status.clone()),
     );
     let changed = configured.clone();
     let wanted = move || configured.borrow().settings().outlets.login_notices;

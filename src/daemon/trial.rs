@@ -24,6 +24,7 @@ use self::tell::{say_step, tell};
 use super::gates::{Node, event};
 use super::judge::{Judgement, Subject};
 use crate::act::{ClusterLease, Memory, put_drop_in, read_drop_in, units};
+use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::effect;
@@ -38,6 +39,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 /// The one who drives it.
 pub(super) struct Conductor {
     configured: Published,
+    api: ApiServer,
     now: fn() -> Timestamp,
     trial: Option<Trial>,
     answers: Vec<Answer>,
@@ -69,7 +71,7 @@ impl From<&Configuration> for Site {
 }
 
 impl Conductor {
-    pub(super) fn new(configured: Published, now: fn() -> Timestamp) -> Self {
+    pub(super) fn new(configured: Published, api: ApiServer, now: fn() -> Timestamp) -> Self {
         let recalled = Memory::Trial.recall(configured.borrow().layout());
         let trial = recalled.unwrap_or_else(|why| {
             // Nothing is trusted because of it: what was forced is taken out before the next start.
@@ -82,6 +84,7 @@ impl Conductor {
         });
         Self {
             configured,
+            api,
             now,
             trial,
             answers: Vec::new(),
@@ -259,7 +262,7 @@ impl Conductor {
         let (layout, own) = (&site.layout, site.own.as_str());
         let saved = trial.saved.clone().unwrap_or_default();
         let good = KnownGood {
-            version: version_that_runs(layout)
+            version: version_that_runs(&self.api, layout)
                 .await
                 .unwrap_or_else(|| trial.version.clone()),
             at: (self.now)(),
@@ -346,6 +349,7 @@ impl Conductor {
     async fn judge(&mut self, trial: &Trial, unit: &Unit, site: &Site) -> Judgement {
         let back = trial.state == State::RollingBack;
         let subject = Subject {
+            api: &self.api,
             layout: &site.layout,
             unit,
             gates: match back {
@@ -412,8 +416,8 @@ pub(super) fn refuse(
 }
 
 /// What kube-apiserver says that it is, as [`version_text`] writes it.
-async fn version_that_runs(layout: &Layout) -> Option<String> {
-    let client = effect::client(&layout.admin_kubeconfig(), Component::KubeApiserver).await;
+async fn version_that_runs(api: &ApiServer, layout: &Layout) -> Option<String> {
+    let client = effect::client(api, &layout.admin_kubeconfig(), Component::KubeApiserver).await;
     let version = client.ok()?.apiserver_version().await.ok()?.git_version;
     let version = version.parse().ok()?;
     Some(version_text(&Target::Known(version)))

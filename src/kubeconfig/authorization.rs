@@ -8,7 +8,7 @@ use windrow_model::redact::base64;
 use crate::files::{Kept, read_text};
 
 /// How a user that is known by a token or a password is told to kube-apiserver.
-pub(super) enum Authorization {
+pub(crate) enum Authorization {
     /// Not at all: there is a client certificate, or nobody asks.
     None,
     Always(HeaderValue),
@@ -17,7 +17,7 @@ pub(super) enum Authorization {
 }
 
 /// A token that is read again when its file is another.
-pub(super) struct TokenFile {
+pub(crate) struct TokenFile {
     path: PathBuf,
     kept: Kept<HeaderValue>,
     /// Counts until the file could be read.
@@ -44,7 +44,7 @@ impl Authorization {
 
     /// The header as it is now. While a token cannot be read the last one counts: kube-apiserver says
     /// whether it still does.
-    pub(super) fn header(&self) -> Option<HeaderValue> {
+    pub(crate) fn header(&self) -> Option<HeaderValue> {
         match self {
             Self::None => None,
             Self::Always(value) => Some(value.clone()),

@@ -16,23 +16,24 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use windrow_model::manifest::Node;
 
 use super::authorization::{Authorization, basic, bearer};
-use super::reader::{Reader, parse};
+use super::reader::Reader;
+use super::sources::Sources;
 
 /// What a kubeconfig's current context says. It has no `Debug`: nobody is to print it.
-pub(super) struct Kubeconfig {
+pub(crate) struct Kubeconfig {
     /// Where kube-apiserver is; a path counts as the beginning of every request's.
-    pub(super) server: Uri,
-    pub(super) trust: Trust,
+    pub(crate) server: Uri,
+    pub(crate) trust: Trust,
     /// For whom the server's certificate has to be, where that is not the server's address.
-    pub(super) server_name: Option<ServerName<'static>>,
+    pub(crate) server_name: Option<ServerName<'static>>,
     /// The client certificate with its key.
-    pub(super) identity: Option<Arc<SingleCertAndKey>>,
-    pub(super) authorization: Authorization,
-    pub(super) namespace: String,
+    pub(crate) identity: Option<Arc<SingleCertAndKey>>,
+    pub(crate) authorization: Authorization,
+    pub(crate) namespace: String,
 }
 
 /// Whose certificates are believed.
-pub(super) enum Trust {
+pub(crate) enum Trust {
     /// The cluster's authorities.
     Roots(Arc<RootCertStore>),
     /// What the machine trusts: no authority is named.
@@ -47,13 +48,13 @@ impl Kubeconfig {
     /// # Errors
     ///
     /// Everything that is wrong with what counts in it, each with file and line, in one line.
-    pub(super) fn read(path: &Path, provider: &CryptoProvider) -> Result<Self, String> {
-        let root = parse(path)?;
+    pub(crate) fn read(path: &Path, provider: &CryptoProvider) -> Result<(Self, Sources), String> {
         let mut reader = Reader::new(path);
+        let root = reader.root()?;
         let found = reader.current(&root, provider);
         // A field that is wrong counts as absent until here.
         match found {
-            Some(found) if reader.wrong.is_empty() => Ok(found),
+            Some(found) if reader.wrong.is_empty() => Ok((found, reader.sources)),
             _ => Err(reader.wrong.join("; ")),
         }
     }
@@ -61,10 +62,10 @@ impl Kubeconfig {
 
 /// The first client certificates of the users in a kubeconfig, in PEM; what cannot be read is left out.
 pub(super) fn certificates(path: &Path) -> Vec<Vec<u8>> {
-    let Ok(root) = parse(path) else {
+    let mut reader = Reader::new(path);
+    let Ok(root) = reader.root() else {
         return Vec::new();
     };
-    let mut reader = Reader::new(path);
     let users = root.get("users").map_or(&[][..], Node::items);
     let users = users.iter().filter_map(|item| item.get("user"));
     users

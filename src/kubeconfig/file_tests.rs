@@ -33,7 +33,7 @@ impl Place {
 
     pub(super) fn read(&self, text: &str) -> Result<Kubeconfig, String> {
         self.write("config", text);
-        Kubeconfig::read(&self.path(), &ring::default_provider())
+        Kubeconfig::read(&self.path(), &ring::default_provider()).map(|(read, _)| read)
     }
 
     /// The error without the path.

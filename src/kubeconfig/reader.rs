@@ -10,42 +10,8 @@ use windrow_model::manifest::{Node, Problem, Value, base64, yaml};
 use windrow_model::redact;
 use windrow_plan::rules::Location;
 
+use super::sources::Sources;
 use crate::files::read_text;
-
-/// The whole file, which is a map.
-///
-/// # Errors
-///
-/// In a line, why it is none.
-pub(super) fn parse(path: &Path) -> Result<Node, String> {
-    let shown = path.display().to_string();
-    let text = read_text(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("{shown}: it is not there yet"),
-        _ => format!("{shown}: {error}"),
-    })?;
-    let problem = |problem: &Problem| {
-        let at = Location {
-            file: shown.clone(),
-            line: problem.line,
-        };
-        format!("{at}: {}", without_quotes(&problem.message))
-    };
-    match yaml::one(&text) {
-        Ok(Some(node)) if matches!(node.value, Value::Mapping(_)) => Ok(node),
-        Ok(Some(node)) if !node.is_null() => Err(format!(
-            "{}: a kubeconfig is a map, not {}: copy the whole file again",
-            Location::line(shown, node.line),
-            node.type_name()
-        )),
-        Ok(_) => Err(format!(
-            "{shown}: it is empty: write a kubeconfig there, or restart RKE2 if it is RKE2's own"
-        )),
-        Err(problems) => {
-            let said: Vec<String> = problems.iter().map(problem).collect();
-            Err(said.join("; "))
-        }
-    }
-}
 
 /// What stands between backticks comes from the file, where an alias may be a password that was not
 /// quoted.
@@ -70,6 +36,8 @@ pub(super) struct Reader<'p> {
     path: &'p Path,
     /// What is wrong, with the place.
     pub(super) wrong: Vec<String>,
+    /// The files that were read.
+    pub(super) sources: Sources,
 }
 
 impl<'p> Reader<'p> {
@@ -77,6 +45,43 @@ impl<'p> Reader<'p> {
         Self {
             path,
             wrong: Vec::new(),
+            sources: Sources::default(),
+        }
+    }
+
+    /// The whole file, which is a map.
+    ///
+    /// # Errors
+    ///
+    /// In a line, why it is none.
+    pub(super) fn root(&mut self) -> Result<Node, String> {
+        let shown = self.path.display().to_string();
+        let text = read_text(self.path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => format!("{shown}: it is not there yet"),
+            _ => format!("{shown}: {error}"),
+        })?;
+        self.sources.add(self.path, text.as_bytes());
+        let problem = |problem: &Problem| {
+            let at = Location {
+                file: shown.clone(),
+                line: problem.line,
+            };
+            format!("{at}: {}", without_quotes(&problem.message))
+        };
+        match yaml::one(&text) {
+            Ok(Some(node)) if matches!(node.value, Value::Mapping(_)) => Ok(node),
+            Ok(Some(node)) if !node.is_null() => Err(format!(
+                "{}: a kubeconfig is a map, not {}: copy the whole file again",
+                Location::line(shown, node.line),
+                node.type_name()
+            )),
+            Ok(_) => Err(format!(
+                "{shown}: it is empty: write a kubeconfig there, or restart RKE2 if it is RKE2's own"
+            )),
+            Err(problems) => {
+                let said: Vec<String> = problems.iter().map(problem).collect();
+                Err(said.join("; "))
+            }
         }
     }
 
@@ -220,11 +225,14 @@ impl<'p> Reader<'p> {
         let (line, file) = self.text(map, key)?;
         let file = self.beside(file);
         match read_text(&file) {
-            Ok(text) => Some(Pem {
-                line,
-                key: key.to_owned(),
-                bytes: text.into_bytes(),
-            }),
+            Ok(text) => {
+                self.sources.add(&file, text.as_bytes());
+                Some(Pem {
+                    line,
+                    key: key.to_owned(),
+                    bytes: text.into_bytes(),
+                })
+            }
             Err(error) => {
                 self.say(line, format!("`{key}`: {}: {error}", file.display()));
                 None

@@ -10,12 +10,10 @@ use kube::Client;
 use windrow_gates::{Component, Observed, Refusal, last_refusal, metrics, pod_arguments};
 
 use super::pod_logs;
+use crate::apiserver::ApiServer;
 use crate::files::read_text;
-use crate::kubeconfig;
 use crate::layout::Layout;
 
-/// To connect takes no longer.
-const CONNECT: Duration = Duration::from_secs(5);
 /// An answer takes no longer.
 const ANSWER: Duration = Duration::from_secs(10);
 /// So many of the newest logs are read: the container's last two starts, and those of the pod before.
@@ -33,15 +31,15 @@ fn port(component: Component) -> Option<u16> {
     }
 }
 
-/// A client with the credential of a kubeconfig, read now: RKE2 writes it anew at every start.
+/// A client with the credential of a kubeconfig as it is now: RKE2 writes it anew at every start.
 ///
 /// # Errors
 ///
 /// In a line, when there is none that can be used.
-pub async fn client(path: &Path, component: Component) -> Result<Client, String> {
+pub async fn client(api: &ApiServer, path: &Path, component: Component) -> Result<Client, String> {
     match port(component) {
-        None => kubeconfig::client(path, CONNECT).await,
-        Some(port) => kubeconfig::on_loopback(path, port, CONNECT).await,
+        None => api.client(path).await,
+        Some(port) => api.on_loopback(path, port).await,
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::json;
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, refused};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use windrow::apiserver::ApiServer;
 use windrow::report::cluster::{Desk, Subject, Switches, serve};
 use windrow_decide::{Readiness, Status};
 use windrow_model::reasons::Code;
@@ -68,7 +69,12 @@ impl Open {
             condition: wanted,
         };
         Self {
-            serving: tokio::spawn(serve(Arc::new(daemon), reloads, published)),
+            serving: tokio::spawn(serve(
+                ApiServer::new(),
+                Arc::new(daemon),
+                reloads,
+                published,
+            )),
             publish,
             reload,
             condition,

@@ -14,6 +14,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use support::cluster::{Cluster, DEADLINE, Spec, Who, everything, refused};
 use tokio::sync::{mpsc, watch};
+use windrow::apiserver::ApiServer;
 use windrow::layout::Layout;
 use windrow::observe::probes::{Endpoints, World, probe};
 use windrow_decide::{ClusterEvent, Interests, ProbeInterest};
@@ -88,7 +89,13 @@ async fn answers(
         bus: Some("unix:path=/nonexistent/bus".to_owned()),
         ..Endpoints::default()
     };
-    let world = World::new(Layout::new(root), endpoints, Timestamp::now).unwrap();
+    let world = World::new(
+        Layout::new(root),
+        endpoints,
+        ApiServer::new(),
+        Timestamp::now,
+    )
+    .unwrap();
     let interests = Interests {
         probes: Some(ProbeInterest {
             platform: Some(Platform::Harvester),

@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
+use windrow::apiserver::ApiServer;
 use windrow::layout::Layout;
 use windrow::observe::probes::{Endpoints, World, probe};
 use windrow_decide::{ClusterEvent, Interests, ProbeInterest};
@@ -163,7 +164,13 @@ async fn said(root: &Path) -> ProbeOutcome {
         bus: Some("unix:path=/nonexistent/bus".to_owned()),
         ..Endpoints::default()
     };
-    let world = World::new(Layout::new(root), endpoints, Timestamp::now).unwrap();
+    let world = World::new(
+        Layout::new(root),
+        endpoints,
+        ApiServer::new(),
+        Timestamp::now,
+    )
+    .unwrap();
     let interests = Interests {
         probes: Some(ProbeInterest {
             platform: Some(Platform::Harvester),

@@ -36,8 +36,12 @@ impl Conductor {
     }
 
     async fn take_lease(&mut self, site: &Site) -> Result<Holder, String> {
-        let client =
-            effect::client(&site.layout.admin_kubeconfig(), Component::KubeApiserver).await?;
+        let client = effect::client(
+            &self.api,
+            &site.layout.admin_kubeconfig(),
+            Component::KubeApiserver,
+        )
+        .await?;
         let lease = self.lease.get_or_insert_with(|| {
             // As long as a trial that is rolled back may take: nobody can renew it meanwhile.
             let longest = site.patience.saturating_mul(3);
@@ -53,8 +57,12 @@ impl Conductor {
         mut trial: Trial,
         site: &Site,
     ) -> Result<Duration, String> {
-        let client =
-            effect::client(&site.layout.admin_kubeconfig(), Component::KubeApiserver).await;
+        let client = effect::client(
+            &self.api,
+            &site.layout.admin_kubeconfig(),
+            Component::KubeApiserver,
+        )
+        .await;
         let released = match client {
             Ok(client) => {
                 let lease = self.lease.get_or_insert_with(|| {

@@ -2,8 +2,6 @@
 //! credential is refused or changes on disk.
 
 use std::error::Error;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,28 +12,12 @@ use windrow_decide::{ClusterEvent, Interests};
 use windrow_model::redact;
 
 use super::{ANSWER, Events, interests};
+use crate::apiserver::Connection;
 use crate::backoff::{Backoff, spread};
-use crate::kubeconfig::{self, Courtesy};
 
-/// How often the kubeconfig is looked at: RKE2 writes it anew at every start and when its
-/// certificates are renewed.
+/// How often it is looked whether the credential has changed: RKE2 renews its certificates when it
+/// starts.
 const LOOK: Duration = Duration::from_secs(30);
-
-/// A credential as it was read.
-pub(super) struct Credential {
-    path: PathBuf,
-    stamp: Stamp,
-    client: Client,
-    courtesy: Courtesy,
-}
-
-/// By what a changed file is recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    ino: u64,
-    size: u64,
-    changed: (i64, i64),
-}
 
 /// Why a session ended.
 pub(super) enum End {
@@ -58,9 +40,7 @@ pub(super) struct Ended {
 
 /// What the parts of a session share.
 pub(super) struct Shared {
-    pub(super) client: Client,
-    /// Waited for before a list, a watch or a group of kinds is asked for.
-    pub(super) courtesy: Courtesy,
+    pub(super) connection: Connection,
     pub(super) events: Events,
     /// Something failed in a way that lets one doubt whether kube-apiserver is there.
     pub(super) doubt: Notify,
@@ -68,63 +48,45 @@ pub(super) struct Shared {
     pub(super) panicked: Notify,
 }
 
-impl Credential {
-    pub(super) async fn read(path: &Path) -> Result<Self, String> {
-        let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let stamp = Stamp::of(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                format!("there is no {} yet", path.display())
-            }
-            _ => told(&error),
-        })?;
-        // A watch is quiet for minutes: only to connect is bounded.
-        let (client, courtesy) = kubeconfig::courteous(path, Duration::from_secs(5)).await?;
-        Ok(Self {
-            path: path.to_owned(),
-            stamp,
-            client,
-            courtesy,
-        })
+impl Shared {
+    pub(super) fn client(&self) -> Client {
+        self.connection.client().clone()
     }
 
-    fn is_current(&self) -> bool {
-        Stamp::of(&self.path).is_ok_and(|now| now == self.stamp)
-    }
-}
-
-impl Stamp {
-    fn of(path: &Path) -> std::io::Result<Self> {
-        let found = std::fs::metadata(path)?;
-        Ok(Self {
-            ino: found.ino(),
-            size: found.size(),
-            changed: (found.ctime(), found.ctime_nsec()),
-        })
+    /// The answer to a request, or that there is none within [`ANSWER`]; as long as kube-apiserver asks to
+    /// be left alone does not count.
+    pub(super) async fn answer<T>(
+        &self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<kube::Result<T>, String> {
+        self.connection.wait().await;
+        timeout(ANSWER, request)
+            .await
+            .map_err(|_| format!("no answer within {} s", ANSWER.as_secs()))
     }
 }
 
 /// Runs a session. What it started ends with it.
 pub(super) async fn session(
-    credential: &Credential,
+    connection: Connection,
     interests: &watch::Receiver<Interests>,
     events: &Events,
 ) -> Ended {
     let shared = Arc::new(Shared {
-        client: credential.client.clone(),
-        courtesy: credential.courtesy.clone(),
+        connection,
         events: events.clone(),
         doubt: Notify::new(),
         panicked: Notify::new(),
     });
     // Nothing is asked before kube-apiserver answers at all.
-    if let Some(end) = until_answered(credential, &shared).await {
+    if let Some(end) = until_answered(&shared).await {
         return Ended {
             answered: false,
             end,
         };
     }
     let watches = interests::watches(&shared, interests.clone());
-    let health = health(credential, &shared);
+    let health = health(&shared);
     let end = tokio::select! {
         end = health => end,
         () = watches => End::Closed,
@@ -138,24 +100,24 @@ pub(super) async fn session(
 }
 
 /// Watches over the credential, and asks whether kube-apiserver is there whenever it is doubted.
-async fn health(credential: &Credential, shared: &Shared) -> End {
+async fn health(shared: &Shared) -> End {
     loop {
         let doubted = timeout(spread(LOOK), shared.doubt.notified()).await.is_ok();
-        if !credential.is_current() {
+        if !shared.connection.is_current() {
             return End::CredentialChanged;
         }
-        if doubted && let Some(end) = until_answered(credential, shared).await {
+        if doubted && let Some(end) = until_answered(shared).await {
             return end;
         }
     }
 }
 
 /// Asks until kube-apiserver answers, and tells both.
-async fn until_answered(credential: &Credential, shared: &Shared) -> Option<End> {
+async fn until_answered(shared: &Shared) -> Option<End> {
     let mut pauses = Backoff::new(Duration::from_millis(500), Duration::from_secs(5));
     let mut said = None;
     loop {
-        let event = match version(&shared.client).await {
+        let event = match version(shared).await {
             Ok(()) => ClusterEvent::ApiReachable,
             Err(Answer::Refused(why)) => return Some(End::Refused(why)),
             Err(Answer::None(why)) => ClusterEvent::ApiUnreachable { why },
@@ -171,8 +133,7 @@ async fn until_answered(credential: &Credential, shared: &Shared) -> Option<End>
             return None;
         }
         pauses.wait().await;
-        credential.courtesy.wait().await;
-        if !credential.is_current() {
+        if !shared.connection.is_current() {
             return Some(End::CredentialChanged);
         }
     }
@@ -184,17 +145,14 @@ enum Answer {
 }
 
 /// Every identity may ask for the version.
-async fn version(client: &Client) -> Result<(), Answer> {
-    match timeout(ANSWER, client.apiserver_version()).await {
+async fn version(shared: &Shared) -> Result<(), Answer> {
+    match shared.answer(shared.client().apiserver_version()).await {
         Ok(Ok(_)) => Ok(()),
         // What kind of credential it is decides what may be asked; that it answers is enough.
         Ok(Err(kube::Error::Api(status))) if status.code == 403 => Ok(()),
         Ok(Err(error)) if is_unauthorized(&error) => Err(Answer::Refused(explain(&error))),
         Ok(Err(error)) => Err(Answer::None(explain(&error))),
-        Err(_) => Err(Answer::None(format!(
-            "no answer within {} s",
-            ANSWER.as_secs()
-        ))),
+        Err(late) => Err(Answer::None(late)),
     }
 }
 
@@ -249,19 +207,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_watch_that_panics_ends_the_session() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("kubeconfig");
-        std::fs::write(&path, "").unwrap();
-        let credential = Credential {
-            stamp: Stamp::of(&path).unwrap(),
-            path,
-            client: Client::new(tower::service_fn(breaks), "default"),
-            courtesy: Courtesy::default(),
-        };
+        let connection = Connection::of(Client::new(tower::service_fn(breaks), "default"));
         let (_interests, interests) = watch::channel(Interests::default());
         let (events, mut seen) = tokio::sync::mpsc::channel(16);
         tokio::spawn(async move { while seen.recv().await.is_some() {} });
-        let session = session(&credential, &interests, &events);
+        let session = session(connection, &interests, &events);
         let ended = timeout(Duration::from_secs(300), session).await;
         let ended = ended.expect("the session goes on");
         assert!(ended.answered && matches!(ended.end, End::Panicked));

@@ -13,16 +13,14 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::Resource;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Request};
-use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
 use windrow_decide::{ClusterEvent, Detail, Interests};
 use windrow_model::manifest::GroupKind;
 use windrow_plan::readiness::KindSeen;
 
-use super::ANSWER;
 use super::connect::{Shared, explain};
 use super::follow::Followed;
 use super::interests::Task;
@@ -136,7 +134,7 @@ fn watch<K: Resource<DynamicType = ()>>(shared: &Arc<Shared>, changed: &Arc<Noti
     let resource = ApiResource::erase::<K>(&());
     Task::start(shared, async move {
         let definitions = Followed {
-            api: Api::<DynamicObject>::all_with(watched.client.clone(), &resource),
+            api: Api::<DynamicObject>::all_with(watched.client(), &resource),
             detail: Detail::Metadata,
             fields: None,
         };
@@ -159,8 +157,7 @@ async fn ask(shared: &Shared, kinds: &Kinds, needed: &BTreeSet<GroupKind>) -> bo
         }
     }
     for (group, wanted) in groups {
-        shared.courtesy.wait().await;
-        let served = group_kinds(&shared.client, group).await;
+        let served = group_kinds(shared, group).await;
         if let Err(refusal) = &served {
             answered = false;
             if refusal.doubtful {
@@ -212,11 +209,11 @@ impl fmt::Display for Refusal {
 }
 
 /// The kinds of a group in the versions that are served, the preferred one first.
-async fn group_kinds(client: &Client, group: &str) -> Result<HashMap<String, Kind>, Refusal> {
+async fn group_kinds(shared: &Shared, group: &str) -> Result<HashMap<String, Kind>, Refusal> {
     let versions = if group.is_empty() {
         vec!["v1".to_owned()]
     } else {
-        let Some(found) = get::<APIGroup>(client, &format!("/apis/{group}")).await? else {
+        let Some(found) = get::<APIGroup>(shared, &format!("/apis/{group}")).await? else {
             return Ok(HashMap::new());
         };
         let preferred = found.preferred_version.map(|version| version.version);
@@ -236,7 +233,7 @@ async fn group_kinds(client: &Client, group: &str) -> Result<HashMap<String, Kin
         } else {
             format!("/apis/{group}/{version}")
         };
-        let Some(list) = get::<APIResourceList>(client, &path).await? else {
+        let Some(list) = get::<APIResourceList>(shared, &path).await? else {
             continue;
         };
         for found in list.resources {
@@ -265,7 +262,7 @@ async fn group_kinds(client: &Client, group: &str) -> Result<HashMap<String, Kin
 }
 
 /// Asks for a discovery document; `None` when it does not exist.
-async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Option<T>, Refusal> {
+async fn get<T: DeserializeOwned>(shared: &Shared, path: &str) -> Result<Option<T>, Refusal> {
     let refusal = |why: String, code: Option<u16>| Refusal {
         path: path.to_owned(),
         why,
@@ -277,7 +274,7 @@ async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Option<
     let request = Request::new(path)
         .list(&ListParams::default())
         .map_err(|error| refusal(error.to_string(), None))?;
-    match timeout(ANSWER, client.request::<T>(request)).await {
+    match shared.answer(shared.client().request::<T>(request)).await {
         Ok(Ok(document)) => Ok(Some(document)),
         Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
         Ok(Err(error)) => {
@@ -287,9 +284,6 @@ async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Option<
             };
             Err(refusal(explain(&error), code))
         }
-        Err(_) => Err(refusal(
-            format!("no answer within {} s", ANSWER.as_secs()),
-            None,
-        )),
+        Err(late) => Err(refusal(late, None)),
     }
 }

@@ -11,7 +11,6 @@ use tokio::time::timeout;
 use windrow_decide::{ClusterEvent, Detail};
 use windrow_model::redact;
 
-use super::ANSWER;
 use super::connect::{Shared, explain};
 use crate::backoff::Backoff;
 
@@ -56,8 +55,7 @@ impl Followed {
         let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
         let mut outlet = Outlet { shared, tell };
         loop {
-            shared.courtesy.wait().await;
-            let failure = match self.list().await {
+            let failure = match self.list(shared).await {
                 Ok((objects, version)) => {
                     if !outlet.tell(Change::Listed(objects)).await {
                         return;
@@ -105,7 +103,7 @@ impl Followed {
         }
     }
 
-    async fn list(&self) -> Result<(Vec<Value>, String), Failure> {
+    async fn list(&self, shared: &Shared) -> Result<(Vec<Value>, String), Failure> {
         let mut objects = Vec::new();
         let mut parameters = ListParams {
             field_selector: self.fields.clone(),
@@ -113,8 +111,8 @@ impl Followed {
         };
         loop {
             let page = match self.detail {
-                Detail::Full => page(self.api.list(&parameters)).await?,
-                Detail::Metadata => page(self.api.list_metadata(&parameters)).await?,
+                Detail::Full => page(shared, self.api.list(&parameters)).await?,
+                Detail::Metadata => page(shared, self.api.list_metadata(&parameters)).await?,
             };
             objects.extend(page.objects);
             match page.next {
@@ -133,10 +131,12 @@ impl Followed {
             ..WatchParams::default().timeout(WATCH_SECONDS)
         };
         loop {
-            outlet.shared.courtesy.wait().await;
+            let shared = outlet.shared;
             let opened = match self.detail {
-                Detail::Full => open(self.api.watch(&parameters, &version)).await,
-                Detail::Metadata => open(self.api.watch_metadata(&parameters, &version)).await,
+                Detail::Full => open(shared, self.api.watch(&parameters, &version)).await,
+                Detail::Metadata => {
+                    open(shared, self.api.watch_metadata(&parameters, &version)).await
+                }
             };
             let mut stream = match opened {
                 Ok(stream) => stream,
@@ -246,9 +246,9 @@ impl Failure {
         }
     }
 
-    fn late() -> Self {
+    fn late(why: String) -> Self {
         Self {
-            why: format!("no answer within {} s", ANSWER.as_secs()),
+            why,
             gone: false,
             not_found: false,
             forbidden: false,
@@ -264,15 +264,16 @@ struct Page {
 }
 
 async fn page<K>(
+    shared: &Shared,
     request: impl Future<Output = kube::Result<ObjectList<K>>>,
 ) -> Result<Page, Failure>
 where
     K: Clone + serde::Serialize,
 {
-    let list = match timeout(ANSWER, request).await {
+    let list = match shared.answer(request).await {
         Ok(Ok(list)) => list,
         Ok(Err(error)) => return Err(Failure::of(&error)),
-        Err(_) => return Err(Failure::late()),
+        Err(late) => return Err(Failure::late(late)),
     };
     Ok(Page {
         objects: list.items.iter().filter_map(slim).collect(),
@@ -282,16 +283,17 @@ where
 }
 
 async fn open<K, S>(
+    shared: &Shared,
     request: impl Future<Output = kube::Result<S>>,
 ) -> Result<BoxStream<'static, kube::Result<WatchEvent<Value>>>, Failure>
 where
     K: Clone + serde::Serialize + 'static,
     S: Stream<Item = kube::Result<WatchEvent<K>>> + Send + 'static,
 {
-    match timeout(ANSWER, request).await {
+    match shared.answer(request).await {
         Ok(Ok(stream)) => Ok(stream.map(|event| event.map(plain)).boxed()),
         Ok(Err(error)) => Err(Failure::of(&error)),
-        Err(_) => Err(Failure::late()),
+        Err(late) => Err(Failure::late(late)),
     }
 }
 

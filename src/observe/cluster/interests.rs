@@ -113,7 +113,7 @@ async fn one(shared: Arc<Shared>, kinds: Arc<Kinds>, object: ObjectRef, detail: 
             return;
         }
     };
-    let client = shared.client.clone();
+    let client = shared.client();
     let api = if namespaced {
         let namespace = object.namespace.as_deref().unwrap_or("default");
         Api::<DynamicObject>::namespaced_with(client, namespace, &resource)
@@ -166,11 +166,7 @@ async fn addons(shared: Arc<Shared>) {
         plural: "addons".to_owned(),
     };
     let followed = Followed {
-        api: Api::<DynamicObject>::namespaced_with(
-            shared.client.clone(),
-            ADDONS_NAMESPACE,
-            &resource,
-        ),
+        api: Api::<DynamicObject>::namespaced_with(shared.client(), ADDONS_NAMESPACE, &resource),
         detail: Detail::Full,
         fields: None,
     };
@@ -210,11 +206,7 @@ fn addon_of(addon: &Value) -> Addon {
 async fn failures(shared: Arc<Shared>) {
     let resource = ApiResource::erase::<KubernetesEvent>(&());
     let followed = Followed {
-        api: Api::<DynamicObject>::namespaced_with(
-            shared.client.clone(),
-            ADDONS_NAMESPACE,
-            &resource,
-        ),
+        api: Api::<DynamicObject>::namespaced_with(shared.client(), ADDONS_NAMESPACE, &resource),
         detail: Detail::Full,
         fields: Some("involvedObject.kind=Addon,type=Warning".to_owned()),
     };

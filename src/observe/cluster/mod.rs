@@ -17,7 +17,7 @@ mod discovery;
 mod follow;
 mod interests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -25,7 +25,8 @@ use tokio::sync::{mpsc, watch};
 pub(in crate::observe) use self::connect::explain;
 use windrow_decide::{ClusterEvent, Interests};
 
-use self::connect::{Credential, End};
+use self::connect::End;
+use crate::apiserver::{ApiServer, Connection};
 use crate::backoff::Backoff;
 
 /// How long a request may take. Watches are longer, and are bounded in [`follow`].
@@ -37,6 +38,7 @@ type Events = mpsc::Sender<ClusterEvent>;
 /// Observes until the receiver of the events is gone, or until a watch panics: then nobody would notice
 /// that it no longer sees anything.
 pub async fn observe(
+    api: ApiServer,
     kubeconfig: PathBuf,
     interests: watch::Receiver<Interests>,
     events: mpsc::Sender<ClusterEvent>,
@@ -45,9 +47,9 @@ pub async fn observe(
     // What was said of it last, while it goes on being so.
     let mut said = String::new();
     while !events.is_closed() {
-        let why = match Credential::read(&kubeconfig).await {
-            Ok(credential) => {
-                let ended = connect::session(&credential, &interests, &events).await;
+        let why = match connection(&api, &kubeconfig).await {
+            Ok(connection) => {
+                let ended = connect::session(connection, &interests, &events).await;
                 if ended.answered {
                     // It worked meanwhile: the same trouble is news again, and no old trouble.
                     said.clear();
@@ -78,4 +80,12 @@ pub async fn observe(
         }
         pauses.wait().await;
     }
+}
+
+async fn connection(api: &ApiServer, kubeconfig: &Path) -> Result<Connection, String> {
+    // No trouble of the file's: RKE2 has not written it yet.
+    if !kubeconfig.exists() {
+        return Err(format!("there is no {} yet", kubeconfig.display()));
+    }
+    api.connection(kubeconfig).await
 }

@@ -10,6 +10,7 @@ use kube::client::Body;
 use serde_json::Value;
 
 use super::{Collecting, Found, LARGEST, LARGEST_OF_ALL, reduce};
+use crate::apiserver::ApiServer;
 use crate::archive::objects_path;
 use crate::kubeconfig;
 use crate::observe::objects::escaped;
@@ -159,11 +160,11 @@ impl Kind {
     }
 }
 
-pub(super) async fn collect(collecting: &mut Collecting<'_>) {
+pub(super) async fn collect(api: &ApiServer, collecting: &mut Collecting<'_>) {
     collecting.tell("the cluster");
     let layout = &collecting.wanted.layout;
     let (admin, own) = (layout.admin_kubeconfig(), layout.kubelet_kubeconfig());
-    let Some((client, node)) = credential(collecting, admin, own).await else {
+    let Some((client, node)) = credential(api, collecting, admin, own).await else {
         return;
     };
     for (path, name) in [
@@ -227,13 +228,14 @@ async fn of_own_node(collecting: &mut Collecting<'_>, client: &Client, node: &st
 
 /// A client, and the node's name where the credential is its own identity.
 async fn credential(
+    api: &ApiServer,
     collecting: &mut Collecting<'_>,
     admin: PathBuf,
     own: PathBuf,
 ) -> Option<(Client, Option<String>)> {
     let mut why = Vec::new();
     for (path, is_node) in [(admin, false), (own, true)] {
-        match kubeconfig::client(&path, PATIENCE).await {
+        match api.client(&path).await {
             Ok(client) if !is_node => return Some((client, None)),
             Ok(client) => match kubeconfig::node_name(&path) {
                 Some(name) => return Some((client, Some(name))),

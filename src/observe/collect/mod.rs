@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use windrow_harvester::incidents::OwnNode;
 
+use crate::apiserver::ApiServer;
 use crate::archive::{Collected, Content, Item, OWN_NODE};
 use crate::layout::Layout;
 
@@ -50,7 +51,12 @@ struct Collecting<'a> {
 }
 
 /// Collects.
-pub async fn collect(wanted: &Wanted, into: &mut Collected, progress: Progress<'_>) {
+pub async fn collect(
+    api: &ApiServer,
+    wanted: &Wanted,
+    into: &mut Collected,
+    progress: Progress<'_>,
+) {
     let mut collecting = Collecting {
         wanted,
         until: Instant::now() + wanted.patience,
@@ -70,7 +76,7 @@ pub async fn collect(wanted: &Wanted, into: &mut Collected, progress: Progress<'
         found,
     );
     commands::collect(&mut collecting).await;
-    cluster::collect(&mut collecting).await;
+    cluster::collect(api, &mut collecting).await;
 }
 
 impl Collecting<'_> {

@@ -13,11 +13,9 @@ use windrow_model::manifest::GroupKind;
 use windrow_model::redact;
 
 use super::complete;
-use crate::kubeconfig;
+use crate::apiserver::ApiServer;
 use crate::observe::cluster::explain;
 
-/// A connection takes no longer to be made.
-const CONNECT: Duration = Duration::from_secs(5);
 /// A page takes no longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Objects in a page.
@@ -30,8 +28,8 @@ pub const LARGEST_LIST: usize = 25_000;
 /// # Errors
 ///
 /// Why it cannot be asked.
-pub async fn reach(file: &Path) -> Result<Client, String> {
-    let client = kubeconfig::client(file, CONNECT).await?;
+pub async fn reach(api: &ApiServer, file: &Path) -> Result<Client, String> {
+    let client = api.client(file).await?;
     match timeout(PATIENCE, client.apiserver_version()).await {
         Ok(Ok(_)) => Ok(client),
         Ok(Err(error)) => Err(explain(&error)),

@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};
-use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
-use tokio::sync::Mutex;
 use windrow_model::redact;
 use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::world::Place;
-use crate::kubeconfig::{self, Courtesy};
+use crate::apiserver::ApiServer;
 
 /// An answer takes no longer. Shorter than the shortest probe's own limit.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -284,11 +282,6 @@ pub(super) enum NoReply {
 }
 
 impl NoReply {
-    /// Has something gone wrong with the connection or the credential?
-    fn is_trouble(&self) -> bool {
-        !matches!(self, NoReply::NotNow)
-    }
-
     pub(super) fn say(&self) -> String {
         match self {
             NoReply::Down(why) | NoReply::Other(why) => why.clone(),
@@ -299,29 +292,15 @@ impl NoReply {
     }
 }
 
-/// The clients, one a credential, made anew after every trouble: certificates are renewed in place.
+/// Asks kube-apiserver with the credentials of the node.
 pub(super) struct Kubernetes {
     place: Place,
-    admin: Slot,
-    node: Slot,
+    api: ApiServer,
 }
 
-type Slot = Mutex<Option<(Client, Courtesy)>>;
-
 impl Kubernetes {
-    pub(super) fn new(place: Place) -> Self {
-        Self {
-            place,
-            admin: Mutex::default(),
-            node: Mutex::default(),
-        }
-    }
-
-    /// RKE2's data directory is another one: what was read from it counts for nothing.
-    pub(super) async fn forget(&self) {
-        for slot in [&self.admin, &self.node] {
-            *slot.lock().await = None;
-        }
+    pub(super) fn new(place: Place, api: ApiServer) -> Self {
+        Self { place, api }
     }
 
     /// Asks, if it may be asked.
@@ -336,53 +315,34 @@ impl Kubernetes {
                 "not asked: a node's identity may not".to_owned(),
             ));
         }
-        let slot = match credential {
-            Credential::Admin => &self.admin,
-            Credential::Node => &self.node,
+        let layout = self.place.layout();
+        let path = match credential {
+            Credential::Admin => layout.admin_kubeconfig(),
+            Credential::Node => layout.kubelet_kubeconfig(),
         };
         let patience = ask.patience();
         let answer = tokio::time::timeout(patience, async {
-            let (client, courtesy) = self.client(slot, credential).await?;
-            if !courtesy.left().is_zero() {
+            let connection = self.api.connection(&path).await;
+            let connection = connection.map_err(NoReply::Other)?;
+            // It is asked again soon enough, and has not so much time.
+            if !connection.left().is_zero() {
                 return Err(NoReply::NotNow);
             }
             let request = ask
                 .request(node)
                 .map_err(|error| NoReply::Other(error.to_string()))?;
-            let response = client.send(request).await.map_err(|error| of(&error))?;
+            let response = connection
+                .client()
+                .send(request)
+                .await
+                .map_err(|error| of(&error))?;
             let status = response.status().as_u16();
             let body = response.into_body().collect_bytes().await;
             let body = body.map_err(|error| of(&error))?.to_vec();
             Ok(Reply { status, body })
         })
-        .await
-        .unwrap_or(Err(NoReply::Late(patience)));
-        if answer
-            .as_ref()
-            .map_or_else(NoReply::is_trouble, |reply| reply.status == 401)
-        {
-            *slot.lock().await = None;
-        }
-        answer
-    }
-
-    async fn client(
-        &self,
-        slot: &Slot,
-        credential: Credential,
-    ) -> Result<(Client, Courtesy), NoReply> {
-        let mut known = slot.lock().await;
-        if let Some(client) = &*known {
-            return Ok(client.clone());
-        }
-        let path = match credential {
-            Credential::Admin => self.place.layout().admin_kubeconfig(),
-            Credential::Node => self.place.layout().kubelet_kubeconfig(),
-        };
-        let made = kubeconfig::courteous(&path, PATIENCE).await;
-        let client = made.map_err(NoReply::Other)?;
-        *known = Some(client.clone());
-        Ok(client)
+        .await;
+        answer.unwrap_or(Err(NoReply::Late(patience)))
     }
 }
 

@@ -85,7 +85,7 @@ pub async fn probe(
         let subject = match interest {
             Some(interest) => {
                 if !interest.data_dir.is_empty() {
-                    world.has_data_dir(&interest.data_dir).await;
+                    world.has_data_dir(&interest.data_dir);
                 }
                 let (role, node) = role::read(&world).await;
                 Some(Subject {

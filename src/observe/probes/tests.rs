@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use servers::Server;
 
 use super::*;
+use crate::apiserver::ApiServer;
 use crate::layout::Layout;
 
 /// A node below a temporary directory.
@@ -72,7 +73,8 @@ impl Place {
     }
 
     fn world(&self) -> World {
-        World::new(self.layout(), self.endpoints.clone(), Timestamp::now).unwrap()
+        let api = ApiServer::new();
+        World::new(self.layout(), self.endpoints.clone(), api, Timestamp::now).unwrap()
     }
 }
 

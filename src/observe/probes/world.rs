@@ -13,6 +13,7 @@ use super::harvester::KnownVip;
 use super::kubernetes::{Credential, Kubernetes};
 use super::upgrade::Signs;
 use super::webhooks;
+use crate::apiserver::ApiServer;
 use crate::layout::Layout;
 
 /// Where things answer on a node.
@@ -99,13 +100,14 @@ impl World {
     pub fn new(
         layout: Layout,
         endpoints: Endpoints,
+        api: ApiServer,
         now: fn() -> Timestamp,
     ) -> Result<Self, reqwest::Error> {
         let place = Place(Arc::new(Mutex::new(layout)));
         Ok(Self {
             http: super::http::client()?,
             bus: Bus::new(endpoints.bus.clone()),
-            kubernetes: Kubernetes::new(place.clone()),
+            kubernetes: Kubernetes::new(place.clone(), api),
             place,
             endpoints,
             now,
@@ -123,12 +125,11 @@ impl World {
     }
 
     /// RKE2's data directory is this one (from now on).
-    pub(super) async fn has_data_dir(&self, data_dir: &str) {
+    pub(super) fn has_data_dir(&self, data_dir: &str) {
         let known = self.layout();
         let now = known.clone().with_data_dir(data_dir);
         if now != known {
             *lock(&self.place.0) = now;
-            self.kubernetes.forget().await;
         }
     }
 

@@ -34,8 +34,8 @@ use windrow_model::redact;
 
 use self::say::{Condition, Notice, notices, standing};
 use super::journal;
+use crate::apiserver::ApiServer;
 use crate::backoff::spread;
-use crate::kubeconfig;
 
 /// An answer takes no longer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -87,11 +87,12 @@ pub trait Desk: Send + Sync + 'static {
 
 /// Writes until nobody publishes the status any more, and then that nothing is known.
 pub async fn serve(
+    api: ApiServer,
     desk: Arc<dyn Desk>,
     mut configured: watch::Receiver<impl Send + Sync>,
     mut status: watch::Receiver<Option<Arc<Status>>>,
 ) {
-    let mut outlet = Outlet::new(desk);
+    let mut outlet = Outlet::new(api, desk);
     loop {
         let current = status.borrow_and_update().clone();
         if let Some(current) = current {
@@ -116,8 +117,8 @@ pub async fn serve(
 /// # Errors
 ///
 /// Why it is still there, in a line.
-pub async fn take_back(subject: &Subject) -> Result<(), String> {
-    let client = kubeconfig::client(&subject.kubeconfig, PATIENCE).await?;
+pub async fn take_back(api: &ApiServer, subject: &Subject) -> Result<(), String> {
+    let client = api.client(&subject.kubeconfig).await?;
     let path = format!("/api/v1/nodes/{}/status", subject.node);
     match send(&client, Method::PATCH, &path, Some(&Condition::removal())).await {
         Ok(_) | Err(Trouble::Missing) => Ok(()),
@@ -141,9 +142,11 @@ struct Written {
 }
 
 struct Outlet {
+    api: ApiServer,
     desk: Arc<dyn Desk>,
     switches: Switches,
-    connection: Option<(Client, Subject)>,
+    /// Who writes, while it goes well.
+    subject: Option<Subject>,
     last: Option<Arc<Status>>,
     wanted: Option<Condition>,
     written: Option<Written>,
@@ -172,11 +175,12 @@ enum Trouble {
 }
 
 impl Outlet {
-    fn new(desk: Arc<dyn Desk>) -> Self {
+    fn new(api: ApiServer, desk: Arc<dyn Desk>) -> Self {
         Self {
+            api,
             switches: desk.switches(),
             desk,
-            connection: None,
+            subject: None,
             last: None,
             wanted: None,
             written: None,
@@ -222,7 +226,7 @@ impl Outlet {
             self.waiting.clear();
         }
         self.pause = None;
-        self.connection = None;
+        self.subject = None;
     }
 
     /// When something has to be written, if nothing happens until then.
@@ -265,8 +269,8 @@ impl Outlet {
                 self.pause = Some(Instant::now() + spread(REFUSED));
             }
             Err(Trouble::Missing | Trouble::Invalid | Trouble::Down) => {
-                // The credential may have been renewed, the node promoted.
-                self.connection = None;
+                // The node may have been promoted.
+                self.subject = None;
                 self.pause = Some(Instant::now() + spread(self.next_pause));
                 self.next_pause = (self.next_pause * 2).min(PAUSES.1);
             }
@@ -382,19 +386,19 @@ impl Outlet {
     }
 
     async fn connect(&mut self) -> Result<(Client, Subject), Trouble> {
-        if let Some((client, subject)) = &self.connection {
-            return Ok((client.clone(), subject.clone()));
-        }
-        let subject = timeout(PATIENCE, self.desk.subject())
-            .await
-            .map_err(|_| Trouble::Down)?;
+        let subject = match &self.subject {
+            Some(subject) => subject.clone(),
+            None => {
+                let asked = timeout(PATIENCE, self.desk.subject()).await;
+                asked.map_err(|_| Trouble::Down)?
+            }
+        };
         if subject.node.is_empty() {
             return Err(Trouble::Down);
         }
-        let client = kubeconfig::client(&subject.kubeconfig, PATIENCE)
-            .await
-            .map_err(|_| Trouble::Down)?;
-        self.connection = Some((client.clone(), subject.clone()));
+        let client = self.api.client(&subject.kubeconfig).await;
+        let client = client.map_err(|_| Trouble::Down)?;
+        self.subject = Some(subject.clone());
         Ok((client, subject))
     }
 

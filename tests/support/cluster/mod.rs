@@ -30,6 +30,7 @@ use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
 use tower::Layer;
 use tower::retry::RetryLayer;
+use windrow::apiserver::ApiServer;
 
 pub(crate) use assets::Minor;
 pub(crate) use audit::{Write, everything, refused};
@@ -297,7 +298,8 @@ impl Cluster {
 
     /// The same, for which a refusal (429, 503) is an answer.
     pub(crate) async fn client_that_asks_once(&self, who: Who) -> Client {
-        let client = windrow::kubeconfig::client(&self.kubeconfig(who), DEADLINE).await;
+        let api = ApiServer::connecting_within(DEADLINE);
+        let client = api.client(&self.kubeconfig(who)).await;
         client.expect("the kubeconfig is whole")
     }
 

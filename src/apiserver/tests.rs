@@ -1,8 +1,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -13,26 +14,30 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use http::Response;
+use http::{HeaderMap, Response, StatusCode};
 
 use super::*;
 use crate::testing::server;
 
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+
+pub(super) fn api() -> ApiServer {
+    ApiServer::connecting_within(PATIENCE)
+}
 
 /// An authority of a cluster.
-struct Authority {
+pub(super) struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    pem: String,
+    pub(super) pem: String,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -44,7 +49,7 @@ impl Authority {
     }
 
     /// A certificate for a name, and its key; both in PEM.
-    fn issue(&self, name: &str) -> (String, String) {
+    pub(super) fn issue(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new([name.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
@@ -52,7 +57,7 @@ impl Authority {
     }
 
     /// A server's half of TLS; with an authority of clients, nobody else's are let in.
-    fn serves(&self, name: &str, clients: Option<&Authority>) -> TlsAcceptor {
+    pub(super) fn serves(&self, name: &str, clients: Option<&Authority>) -> TlsAcceptor {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
@@ -79,12 +84,15 @@ fn der(pem: &str) -> CertificateDer<'static> {
 }
 
 /// What a server is asked: the target, and the `Authorization`.
-type Asked = (String, Option<String>);
+pub(super) type Asked = (String, Option<String>);
 
 /// A kube-apiserver that knows its version, or answers with another status.
-struct Server {
-    url: String,
-    asked: mpsc::UnboundedReceiver<Asked>,
+pub(super) struct Server {
+    pub(super) url: String,
+    pub(super) asked: mpsc::UnboundedReceiver<Asked>,
+    /// How many answers it gives.
+    pub(super) answers: Arc<Semaphore>,
+    pub(super) accepted: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
@@ -95,25 +103,33 @@ impl Drop for Server {
 }
 
 impl Server {
-    async fn start(tls: Option<TlsAcceptor>) -> Self {
+    pub(super) async fn start(tls: Option<TlsAcceptor>) -> Self {
         Self::saying(tls, |_| Response::new(VERSION.into())).await
     }
 
-    async fn saying(
+    pub(super) async fn saying(
         tls: Option<TlsAcceptor>,
         says: impl Fn(&str) -> Response<Full<Bytes>> + Clone + Send + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (tell, asked) = mpsc::unbounded_channel();
+        let answers = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let (gate, counter) = (answers.clone(), accepted.clone());
         let (url, task) = server::start(listener, tls, move |stream| {
-            let (tell, says) = (tell.clone(), says.clone());
+            counter.fetch_add(1, Ordering::SeqCst);
+            let (tell, says, gate) = (tell.clone(), says.clone(), gate.clone());
             let answer = service_fn(move |request: http::Request<Incoming>| {
                 let target = request.uri().to_string();
                 let header = request.headers().get(AUTHORIZATION);
                 let header = header.map(|value| value.to_str().unwrap().to_owned());
                 let answer = says(&target);
                 tell.send((target, header)).unwrap();
-                async move { Ok::<_, std::convert::Infallible>(answer) }
+                let gate = gate.clone();
+                async move {
+                    gate.acquire().await.unwrap().forget();
+                    Ok::<_, std::convert::Infallible>(answer)
+                }
             });
             async move {
                 let connection = hyper::server::conn::http1::Builder::new();
@@ -123,7 +139,13 @@ impl Server {
                     .await;
             }
         });
-        Self { url, asked, task }
+        Self {
+            url,
+            asked,
+            answers,
+            accepted,
+            task,
+        }
     }
 
     fn asked(&mut self) -> Vec<Asked> {
@@ -131,11 +153,11 @@ impl Server {
     }
 }
 
-const VERSION: &str = r#"{"major": "1", "minor": "35", "gitVersion": "v1.35.0", "gitCommit": "",
+pub(super) const VERSION: &str = r#"{"major": "1", "minor": "35", "gitVersion": "v1.35.0", "gitCommit": "",
     "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "", "platform": ""}"#;
 
 /// A kubeconfig in a directory, with the fields of cluster and user as YAML in braces.
-fn kubeconfig(directory: &Path, cluster: &str, user: &str) -> PathBuf {
+pub(super) fn kubeconfig(directory: &Path, cluster: &str, user: &str) -> PathBuf {
     let path = directory.join("config");
     let text = format!(
         "current-context: here\ncontexts: [{{name: here, context: {{cluster: c, user: u}}}}]\n\
@@ -156,7 +178,7 @@ fn innermost(error: &kube::Error) -> String {
 
 /// What the server of a kubeconfig says of its version, or why it says nothing.
 async fn version(path: &Path) -> Result<String, String> {
-    let client = client(path, PATIENCE).await?;
+    let client = api().client(path).await?;
     let version = client.apiserver_version().await;
     version
         .map(|version| version.git_version)
@@ -267,7 +289,7 @@ async fn a_token_that_is_renewed_in_its_file_goes_with_the_next_request() {
     put("first\n");
     let cluster = format!("server: '{}'", server.url);
     let path = kubeconfig(directory.path(), &cluster, "tokenFile: token");
-    let client = client(&path, PATIENCE).await.unwrap();
+    let client = api().client(&path).await.unwrap();
     let mut sent = async || {
         client.apiserver_version().await.unwrap();
         server.asked().remove(0).1.unwrap()
@@ -300,7 +322,7 @@ async fn another_component_is_asked_with_the_certificate_and_without_the_token()
         "client-certificate: admin.crt, client-key: admin.key, token: abc",
     );
     let port = server.url.rsplit(':').next().unwrap().parse().unwrap();
-    let client = on_loopback(&path, port, PATIENCE).await.unwrap();
+    let client = api().on_loopback(&path, port).await.unwrap();
     client.apiserver_version().await.unwrap();
     assert_eq!(server.asked(), [("/version".to_owned(), None)]);
 }
@@ -319,18 +341,19 @@ async fn what_the_server_refuses_is_told_once_and_its_wish_to_be_left_alone_hear
     .await;
     let cluster = format!("server: '{}'", server.url);
     let path = kubeconfig(directory.path(), &cluster, "");
-    let (client, courtesy) = courteous(&path, PATIENCE).await.unwrap();
+    let connection = api().connection(&path).await.unwrap();
+    let client = connection.client();
     let request = http::Request::get("/other").body(Vec::new()).unwrap();
     let Err(kube::Error::Api(status)) = client.request_text(request).await else {
         panic!("not refused");
     };
     assert_eq!(status.code, 401);
-    assert_eq!(courtesy.left(), Duration::ZERO);
+    assert_eq!(connection.left(), Duration::ZERO);
     let Err(kube::Error::Api(status)) = client.apiserver_version().await else {
         panic!("not refused");
     };
     assert_eq!((status.code, status.message.as_str()), (429, "m"));
-    assert!(courtesy.left() > Duration::ZERO);
+    assert!(connection.left() > Duration::ZERO);
     assert_eq!(server.asked().len(), 2);
 }
 
@@ -342,7 +365,8 @@ async fn a_server_that_is_not_there_or_says_nothing_is_told_so() {
     let cluster = format!("server: 'https://{address}', insecure-skip-tls-verify: true");
     let path = kubeconfig(directory.path(), &cluster, "");
     // Connected by the kernel; nobody answers TLS.
-    let client = client(&path, Duration::from_secs(1)).await.unwrap();
+    let api = ApiServer::connecting_within(Duration::from_secs(1));
+    let client = api.client(&path).await.unwrap();
     let error = client.apiserver_version().await.unwrap_err();
     assert_eq!(innermost(&error), "no connection within 1 s");
     let path = kubeconfig(
@@ -358,18 +382,18 @@ async fn a_server_that_is_not_there_or_says_nothing_is_told_so() {
 }
 
 fn left_after(status: u16, said: &str) -> u64 {
-    let courtesy = Courtesy::default();
+    let throttle = Throttle::default();
     let mut headers = HeaderMap::new();
     headers.insert(RETRY_AFTER, said.parse().unwrap());
-    courtesy.heard(StatusCode::from_u16(status).unwrap(), &headers);
+    throttle.heard(StatusCode::from_u16(status).unwrap(), &headers);
     // Of a second that has begun the whole counts.
-    let left = courtesy.left();
+    let left = throttle.left();
     left.as_secs() + u64::from(left.subsec_nanos() > 0)
 }
 
 #[test]
 fn retry_after_is_honoured_and_bounded() {
-    assert_eq!(Courtesy::default().left(), Duration::ZERO);
+    assert_eq!(Throttle::default().left(), Duration::ZERO);
     assert!((30..=50).contains(&left_after(429, "50")));
     assert!((30..=60).contains(&left_after(503, "86400")));
     for (status, said) in [

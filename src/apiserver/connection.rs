@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{Request, Response};
+use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use kube::Client;
 use kube::client::Body;
 use kube::client::middleware::BaseUriLayer;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -20,27 +20,46 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_platform_verifier::BuilderVerifierExt;
-use tower::util::{MapRequestLayer, MapResponseLayer};
-use tower::{BoxError, Layer, ServiceExt};
+use tower::util::MapRequestLayer;
+use tower::{BoxError, Layer, Service, ServiceExt};
 
-use super::Courtesy;
-use super::file::{Kubeconfig, Trust};
+use crate::kubeconfig::{Kubeconfig, Trust};
 
 /// A peer that takes nothing of a request for so long is gone. What answers may take is for the caller
 /// to bound: a watch is quiet for minutes.
 const SENDING: Duration = Duration::from_secs(295);
+/// Connections that wait for the next request. Where the server has gone without a word each of them costs
+/// somebody's whole patience.
+const IDLE: usize = 2;
 
-/// A client of what a kubeconfig says. Connecting, with TLS, takes `patience` at most.
+/// What HTTP is for a client.
+pub(super) trait Http:
+    Service<Request<Body>, Response = Response<Incoming>, Error = legacy::Error, Future: Send>
+    + Clone
+    + Send
+    + 'static
+{
+}
+
+impl<S> Http for S where
+    S: Service<Request<Body>, Response = Response<Incoming>, Error = legacy::Error, Future: Send>
+        + Clone
+        + Send
+        + 'static
+{
+}
+
+/// HTTP for a client of what a kubeconfig says, and the client's namespace. Connecting, with TLS,
+/// takes `patience` at most.
 ///
 /// # Errors
 ///
 /// In a line, what keeps TLS from being set up.
-pub(super) fn client(
+pub(super) fn http(
     kubeconfig: Kubeconfig,
     provider: Arc<CryptoProvider>,
     patience: Duration,
-    courtesy: Courtesy,
-) -> Result<Client, String> {
+) -> Result<(impl Http + use<>, String), String> {
     let tls = tls(&kubeconfig, provider)?;
     let Kubeconfig {
         server,
@@ -62,7 +81,9 @@ pub(super) fn client(
     connector.set_connect_timeout(Some(patience));
     connector.set_write_timeout(Some(SENDING));
     let connector = connector.map_err(move |error| in_words(error, patience));
-    let http = legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
+    let http = legacy::Client::builder(TokioExecutor::new())
+        .pool_max_idle_per_host(IDLE)
+        .build::<_, Body>(connector);
 
     // Each clone of the service has the one that reads the token.
     let authorization = Arc::new(authorization);
@@ -72,12 +93,10 @@ pub(super) fn client(
         }
         request
     });
-    let heard = MapResponseLayer::new(move |response: Response<_>| {
-        courtesy.heard(response.status(), response.headers());
-        response
-    });
-    let service = heard.layer(BaseUriLayer::new(server).layer(authorized.layer(http)));
-    Ok(Client::new(service, namespace))
+    Ok((
+        BaseUriLayer::new(server).layer(authorized.layer(http)),
+        namespace,
+    ))
 }
 
 /// What connecting failed of; its being late in words that say what was waited for.

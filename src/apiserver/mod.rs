@@ -1,0 +1,198 @@
+//! The one way to kube-apiserver, and to the components beside it, for all of the process.
+//!
+//! ```text
+//!   kubeconfig, and the files that it names ──> connection: kept while they are the same
+//!   request ──> its turn ──> Retry-After ──> counted ──> TLS, HTTP ──> answer
+//!                   └── shared by all who ask the same server ──┘
+//! ```
+
+mod connection;
+#[cfg(test)]
+mod sharing_tests;
+#[cfg(test)]
+mod tests;
+mod throttle;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::Uri;
+use kube::Client;
+use rustls::crypto::{CryptoProvider, ring};
+
+pub use self::throttle::Counts;
+
+use self::throttle::{Counters, Throttle};
+use crate::kubeconfig::{Authorization, Kubeconfig, Sources, Trust};
+
+/// To connect, with TLS, takes no longer. What answers at all does so within milliseconds, and the kernel
+/// sends what was lost once more after one second and after three: it may be lost twice.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// The process's handle to kube-apiserver, made once and cloned for whoever asks. It belongs to the
+/// runtime on which it is used first.
+#[derive(Clone)]
+pub struct ApiServer(Arc<Shared>);
+
+struct Shared {
+    connect: Duration,
+    connections: Mutex<HashMap<Target, Connection>>,
+    /// By the server's address: two credentials may lead to one.
+    throttles: Mutex<HashMap<String, Arc<Throttle>>>,
+    counters: Arc<Counters>,
+}
+
+/// A kubeconfig, and the port on loopback where it is not kube-apiserver that is asked.
+type Target = (PathBuf, Option<u16>);
+
+/// What was made of a credential.
+#[derive(Clone)]
+pub struct Connection {
+    client: Client,
+    sources: Arc<Sources>,
+    throttle: Arc<Throttle>,
+}
+
+impl Default for ApiServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ApiServer {
+    /// One that has asked nobody yet.
+    pub fn new() -> Self {
+        Self::connecting_within(CONNECT)
+    }
+
+    /// The same for tests, whose machine may be busy: to connect takes so long at most.
+    pub fn connecting_within(connect: Duration) -> Self {
+        Self(Arc::new(Shared {
+            connect,
+            connections: Mutex::default(),
+            throttles: Mutex::default(),
+            counters: Arc::default(),
+        }))
+    }
+
+    /// A client of what a kubeconfig's current context names. The file, and those that it names, are read
+    /// each time, and a new connection is made when they are others than before: RKE2 renews its
+    /// certificates in place. Nothing is tried twice by itself: when to try again is the caller's to choose.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the file, with its name, in a line.
+    pub async fn client(&self, path: &Path) -> Result<Client, String> {
+        Ok(self.connection(path).await?.client)
+    }
+
+    /// The same, for who asks for long: it can be told when the credential has changed.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::client`].
+    pub async fn connection(&self, path: &Path) -> Result<Connection, String> {
+        self.connected((path.to_owned(), None), |_| {})
+    }
+
+    /// A client of another component, on a port of this machine, with the client certificate of a
+    /// kubeconfig. These components' certificates name the node and come from elsewhere than
+    /// kube-apiserver's, so they are not verified. A client certificate gives nothing away to whoever
+    /// listens there; a token would, and is not sent.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::client`].
+    pub async fn on_loopback(&self, path: &Path, port: u16) -> Result<Client, String> {
+        let uri: Uri = format!("https://127.0.0.1:{port}")
+            .parse()
+            .map_err(|error| format!("port {port}: {error}"))?;
+        let connected = self.connected((path.to_owned(), Some(port)), |kubeconfig| {
+            kubeconfig.server = uri;
+            kubeconfig.server_name = None;
+            kubeconfig.trust = Trust::Anything;
+            kubeconfig.authorization = Authorization::None;
+        });
+        Ok(connected?.client)
+    }
+
+    /// How much was asked so far, by all of the process.
+    pub fn counts(&self) -> Counts {
+        self.0.counters.read()
+    }
+
+    // A client has a task of its own, on the runtime that runs this: hence its callers are `async`.
+    fn connected(
+        &self,
+        target: Target,
+        change: impl FnOnce(&mut Kubeconfig),
+    ) -> Result<Connection, String> {
+        let mut connections = locked(&self.0.connections);
+        if let Some(kept) = connections.get(&target)
+            && kept.is_current()
+        {
+            return Ok(kept.clone());
+        }
+        let path = &target.0;
+        let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
+        let (mut kubeconfig, sources) = Kubeconfig::read(path, &provider)?;
+        change(&mut kubeconfig);
+        let throttle = self.throttle(&kubeconfig.server);
+        let http = connection::http(kubeconfig, provider, self.0.connect);
+        let (http, namespace) = http.map_err(|why| format!("{}: {why}", path.display()))?;
+        let http = throttle::before(http, throttle.clone(), self.0.counters.clone());
+        let connection = Connection {
+            client: Client::new(http, namespace),
+            sources: Arc::new(sources),
+            throttle,
+        };
+        connections.insert(target, connection.clone());
+        Ok(connection)
+    }
+
+    fn throttle(&self, server: &Uri) -> Arc<Throttle> {
+        let address = server.authority().map_or("", |address| address.as_str());
+        let mut throttles = locked(&self.0.throttles);
+        throttles.entry(address.to_owned()).or_default().clone()
+    }
+}
+
+impl Connection {
+    /// Its client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Are the files of which it was made the same?
+    pub fn is_current(&self) -> bool {
+        self.sources.are_unchanged()
+    }
+
+    /// So long the server asks to be left alone; zero where it does not. Every request waits so long by
+    /// itself: this is for who has something better to do.
+    pub fn left(&self) -> Duration {
+        self.throttle.left()
+    }
+
+    /// Waits so long, for who does not want the wait to count as the answer's.
+    pub async fn wait(&self) {
+        self.throttle.wait().await;
+    }
+
+    /// One with a client of a test's own.
+    #[cfg(test)]
+    pub(crate) fn of(client: Client) -> Self {
+        Self {
+            client,
+            sources: Arc::default(),
+            throttle: Arc::default(),
+        }
+    }
+}
+
+/// A lock that a panic elsewhere does not take away.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

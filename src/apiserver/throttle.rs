@@ -1,0 +1,145 @@
+//! What requests have to pass before they are sent: how many there may be at once, and for how long the
+//! server asks to be left alone. Both count for all who ask the same server.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper_util::client::legacy;
+use kube::client::Body;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tower::{Service, ServiceExt as _};
+
+use super::connection::Http;
+use super::locked;
+
+/// Requests to one server at once; watches, which last, are not counted among them. At a node's start
+/// every object that something waits for is listed, and every probe asks: kube-apiserver has others to
+/// serve then. One that hangs gives its turn back when its caller's time is over.
+pub(super) const AT_ONCE: usize = 8;
+/// What is wrong with one answer must not blind the node.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What those who ask one server share.
+pub(super) struct Throttle {
+    /// Until when it asks to be left alone: the `Retry-After` of its answers 429 and 503, in seconds.
+    until: Mutex<Option<Instant>>,
+    turns: Semaphore,
+}
+
+impl Default for Throttle {
+    fn default() -> Self {
+        Self {
+            until: Mutex::default(),
+            turns: Semaphore::new(AT_ONCE),
+        }
+    }
+}
+
+impl Throttle {
+    pub(super) fn heard(&self, status: StatusCode, headers: &HeaderMap) {
+        if !matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+        ) {
+            return;
+        }
+        let seconds = headers
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|text| text.trim().parse().ok());
+        if let Some(seconds) = seconds {
+            let until = Instant::now() + Duration::from_secs(seconds).min(LONGEST);
+            // Another answer may ask for longer.
+            let mut known = locked(&self.until);
+            *known = (*known).max(Some(until));
+        }
+    }
+
+    pub(super) fn left(&self) -> Duration {
+        let until = *locked(&self.until);
+        until.map_or(Duration::ZERO, |until| {
+            until.saturating_duration_since(Instant::now())
+        })
+    }
+
+    pub(super) async fn wait(&self) {
+        let left = self.left();
+        if !left.is_zero() {
+            tokio::time::sleep(left).await;
+        }
+    }
+}
+
+/// How much was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests but watches.
+    pub requests: u64,
+    /// Watches that were opened.
+    pub watches: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Counters {
+    requests: AtomicU64,
+    watches: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn read(&self) -> Counts {
+        Counts {
+            requests: self.requests.load(Ordering::Relaxed),
+            watches: self.watches.load(Ordering::Relaxed),
+        }
+    }
+
+    fn count(&self, watches: bool) {
+        let counter = match watches {
+            true => &self.watches,
+            false => &self.requests,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Puts a throttle and the counters before HTTP. Whoever no longer waits for an answer waits for
+/// nothing here either.
+pub(super) fn before(
+    http: impl Http,
+    throttle: Arc<Throttle>,
+    counters: Arc<Counters>,
+) -> impl Service<Request<Body>, Response = Response<Incoming>, Error = legacy::Error, Future: Send> + Send
+{
+    tower::service_fn(move |request: Request<Body>| {
+        let (http, throttle, counters) = (http.clone(), throttle.clone(), counters.clone());
+        async move {
+            let watches = is_watch(&request);
+            let turn = match watches {
+                true => None,
+                // Nobody closes it.
+                false => throttle.turns.acquire().await.ok(),
+            };
+            throttle.wait().await;
+            counters.count(watches);
+            let answer = http.oneshot(request).await;
+            drop(turn);
+            if let Ok(answer) = &answer {
+                throttle.heard(answer.status(), answer.headers());
+            }
+            answer
+        }
+    })
+}
+
+/// Is it one whose answer goes on?
+fn is_watch(request: &Request<Body>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query
+        .split('&')
+        .any(|field| matches!(field, "watch" | "watch=1" | "watch=true"))
+}

@@ -1,0 +1,30 @@
+//! Of what a kubeconfig was read: the file itself, and those that it names.
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::files::read_bytes;
+
+/// The files, and what they held. A token's is not among them: it is read again by itself.
+#[derive(Default)]
+pub(crate) struct Sources(Vec<(PathBuf, Digest)>);
+
+type Digest = [u8; 32];
+
+impl Sources {
+    pub(super) fn add(&mut self, path: &Path, bytes: &[u8]) {
+        self.0.push((path.to_owned(), digest(bytes)));
+    }
+
+    /// Do they all hold what they held?
+    pub(crate) fn are_unchanged(&self) -> bool {
+        let mut files = self.0.iter();
+        files.all(|(path, held)| read_bytes(path).is_ok_and(|bytes| digest(&bytes) == *held))
+    }
+}
+
+/// Of keys nothing is kept that could be told.
+fn digest(bytes: &[u8]) -> Digest {
+    Sha256::digest(bytes).into()
+}
