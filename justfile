@@ -1,0 +1,47 @@
+# Daily commands: `just` lists them. Each can be typed by hand as it stands here.
+
+_default:
+    @just --list
+
+# The main job on the embedded simulation: a Harvester node boots in a directory
+sandbox directory="/tmp/windrow-sandbox":
+    cargo run --release -- run --sandbox {{directory}}
+
+# What a change is checked with before it is committed
+check:
+    cargo fmt --all --check
+    cargo clippy --quiet --workspace --all-targets -- -D warnings
+    cargo test --quiet --workspace --lib --bins
+
+# The unit tests of one crate: `just crate decide`, `just crate decide a_hold`
+crate name *filter:
+    cargo test -p windrow-{{name}} --lib {{filter}}
+
+# One file of tests with real parts: `just local dbus`, `just kubernetes fidelity`, `just systemd boot`
+local *filter:
+    cargo test --test local {{filter}}
+
+# Needs what `tests/run --level 4` brings
+kubernetes *filter:
+    cargo test --test kubernetes {{filter}}
+
+# Needs root and what `tests/run --level 5` brings
+systemd *filter:
+    cargo test --test systemd {{filter}}
+
+# Everything, as it is run before a change lands: about half an hour
+test *levels:
+    tests/run {{levels}}
+
+# Writes what is generated: man page, completions, catalogue, schemas, tables in docs/
+generate:
+    WINDROW_UPDATE=1 cargo test --quiet --test local generated::
+    WINDROW_UPDATE=1 cargo test --quiet --workspace --lib schema
+
+# One benchmark: plan, decide, simulation, gates, daemon
+bench name:
+    cargo bench --bench {{name}}
+
+# Packages and the program as they are shipped, in target/packages
+package:
+    packaging/build
