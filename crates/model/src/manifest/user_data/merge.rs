@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::{Part, Wrapped};
-use crate::manifest::{Limits, Node, Value, yaml};
+use crate::manifest::{Entry, Limits, Node, Value, yaml};
 use crate::reasons::Code;
 
 /// The lists that are looked at here.
@@ -24,6 +24,8 @@ enum ListMerge {
     Prepend,
     /// Entries are merged one by one, or nobody knows how.
     Other,
+    /// No merger of those that are asked for takes a map, or one does not exist: nothing of the part is taken.
+    Nothing,
 }
 
 /// Merges the parts as cloud-init does.
@@ -40,6 +42,15 @@ pub(super) fn merge(wrapped: &mut Wrapped) {
         let mut lists = root.as_ref().map_or_else(Lists::default, |root| {
             LISTS.map(|list| lines_of(root, list))
         });
+        if how == ListMerge::Nothing {
+            // With keys of its own that is told where its files are taken out.
+            if root.as_ref().and_then(takes_nothing).is_none() {
+                let fields = [("key", "Merge-Type"), ("why", NOTHING)];
+                wrapped.problem(Code::KeyNotRead, part.first, &fields);
+            }
+            blank(&mut part, &(0..usize::MAX));
+            lists = Lists::default();
+        }
         for (number, list) in LISTS.into_iter().enumerate() {
             for (earlier, earlier_lists) in &mut merged {
                 let (Some(own), Some(before)) = (&lists[number], &earlier_lists[number]) else {
@@ -53,7 +64,7 @@ pub(super) fn merge(wrapped: &mut Wrapped) {
                     continue;
                 }
                 match how {
-                    ListMerge::Append | ListMerge::Prepend => {}
+                    ListMerge::Append | ListMerge::Prepend | ListMerge::Nothing => {}
                     ListMerge::Replace => {
                         let at = line_of(earlier, before);
                         let why = format!(
@@ -138,16 +149,35 @@ fn blank(part: &mut Part, lines: &Range<usize>) {
     part.text = kept.collect();
 }
 
+/// Why nothing is taken of a part, after the key that says how it is merged.
+pub(in crate::manifest) const NOTHING: &str = "cloud-init takes nothing of what has no merger for maps, or one that it \
+     does not know; write `dict(recurse_list)+list(append)`";
+
+/// The key with which a cloud-config asks for mergers that take nothing of it, and its line.
+pub(in crate::manifest) fn takes_nothing(root: &Node) -> Option<(&str, u32)> {
+    let asked = asked(root)?;
+    let nothing = how_of(&mergers(&asked.value)) == ListMerge::Nothing;
+    nothing.then_some((&asked.key, asked.line))
+}
+
+fn asked(root: &Node) -> Option<&Entry> {
+    let mut keys = ["merge_how", "merge_type"].into_iter();
+    keys.find_map(|key| root.entry(key).filter(|entry| !entry.value.is_null()))
+}
+
 /// How a part asks to be merged: by its keys, then by its headers, the first merger of a type counting.
 fn list_merge(root: &Node, header: Option<&str>) -> ListMerge {
-    let asked = ["merge_how", "merge_type"]
-        .into_iter()
-        .find_map(|key| root.get(key));
-    let mut mergers = asked.map_or_else(Vec::new, mergers);
-    mergers.extend(header.map_or_else(Vec::new, parsed));
+    let mut all = asked(root).map_or_else(Vec::new, |asked| mergers(&asked.value));
+    all.extend(header.map_or_else(Vec::new, parsed));
+    how_of(&all)
+}
+
+/// (`cloudinit/mergers/__init__.py`, 26.2: what no merger takes stays as it was, which is empty at first.)
+fn how_of(mergers: &[Merger]) -> ListMerge {
     if mergers.is_empty() {
         return ListMerge::Replace;
     }
+    let is_known = |(name, _): &Merger| ["dict", "list", "str"].contains(&name.as_str());
     let options = |name: &str| {
         let mut known = mergers.iter();
         known
@@ -158,14 +188,17 @@ fn list_merge(root: &Node, header: Option<&str>) -> ListMerge {
         options.iter().any(|one| wanted.contains(&one.as_str()))
     };
     match (options("dict"), options("list")) {
+        _ if !mergers.iter().all(is_known) => ListMerge::Nothing,
+        (None, _) => ListMerge::Nothing,
         (Some(dict), _) if has(dict, &["replace"]) => ListMerge::Replace,
         (Some(dict), _) if !has(dict, &["recurse_list", "recurse_array"]) => ListMerge::Keep,
         (Some(_), Some(list)) if has(list, &["append"]) => ListMerge::Append,
         (Some(_), Some(list)) if has(list, &["prepend"]) => ListMerge::Prepend,
-        _ => ListMerge::Other,
+        (Some(_), _) => ListMerge::Other,
     }
 }
 
+/// A merger's name and options; what is written in another way has no name.
 type Merger = (String, Vec<String>);
 
 /// `merge_how` as text, as a list of names with settings, or as a list of lists.
@@ -178,26 +211,29 @@ fn mergers(asked: &Node) -> Vec<Merger> {
         texts.map(str::to_owned).collect()
     };
     let one = |item: &Node| match item.str_at(&["name"]) {
-        Some(name) => Some((
-            name.to_owned(),
+        Some(name) => (
+            name.trim().to_owned(),
             texts(item.get("settings").map_or(&[], Node::items)),
-        )),
+        ),
         None => {
-            let mut words = texts(item.items());
-            (!words.is_empty()).then(|| (words.remove(0), words))
+            let mut words = texts(item.items()).into_iter();
+            (words.next().unwrap_or_default(), words.collect())
         }
     };
-    asked.items().iter().filter_map(one).collect()
+    asked.items().iter().map(one).collect()
 }
 
 /// `dict(recurse_list)+list(append)`
 fn parsed(text: &str) -> Vec<Merger> {
-    let mergers = text.split('+').filter_map(|merger| {
-        let (name, options) = merger.trim().strip_suffix(')')?.split_once('(')?;
-        let options = options
-            .split(',')
-            .map(|option| option.trim().to_lowercase());
-        Some((name.trim().to_lowercase(), options.collect()))
+    let mergers = text.split('+').filter(|merger| !merger.trim().is_empty());
+    let mergers = mergers.map(|merger| {
+        let merger = merger.trim().to_lowercase();
+        let parts = merger
+            .strip_suffix(')')
+            .and_then(|merger| merger.split_once('('));
+        let (name, options) = parts.unwrap_or_default();
+        let options = options.split(',').map(|option| option.trim().to_owned());
+        (name.to_owned(), options.collect())
     });
     mergers.collect()
 }

@@ -11,6 +11,7 @@ mod mime;
 mod tests;
 
 pub use jinja::stand_in;
+pub(super) use merge::{NOTHING, takes_nothing};
 
 use super::extract::{
     Extraction, InnerLines, OuterLines, extract_parts, inner_lines, named, of_input,

@@ -128,3 +128,22 @@ fn an_entry_of_an_archive_says_how_it_is_merged() {
     let found = opened(message(&[(CLOUD_CONFIG, &one), (&lower, &two)]));
     assert_eq!(written(&found).len(), 1);
 }
+
+#[test]
+fn a_part_without_a_merger_for_maps_is_not_taken() {
+    let (one, two) = (cloud_config(&["a.yaml"]), cloud_config(&["b.yaml"]));
+    for how in ["list(append)", "dict(recurse_list)+lists(append)", "append"] {
+        let header = format!("{CLOUD_CONFIG}\nMerge-Type: {how}");
+        let found = opened(message(&[(CLOUD_CONFIG, &one), (&header, &two)]));
+        assert_eq!(told(&found), [(Code::KeyNotRead, 17)], "{how}");
+        assert_eq!(written(&found).len(), 1, "{how}");
+        // A file of one cloud-config is merged as well, into nothing.
+        let text = format!("{one}merge_how: {how}\n");
+        let codes: Vec<Code> = extract("u", &text, &Limits::default())
+            .problems
+            .iter()
+            .map(|problem| problem.code)
+            .collect();
+        assert_eq!(codes, [Code::KeyNotRead], "{how}");
+    }
+}
