@@ -84,7 +84,7 @@ pub async fn observe(
 
 async fn connection(api: &ApiServer, kubeconfig: &Path) -> Result<Connection, String> {
     // No trouble of the file's: RKE2 has not written it yet.
-    if !kubeconfig.exists() {
+    if matches!(kubeconfig.try_exists(), Ok(false)) {
         return Err(format!("there is no {} yet", kubeconfig.display()));
     }
     api.connection(kubeconfig).await
