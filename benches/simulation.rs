@@ -1,4 +1,5 @@
-//! How many whole bootstraps can be simulated in a second. The aim is 5,000.
+//! How long one simulated bootstrap takes. The aims are those of `windrow rehearse`: 100 seeds of a Harvester configuration under
+//! 0.5 s, 100 seeds of 2,000 documents on five servers under 10 s. Each seed is two bootstraps, with Windrow and without it.
 
 use std::hint::black_box;
 use std::ops::RangeFrom;
@@ -8,7 +9,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
 use windrow_plan::rules::RuleSet;
 use windrow_simulate::{
-    Faults, Files, Join, Known, Role, Run, Scenario, Setup, Verdict, with_windrow,
+    BootstrapVerdict, Faults, JoinRole, JoiningNode, PreparedSetup, Run, Scenario, Setup,
+    SimulatedDirectory, with_windrow,
 };
 
 /// 2026-01-01T00:00:00Z
@@ -71,8 +73,8 @@ fn benchmark(criterion: &mut Criterion) {
 }
 
 /// A setup whose files are read, and which comes up with Windrow.
-fn read(setup: Setup) -> (Setup, Known) {
-    let known = Known::of(&setup);
+fn read(setup: Setup) -> (Setup, PreparedSetup) {
+    let known = PreparedSetup::read(&setup);
     complete(&known.with_windrow(&setup, 0));
     (setup, known)
 }
@@ -84,14 +86,14 @@ fn next(seeds: &mut RangeFrom<u64>) -> u64 {
 fn complete(run: &Run) {
     assert_eq!(
         run.outcome.verdict,
-        Verdict::Complete,
+        BootstrapVerdict::Complete,
         "the bootstrap completes, or this measures nothing"
     );
 }
 
 /// RKE2 alone, and an object that waits for its namespace in another file.
 fn single() -> Setup {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
     let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n";
     files.write("b.yaml", namespace, START);
@@ -102,7 +104,7 @@ fn single() -> Setup {
 /// What an image of an ordinary server carries: a namespace, a kind, a class, a chart and an application, in
 /// an order in which hardly any of it can be applied at first.
 fn ordinary() -> Setup {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     for (path, text) in ORDINARY {
         files.write(*path, *text, START);
     }
@@ -167,7 +169,7 @@ const ORDINARY: &[(&str, &str)] = &[
 /// Forty files of fifty documents on each of five servers; each file but the first needs the namespace
 /// of the one before it.
 fn fleet() -> Setup {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     for file in 0..40 {
         let mut text =
             format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: team-{file}}}\n");
@@ -192,9 +194,9 @@ fn fleet() -> Setup {
         files.write(format!("{file:02}.yaml"), text, START);
     }
     let joins = (2..=5)
-        .map(|number| Join {
+        .map(|number| JoiningNode {
             name: format!("n{number}"),
-            role: Role::Server,
+            role: JoinRole::Server,
             files: files.clone(),
             changes: Vec::new(),
             settings: Arc::default(),
@@ -204,7 +206,7 @@ fn fleet() -> Setup {
     setup(files, joins)
 }
 
-fn setup(files: Files, joins: Vec<Join>) -> Setup {
+fn setup(files: SimulatedDirectory, joins: Vec<JoiningNode>) -> Setup {
     Setup {
         scenario: Scenario::rke2(START),
         files,

@@ -24,7 +24,7 @@ use windrow_simulate::rehearse::guesses::guesses;
 use windrow_simulate::rehearse::membership::{Membership, membership};
 use windrow_simulate::rehearse::proofs::{Given, asked, image_list, lacking, not_bundled, proofs};
 use windrow_simulate::rehearse::{Ended, Part, Rehearsal, carriers, modelled};
-use windrow_simulate::{Change, Files, Scenario, Setup};
+use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
 use super::inputs::{self, ForeignMarker, Input, Inputs, rke2_files, skipped_by};
 use super::{Context, Exit, complain, style};
@@ -287,7 +287,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         .iter()
         .map(|(shown, text)| membership(shown, text, &limits))
         .fold(Membership::default(), Membership::and);
-    let mut directory = Files::new();
+    let mut directory = SimulatedDirectory::new();
     let mut changes = Vec::new();
     for marker in markers {
         directory.put(marker.path, Content::Bytes(Vec::new()), POWER_ON);
@@ -296,7 +296,7 @@ fn one(args: &Args, name: &str, paths: &[PathBuf]) -> Result<ReadNode, Refused> 
         let path = file.path;
         match file.late {
             None => directory.put(path, file.content, POWER_ON),
-            Some(by) => changes.push(Change {
+            Some(by) => changes.push(DirectoryChange {
                 after: LATE.0,
                 late: LATE.1,
                 by: Some(by),

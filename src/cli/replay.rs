@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use windrow_decide::Status;
 use windrow_decide::flight::{
-    Change, Difference, Flights, Moment, Recorded, Replay, Segment, changes, recorded_times,
+    ChangedTimes, Difference, Flights, Recorded, Replay, ReplayedDecision, Segment, changes,
+    recorded_times,
 };
 use windrow_gates::Version;
 use windrow_harvester::HarvesterVersion;
@@ -104,7 +105,7 @@ struct Flown {
     left_out: Vec<String>,
     /// With other rules: files that would have been held or released at other times.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    changes: Vec<Change>,
+    changes: Vec<ChangedTimes>,
 }
 
 /// One decision that comes out otherwise.
@@ -363,7 +364,7 @@ impl Show<'_> {
         }
     }
 
-    fn moment(&self, moment: &Moment<'_>) -> std::io::Result<()> {
+    fn moment(&self, moment: &ReplayedDecision<'_>) -> std::io::Result<()> {
         let Recorded {
             at,
             events,

@@ -16,7 +16,10 @@ use tokio::time::{Instant, sleep_until};
 use windrow_decide::{Cause, ClusterEvent, Interests, Mark, Status};
 use windrow_model::manifest::{Content, Limits, MARKER_SUFFIX};
 use windrow_model::reasons::Code;
-use windrow_simulate::{Files, Node, Setup, Verdict, Watch, What, without_windrow};
+use windrow_simulate::{
+    BootstrapVerdict, HappeningKind, Setup, SimulatedDirectory, SimulatedNode, Watch,
+    without_windrow,
+};
 
 use super::clock::Clock;
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
@@ -33,9 +36,9 @@ pub struct Sandbox {
     manifests: PathBuf,
     clock: Clock,
     start: Timestamp,
-    node: Node,
+    node: SimulatedNode,
     watch: Watch,
-    files: Files,
+    files: SimulatedDirectory,
     stamps: Stamps,
     told: usize,
     held: BTreeMap<String, Hold>,
@@ -66,14 +69,14 @@ impl Sandbox {
     pub fn new(setup: Setup, seed: u64, manifests: PathBuf, clock: Clock) -> Self {
         let start = setup.scenario.start;
         Self {
-            node: Node::new(setup.scenario.clone(), seed),
+            node: SimulatedNode::new(setup.scenario.clone(), seed),
             setup,
             seed,
             manifests,
             clock,
             start,
             watch: Watch::default(),
-            files: Files::new(),
+            files: SimulatedDirectory::new(),
             stamps: Stamps::new(),
             told: 0,
             held: BTreeMap::new(),
@@ -93,7 +96,7 @@ impl Sandbox {
         }
         self.start = self.clock.now();
         self.setup.scenario.start = self.start;
-        self.node = Node::new(self.setup.scenario.clone(), self.seed);
+        self.node = SimulatedNode::new(self.setup.scenario.clone(), self.seed);
         let mut calm_since = Instant::now();
         loop {
             let now = self.clock.now();
@@ -248,7 +251,9 @@ impl Sandbox {
             // Passes come every 15 seconds, kinds by the hundred.
             let noise = matches!(
                 happening.what,
-                What::PassBegan { .. } | What::PassEnded { .. } | What::Served { .. }
+                HappeningKind::PassBegan { .. }
+                    | HappeningKind::PassEnded { .. }
+                    | HappeningKind::Served { .. }
             );
             if !noise {
                 self.line(happening.at, &happening.what.to_string(), out)?;
@@ -306,7 +311,7 @@ impl Sandbox {
             "\nRKE2 applied files {} times with Windrow ({} failed), {} times without ({} failed).",
             with.applies, with.failed, without.applies, without.failed
         )?;
-        Ok(outcome.verdict == Verdict::Complete)
+        Ok(outcome.verdict == BootstrapVerdict::Complete)
     }
 }
 
@@ -319,16 +324,18 @@ fn has_deadline(status: &Status, now: Timestamp) -> bool {
         .any(|held| held.deadline.is_some_and(|at| at > now))
 }
 
-fn verdict(verdict: &Verdict) -> String {
+fn verdict(verdict: &BootstrapVerdict) -> String {
     match verdict {
-        Verdict::Complete => "the node comes up, and everything is applied".to_owned(),
-        Verdict::Underway => "things were still happening".to_owned(),
-        Verdict::Unconfigured { because } => format!(
+        BootstrapVerdict::Complete => "the node comes up, and everything is applied".to_owned(),
+        BootstrapVerdict::Underway => "things were still happening".to_owned(),
+        BootstrapVerdict::Unconfigured { because } => format!(
             "it comes up, but the storage network you preset is never configured:\n    {}",
             because.join("\n    ")
         ),
-        Verdict::Stuck { missing } => format!("it is stuck:\n    {}", missing.join("\n    ")),
-        Verdict::Deadlocked { proof } => {
+        BootstrapVerdict::Stuck { missing } => {
+            format!("it is stuck:\n    {}", missing.join("\n    "))
+        }
+        BootstrapVerdict::Deadlocked { proof } => {
             format!("it never comes up:\n    {}", proof.join("\n    "))
         }
     }
@@ -346,7 +353,7 @@ fn since(start: Timestamp, at: Timestamp) -> String {
 /// # Errors
 ///
 /// Those of the file system.
-pub fn lay_out(files: &Files, manifests: &Path) -> io::Result<()> {
+pub fn lay_out(files: &SimulatedDirectory, manifests: &Path) -> io::Result<()> {
     std::fs::create_dir_all(manifests)?;
     for (path, file) in files.iter() {
         if let Content::Bytes(bytes) = &**file.content() {

@@ -14,8 +14,8 @@ use serde_json::Value;
 use windrow_model::manifest::{Content, GroupKind, ObjectRef};
 use windrow_plan::rules::RuleSet;
 use windrow_simulate::{
-    Chance, Faults, Files, MayBring, Run, Scenario, Setup, Verdict, What, with_windrow,
-    without_windrow,
+    BootstrapVerdict, Chance, Faults, HappeningKind, MayBring, Run, Scenario, Setup,
+    SimulatedDirectory, with_windrow, without_windrow,
 };
 
 fn start() -> Timestamp {
@@ -102,7 +102,7 @@ fn draw(seed: u64) -> Drawn {
         &mut chance,
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: declared}\n".to_owned(),
     );
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     for (path, documents) in texts {
         files.write(path, documents.join("---\n"), start());
     }
@@ -124,8 +124,10 @@ fn first_pass(run: &Run, path: &str) -> Option<usize> {
     let mut passes = 0;
     for one in &run.log {
         match &one.what {
-            What::PassBegan { .. } => passes += 1,
-            What::Applied { file } | What::ApplyFailed { file, .. } if file == path => {
+            HappeningKind::PassBegan { .. } => passes += 1,
+            HappeningKind::Applied { file } | HappeningKind::ApplyFailed { file, .. }
+                if file == path =>
+            {
                 return Some(passes);
             }
             _ => {}
@@ -136,7 +138,7 @@ fn first_pass(run: &Run, path: &str) -> Option<usize> {
 
 /// How many passes it took from the last kind or chart's Job that came until every file was applied.
 fn passes_after_the_last_kind(run: &Run) -> usize {
-    let comes = |what: &What| matches!(what, What::Served { .. });
+    let comes = |what: &HappeningKind| matches!(what, HappeningKind::Served { .. });
     let last = run.log.iter().rposition(|one| comes(&one.what));
     let first_time: BTreeMap<&str, usize> = run
         .log
@@ -144,7 +146,7 @@ fn passes_after_the_last_kind(run: &Run) -> usize {
         .enumerate()
         .rev()
         .filter_map(|(at, one)| match &one.what {
-            What::Applied { file } => Some((file.as_str(), at)),
+            HappeningKind::Applied { file } => Some((file.as_str(), at)),
             _ => None,
         })
         .collect();
@@ -153,12 +155,12 @@ fn passes_after_the_last_kind(run: &Run) -> usize {
     let between = &run.log[from..end];
     between
         .iter()
-        .filter(|one| matches!(one.what, What::PassBegan { .. }))
+        .filter(|one| matches!(one.what, HappeningKind::PassBegan { .. }))
         .count()
 }
 
 /// Does it have anything in or for a namespace that something else of the directory brings?
-fn waits_for_a_namespace(files: &Files, path: &str) -> bool {
+fn waits_for_a_namespace(files: &SimulatedDirectory, path: &str) -> bool {
     let file = files.get(path).unwrap();
     let Content::Bytes(bytes) = &**file.content() else {
         return false;
@@ -184,8 +186,16 @@ fn no_chart_is_later_with_windrow_than_without_and_neither_is_the_end() {
         let alone = without_windrow(&setup, seed);
         let with = with_windrow(&setup, &Faults::NONE, seed);
         let files: Vec<_> = setup.files.manifests().map(|(path, _)| path).collect();
-        assert_eq!(alone.outcome.verdict, Verdict::Complete, "seed {seed}");
-        assert_eq!(with.outcome.verdict, Verdict::Complete, "seed {seed}");
+        assert_eq!(
+            alone.outcome.verdict,
+            BootstrapVerdict::Complete,
+            "seed {seed}"
+        );
+        assert_eq!(
+            with.outcome.verdict,
+            BootstrapVerdict::Complete,
+            "seed {seed}"
+        );
         for chart in &charts {
             assert_eq!(first_pass(&alone, chart), Some(1), "seed {seed}: {chart}");
             let pass = first_pass(&with, chart).unwrap();

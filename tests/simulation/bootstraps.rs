@@ -13,7 +13,8 @@ use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::{Content, GroupKind};
 use windrow_plan::rules::RuleSet;
 use windrow_simulate::{
-    Arrival, Faults, Files, Run, Scenario, Setup, Verdict, What, with_windrow, without_windrow,
+    Arrival, BootstrapVerdict, Faults, HappeningKind, Run, Scenario, Setup, SimulatedDirectory,
+    with_windrow, without_windrow,
 };
 
 use crate::support::scenarios;
@@ -25,7 +26,7 @@ fn start() -> Timestamp {
 
 /// An RKE2 node with these files and the rules that Windrow ships.
 fn rke2(files: &[(&str, &str)]) -> Setup {
-    let mut directory = Files::new();
+    let mut directory = SimulatedDirectory::new();
     for (path, text) in files {
         directory.write(*path, *text, start());
     }
@@ -98,16 +99,16 @@ fn storm() -> Setup {
 }
 
 /// The first moment at which something happened.
-fn when(run: &Run, test: impl Fn(&What) -> bool) -> Option<Timestamp> {
+fn when(run: &Run, test: impl Fn(&HappeningKind) -> bool) -> Option<Timestamp> {
     run.log.iter().find(|one| test(&one.what)).map(|one| one.at)
 }
 
-fn position(run: &Run, test: impl Fn(&What) -> bool) -> Option<usize> {
+fn position(run: &Run, test: impl Fn(&HappeningKind) -> bool) -> Option<usize> {
     run.log.iter().position(|one| test(&one.what))
 }
 
-fn applied(file: &str) -> impl Fn(&What) -> bool + '_ {
-    move |what| matches!(what, What::Applied { file: one } if one == file)
+fn applied(file: &str) -> impl Fn(&HappeningKind) -> bool + '_ {
+    move |what| matches!(what, HappeningKind::Applied { file: one } if one == file)
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn without_windrow_three_files_that_wait_make_every_file_repeat_without_end() {
     let mut setup = storm();
     // Nobody brings the three kinds: the storm is told by its first 110 seconds.
     setup.scenario.arrivals.clear();
-    let mut node = windrow_simulate::Node::new(setup.scenario.clone(), 1);
+    let mut node = windrow_simulate::SimulatedNode::new(setup.scenario.clone(), 1);
     let begun = loop {
         let next = node.next_event_at().unwrap();
         node.advance(next, &setup.files);
@@ -148,7 +149,7 @@ fn with_windrow_nothing_fails_and_nothing_is_applied_twice() {
     let run = with_windrow(&setup, &Faults::NONE, 1);
     assert_eq!((run.counts.applies, run.counts.failed), (11, 0));
     assert_eq!(run.counts.repeated, 0);
-    assert_eq!(run.outcome.verdict, Verdict::Complete);
+    assert_eq!(run.outcome.verdict, BootstrapVerdict::Complete);
 }
 
 /// As Rook's and MetalLB's published manifests lie in a directory: `cluster.yaml` before the
@@ -189,7 +190,7 @@ fn an_object_that_sorts_before_its_definition_costs_a_second_round_of_every_file
         .find(|run| run.counts.failed == 1)
         .unwrap();
     assert_eq!((run.counts.applies, run.counts.repeated), (12, 5));
-    assert_eq!(run.outcome.verdict, Verdict::Complete);
+    assert_eq!(run.outcome.verdict, BootstrapVerdict::Complete);
 
     for seed in 1..50 {
         let run = with_windrow(&setup, &Faults::NONE, seed);
@@ -198,7 +199,7 @@ fn an_object_that_sorts_before_its_definition_costs_a_second_round_of_every_file
             (6, 0),
             "seed {seed}"
         );
-        assert_eq!(run.outcome.verdict, Verdict::Complete);
+        assert_eq!(run.outcome.verdict, BootstrapVerdict::Complete);
         let crds = position(&run, applied("crds.yaml"));
         assert!(crds < position(&run, applied("cluster.yaml")));
     }
@@ -211,7 +212,7 @@ fn the_first_machine_deadlocks_an_old_harvester_without_a_preset_and_windrow_kee
     setup.scenario = Scenario::harvester(version, None, start());
     for seed in 0..20 {
         let run = without_windrow(&setup, seed);
-        let Verdict::Deadlocked { proof } = &run.outcome.verdict else {
+        let BootstrapVerdict::Deadlocked { proof } = &run.outcome.verdict else {
             panic!("seed {seed}: {:?}", run.outcome);
         };
         assert!(
@@ -219,7 +220,11 @@ fn the_first_machine_deadlocks_an_old_harvester_without_a_preset_and_windrow_kee
             "{proof:?}"
         );
         let run = with_windrow(&setup, &Faults::NONE, seed);
-        assert_eq!(run.outcome.verdict, Verdict::Complete, "seed {seed}");
+        assert_eq!(
+            run.outcome.verdict,
+            BootstrapVerdict::Complete,
+            "seed {seed}"
+        );
     }
 }
 
@@ -231,8 +236,8 @@ fn the_first_machine_may_keep_a_preset_storage_network_waiting_and_comes_last_wi
     for seed in 0..20 {
         let run = without_windrow(&setup, seed);
         match &run.outcome.verdict {
-            Verdict::Complete => {}
-            Verdict::Unconfigured { because } => {
+            BootstrapVerdict::Complete => {}
+            BootstrapVerdict::Unconfigured { because } => {
                 waited += 1;
                 let disk = "for all volumes detached: pvc-orchard-registry-system";
                 assert!(because[0].ends_with(disk), "{because:?}");
@@ -243,7 +248,7 @@ fn the_first_machine_may_keep_a_preset_storage_network_waiting_and_comes_last_wi
         let run = with_windrow(&setup, &Faults::NONE, seed);
         assert_eq!(
             run.outcome.verdict,
-            Verdict::Complete,
+            BootstrapVerdict::Complete,
             "seed {seed}: {run:#?}"
         );
         assert_eq!(run.counts.failed, 0, "seed {seed}");
@@ -257,14 +262,14 @@ fn the_first_machine_may_keep_a_preset_storage_network_waiting_and_comes_last_wi
         let machine = position(&run, applied("00-registry.yaml"));
         let configured = position(
             &run,
-            |what| matches!(what, What::Platform { step } if step.contains("storage network is configured")),
+            |what| matches!(what, HappeningKind::Platform { step } if step.contains("storage network is configured")),
         );
         assert!(
             configured.is_some() && configured < machine,
             "seed {seed}:\n{}",
             timeline(&run)
         );
-        let applies = |what: &What| matches!(what, What::Applied { .. });
+        let applies = |what: &HappeningKind| matches!(what, HappeningKind::Applied { .. });
         assert_eq!(run.log.iter().rposition(|one| applies(&one.what)), machine);
     }
     assert!(waited > 0, "the storage network always came first");
@@ -282,7 +287,7 @@ fn the_machine_waits_on_every_version_of_harvester() {
             let run = with_windrow(&setup, &Faults::NONE, 9);
             assert_eq!(
                 run.outcome.verdict,
-                Verdict::Complete,
+                BootstrapVerdict::Complete,
                 "{version} {preset:?}"
             );
         }
@@ -292,20 +297,20 @@ fn the_machine_waits_on_every_version_of_harvester() {
 #[test]
 fn a_manifest_that_appears_later_is_staged_as_well() {
     let mut setup = rke2(&[("crd.yaml", &definition("Pear"))]);
-    setup.changes.push(windrow_simulate::Change {
+    setup.changes.push(windrow_simulate::DirectoryChange {
         after: Duration::from_secs(90),
         path: "bowl.yaml".to_owned(),
         content: Some(Content::Bytes(custom("Plum", "bowl").into_bytes())),
         ..Default::default()
     });
-    setup.changes.push(windrow_simulate::Change {
+    setup.changes.push(windrow_simulate::DirectoryChange {
         after: Duration::from_secs(400),
         path: "plum.yaml".to_owned(),
         content: Some(Content::Bytes(definition("Plum").into_bytes())),
         ..Default::default()
     });
     let run = with_windrow(&setup, &Faults::NONE, 3);
-    assert_eq!(run.outcome.verdict, Verdict::Complete);
+    assert_eq!(run.outcome.verdict, BootstrapVerdict::Complete);
     assert_eq!((run.counts.applies, run.counts.failed), (3, 0));
     assert!(when(&run, applied("plum.yaml")) < when(&run, applied("bowl.yaml")));
 }
@@ -313,14 +318,14 @@ fn a_manifest_that_appears_later_is_staged_as_well() {
 #[test]
 fn a_held_file_that_is_taken_away_takes_its_marker_along() {
     let mut setup = rke2(&[("bowl.yaml", &custom("Pear", "bowl"))]);
-    setup.changes.push(windrow_simulate::Change {
+    setup.changes.push(windrow_simulate::DirectoryChange {
         after: Duration::from_secs(120),
         path: "bowl.yaml".to_owned(),
         content: None,
         ..Default::default()
     });
     let run = with_windrow(&setup, &Faults::NONE, 3);
-    assert!(position(&run, |what| matches!(what, What::Held { .. })).is_some());
+    assert!(position(&run, |what| matches!(what, HappeningKind::Held { .. })).is_some());
     assert_eq!(run.files.iter().count(), 0, "{}", timeline(&run));
     assert_eq!(run.counts.applies, 0);
 }
@@ -329,7 +334,7 @@ fn a_held_file_that_is_taken_away_takes_its_marker_along() {
 fn a_marker_that_somebody_else_puts_in_place_later_is_obeyed_and_left_alone() {
     let mut setup = rke2(&[("a.yaml", &config_maps(["a", "b", "c"]))]);
     for (after, content) in [(10, Some(Content::Bytes(Vec::new()))), (300, None)] {
-        setup.changes.push(windrow_simulate::Change {
+        setup.changes.push(windrow_simulate::DirectoryChange {
             after: Duration::from_secs(after),
             path: "a.yaml.skip".to_owned(),
             content,
@@ -339,7 +344,7 @@ fn a_marker_that_somebody_else_puts_in_place_later_is_obeyed_and_left_alone() {
     let run = with_windrow(&setup, &Faults::NONE, 3);
     let gone = start() + Duration::from_secs(300);
     assert!(when(&run, applied("a.yaml")).is_some_and(|at| at > gone));
-    assert!(position(&run, |what| matches!(what, What::Lifted { .. })).is_none());
+    assert!(position(&run, |what| matches!(what, HappeningKind::Lifted { .. })).is_none());
 }
 
 fn timeline(run: &Run) -> String {
@@ -376,7 +381,7 @@ fn fixed_scenarios() -> Vec<(&'static str, Setup)> {
 /// What must hold at the end of every run, whatever went wrong on the way. `kept` are files that
 /// stay held on purpose.
 fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
-    if run.outcome.verdict != Verdict::Complete {
+    if run.outcome.verdict != BootstrapVerdict::Complete {
         return Err(format!("not complete: {:?}", run.outcome));
     }
     if run.restless != 0 {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use windrow_model::manifest::{Content, GroupKind, ObjectRef};
 use windrow_plan::rules::RuleSet;
-use windrow_simulate::{Arrival, Chance, Change, Files, Scenario, Setup};
+use windrow_simulate::{Arrival, Chance, DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
 /// A directory, and the files in it that stay held on purpose.
 pub(crate) struct Drawn {
@@ -89,14 +89,14 @@ fn place(
     rules: &RuleSet,
     start: Timestamp,
 ) -> Drawn {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     let mut changes = Vec::new();
     let mut kept = Vec::new();
     for (number, text) in texts.into_iter().enumerate() {
         let folder = if chance.one_in(5) { "sub/" } else { "" };
         let path = format!("{folder}{:02}-{number}.yaml", chance.below(100));
         if chance.one_in(4) {
-            changes.push(Change {
+            changes.push(DirectoryChange {
                 after: Duration::from_secs(chance.below(600)),
                 path,
                 content: Some(Content::Bytes(text.into_bytes())),

@@ -113,7 +113,7 @@ impl Mark {
         }
         let rest = from.take(LINES);
         let mut lines = BufReader::new(io::Cursor::new(head).chain(rest));
-        let mut known = Known::default();
+        let mut known = MarkFields::default();
         let mut line = Vec::new();
         while next_line(&mut lines, &mut line)? {
             known.take(&line);
@@ -146,7 +146,7 @@ fn next_line(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 
 /// What the lines of a marker say.
 #[derive(Default)]
-struct Known {
+struct MarkFields {
     is_ours: bool,
     file: Option<String>,
     code: Option<Code>,
@@ -156,7 +156,7 @@ struct Known {
     digest: Option<String>,
 }
 
-impl Known {
+impl MarkFields {
     fn take(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_start_matches(' ');

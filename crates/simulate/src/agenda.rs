@@ -5,75 +5,44 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_model::manifest::{GroupKind, ObjectRef};
-
-use super::rancherd;
-
-/// Something that will happen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Timer {
-    /// RKE2 starts on a server and takes its files in hand.
-    Start(usize),
-    /// A server's kube-apiserver answers.
-    ApiReady(usize),
-    /// The next file of a server's deploy controller, or its next pass.
-    Deploy(usize),
-    /// rancherd's next step on the first node.
-    Rancherd(rancherd::Step),
-    /// A node has joined as an agent.
-    Joined(usize),
-    /// A server is restarted.
-    Reboot(usize),
-    /// A CustomResourceDefinition becomes Established.
-    Established(ObjectRef),
-    /// Discovery lists a kind; true when it is namespaced.
-    Discovered(Box<GroupKind>, bool),
-    /// A step of the platform's bootstrap.
-    Step(usize),
-    /// Something that the scenario brings.
-    Arrival(usize),
-    /// Harvester's pod creates its Settings.
-    SetAll,
-    /// Harvester's storage-network controller gets to its Setting.
-    StorageNetwork,
-    /// A controller gets to an object.
-    Act(ObjectRef, Stage),
-}
-
-/// A controller speaks twice about an object: when it has seen it, and when it is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// It has seen the object.
-    Seen,
-    /// It is done with it.
-    Done,
-}
 
 /// What will happen, the earliest first; at one instant in the order in which it was entered.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Agenda {
-    /// When, the number of the entry, and its place among the timers.
+#[derive(Debug, Clone)]
+pub(super) struct Agenda<T> {
+    /// When, the number of the entry, and where it is among the entries.
     heap: BinaryHeap<Reverse<(Timestamp, u64, usize)>>,
+    /// How many entries there ever were.
     entered: u64,
-    timers: Vec<Option<Timer>>,
-    /// Places that are empty.
+    entries: Vec<Option<T>>,
+    /// Which of them are empty.
     free: Vec<usize>,
 }
 
-impl Agenda {
-    pub(super) fn enter(&mut self, at: Timestamp, timer: Timer) {
+impl<T> Default for Agenda<T> {
+    fn default() -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+            entered: 0,
+            entries: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T> Agenda<T> {
+    pub(super) fn enter(&mut self, at: Timestamp, entry: T) {
         self.entered += 1;
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.timers[place] = Some(timer);
-                place
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.entries[index] = Some(entry);
+                index
             }
             None => {
-                self.timers.push(Some(timer));
-                self.timers.len() - 1
+                self.entries.push(Some(entry));
+                self.entries.len() - 1
             }
         };
-        self.heap.push(Reverse((at, self.entered, place)));
+        self.heap.push(Reverse((at, self.entered, index)));
     }
 
     pub(super) fn next_at(&self) -> Option<Timestamp> {
@@ -81,24 +50,24 @@ impl Agenda {
     }
 
     /// Takes the earliest entry, if it is due.
-    pub(super) fn due(&mut self, now: Timestamp) -> Option<(Timestamp, Timer)> {
+    pub(super) fn due(&mut self, now: Timestamp) -> Option<(Timestamp, T)> {
         if self.next_at()? > now {
             return None;
         }
-        let Reverse((at, _, place)) = self.heap.pop()?;
-        self.free.push(place);
-        self.timers[place].take().map(|timer| (at, timer))
+        let Reverse((at, _, index)) = self.heap.pop()?;
+        self.free.push(index);
+        self.entries[index].take().map(|entry| (at, entry))
     }
 
-    pub(super) fn any(&self, test: impl Fn(&Timer) -> bool) -> bool {
-        self.timers.iter().flatten().any(test)
+    pub(super) fn any(&self, test: impl Fn(&T) -> bool) -> bool {
+        self.entries.iter().flatten().any(test)
     }
 
     /// The node is down for a while: what it does itself is forgotten, everything else comes later.
-    pub(super) fn outage(&mut self, length: Duration, forget: impl Fn(&Timer) -> bool) {
+    pub(super) fn outage(&mut self, length: Duration, forget: impl Fn(&T) -> bool) {
         let entries: Vec<_> = std::iter::from_fn(|| self.due(Timestamp::MAX)).collect();
-        for (at, timer) in entries.into_iter().filter(|(_, timer)| !forget(timer)) {
-            self.enter(at + length, timer);
+        for (at, entry) in entries.into_iter().filter(|(_, entry)| !forget(entry)) {
+            self.enter(at + length, entry);
         }
     }
 }
@@ -111,26 +80,26 @@ mod tests {
     fn entries_come_in_order_of_time_and_then_of_entry() {
         let mut agenda = Agenda::default();
         let at = |seconds| Timestamp::UNIX_EPOCH + Duration::from_secs(seconds);
-        agenda.enter(at(2), Timer::SetAll);
-        agenda.enter(at(1), Timer::Step(0));
-        agenda.enter(at(1), Timer::Step(1));
+        agenda.enter(at(2), "c");
+        agenda.enter(at(1), "a");
+        agenda.enter(at(1), "b");
         assert_eq!(agenda.due(at(0)), None);
         let order: Vec<_> = std::iter::from_fn(|| agenda.due(at(9)))
-            .map(|(_, timer)| timer)
+            .map(|(_, entry)| entry)
             .collect();
-        assert_eq!(order, [Timer::Step(0), Timer::Step(1), Timer::SetAll]);
+        assert_eq!(order, ["a", "b", "c"]);
     }
 
     #[test]
     fn an_outage_forgets_what_the_node_did_and_delays_the_rest_in_its_order() {
         let mut agenda = Agenda::default();
         let at = |seconds| Timestamp::UNIX_EPOCH + Duration::from_secs(seconds);
-        agenda.enter(at(1), Timer::Deploy(0));
-        agenda.enter(at(2), Timer::Step(0));
-        agenda.enter(at(2), Timer::Step(1));
-        agenda.outage(Duration::from_secs(10), |timer| *timer == Timer::Deploy(0));
-        assert_eq!(agenda.due(at(99)), Some((at(12), Timer::Step(0))));
-        assert_eq!(agenda.due(at(99)), Some((at(12), Timer::Step(1))));
+        agenda.enter(at(1), "d");
+        agenda.enter(at(2), "a");
+        agenda.enter(at(2), "b");
+        agenda.outage(Duration::from_secs(10), |entry| *entry == "d");
+        assert_eq!(agenda.due(at(99)), Some((at(12), "a")));
+        assert_eq!(agenda.due(at(99)), Some((at(12), "b")));
         assert_eq!(agenda.due(at(99)), None);
     }
 }

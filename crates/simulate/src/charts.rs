@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use windrow_model::manifest::{self, Content, Limits};
 
-use super::files::Files;
+use super::files::SimulatedDirectory;
 
 /// What RKE2 adds to every chart that does not refuse it.
 const VALUES: [(&str, &str); 4] = [
@@ -17,7 +17,7 @@ const VALUES: [(&str, &str); 4] = [
 const OPT_OUT: &str = "rke2.cattle.io/inject-cluster-config";
 
 /// The files that RKE2 writes anew, hidden ones too, with what stands in them then.
-pub(super) fn rewritten(files: &Files) -> Vec<(String, Content)> {
+pub(super) fn rewritten(files: &SimulatedDirectory) -> Vec<(String, Content)> {
     files
         .manifests()
         .filter_map(|(path, file)| {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_chart_is_written_anew_once_and_is_the_same_content_to_windrow() {
-        let mut files = Files::new();
+        let mut files = SimulatedDirectory::new();
         files.write("c.yaml", CHART, Timestamp::UNIX_EPOCH);
         files.write("d.yaml", "a: HelmChart\n", Timestamp::UNIX_EPOCH);
         let refuses = CHART.replace(

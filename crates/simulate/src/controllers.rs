@@ -5,38 +5,38 @@ use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 use windrow_model::manifest::ObjectRef;
 
-use super::agenda::Stage;
-use super::cluster::{Cluster, Stored};
+use super::cluster::{SimulatedCluster, Stored};
 use super::kinds;
-use super::log::What;
-use super::once::{self, named};
+use super::literals::{self, named, static_json};
+use super::log::HappeningKind;
 use super::operators::{self, helm_job_of, is_complete};
+use super::timer::ControllerStage;
 use super::times::{self, Range};
 
 /// Objects that wait for something that they name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Controllers {
-    waiting: Vec<(ObjectRef, Stage)>,
+    waiting: Vec<(ObjectRef, ControllerStage)>,
     /// How many changes of objects there were when those that wait were last looked at.
     looked_at: usize,
 }
 
 impl Controllers {
     /// Takes new and changed objects up, and those that waited and can go on.
-    pub(super) fn look(&mut self, cluster: &mut Cluster) {
+    pub(super) fn take_up_changes(&mut self, cluster: &mut SimulatedCluster) {
         for id in std::mem::take(&mut cluster.changed) {
             let installs = cluster.may_bring.contains_key(&id);
             let range = first_look(&id).or(installs.then_some(times::VM_STATUS));
             if let Some(range) = range {
                 self.waiting.retain(|(waits, _)| *waits != id);
-                cluster.act_on(id, Stage::Seen, range);
+                cluster.act_on(id, ControllerStage::Seen, range);
             }
         }
         if self.looked_at == cluster.changes() || self.waiting.is_empty() {
             return;
         }
         self.looked_at = cluster.changes();
-        let able = |waits: &mut (ObjectRef, Stage)| can(cluster, &waits.0, waits.1);
+        let able = |waits: &mut (ObjectRef, ControllerStage)| can(cluster, &waits.0, waits.1);
         let mut able: Vec<_> = self.waiting.extract_if(.., able).collect();
         able.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for (id, stage) in able {
@@ -45,7 +45,12 @@ impl Controllers {
     }
 
     /// A controller gets to an object.
-    pub(super) fn act(&mut self, id: ObjectRef, stage: Stage, cluster: &mut Cluster) {
+    pub(super) fn act(
+        &mut self,
+        id: ObjectRef,
+        stage: ControllerStage,
+        cluster: &mut SimulatedCluster,
+    ) {
         let Some(object) = cluster.stored(&id) else {
             return;
         };
@@ -53,25 +58,25 @@ impl Controllers {
             return self.wait(id, stage);
         }
         match stage {
-            Stage::Seen => {
+            ControllerStage::Seen => {
                 let all_said = is_all_said(&id, object);
                 seen(cluster, &id);
                 if all_said {
                     return;
                 }
-                match can(cluster, &id, Stage::Done) {
-                    true => schedule(id, Stage::Done, cluster),
-                    false => self.wait(id, Stage::Done),
+                match can(cluster, &id, ControllerStage::Done) {
+                    true => schedule(id, ControllerStage::Done, cluster),
+                    false => self.wait(id, ControllerStage::Done),
                 }
             }
-            Stage::Done => {
+            ControllerStage::Done => {
                 done(cluster, &id);
                 installed(cluster, &id);
             }
         }
     }
 
-    fn wait(&mut self, id: ObjectRef, stage: Stage) {
+    fn wait(&mut self, id: ObjectRef, stage: ControllerStage) {
         match self.waiting.iter_mut().find(|(waits, _)| *waits == id) {
             Some(known) => known.1 = stage,
             None => self.waiting.push((id, stage)),
@@ -79,10 +84,10 @@ impl Controllers {
     }
 }
 
-fn schedule(id: ObjectRef, stage: Stage, cluster: &mut Cluster) {
+fn schedule(id: ObjectRef, stage: ControllerStage, cluster: &mut SimulatedCluster) {
     let range = match stage {
-        Stage::Seen => first_look(&id),
-        Stage::Done => Some(last_word(&id)),
+        ControllerStage::Seen => first_look(&id),
+        ControllerStage::Done => Some(last_word(&id)),
     };
     if let Some(range) = range {
         cluster.act_on(id, stage, range);
@@ -134,25 +139,30 @@ fn last_word(id: &ObjectRef) -> Range {
 }
 
 /// Is everything there that the controller needs for this?
-fn can(cluster: &Cluster, id: &ObjectRef, stage: Stage) -> bool {
+fn can(cluster: &SimulatedCluster, id: &ObjectRef, stage: ControllerStage) -> bool {
     let object = cluster.stored(id);
     object.is_some_and(|object| is_able(cluster, id, object, stage))
 }
 
-fn is_able(cluster: &Cluster, id: &ObjectRef, object: &Stored, stage: Stage) -> bool {
+fn is_able(
+    cluster: &SimulatedCluster,
+    id: &ObjectRef,
+    object: &Stored,
+    stage: ControllerStage,
+) -> bool {
     match (id.group.as_str(), id.kind.as_str(), stage) {
-        ("kubevirt.io", "VirtualMachine", Stage::Seen) => kubevirt_deployed(cluster),
-        ("kubevirt.io", "VirtualMachine", Stage::Done) => {
+        ("kubevirt.io", "VirtualMachine", ControllerStage::Seen) => kubevirt_deployed(cluster),
+        ("kubevirt.io", "VirtualMachine", ControllerStage::Done) => {
             starts(object.spec()) && vm_parts(cluster, id, object.spec())
         }
-        ("harvesterhci.io", "Addon", Stage::Done) => {
+        ("harvesterhci.io", "Addon", ControllerStage::Done) => {
             object.spec()["enabled"] != true || helm_job_of(cluster, id).is_some_and(is_complete)
         }
         ("harvesterhci.io", _, _) => harvester_runs(cluster),
-        ("management.cattle.io", "Feature", Stage::Done) => {
+        ("management.cattle.io", "Feature", ControllerStage::Done) => {
             operators::switches_off(cluster, object)
         }
-        ("", "PersistentVolumeClaim", Stage::Done) => {
+        ("", "PersistentVolumeClaim", ControllerStage::Done) => {
             match object.spec()["storageClassName"].as_str() {
                 None | Some("") => true,
                 Some(class) => cluster
@@ -163,10 +173,10 @@ fn is_able(cluster: &Cluster, id: &ObjectRef, object: &Stored, stage: Stage) -> 
                     }),
             }
         }
-        ("", "Service", Stage::Done) => {
+        ("", "Service", ControllerStage::Done) => {
             object.spec()["type"] == "LoadBalancer" && gives_addresses(cluster)
         }
-        ("apps" | "batch", _, Stage::Done) | ("", "Pod", Stage::Done) => {
+        ("apps" | "batch", _, ControllerStage::Done) | ("", "Pod", ControllerStage::Done) => {
             !cluster.cannot_run.contains_key(id) && claims_are_bound(cluster, id, object)
         }
         _ => true,
@@ -174,7 +184,7 @@ fn is_able(cluster: &Cluster, id: &ObjectRef, object: &Stored, stage: Stage) -> 
 }
 
 /// The first word.
-fn seen(cluster: &mut Cluster, id: &ObjectRef) {
+fn seen(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let Some(object) = cluster.stored(id) else {
         return;
     };
@@ -189,7 +199,7 @@ fn seen(cluster: &mut Cluster, id: &ObjectRef) {
             return become_state(cluster, id, state);
         }
         ("harvesterhci.io", "Addon") => return operators::addon_seen(cluster, id),
-        ("", "PersistentVolumeClaim" | "Pod") => once::json!({"phase": "Pending"}),
+        ("", "PersistentVolumeClaim" | "Pod") => static_json!({"phase": "Pending"}),
         ("apps", "DaemonSet") => {
             json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
                     "currentNumberScheduled": 1, "updatedNumberScheduled": 1})
@@ -203,14 +213,14 @@ fn seen(cluster: &mut Cluster, id: &ObjectRef) {
                         "reason": "ReplicaSetUpdated"}]})
             .into()
         }
-        ("batch", "Job") => once::json!({"active": 1}),
+        ("batch", "Job") => static_json!({"active": 1}),
         _ => return,
     };
     cluster.set_status(id, status);
 }
 
 /// The last word.
-fn done(cluster: &mut Cluster, id: &ObjectRef) {
+fn done(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let Some(object) = cluster.stored(id) else {
         return;
     };
@@ -221,10 +231,10 @@ fn done(cluster: &mut Cluster, id: &ObjectRef) {
         ("helm.cattle.io", "HelmChart") => return helm_job(cluster, id),
         ("harvesterhci.io", "VirtualMachineImage") => return image_imported(cluster, id),
         ("harvesterhci.io", "Addon") => return operators::addon_done(cluster, id),
-        ("", "PersistentVolumeClaim") => once::json!({"phase": "Bound"}),
-        ("", "Service") => once::json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
+        ("", "PersistentVolumeClaim") => static_json!({"phase": "Bound"}),
+        ("", "Service") => static_json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
         ("", "Pod") => {
-            once::json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
+            static_json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
         }
         ("apps", "DaemonSet") => {
             json!({"observedGeneration": generation, "desiredNumberScheduled": 1,
@@ -261,18 +271,18 @@ const STARTING: &str = "Starting";
 const STOPPED: &str = "Stopped";
 const RUNNING: &str = "Running";
 
-fn become_state(cluster: &mut Cluster, id: &ObjectRef, state: &'static str) {
+fn become_state(cluster: &mut SimulatedCluster, id: &ObjectRef, state: &'static str) {
     let before = cluster.stored(id);
     if before.is_some_and(|vm| vm.status()["printableStatus"] == state) {
         return;
     }
     let status = match state {
-        STARTING => once::json!({"created": true, "ready": false, "printableStatus": STARTING}),
-        RUNNING => once::json!({"created": true, "ready": true, "printableStatus": RUNNING}),
-        _ => once::json!({"created": true, "ready": false, "printableStatus": STOPPED}),
+        STARTING => static_json!({"created": true, "ready": false, "printableStatus": STARTING}),
+        RUNNING => static_json!({"created": true, "ready": true, "printableStatus": RUNNING}),
+        _ => static_json!({"created": true, "ready": false, "printableStatus": STOPPED}),
     };
     cluster.set_status(id, status);
-    cluster.tell(What::Became {
+    cluster.record(HappeningKind::Became {
         object: id.clone(),
         state: state.into(),
     });
@@ -283,7 +293,7 @@ fn replicas(workload: &Stored) -> u64 {
 }
 
 /// helm-controller (k3s): one Job in the chart's namespace, named after it.
-fn helm_job(cluster: &mut Cluster, id: &ObjectRef) {
+fn helm_job(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let job = format_smolstr!("helm-install-{}", id.name);
     let namespace = id.namespace.clone().unwrap_or_default();
     let status = json!({"jobName": job, "conditions": [{"type": "JobCreated", "status": "True"}]});
@@ -297,7 +307,7 @@ fn helm_job(cluster: &mut Cluster, id: &ObjectRef) {
 }
 
 /// Whoever installs something has come to its end: a chart when its Job has.
-fn installed(cluster: &mut Cluster, id: &ObjectRef) {
+fn installed(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     if id.kind == "HelmChart" {
         return;
     }
@@ -317,7 +327,7 @@ fn installed(cluster: &mut Cluster, id: &ObjectRef) {
 }
 
 /// `helm install --create-namespace --namespace TARGET`.
-fn created_namespace(cluster: &Cluster, chart: &ObjectRef) -> Option<SmolStr> {
+fn created_namespace(cluster: &SimulatedCluster, chart: &ObjectRef) -> Option<SmolStr> {
     let spec = cluster.stored(chart)?.spec();
     let target = spec["targetNamespace"].as_str()?;
     let creates = spec["createNamespace"] == true && !target.is_empty();
@@ -325,33 +335,33 @@ fn created_namespace(cluster: &Cluster, chart: &ObjectRef) -> Option<SmolStr> {
 }
 
 /// The import is over, and the image's storage class appears (Longhorn's backing images).
-fn image_imported(cluster: &mut Cluster, id: &ObjectRef) {
+fn image_imported(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let class = format_smolstr!("longhorn-{}", id.name);
     let status = json!({"progress": 100, "storageClassName": class,
         "conditions": [{"type": "Initialized", "status": "True"},
             {"type": "Imported", "status": "True"}]});
     cluster.set_status(id, status);
-    cluster.tell(What::Became {
+    cluster.record(HappeningKind::Became {
         object: id.clone(),
         state: "Imported".into(),
     });
     let class = named("storage.k8s.io", "StorageClass", None, class);
     cluster.put(
         class,
-        once::json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        static_json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
             "provisioner": "driver.longhorn.io"}),
     );
 }
 
-fn kubevirt_deployed(cluster: &Cluster) -> bool {
+fn kubevirt_deployed(cluster: &SimulatedCluster) -> bool {
     cluster
-        .of_kind(&once::kind("kubevirt.io", "KubeVirt"))
+        .of_kind(&literals::kind("kubevirt.io", "KubeVirt"))
         .any(|(_, kubevirt)| kubevirt.status()["phase"] == "Deployed")
 }
 
 /// Harvester's own controllers run once its pod got past its Settings.
-fn harvester_runs(cluster: &Cluster) -> bool {
-    cluster.has(&once::object(
+fn harvester_runs(cluster: &SimulatedCluster) -> bool {
+    cluster.has(&literals::object(
         "harvesterhci.io",
         "Setting",
         None,
@@ -373,13 +383,13 @@ fn claims(spec: &Value) -> impl Iterator<Item = &str> {
     volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
 }
 
-fn claims_are_bound(cluster: &Cluster, id: &ObjectRef, object: &Stored) -> bool {
+fn claims_are_bound(cluster: &SimulatedCluster, id: &ObjectRef, object: &Stored) -> bool {
     let namespace = id.namespace.as_deref().unwrap_or("default");
     // A class that binds at the first use waits for this very pod.
     claims(pod_spec(id, object)).all(|name| is_bound(cluster, namespace, name))
 }
 
-fn is_bound(cluster: &Cluster, namespace: &str, claim: &str) -> bool {
+fn is_bound(cluster: &SimulatedCluster, namespace: &str, claim: &str) -> bool {
     cluster
         .stored(&named("", "PersistentVolumeClaim", Some(namespace), claim))
         .is_some_and(|claim| claim.status()["phase"] == "Bound")
@@ -396,10 +406,10 @@ const USERS: [(&str, &str); 6] = [
 ];
 
 /// Does somebody mount this claim?
-fn is_used(cluster: &Cluster, claim: &ObjectRef) -> bool {
+fn is_used(cluster: &SimulatedCluster, claim: &ObjectRef) -> bool {
     USERS.iter().any(|(group, kind)| {
         cluster
-            .of_kind(&once::kind(group, kind))
+            .of_kind(&literals::kind(group, kind))
             .any(|(id, object)| {
                 id.namespace == claim.namespace
                     && claims(pod_spec(id, object)).any(|name| name == claim.name)
@@ -420,10 +430,10 @@ pub(super) struct Attached {
 
 /// Longhorn's volumes that are attached: those of whatever has its pods, from the moment in which all that
 /// these mount is there.
-pub(super) fn attached(cluster: &Cluster) -> Vec<Attached> {
+pub(super) fn attached(cluster: &SimulatedCluster) -> Vec<Attached> {
     let mut attached = Vec::new();
     for (group, kind) in USERS {
-        for (id, object) in cluster.of_kind(&once::kind(group, kind)) {
+        for (id, object) in cluster.of_kind(&literals::kind(group, kind)) {
             let has_pods = match kind {
                 "VirtualMachine" => {
                     let state = &object.status()["printableStatus"];
@@ -453,7 +463,7 @@ pub(super) fn attached(cluster: &Cluster) -> Vec<Attached> {
 }
 
 /// Is the claim's volume one of Longhorn's, as it is by default?
-fn is_longhorn(cluster: &Cluster, claim: &ObjectRef) -> bool {
+fn is_longhorn(cluster: &SimulatedCluster, claim: &ObjectRef) -> bool {
     let Some(claim) = cluster.stored(claim) else {
         return false;
     };
@@ -467,7 +477,7 @@ fn is_longhorn(cluster: &Cluster, claim: &ObjectRef) -> bool {
 }
 
 /// Does anybody give Services of type LoadBalancer their addresses? Harvester's nodes have kube-vip.
-fn gives_addresses(cluster: &Cluster) -> bool {
+fn gives_addresses(cluster: &SimulatedCluster) -> bool {
     const GIVERS: [(&str, &str); 3] = [
         ("apps", "DaemonSet"),
         ("apps", "Deployment"),
@@ -476,7 +486,7 @@ fn gives_addresses(cluster: &Cluster) -> bool {
     cluster.addresses
         || GIVERS.iter().any(|(group, kind)| {
             cluster
-                .of_kind(&once::kind(group, kind))
+                .of_kind(&literals::kind(group, kind))
                 .any(|(id, object)| {
                     let chart = object.spec()["chart"].as_str().unwrap_or_default();
                     kinds::gives_addresses(&id.name) || kinds::gives_addresses(chart)
@@ -493,7 +503,7 @@ pub(super) fn starts(spec: &Value) -> bool {
 }
 
 /// Claims bound, networks and secrets there?
-fn vm_parts(cluster: &Cluster, id: &ObjectRef, spec: &Value) -> bool {
+fn vm_parts(cluster: &SimulatedCluster, id: &ObjectRef, spec: &Value) -> bool {
     let namespace = id.namespace.as_deref().unwrap_or("default");
     let spec = &spec["template"]["spec"];
     let exists = |group, kind, name: &str| {

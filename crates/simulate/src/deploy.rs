@@ -20,12 +20,12 @@ use windrow_decide::{Addon, ApplyFailure};
 use windrow_model::manifest::{self, Content, ObjectRef};
 use windrow_plan::rke2;
 
-use super::agenda::Timer;
-use super::cluster::{AddonRecord, Cluster};
+use super::cluster::{AddonRecord, SimulatedCluster};
 use super::declared::Declared;
-use super::files::{Files, Walk, base_name};
-use super::log::What;
-use super::reading::Reading;
+use super::files::{SimulatedDirectory, Walk, base_name};
+use super::log::HappeningKind;
+use super::reading::FileReading;
+use super::timer::Timer;
 use super::times;
 
 /// The controller's memory.
@@ -52,7 +52,7 @@ struct Pass {
 }
 
 /// What follows.
-enum Next {
+enum NextTask {
     /// The next file, or the end of the pass: it cost nothing and changed nothing.
     AtOnce,
     After(Duration),
@@ -61,7 +61,7 @@ enum Next {
 }
 
 /// What became of a file.
-enum Done {
+enum FileResult {
     /// It is as it was.
     PassedOver,
     /// So many objects were applied.
@@ -69,7 +69,7 @@ enum Done {
 }
 
 /// A file could not be applied: the event's reason and the error.
-struct Failure {
+struct ApplyError {
     reason: &'static str,
     message: String,
 }
@@ -95,33 +95,33 @@ impl DeployController {
     }
 
     /// Will the next pass change nothing, as long as cluster and directory stay as they are?
-    pub(super) fn is_idle(&self, cluster: &Cluster, files: &Files) -> bool {
+    pub(super) fn is_idle(&self, cluster: &SimulatedCluster, files: &SimulatedDirectory) -> bool {
         self.hung.is_some() || self.idle == Some((cluster.revision(), files.generation()))
     }
 
     /// The next thing that it does: a file, or the look at the directory that begins a pass.
-    pub(super) fn step(&mut self, cluster: &mut Cluster, files: &Files) {
+    pub(super) fn step(&mut self, cluster: &mut SimulatedCluster, files: &SimulatedDirectory) {
         loop {
             let delay = match self.next(cluster, files) {
                 // Where nobody else has anything to do at this instant, this would be the next thing.
-                Next::AtOnce if !cluster.is_due() => continue,
-                Next::AtOnce => Duration::ZERO,
-                Next::After(delay) => delay,
-                Next::Never => return,
+                NextTask::AtOnce if !cluster.is_due() => continue,
+                NextTask::AtOnce => Duration::ZERO,
+                NextTask::After(delay) => delay,
+                NextTask::Never => return,
             };
             return cluster.after(delay, Timer::Deploy(self.server));
         }
     }
 
-    fn next(&mut self, cluster: &mut Cluster, files: &Files) -> Next {
+    fn next(&mut self, cluster: &mut SimulatedCluster, files: &SimulatedDirectory) -> NextTask {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
             None => match begin(cluster, files) {
                 Ok(pass) => pass,
                 Err(why) => {
                     self.idle = Some((cluster.revision(), files.generation()));
-                    cluster.tell(What::PassAborted { why });
-                    return Next::After(times::POLL);
+                    cluster.record(HappeningKind::PassAborted { why });
+                    return NextTask::After(times::POLL);
                 }
             },
         };
@@ -137,20 +137,20 @@ impl DeployController {
                     }
                 }
                 match done {
-                    Done::PassedOver => Next::AtOnce,
-                    Done::Applied(objects) => Next::After(cost(objects)),
+                    FileResult::PassedOver => NextTask::AtOnce,
+                    FileResult::Applied(objects) => NextTask::After(cost(objects)),
                 }
             }
-            Err(Failure { reason, message }) => {
+            Err(ApplyError { reason, message }) => {
                 if self.hung.is_some() {
-                    cluster.tell(What::Hung {
+                    cluster.record(HappeningKind::Hung {
                         file: path.to_string(),
                     });
-                    return Next::Never;
+                    return NextTask::Never;
                 }
                 pass.clean = false;
                 self.report(path, reason, message, cluster);
-                Next::After(cost(1))
+                NextTask::After(cost(1))
             }
         };
         pass.done += 1;
@@ -158,12 +158,17 @@ impl DeployController {
         next
     }
 
-    fn end(&mut self, pass: &Pass, cluster: &mut Cluster, files: &Files) -> Next {
+    fn end(
+        &mut self,
+        pass: &Pass,
+        cluster: &mut SimulatedCluster,
+        files: &SimulatedDirectory,
+    ) -> NextTask {
         self.force &= !pass.clean;
         let now = (cluster.revision(), files.generation());
         self.idle = (pass.began == now).then_some(now);
-        cluster.tell(What::PassEnded { clean: pass.clean });
-        Next::After(times::POLL)
+        cluster.record(HappeningKind::PassEnded { clean: pass.clean });
+        NextTask::After(times::POLL)
     }
 
     /// One file.
@@ -171,13 +176,13 @@ impl DeployController {
         &mut self,
         path: &str,
         mtime: Timestamp,
-        cluster: &mut Cluster,
-        files: &Files,
-    ) -> Result<Done, Failure> {
+        cluster: &mut SimulatedCluster,
+        files: &SimulatedDirectory,
+    ) -> Result<FileResult, ApplyError> {
         if !self.force && self.mtimes.get(path) == Some(&mtime) {
-            return Ok(Done::PassedOver);
+            return Ok(FileResult::PassedOver);
         }
-        let failure = |reason, message: String| Failure { reason, message };
+        let failure = |reason, message: String| ApplyError { reason, message };
         let file = match files.get(path) {
             None => {
                 let message = format!("open {}: no such file or directory", full(path));
@@ -208,7 +213,7 @@ impl DeployController {
         let known = cluster.addons.get(name);
         let is_same = known.is_some_and(|addon| addon.seen.checksum == reading.sha256);
         if is_same && !self.force {
-            return Ok(Done::PassedOver);
+            return Ok(FileResult::PassedOver);
         }
         cluster.counts.repeated += u64::from(is_same);
         cluster.counts.applies += 1;
@@ -226,11 +231,11 @@ impl DeployController {
             failure("ApplyManifestFailed", message)
         })?;
         self.record(name, path, reading, cluster);
-        Ok(Done::Applied(reading.objects.len()))
+        Ok(FileResult::Applied(reading.objects.len()))
     }
 
     /// The Addon exists before its file is read, so that events can be about it.
-    fn ensure_addon(&self, name: &str, path: &str, cluster: &mut Cluster) {
+    fn ensure_addon(&self, name: &str, path: &str, cluster: &mut SimulatedCluster) {
         if cluster.addons.contains_key(name) {
             return;
         }
@@ -252,10 +257,16 @@ impl DeployController {
     }
 
     /// Checksum and kinds are written after complete success only.
-    fn record(&self, name: &str, path: &str, reading: &Reading, cluster: &mut Cluster) {
+    fn record(
+        &self,
+        name: &str,
+        path: &str,
+        reading: &FileReading,
+        cluster: &mut SimulatedCluster,
+    ) {
         cluster.counts.events += 1; // AppliedManifest
         cluster.counts.writes += 1;
-        cluster.tell(What::Applied {
+        cluster.record(HappeningKind::Applied {
             file: path.to_owned(),
         });
         let revision = cluster.revision();
@@ -280,7 +291,7 @@ impl DeployController {
         }
     }
 
-    fn report(&self, path: &str, reason: &str, message: String, cluster: &mut Cluster) {
+    fn report(&self, path: &str, reason: &str, message: String, cluster: &mut SimulatedCluster) {
         if reason != "ReadManifestFailed" {
             cluster.counts.failed += 1;
         }
@@ -294,7 +305,7 @@ impl DeployController {
             };
             cluster.fail(addon_name(path), failure);
         }
-        cluster.tell(What::ApplyFailed {
+        cluster.record(HappeningKind::ApplyFailed {
             file: path.to_owned(),
             reason: reason.to_owned(),
             message,
@@ -303,14 +314,14 @@ impl DeployController {
 }
 
 /// One walk takes names and markers together.
-fn begin(cluster: &mut Cluster, files: &Files) -> Result<Pass, String> {
+fn begin(cluster: &mut SimulatedCluster, files: &SimulatedDirectory) -> Result<Pass, String> {
     cluster.counts.passes += 1;
     let walk = files.walk();
     if let Some(path) = &walk.dangling {
         let path = full(path);
         return Err(format!("stat {path}: no such file or directory"));
     }
-    cluster.tell(What::PassBegan {
+    cluster.record(HappeningKind::PassBegan {
         files: walk.shown.len(),
         hidden: walk.held,
     });
@@ -337,7 +348,11 @@ fn is_full(name: &str, path: &str) -> bool {
 
 /// Applies what a file declares and deletes what it no longer does. Errors are collected and the
 /// rest goes on: part of a file in the cluster is the normal case.
-fn apply(reading: &Reading, addon: &str, cluster: &mut Cluster) -> Result<(), Vec<String>> {
+fn apply(
+    reading: &FileReading,
+    addon: &str,
+    cluster: &mut SimulatedCluster,
+) -> Result<(), Vec<String>> {
     let mut errors = Vec::new();
     let mut keep: Vec<&ObjectRef> = Vec::new();
     for (kind, numbers) in &reading.order {
@@ -395,14 +410,14 @@ fn version_kind(object: &Declared) -> String {
 }
 
 /// Kinds that the file has now or had when it was last applied are looked through.
-fn prune(reading: &Reading, addon: &str, keep: &[&ObjectRef], cluster: &mut Cluster) {
+fn prune(reading: &FileReading, addon: &str, keep: &[&ObjectRef], cluster: &mut SimulatedCluster) {
     let before = cluster.addons.get(addon).map(|record| &record.kinds);
     let before = before.map(Arc::clone).unwrap_or_default();
     let kinds = before.union(&reading.kinds);
     for object in cluster.owned_beside(addon, keep, kinds) {
         cluster.delete(&object);
         cluster.counts.writes += 1;
-        cluster.tell(What::Pruned { object });
+        cluster.record(HappeningKind::Pruned { object });
     }
 }
 

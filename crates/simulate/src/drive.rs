@@ -5,6 +5,8 @@
 
 mod disaster;
 mod oracle;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +18,15 @@ use windrow_decide::{Action, Decision, Interests, Ledger, Observation, StagingSt
 use super::chance::Chance;
 use super::charts;
 use super::faults::{Dice, Faults};
-use super::files::Files;
-use super::known::Known;
-use super::log::What;
-use super::node::{Node, Role, Signal};
-use super::run::{Changes, Joined, Run, Setup};
+use super::files::SimulatedDirectory;
+use super::log::HappeningKind;
+use super::node::{Signal, SimulatedNode};
+use super::prepared::PreparedSetup;
+use super::run::{DueChanges, JoinedNode, Run, Setup};
+use super::scenario::JoinRole;
 use super::tape::Tape;
 use super::watch::Watch;
-use oracle::Oracle;
+use oracle::{Oracle, Truth};
 
 /// No bootstrap takes longer; one that does is reported as still under way.
 const LIMIT: Duration = Duration::from_secs(12 * 3600);
@@ -33,21 +36,27 @@ const RETRY: Duration = Duration::from_secs(5);
 /// So many decisions may follow from one another at one instant.
 const ROUNDS: usize = 20;
 
-/// The bootstrap with Windrow, of files that were read before.
-pub(super) fn with(setup: &Setup, known: &Known, seed: u64) -> Run {
-    Drive::new(setup, known, Faults::NONE, seed).run()
+impl PreparedSetup {
+    /// The bootstrap of the setup that these files are of, with Windrow.
+    pub fn with_windrow(&self, setup: &Setup, seed: u64) -> Run {
+        Drive::new(setup, self, Faults::NONE, seed).run()
+    }
+
+    /// The same without Windrow.
+    pub fn without_windrow(&self, setup: &Setup, seed: u64) -> Run {
+        run_alone(setup, self, seed)
+    }
 }
 
 /// The bootstrap as it goes without Windrow.
 pub fn without_windrow(setup: &Setup, seed: u64) -> Run {
-    alone(setup, &Known::of(setup), seed)
+    run_alone(setup, &PreparedSetup::read(setup), seed)
 }
 
-/// The one without it.
-pub(super) fn alone(setup: &Setup, known: &Known, seed: u64) -> Run {
+fn run_alone(setup: &Setup, known: &PreparedSetup, seed: u64) -> Run {
     let mut node = fleet(setup, seed);
     let mut disks = known.disks.clone();
-    let mut changes = Changes::new(setup, &mut Chance::new(seed).branch(3));
+    let mut changes = DueChanges::new(setup, &mut Chance::new(seed).branch(3));
     let end = setup.scenario.start + LIMIT;
     loop {
         let next = earliest([node.next_event_at(), changes.next_at()]);
@@ -68,7 +77,7 @@ pub(super) fn alone(setup: &Setup, known: &Known, seed: u64) -> Run {
 
 /// The bootstrap with Windrow, started before RKE2 as its unit is.
 pub fn with_windrow(setup: &Setup, faults: &Faults, seed: u64) -> Run {
-    Drive::new(setup, &Known::of(setup), *faults, seed).run()
+    Drive::new(setup, &PreparedSetup::read(setup), *faults, seed).run()
 }
 
 /// The same, and what the flight recorder would have written of it. `packs` are the setup's rules as
@@ -79,7 +88,7 @@ pub fn recorded(
     faults: &Faults,
     seed: u64,
 ) -> (Run, Vec<Line>) {
-    let known = Known::of(setup);
+    let known = PreparedSetup::read(setup);
     let mut drive = Drive::new(setup, &known, *faults, seed);
     let mut tape = Tape::new(packs);
     tape.begin(setup, setup.scenario.start);
@@ -87,22 +96,22 @@ pub fn recorded(
     drive.fly()
 }
 
-fn fleet(setup: &Setup, seed: u64) -> Node {
-    let joins: Vec<(&str, Role)> = setup
+fn fleet(setup: &Setup, seed: u64) -> SimulatedNode {
+    let joins: Vec<(&str, JoinRole)> = setup
         .joins
         .iter()
         .map(|join| (join.name.as_str(), join.role))
         .collect();
-    Node::fleet(setup.scenario.clone(), &joins, seed)
+    SimulatedNode::fleet(setup.scenario.clone(), &joins, seed)
 }
 
 /// What comes of it, without Windrow.
-fn ended(seed: u64, mut node: Node, mut disks: Vec<Files>) -> Run {
+fn ended(seed: u64, mut node: SimulatedNode, mut disks: Vec<SimulatedDirectory>) -> Run {
     let outcome = node.outcome(&disks[..]);
     let joined = (1..disks.len())
         .map(|number| {
             let (applied, unapplied) = node.applied(&disks[number]);
-            Joined {
+            JoinedNode {
                 applied,
                 unapplied,
                 status: None,
@@ -130,10 +139,10 @@ fn ended(seed: u64, mut node: Node, mut disks: Vec<Files>) -> Run {
 
 /// What yip does to a directory at every boot, and RKE2 to HelmCharts when it starts.
 fn write_again(
-    known: &Known,
+    known: &PreparedSetup,
     signal: Signal,
-    node: &mut Node,
-    disks: &mut [Files],
+    node: &mut SimulatedNode,
+    disks: &mut [SimulatedDirectory],
     now: Timestamp,
 ) {
     match signal {
@@ -144,9 +153,9 @@ fn write_again(
         }
         Signal::Starts(server) => {
             for (path, content) in charts::rewritten(&disks[server]) {
-                node.tell(
+                node.record(
                     server,
-                    What::Written {
+                    HappeningKind::Written {
                         file: path.clone(),
                         by: "RKE2 (spec.set.global of its HelmCharts)".to_owned(),
                     },
@@ -163,20 +172,20 @@ type Spoil = fn(&mut Decision, &Observation);
 /// The daemons' part.
 struct Drive<'a> {
     setup: &'a Setup,
-    known: &'a Known,
+    known: &'a PreparedSetup,
     faults: Faults,
     dice: Dice,
     seed: u64,
-    node: Node,
-    disks: Vec<Files>,
-    changes: Changes,
-    agents: Vec<Agent>,
+    node: SimulatedNode,
+    disks: Vec<SimulatedDirectory>,
+    changes: DueChanges,
+    agents: Vec<SimulatedDaemon>,
     /// A fault that the oracle has to find, in its own tests.
     planted: Option<Spoil>,
 }
 
 /// One daemon.
-struct Agent {
+struct SimulatedDaemon {
     state: StagingState,
     watch: Watch,
     /// What the state asks to be watched.
@@ -203,12 +212,12 @@ struct Agent {
     tape: Option<Tape>,
 }
 
-impl Agent {
-    fn new(server: usize, known: &Known, start: Timestamp) -> Self {
+impl SimulatedDaemon {
+    fn new(server: usize, known: &PreparedSetup, start: Timestamp) -> Self {
         Self {
             state: known.states[server].restarted(Ledger::default(), start),
             interests: Arc::default(),
-            watch: Watch::on(server),
+            watch: Watch::for_server(server),
             seen: None,
             saved: Arc::default(),
             unsaved: false,
@@ -258,7 +267,7 @@ impl Agent {
 }
 
 impl<'a> Drive<'a> {
-    fn new(setup: &'a Setup, known: &'a Known, faults: Faults, seed: u64) -> Self {
+    fn new(setup: &'a Setup, known: &'a PreparedSetup, faults: Faults, seed: u64) -> Self {
         Self {
             setup,
             known,
@@ -267,9 +276,9 @@ impl<'a> Drive<'a> {
             seed,
             node: fleet(setup, seed),
             disks: known.disks.clone(),
-            changes: Changes::new(setup, &mut Chance::new(seed).branch(3)),
+            changes: DueChanges::new(setup, &mut Chance::new(seed).branch(3)),
             agents: (0..=setup.joins.len())
-                .map(|server| Agent::new(server, known, setup.scenario.start))
+                .map(|server| SimulatedDaemon::new(server, known, setup.scenario.start))
                 .collect(),
             planted: None,
         }
@@ -312,7 +321,8 @@ impl<'a> Drive<'a> {
                 };
             }
             self.turns(now);
-            let quiet = self.agents.iter().all(Agent::is_quiet) && self.changes.next_at().is_none();
+            let quiet = self.agents.iter().all(SimulatedDaemon::is_quiet)
+                && self.changes.next_at().is_none();
             if quiet && now >= calm && self.node.is_settled(&self.disks[..]) {
                 break;
             }
@@ -340,7 +350,7 @@ impl<'a> Drive<'a> {
         for signal in self.node.signals() {
             write_again(self.known, signal, &mut self.node, &mut self.disks, now);
             if let Signal::Restarts(server) = signal {
-                self.begin_anew(server, now);
+                self.restart_daemon(server, now);
                 // Its unit is ordered before RKE2's.
                 self.agents[server].wake = Some(now);
             }
@@ -448,7 +458,12 @@ impl<'a> Drive<'a> {
             tape.acted(&done, &[]);
         }
         if all_done {
-            self.judge_releases(who, now);
+            let agent = &mut self.agents[who];
+            let rules = agent.state.rules();
+            let truth = Truth::new(self.node.cluster(), rules);
+            agent
+                .oracle
+                .judge_releases(&truth, &self.disks[who], &agent.state, now);
         }
         acts && all_done
     }
@@ -487,7 +502,7 @@ impl<'a> Drive<'a> {
             return false;
         }
         if !racing && self.dice.throw(self.faults.disk_full) {
-            self.tell_fault(who, "the disk is full");
+            self.record_fault(who, "the disk is full");
             self.agents[who].unsaved = true;
             self.agents[who].wake = Some(now + RETRY);
             return false;
@@ -499,11 +514,11 @@ impl<'a> Drive<'a> {
                 if disk.is_foreign(path) {
                     return true;
                 }
-                let held = What::Held {
+                let held = HappeningKind::Held {
                     marker: path.clone(),
                     why: mark.why.to_string(),
                 };
-                self.node.tell(who, held);
+                self.node.record(who, held);
                 disk.hold(path, mark, now);
             }
             Action::SaveLedger(ledger) => agent.saved = Arc::clone(ledger),
@@ -511,10 +526,10 @@ impl<'a> Drive<'a> {
                 if disk.is_foreign(path) || !disk.remove(path) {
                     return true;
                 }
-                let lifted = What::Lifted {
+                let lifted = HappeningKind::Lifted {
                     marker: path.clone(),
                 };
-                self.node.tell(who, lifted);
+                self.node.record(who, lifted);
             }
         }
         agent.state.record_done(action);
@@ -526,14 +541,14 @@ impl<'a> Drive<'a> {
     }
 
     /// Of what Windrow knew only the disk remains.
-    fn begin_anew(&mut self, who: usize, now: Timestamp) {
+    fn restart_daemon(&mut self, who: usize, now: Timestamp) {
         let agent = &mut self.agents[who];
         let at = agent.wall(now);
         agent.state = self.known.states[who].restarted(Arc::clone(&agent.saved), at);
         if let Some(tape) = &mut agent.tape {
             tape.begin(self.setup, at);
         }
-        agent.watch = Watch::on(who);
+        agent.watch = Watch::for_server(who);
         agent.heard = None;
         agent.seen = None;
         agent.unsaved = false;

@@ -8,9 +8,9 @@ use windrow_model::manifest::file_kind::installer_reads;
 use windrow_model::manifest::{Limits, Node, extract, yaml};
 use windrow_plan::rules::RuleSet;
 
-use super::files::Files;
-use super::node::Scenario;
+use super::files::SimulatedDirectory;
 use super::run::Setup;
+use super::scenario::Scenario;
 
 /// `examples/first-vm/harvester-config.yaml`
 pub const FIRST_VM: &str = include_str!("../../../examples/first-vm/harvester-config.yaml");
@@ -35,7 +35,7 @@ impl Setup {
         start: Timestamp,
     ) -> Self {
         let preset = Self::preset_storage_network(text);
-        let mut files = Files::new();
+        let mut files = SimulatedDirectory::new();
         for file in extract::extract(source, text, &Limits::default()).files {
             files.write(file.path, file.content, start);
         }

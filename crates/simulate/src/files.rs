@@ -9,16 +9,16 @@ use smol_str::SmolStr;
 use windrow_decide::{Directory, FileChange, Mark, Marker};
 use windrow_model::manifest::{self, Content, MARKER_SUFFIX};
 
-use super::reading::{Reading, read_file};
+use super::reading::{FileReading, read_file};
 
 /// One entry of the directory.
 #[derive(Debug, Clone)]
-pub struct File {
+pub struct DirectoryEntry {
     /// Shared, so that a copy of the directory costs little. A marker of Windrow's is written out when
     /// somebody reads it.
     content: OnceLock<Arc<Content>>,
     /// What RKE2 reads in it, once somebody has read it.
-    reading: OnceLock<Arc<Reading>>,
+    reading: OnceLock<Arc<FileReading>>,
     /// When it was last written: all that RKE2 looks at once its first clean pass is over.
     pub mtime: Timestamp,
     /// The directory's generation with which it was put in place.
@@ -33,7 +33,7 @@ pub struct File {
     base: usize,
 }
 
-impl File {
+impl DirectoryEntry {
     /// What it is, and its bytes.
     pub fn content(&self) -> &Arc<Content> {
         self.content.get_or_init(|| {
@@ -43,7 +43,7 @@ impl File {
     }
 
     /// What RKE2 reads in it. `path` is its own.
-    pub(super) fn reading(&self, path: &str) -> &Arc<Reading> {
+    pub(super) fn reading(&self, path: &str) -> &Arc<FileReading> {
         let read = || Arc::new(read_file(path, self.content()));
         self.reading.get_or_init(read)
     }
@@ -57,8 +57,8 @@ impl File {
 
 /// The directory. Paths are below it, with `/`; directories exist by what lies in them.
 #[derive(Debug, Clone, Default)]
-pub struct Files {
-    entries: BTreeMap<SmolStr, File>,
+pub struct SimulatedDirectory {
+    entries: BTreeMap<SmolStr, DirectoryEntry>,
     generation: u64,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Walk {
     pub(super) dangling: Option<SmolStr>,
 }
 
-impl Files {
+impl SimulatedDirectory {
     /// An empty directory.
     pub fn new() -> Self {
         Self::default()
@@ -108,7 +108,7 @@ impl Files {
     ) {
         self.generation += 1;
         let name = base_name(&path);
-        let file = File {
+        let file = DirectoryEntry {
             content,
             reading: OnceLock::new(),
             mtime: now,
@@ -134,9 +134,9 @@ impl Files {
     }
 
     /// Writes an entry of another directory again, as it was there.
-    pub(super) fn put_again(&mut self, path: &str, file: &File, now: Timestamp) {
+    pub(super) fn put_again(&mut self, path: &str, file: &DirectoryEntry, now: Timestamp) {
         self.generation += 1;
-        let file = File {
+        let file = DirectoryEntry {
             mtime: now,
             since: self.generation,
             ..file.clone()
@@ -159,19 +159,19 @@ impl Files {
     }
 
     /// One entry.
-    pub fn get(&self, path: &str) -> Option<&File> {
+    pub fn get(&self, path: &str) -> Option<&DirectoryEntry> {
         self.entries.get(path)
     }
 
     /// Every entry, in byte order of the path: RKE2's order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &File)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &DirectoryEntry)> {
         self.entries
             .iter()
             .map(|(path, file)| (path.as_str(), file))
     }
 
     /// Every manifest, in RKE2's order.
-    pub fn manifests(&self) -> impl Iterator<Item = (&str, &File)> {
+    pub fn manifests(&self) -> impl Iterator<Item = (&str, &DirectoryEntry)> {
         self.iter().filter(|(_, file)| file.is_manifest)
     }
 
@@ -228,7 +228,7 @@ impl Files {
 
     /// What a look at the directory finds, given the generation that the last look saw.
     pub fn look(&self, before: Option<u64>) -> Directory {
-        let is_new = |file: &File| before.is_none_or(|before| file.since > before);
+        let is_new = |file: &DirectoryEntry| before.is_none_or(|before| file.since > before);
         let files = self
             .manifests()
             .map(|(path, file)| FileChange {
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_marker_in_any_directory_hides_its_name_in_every_directory() {
-        let mut files = Files::new();
+        let mut files = SimulatedDirectory::new();
         files.write("one/x.yaml", "", Timestamp::UNIX_EPOCH);
         files.write("x.yaml", "", Timestamp::UNIX_EPOCH);
         files.write("x.yml", "", Timestamp::UNIX_EPOCH);
@@ -273,12 +273,12 @@ mod tests {
 
     #[test]
     fn a_walk_finds_what_is_there_and_hides_what_a_marker_hides() {
-        let shown = |files: &Files| {
+        let shown = |files: &SimulatedDirectory| {
             let walk = files.walk();
             let shown = walk.shown.iter().map(|(path, _)| path.to_string());
             (shown.collect::<Vec<_>>(), walk.held)
         };
-        let mut files = Files::new();
+        let mut files = SimulatedDirectory::new();
         files.write("a.yaml", "", Timestamp::UNIX_EPOCH);
         files.write("b.yaml", "", Timestamp::UNIX_EPOCH);
         assert_eq!(shown(&files), (vec!["a.yaml".into(), "b.yaml".into()], 0));
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_second_look_carries_only_what_changed() {
-        let mut files = Files::new();
+        let mut files = SimulatedDirectory::new();
         files.write("a.yaml", "a: 1", Timestamp::UNIX_EPOCH);
         files.write("b.yaml", "b: 1", Timestamp::UNIX_EPOCH);
         let before = files.generation();

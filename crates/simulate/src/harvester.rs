@@ -18,31 +18,32 @@ use smol_str::SmolStr;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::ObjectRef;
 
-use super::agenda::Timer;
-use super::cluster::{Cluster, Guard};
-use super::log::What;
-use super::node::Scenario;
+use super::cluster::{SimulatedCluster, StorageNetworkGuard};
+use super::literals::{self, static_json};
+use super::log::HappeningKind;
 use super::operators;
-use super::rancherd::{self, Rancherd};
+use super::rancherd::Rancherd;
+use super::scenario::Scenario;
 use super::storage_network::{self, StorageNetwork};
-use super::{once, times};
+use super::timer::{RancherdStep, Timer};
+use super::times;
 
 /// One step of a platform's bootstrap, on a good day at `after` from kube-apiserver's first answer.
-pub(super) struct Step {
+pub(super) struct BootstrapStep {
     after: Duration,
     says: &'static str,
     namespaces: &'static [&'static str],
-    kinds: &'static [Kinds],
-    then: Then,
+    kinds: &'static [PlatformKinds],
+    then: StepEffect,
 }
 
 /// Kinds of one group; true for namespaced ones. Without the packaged component that is named first,
 /// if one is, they do not come.
-type Kinds = (&'static str, &'static str, &'static [(&'static str, bool)]);
+type PlatformKinds = (&'static str, &'static str, &'static [(&'static str, bool)]);
 
 /// What else a step does.
 #[derive(Clone, Copy)]
-enum Then {
+enum StepEffect {
     Nothing,
     Rancher,
     Objects,
@@ -51,7 +52,7 @@ enum Then {
     Pod,
 }
 
-const RKE2: &[Step] = &[Step {
+const RKE2: &[BootstrapStep] = &[BootstrapStep {
     after: Duration::from_secs(60),
     says: "RKE2's packaged charts are installed",
     namespaces: &[],
@@ -75,11 +76,11 @@ const RKE2: &[Step] = &[Step {
             ],
         ),
     ],
-    then: Then::Nothing,
+    then: StepEffect::Nothing,
 }];
 
-const HARVESTER: &[Step] = &[
-    Step {
+const HARVESTER: &[BootstrapStep] = &[
+    BootstrapStep {
         after: Duration::from_secs(60),
         says: "RKE2's packaged charts are installed, Multus among them",
         namespaces: &[],
@@ -99,9 +100,9 @@ const HARVESTER: &[Step] = &[
                 ],
             ),
         ],
-        then: Then::Nothing,
+        then: StepEffect::Nothing,
     },
-    Step {
+    BootstrapStep {
         after: Duration::from_secs(240),
         says: "Rancher runs",
         namespaces: &[
@@ -135,9 +136,9 @@ const HARVESTER: &[Step] = &[
             ),
             ("", "upgrade.cattle.io", &[("Plan", true)]),
         ],
-        then: Then::Rancher,
+        then: StepEffect::Rancher,
     },
-    Step {
+    BootstrapStep {
         after: Duration::from_secs(360),
         says: "Harvester's CustomResourceDefinitions are installed",
         namespaces: &["harvester-system", "harvester-public", "longhorn-system"],
@@ -184,10 +185,10 @@ const HARVESTER: &[Step] = &[
                 &[("IPPool", false), ("LoadBalancer", true)],
             ),
         ],
-        then: Then::Objects,
+        then: StepEffect::Objects,
     },
     // Harvester's charts bring the kind KubeVirt alone; virt-operator makes the others.
-    Step {
+    BootstrapStep {
         after: Duration::from_secs(390),
         says: "virt-operator has made KubeVirt's kinds",
         namespaces: &[],
@@ -200,34 +201,34 @@ const HARVESTER: &[Step] = &[
                 ("VirtualMachineInstanceMigration", true),
             ],
         )],
-        then: Then::Nothing,
+        then: StepEffect::Nothing,
     },
-    Step {
+    BootstrapStep {
         after: Duration::from_secs(420),
         says: "KubeVirt is deployed",
         namespaces: &[],
         kinds: &[],
-        then: Then::KubeVirt,
+        then: StepEffect::KubeVirt,
     },
-    Step {
+    BootstrapStep {
         after: Duration::from_secs(470),
         says: "Harvester's webhook answers",
         namespaces: &[],
         kinds: &[],
-        then: Then::Webhook,
+        then: StepEffect::Webhook,
     },
-    Step {
+    BootstrapStep {
         after: Duration::from_secs(480),
         says: "Harvester's pod starts",
         namespaces: &[],
         kinds: &[],
-        then: Then::Pod,
+        then: StepEffect::Pod,
     },
 ];
 
 /// Harvester, or nothing but RKE2.
 #[derive(Debug, Clone)]
-pub(super) struct Platform {
+pub(super) struct PlatformBootstrap {
     harvester: Option<HarvesterVersion>,
     disabled: Vec<String>,
     storage_network: StorageNetwork,
@@ -238,7 +239,7 @@ pub(super) struct Platform {
     rancherd: Rancherd,
 }
 
-impl Platform {
+impl PlatformBootstrap {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let preset = scenario.storage_network.as_deref().unwrap_or_default();
         Self {
@@ -252,7 +253,7 @@ impl Platform {
         }
     }
 
-    fn steps(&self) -> &'static [Step] {
+    fn steps(&self) -> &'static [BootstrapStep] {
         match self.harvester {
             Some(_) => HARVESTER,
             None => RKE2,
@@ -260,9 +261,9 @@ impl Platform {
     }
 
     /// Enters every step, each after the one before it.
-    pub(super) fn begin(&self, cluster: &mut Cluster) {
+    pub(super) fn begin(&self, cluster: &mut SimulatedCluster) {
         if self.harvester.is_some() {
-            cluster.after(times::PROBES, Timer::Rancherd(rancherd::Step::Probes));
+            cluster.after(times::PROBES, Timer::Rancherd(RancherdStep::Probes));
         }
         let mut late = Duration::ZERO;
         for (number, step) in self.steps().iter().enumerate() {
@@ -271,11 +272,11 @@ impl Platform {
         }
     }
 
-    pub(super) fn step(&mut self, number: usize, cluster: &mut Cluster) {
+    pub(super) fn step(&mut self, number: usize, cluster: &mut SimulatedCluster) {
         let Some(step) = self.steps().get(number) else {
             return;
         };
-        cluster.tell(What::Platform {
+        cluster.record(HappeningKind::Platform {
             step: SmolStr::new_static(step.says),
         });
         for namespace in step.namespaces {
@@ -286,63 +287,63 @@ impl Platform {
                 continue;
             }
             for (kind, namespaced) in *kinds {
-                cluster.serve(once::kind(group, kind), *namespaced);
+                cluster.serve(literals::kind(group, kind), *namespaced);
             }
         }
         match step.then {
-            Then::Nothing => {}
-            Then::Rancher => {
+            StepEffect::Nothing => {}
+            StepEffect::Rancher => {
                 let version = self.harvester.unwrap_or(HarvesterVersion::LATEST);
                 operators::rancher(cluster, version);
-                let webhook = Timer::Rancherd(rancherd::Step::Rancher);
+                let webhook = Timer::Rancherd(RancherdStep::Rancher);
                 cluster.after(times::RANCHER_WEBHOOK, webhook);
             }
-            Then::Objects => {
+            StepEffect::Objects => {
                 objects(cluster);
                 self.rancherd.platform_came(cluster);
             }
-            Then::KubeVirt => cluster.put(
-                once::object("kubevirt.io", "KubeVirt", Some(SYSTEM), "kubevirt"),
-                once::json!({"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "spec": {},
+            StepEffect::KubeVirt => cluster.put(
+                literals::object("kubevirt.io", "KubeVirt", Some(SYSTEM), "kubevirt"),
+                static_json!({"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "spec": {},
                 "status": {"phase": "Deployed", "observedGeneration": 1, "conditions": [
                     {"type": "Available", "status": "True", "reason": "AllComponentsReady"},
                     {"type": "Progressing", "status": "False"},
                     {"type": "Degraded", "status": "False"},
                 ]}}),
             ),
-            Then::Webhook => self.webhook(cluster),
-            Then::Pod => {
+            StepEffect::Webhook => self.webhook(cluster),
+            StepEffect::Pod => {
                 deployment(cluster, "harvester");
                 cluster.within(times::SET_ALL, Timer::SetAll);
             }
         }
     }
 
-    fn webhook(&self, cluster: &mut Cluster) {
+    fn webhook(&self, cluster: &mut SimulatedCluster) {
         let version = self.harvester.unwrap_or(HarvesterVersion::LATEST);
-        cluster.guard = Some(Guard {
+        cluster.guard = Some(StorageNetworkGuard {
             even_when_empty: version.checks_empty(),
         });
         deployment(cluster, "harvester-webhook");
         cluster.put(
-            once::object(
+            literals::object(
                 "admissionregistration.k8s.io",
                 "ValidatingWebhookConfiguration",
                 None,
                 "harvester-validator",
             ),
-            once::json!({"apiVersion": "admissionregistration.k8s.io/v1",
+            static_json!({"apiVersion": "admissionregistration.k8s.io/v1",
                 "kind": "ValidatingWebhookConfiguration", "webhooks": []}),
         );
         cluster.put(
-            once::object("", "Service", Some(SYSTEM), "harvester-webhook"),
-            once::json!({"apiVersion": "v1", "kind": "Service",
+            literals::object("", "Service", Some(SYSTEM), "harvester-webhook"),
+            static_json!({"apiVersion": "v1", "kind": "Service",
                 "spec": {"clusterIP": "10.53.0.10", "type": "ClusterIP"},
                 "status": {"loadBalancer": {}}}),
         );
         cluster.put(
-            once::object("", "Endpoints", Some(SYSTEM), "harvester-webhook"),
-            once::json!({"apiVersion": "v1", "kind": "Endpoints",
+            literals::object("", "Endpoints", Some(SYSTEM), "harvester-webhook"),
+            static_json!({"apiVersion": "v1", "kind": "Endpoints",
                 "subsets": [{"addresses": [{"ip": "10.52.0.10"}], "ports": [{"port": 9443}]}]}),
         );
     }
@@ -350,9 +351,9 @@ impl Platform {
     /// The pod creates the Settings that are missing; one refusal and it crashes. One that is there is
     /// left as it is (`SetAll` in `pkg/controller/global/settings/register.go`): it is updated only where
     /// the environment names a value, and Harvester's chart names none for the storage network.
-    pub(super) fn set_all(&mut self, cluster: &mut Cluster) {
+    pub(super) fn set_all(&mut self, cluster: &mut SimulatedCluster) {
         if !cluster.has(&storage_network::SETTING) {
-            let empty = once::json!({
+            let empty = static_json!({
                 "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "default": "", "value": ""});
             if let Err(message) = cluster.admit(&storage_network::SETTING, &empty) {
                 return self.refuse(message, cluster);
@@ -360,23 +361,23 @@ impl Platform {
             cluster.put(storage_network::SETTING.clone(), empty);
         }
         for name in ["server-version", "cluster-registration-url", "ui-index"] {
-            let json = once::json!({
+            let json = static_json!({
                 "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": ""});
             cluster.put(setting(name), json);
         }
         self.refused_at = None;
         cluster.set_status(
             &SERVER_POD,
-            once::json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
+            static_json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
         );
-        cluster.tell(What::Platform {
+        cluster.record(HappeningKind::Platform {
             step: SmolStr::new_static("Harvester created its Settings"),
         });
         self.up = true;
         self.storage_network.controllers_run(cluster);
     }
 
-    fn refuse(&mut self, message: String, cluster: &mut Cluster) {
+    fn refuse(&mut self, message: String, cluster: &mut SimulatedCluster) {
         // Its state has no part in what others do.
         if !cluster.has(&SERVER_POD) {
             cluster.put_unnoticed(SERVER_POD.clone(), server_pod());
@@ -386,22 +387,22 @@ impl Platform {
         let doublings = self.refusals.min(5);
         let wait = (times::BACK_OFF * 2_u32.pow(doublings)).min(times::BACK_OFF_MAX);
         self.refusals += 1;
-        cluster.tell(What::Denied { message });
+        cluster.record(HappeningKind::Denied { message });
         cluster.after(wait, Timer::SetAll);
     }
 
     /// Harvester's storage-network controller gets to its Setting.
-    pub(super) fn storage_network(&mut self, cluster: &mut Cluster) {
+    pub(super) fn storage_network(&mut self, cluster: &mut SimulatedCluster) {
         self.storage_network.step(cluster);
     }
 
     /// Will its next look end as the last one, as long as the cluster stays as it is?
-    pub(super) fn storage_network_is_idle(&self, cluster: &Cluster) -> bool {
+    pub(super) fn storage_network_is_idle(&self, cluster: &SimulatedCluster) -> bool {
         self.storage_network.is_idle(cluster)
     }
 
     /// Why the preset storage network is not configured; `None` where it is, or where none is preset.
-    pub(super) fn unconfigured(&self, cluster: &Cluster) -> Option<Vec<String>> {
+    pub(super) fn unconfigured(&self, cluster: &SimulatedCluster) -> Option<Vec<String>> {
         let mut because = self.storage_network.unconfigured(cluster)?;
         because.extend(self.rancherd.refused());
         Some(because)
@@ -413,18 +414,18 @@ impl Platform {
     }
 
     /// rancherd's next step.
-    pub(super) fn rancherd(&mut self, step: rancherd::Step, cluster: &mut Cluster) {
+    pub(super) fn rancherd(&mut self, step: RancherdStep, cluster: &mut SimulatedCluster) {
         self.rancherd.step(step, cluster);
         self.storage_network.setting_changed(cluster);
     }
 
     /// Is rancherd refused, and will be as long as the cluster stays as it is?
-    pub(super) fn rancherd_is_idle(&self, cluster: &Cluster) -> bool {
+    pub(super) fn rancherd_is_idle(&self, cluster: &SimulatedCluster) -> bool {
         self.rancherd.is_idle(cluster)
     }
 
     /// Will its pod's next start end as the last one, as long as the cluster stays as it is?
-    pub(super) fn is_idle(&self, cluster: &Cluster) -> bool {
+    pub(super) fn is_idle(&self, cluster: &SimulatedCluster) -> bool {
         self.refused_at == Some(cluster.revision())
     }
 
@@ -437,14 +438,14 @@ impl Platform {
 const SYSTEM: &str = "harvester-system";
 
 /// The pod of Harvester's server, by which its crash loop is recognised.
-static SERVER_POD: ObjectRef = once::object("", "Pod", Some(SYSTEM), "harvester-0");
+static SERVER_POD: ObjectRef = literals::object("", "Pod", Some(SYSTEM), "harvester-0");
 
 const fn setting(name: &'static str) -> ObjectRef {
-    once::object("harvesterhci.io", "Setting", None, name)
+    literals::object("harvesterhci.io", "Setting", None, name)
 }
 
 fn server_pod() -> Arc<Value> {
-    once::json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {
+    static_json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {
         "app.kubernetes.io/name": "harvester", "app.kubernetes.io/component": "apiserver"}}})
 }
 
@@ -455,10 +456,10 @@ fn crash_loop(message: &str) -> Value {
 }
 
 /// What Harvester's charts bring beside kinds and workloads.
-fn objects(cluster: &mut Cluster) {
+fn objects(cluster: &mut SimulatedCluster) {
     cluster.put(
-        once::object("network.harvesterhci.io", "ClusterNetwork", None, "mgmt"),
-        once::json!({"apiVersion": "network.harvesterhci.io/v1beta1", "kind": "ClusterNetwork",
+        literals::object("network.harvesterhci.io", "ClusterNetwork", None, "mgmt"),
+        static_json!({"apiVersion": "network.harvesterhci.io/v1beta1", "kind": "ClusterNetwork",
             "status": {"conditions": [{"type": "ready", "status": "True"}]}}),
     );
     for class in [
@@ -467,17 +468,17 @@ fn objects(cluster: &mut Cluster) {
         "vmstate-persistence",
     ] {
         cluster.put(
-            once::object("storage.k8s.io", "StorageClass", None, class),
-            once::json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+            literals::object("storage.k8s.io", "StorageClass", None, class),
+            static_json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
                 "provisioner": "driver.longhorn.io"}),
         );
     }
 }
 
-fn deployment(cluster: &mut Cluster, name: &'static str) {
+fn deployment(cluster: &mut SimulatedCluster, name: &'static str) {
     cluster.put(
-        once::object("apps", "Deployment", Some(SYSTEM), name),
-        once::json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1},
+        literals::object("apps", "Deployment", Some(SYSTEM), name),
+        static_json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1},
         "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1,
             "readyReplicas": 1, "availableReplicas": 1, "conditions": [
                 {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
@@ -491,19 +492,19 @@ mod tests {
     use super::*;
 
     /// The pod before rancherd: the Setting is there and empty, and the webhook answers.
-    fn pod_first(version: HarvesterVersion) -> (Platform, Cluster) {
+    fn pod_first(version: HarvesterVersion) -> (PlatformBootstrap, SimulatedCluster) {
         let start = jiff::Timestamp::UNIX_EPOCH;
-        let mut cluster = Cluster::new(start, super::super::chance::Chance::new(1));
-        cluster.serve(once::kind("harvesterhci.io", "Setting"), false);
-        cluster.serve(once::kind("kubevirt.io", "VirtualMachine"), true);
-        cluster.guard = Some(Guard {
+        let mut cluster = SimulatedCluster::new(start, super::super::chance::Chance::new(1));
+        cluster.serve(literals::kind("harvesterhci.io", "Setting"), false);
+        cluster.serve(literals::kind("kubevirt.io", "VirtualMachine"), true);
+        cluster.guard = Some(StorageNetworkGuard {
             even_when_empty: version.checks_empty(),
         });
-        let machine = once::object("kubevirt.io", "VirtualMachine", Some("default"), "vm");
+        let machine = literals::object("kubevirt.io", "VirtualMachine", Some("default"), "vm");
         let running =
             json!({"spec": {"runStrategy": "Always"}, "status": {"printableStatus": "Running"}});
         cluster.put(machine, running);
-        let mut platform = Platform::new(&Scenario::harvester(version, Some("{}"), start));
+        let mut platform = PlatformBootstrap::new(&Scenario::harvester(version, Some("{}"), start));
         platform.set_all(&mut cluster);
         (platform, cluster)
     }
@@ -514,7 +515,7 @@ mod tests {
         let (mut platform, mut cluster) = pod_first(HarvesterVersion::new(1, 5, 1));
         assert!(platform.is_up() && platform.refusals() == 0);
         for tries in 1..=2 {
-            platform.rancherd(rancherd::Step::Apply, &mut cluster);
+            platform.rancherd(RancherdStep::Apply, &mut cluster);
             let because = platform.unconfigured(&cluster).unwrap();
             let says = format!("storage-network is refused (refused {tries} times)");
             assert!(
@@ -522,13 +523,13 @@ mod tests {
                 "{because:#?}"
             );
         }
-        let again = Timer::Rancherd(rancherd::Step::Apply);
+        let again = Timer::Rancherd(RancherdStep::Apply);
         assert!(platform.is_up() && cluster.agenda.any(|timer| *timer == again));
         assert!(!cluster.agenda.any(|timer| *timer == Timer::StorageNetwork));
 
-        let machine = once::object("kubevirt.io", "VirtualMachine", Some("default"), "vm");
+        let machine = literals::object("kubevirt.io", "VirtualMachine", Some("default"), "vm");
         cluster.set_status(&machine, json!({"printableStatus": "Stopped"}));
-        platform.rancherd(rancherd::Step::Apply, &mut cluster);
+        platform.rancherd(RancherdStep::Apply, &mut cluster);
         assert_eq!(
             cluster.get(&storage_network::SETTING).unwrap()["value"],
             "{}"

@@ -17,13 +17,13 @@ pub struct Happening {
     pub server: usize,
     /// What.
     #[serde(flatten)]
-    pub what: What,
+    pub what: HappeningKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "is")]
-pub enum What {
+pub enum HappeningKind {
     /// kube-apiserver answers.
     ApiReady,
     /// The node joins as an agent, which has no deploy controller.
@@ -131,38 +131,38 @@ pub enum What {
     },
 }
 
-impl fmt::Display for What {
+impl fmt::Display for HappeningKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::ApiReady => f.write_str("kube-apiserver answers"),
-            What::JoinedAsAgent => {
+            HappeningKind::ApiReady => f.write_str("kube-apiserver answers"),
+            HappeningKind::JoinedAsAgent => {
                 f.write_str("the node joins as an agent: as long as it is one, nothing reads its manifests directory")
             }
-            What::Reboot => f.write_str("the node restarts"),
-            What::PassBegan { files, hidden } => {
+            HappeningKind::Reboot => f.write_str("the node restarts"),
+            HappeningKind::PassBegan { files, hidden } => {
                 write!(f, "RKE2 looks at {files} files, {hidden} are held")
             }
-            What::PassAborted { why } => write!(f, "RKE2 applies nothing: {why}"),
-            What::PassEnded { clean: true } => f.write_str("RKE2's pass ended without an error"),
-            What::PassEnded { clean: false } => f.write_str("RKE2's pass ended with errors"),
-            What::Written { file, by } => write!(f, "{by} writes {file}"),
-            What::Applied { file } => write!(f, "RKE2 applied {file}"),
-            What::ApplyFailed { file, message, .. } => {
+            HappeningKind::PassAborted { why } => write!(f, "RKE2 applies nothing: {why}"),
+            HappeningKind::PassEnded { clean: true } => f.write_str("RKE2's pass ended without an error"),
+            HappeningKind::PassEnded { clean: false } => f.write_str("RKE2's pass ended with errors"),
+            HappeningKind::Written { file, by } => write!(f, "{by} writes {file}"),
+            HappeningKind::Applied { file } => write!(f, "RKE2 applied {file}"),
+            HappeningKind::ApplyFailed { file, message, .. } => {
                 write!(f, "RKE2 could not apply {file}: {message}")
             }
-            What::Pruned { object } => write!(f, "RKE2 deleted {object}"),
-            What::Hung { file } => write!(f, "RKE2's deploy controller hangs on {file}"),
-            What::Served { kind } => write!(f, "{kind} is served"),
-            What::Platform { step } => f.write_str(step),
-            What::Rancherd { step, .. } => write!(f, "rancherd (modelled): {step}"),
-            What::Denied { message } => write!(f, "refused: {message}"),
-            What::NotConfigured { message } => {
+            HappeningKind::Pruned { object } => write!(f, "RKE2 deleted {object}"),
+            HappeningKind::Hung { file } => write!(f, "RKE2's deploy controller hangs on {file}"),
+            HappeningKind::Served { kind } => write!(f, "{kind} is served"),
+            HappeningKind::Platform { step } => f.write_str(step),
+            HappeningKind::Rancherd { step, .. } => write!(f, "rancherd (modelled): {step}"),
+            HappeningKind::Denied { message } => write!(f, "refused: {message}"),
+            HappeningKind::NotConfigured { message } => {
                 write!(f, "the storage network is not configured: {message}")
             }
-            What::Became { object, state } => write!(f, "{object} is {state}"),
-            What::Held { marker, why } => write!(f, "Windrow holds with {marker}: {why}"),
-            What::Lifted { marker } => write!(f, "Windrow removes {marker}"),
-            What::Fault { fault } => write!(f, "fault: {fault}"),
+            HappeningKind::Became { object, state } => write!(f, "{object} is {state}"),
+            HappeningKind::Held { marker, why } => write!(f, "Windrow holds with {marker}: {why}"),
+            HappeningKind::Lifted { marker } => write!(f, "Windrow removes {marker}"),
+            HappeningKind::Fault { fault } => write!(f, "fault: {fault}"),
         }
     }
 }

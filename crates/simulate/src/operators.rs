@@ -8,9 +8,9 @@ use windrow_gates as gates;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::ObjectRef;
 
-use super::cluster::{Cluster, Stored};
-use super::log::What;
-use super::once::{self, named};
+use super::cluster::{SimulatedCluster, Stored};
+use super::literals::{self, named, static_json};
+use super::log::HappeningKind;
 
 /// Rancher's flag, and the one that a Rancher which looks after its node driver writes with it.
 const FEATURE: &str = "harvester";
@@ -18,7 +18,7 @@ const BAREMETAL: &str = "harvester-baremetal-container-workload";
 const NODE_DRIVER: &str = "harvester";
 
 const fn feature(name: &'static str) -> ObjectRef {
-    once::object("management.cattle.io", "Feature", None, name)
+    literals::object("management.cattle.io", "Feature", None, name)
 }
 
 fn is_off(feature: &Stored) -> bool {
@@ -32,7 +32,7 @@ pub(super) fn is_feature(id: &ObjectRef) -> bool {
 
 /// Is the flag off, and does this Rancher switch the node driver off with it? Up to v2.10 nothing does
 /// (rancher#48920); from v2.11.0 on `pkg/controllers/management/feature/feature_handler.go` does.
-pub(super) fn switches_off(cluster: &Cluster, feature: &Stored) -> bool {
+pub(super) fn switches_off(cluster: &SimulatedCluster, feature: &Stored) -> bool {
     let version = cluster.stored(&rancher_version());
     let follows = version.is_some_and(|setting| {
         let text = setting.body()["value"].as_str().unwrap_or_default();
@@ -43,7 +43,7 @@ pub(super) fn switches_off(cluster: &Cluster, feature: &Stored) -> bool {
 }
 
 /// The other flag is written, and the node driver follows.
-pub(super) fn switch_driver_off(cluster: &mut Cluster) {
+pub(super) fn switch_driver_off(cluster: &mut SimulatedCluster) {
     let baremetal = feature(BAREMETAL);
     if let Some(known) = cluster.stored(&baremetal) {
         let mut json = known.body().clone();
@@ -57,7 +57,7 @@ pub(super) fn switch_driver_off(cluster: &mut Cluster) {
     let mut json = known.body().clone();
     json["spec"]["active"] = false.into();
     cluster.put(driver.clone(), json);
-    cluster.tell(What::Became {
+    cluster.record(HappeningKind::Became {
         object: driver,
         state: "inactive".into(),
     });
@@ -65,7 +65,7 @@ pub(super) fn switch_driver_off(cluster: &mut Cluster) {
 
 /// Harvester's controller begins with an Addon: it makes the HelmChart of the same name, if there is
 /// none.
-pub(super) fn addon_seen(cluster: &mut Cluster, id: &ObjectRef) {
+pub(super) fn addon_seen(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let now = cluster.now().to_string();
     let Some(addon) = cluster.stored(id) else {
         return;
@@ -94,7 +94,10 @@ fn helm_chart_of(addon: &ObjectRef) -> ObjectRef {
 }
 
 /// The Job that installs an Addon's chart.
-pub(super) fn helm_job_of<'c>(cluster: &'c Cluster, addon: &ObjectRef) -> Option<&'c Stored> {
+pub(super) fn helm_job_of<'c>(
+    cluster: &'c SimulatedCluster,
+    addon: &ObjectRef,
+) -> Option<&'c Stored> {
     let namespace = addon.namespace.as_deref().unwrap_or_default();
     let job = format_smolstr!("helm-install-{}", addon.name);
     cluster.stored(&named("batch", "Job", Some(namespace), job))
@@ -106,12 +109,12 @@ pub(super) fn is_complete(job: &Stored) -> bool {
 
 /// Harvester takes a Job only when it is no older than the operation (harvester#7376): a chart that was
 /// there before is never waited for to its end.
-pub(super) fn addon_done(cluster: &mut Cluster, id: &ObjectRef) {
+pub(super) fn addon_done(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let Some(addon) = cluster.stored(id) else {
         return;
     };
     if addon.spec()["enabled"] != true {
-        cluster.set_status(id, once::json!({"status": "AddonDisabled"}));
+        cluster.set_status(id, static_json!({"status": "AddonDisabled"}));
         return;
     }
     let time = |value: &Value| {
@@ -126,23 +129,23 @@ pub(super) fn addon_done(cluster: &mut Cluster, id: &ObjectRef) {
         true => {
             cluster.set_status(
                 id,
-                once::json!({"status": "AddonDeploySuccessful",
+                static_json!({"status": "AddonDeploySuccessful",
                     "conditions": [{"type": "Completed", "status": "True"}]}),
             );
             "AddonDeploySuccessful"
         }
         false => "AddonEnabling for ever: its Job is older than the operation",
     };
-    cluster.tell(What::Became {
+    cluster.record(HappeningKind::Became {
         object: id.clone(),
         state: state.into(),
     });
 }
 
 /// What controllers were asked for and have not done, in words; asked when nothing happens any more.
-pub(super) fn unsettled(cluster: &Cluster) -> Vec<String> {
+pub(super) fn unsettled(cluster: &SimulatedCluster) -> Vec<String> {
     let addons = cluster
-        .of_kind(&once::kind("harvesterhci.io", "Addon"))
+        .of_kind(&literals::kind("harvesterhci.io", "Addon"))
         .filter(|(_, addon)| addon.status()["status"] == "AddonEnabling")
         .map(|(id, _)| format!("{id} stays AddonEnabling"));
     let off = cluster.stored(&feature(FEATURE)).is_some_and(is_off);
@@ -154,26 +157,26 @@ pub(super) fn unsettled(cluster: &Cluster) -> Vec<String> {
 }
 
 const fn node_driver() -> ObjectRef {
-    once::object("management.cattle.io", "NodeDriver", None, NODE_DRIVER)
+    literals::object("management.cattle.io", "NodeDriver", None, NODE_DRIVER)
 }
 
 const fn rancher_version() -> ObjectRef {
-    once::object("management.cattle.io", "Setting", None, "server-version")
+    literals::object("management.cattle.io", "Setting", None, "server-version")
 }
 
 /// Rancher's flags and driver, as they are when the one of this Harvester has started.
-pub(super) fn rancher(cluster: &mut Cluster, version: HarvesterVersion) {
+pub(super) fn rancher(cluster: &mut SimulatedCluster, version: HarvesterVersion) {
     cluster.put(
         rancher_version(),
         json!({"apiVersion": "management.cattle.io/v3", "kind": "Setting", "value": version.rancher()}),
     );
-    let flag = once::json!({"apiVersion": "management.cattle.io/v3", "kind": "Feature", "spec": {},
+    let flag = static_json!({"apiVersion": "management.cattle.io/v3", "kind": "Feature", "spec": {},
         "status": {"default": true, "dynamic": true}});
     cluster.put(feature(FEATURE), flag);
-    let flag = once::json!({"apiVersion": "management.cattle.io/v3", "kind": "Feature", "spec": {},
+    let flag = static_json!({"apiVersion": "management.cattle.io/v3", "kind": "Feature", "spec": {},
         "status": {"default": false, "dynamic": true}});
     cluster.put(feature(BAREMETAL), flag);
-    let driver = once::json!({"apiVersion": "management.cattle.io/v3", "kind": "NodeDriver",
+    let driver = static_json!({"apiVersion": "management.cattle.io/v3", "kind": "NodeDriver",
         "spec": {"active": true, "url": "https://releases.rancher.com/harvester-node-driver/"}});
     cluster.put(node_driver(), driver);
 }

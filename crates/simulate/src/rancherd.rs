@@ -18,10 +18,10 @@ use jiff::Timestamp;
 use serde_json::json;
 use smol_str::{SmolStr, format_smolstr};
 
-use super::agenda::Timer;
-use super::cluster::Cluster;
-use super::log::What;
-use super::{once, storage_network, times};
+use super::cluster::SimulatedCluster;
+use super::log::HappeningKind;
+use super::timer::{RancherdStep, Timer};
+use super::{literals, storage_network, times};
 
 const STARTS: &str = "network and time are there: it begins its plan and has RKE2 installed";
 const PROBES: &str = "kube-apiserver, scheduler, controller-manager and kubelet answer its probes: it installs Rancher by Helm";
@@ -37,23 +37,6 @@ const AGAIN: &str = "it was not done before the restart: it goes through its pla
 /// What a node that joins does.
 pub(super) const JOINS: &str =
     "the cluster answers on the VIP's port 443: it has RKE2 installed, which joins by port 9345";
-
-/// What rancherd does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    /// Its unit starts.
-    Start,
-    /// RKE2's parts answer its probes.
-    Probes,
-    /// Rancher is up.
-    Rancher,
-    /// It applies its bootstrap manifests.
-    Apply,
-    /// All that it waits for is there.
-    Done,
-    /// Its unit starts once more, with the machine. What was under way goes on where it was.
-    Restart,
-}
 
 /// rancherd on the node that founds the cluster.
 #[derive(Debug, Clone, Default)]
@@ -76,29 +59,29 @@ impl Rancherd {
         }
     }
 
-    pub(super) fn step(&mut self, step: Step, cluster: &mut Cluster) {
+    pub(super) fn step(&mut self, step: RancherdStep, cluster: &mut SimulatedCluster) {
         match step {
-            Step::Start => tell(cluster, SmolStr::new_static(STARTS), false),
-            Step::Probes => tell(cluster, SmolStr::new_static(PROBES), false),
-            Step::Rancher => {
-                tell(cluster, SmolStr::new_static(RANCHER), false);
-                cluster.after(times::FLEET, Timer::Rancherd(Step::Apply));
+            RancherdStep::Start => record_step(cluster, SmolStr::new_static(STARTS), false),
+            RancherdStep::Probes => record_step(cluster, SmolStr::new_static(PROBES), false),
+            RancherdStep::Rancher => {
+                record_step(cluster, SmolStr::new_static(RANCHER), false);
+                cluster.after(times::FLEET, Timer::Rancherd(RancherdStep::Apply));
             }
-            Step::Apply => self.apply(cluster),
-            Step::Restart => {
+            RancherdStep::Apply => self.apply(cluster),
+            RancherdStep::Restart => {
                 let says = if self.done { REBOOTED } else { AGAIN };
-                tell(cluster, SmolStr::new_static(says), false);
+                record_step(cluster, SmolStr::new_static(says), false);
             }
-            Step::Done => {
+            RancherdStep::Done => {
                 self.done = true;
-                tell(cluster, SmolStr::new_static(DONE), false);
+                record_step(cluster, SmolStr::new_static(DONE), false);
             }
         }
     }
 
-    fn apply(&mut self, cluster: &mut Cluster) {
+    fn apply(&mut self, cluster: &mut SimulatedCluster) {
         if !can_apply(cluster) {
-            tell(cluster, SmolStr::new_static(MISSING), true);
+            record_step(cluster, SmolStr::new_static(MISSING), true);
             self.tried = Some(cluster.now);
             return;
         }
@@ -107,20 +90,20 @@ impl Rancherd {
                 let told = format_smolstr!(
                     "its kubectl apply is refused, once more every 15 s: {message}"
                 );
-                tell(cluster, told, true);
+                record_step(cluster, told, true);
             }
             self.refusals += 1;
             self.refused_at = Some(cluster.revision());
-            cluster.after(times::APPLY_AGAIN, Timer::Rancherd(Step::Apply));
+            cluster.after(times::APPLY_AGAIN, Timer::Rancherd(RancherdStep::Apply));
             return;
         }
         self.refused_at = None;
-        tell(cluster, SmolStr::new_static(APPLIED), false);
-        cluster.after(times::PROVISIONED, Timer::Rancherd(Step::Done));
+        record_step(cluster, SmolStr::new_static(APPLIED), false);
+        cluster.after(times::PROVISIONED, Timer::Rancherd(RancherdStep::Done));
     }
 
     /// Creates the Setting with its value, or updates the one that is there.
-    fn preset(&self, cluster: &mut Cluster) -> Result<(), String> {
+    fn preset(&self, cluster: &mut SimulatedCluster) -> Result<(), String> {
         let value = &self.storage_network;
         let known = cluster.stored(&storage_network::SETTING);
         let same = known.is_some_and(|known| known.body()["value"] == value.as_str());
@@ -135,7 +118,7 @@ impl Rancherd {
     }
 
     /// What its manifests need may be there now: its next try is soon.
-    pub(super) fn platform_came(&mut self, cluster: &mut Cluster) {
+    pub(super) fn platform_came(&mut self, cluster: &mut SimulatedCluster) {
         let Some(tried) = self.tried.filter(|_| can_apply(cluster)) else {
             return;
         };
@@ -143,11 +126,13 @@ impl Rancherd {
         let every = times::APPLY_AGAIN.as_secs().max(1);
         let passed = u64::try_from(cluster.now.duration_since(tried).as_secs()).unwrap_or_default();
         let next = tried + Duration::from_secs((passed / every + 1) * every);
-        cluster.agenda.enter(next, Timer::Rancherd(Step::Apply));
+        cluster
+            .agenda
+            .enter(next, Timer::Rancherd(RancherdStep::Apply));
     }
 
     /// Will its next try end as the last one, as long as the cluster stays as it is?
-    pub(super) fn is_idle(&self, cluster: &Cluster) -> bool {
+    pub(super) fn is_idle(&self, cluster: &SimulatedCluster) -> bool {
         self.refused_at == Some(cluster.revision())
     }
 
@@ -165,20 +150,20 @@ impl Rancherd {
 }
 
 /// Is the kind served of which all its own manifests are that need waiting for?
-fn can_apply(cluster: &Cluster) -> bool {
-    let kind = once::kind("harvesterhci.io", "Setting");
+fn can_apply(cluster: &SimulatedCluster) -> bool {
+    let kind = literals::kind("harvesterhci.io", "Setting");
     cluster.serves(&kind).is_some()
 }
 
-fn tell(cluster: &mut Cluster, step: SmolStr, failed: bool) {
-    cluster.tell(What::Rancherd { step, failed });
+fn record_step(cluster: &mut SimulatedCluster, step: SmolStr, failed: bool) {
+    cluster.record(HappeningKind::Rancherd { step, failed });
 }
 
 #[cfg(test)]
 mod tests {
     use windrow_harvester::HarvesterVersion;
 
-    use super::super::{Files, Node, Role, Scenario, Verdict};
+    use super::super::{BootstrapVerdict, JoinRole, Scenario, SimulatedDirectory, SimulatedNode};
     use super::*;
 
     const MACHINE: &str = r#"{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
@@ -189,14 +174,18 @@ mod tests {
     }
 
     /// The whole bootstrap.
-    fn played(scenario: Scenario, machine: bool, joins: &[(&str, Role)]) -> (Node, Verdict) {
-        let mut files = Files::new();
+    fn played(
+        scenario: Scenario,
+        machine: bool,
+        joins: &[(&str, JoinRole)],
+    ) -> (SimulatedNode, BootstrapVerdict) {
+        let mut files = SimulatedDirectory::new();
         if machine {
             files.write("vm.yaml", MACHINE, scenario.start);
         }
         let mut disks = vec![files];
-        disks.resize(joins.len() + 1, Files::new());
-        let mut node = Node::fleet(scenario, joins, 1);
+        disks.resize(joins.len() + 1, SimulatedDirectory::new());
+        let mut node = SimulatedNode::fleet(scenario, joins, 1);
         while let Some(next) = node.next_event_at() {
             node.advance(next, &disks[..]);
             if node.is_settled(&disks[..]) {
@@ -208,13 +197,15 @@ mod tests {
     }
 
     /// What is told of the platform and of rancherd, on one node.
-    fn told(node: &Node, server: usize) -> Vec<&str> {
+    fn told(node: &SimulatedNode, server: usize) -> Vec<&str> {
         let log = node.log().iter().filter(|one| one.server == server);
         log.filter_map(|one| match &one.what {
-            What::Rancherd { step, .. } | What::Platform { step } => Some(step.as_str()),
-            What::ApiReady => Some("kube-apiserver"),
-            What::JoinedAsAgent => Some("joined"),
-            What::Reboot => Some("reboot"),
+            HappeningKind::Rancherd { step, .. } | HappeningKind::Platform { step } => {
+                Some(step.as_str())
+            }
+            HappeningKind::ApiReady => Some("kube-apiserver"),
+            HappeningKind::JoinedAsAgent => Some("joined"),
+            HappeningKind::Reboot => Some("reboot"),
             _ => None,
         })
         .collect()
@@ -233,7 +224,7 @@ mod tests {
     #[test]
     fn each_step_comes_after_what_it_waits_for() {
         let (node, verdict) = played(scenario(Some("{}")), false, &[]);
-        assert_eq!(verdict, Verdict::Complete);
+        assert_eq!(verdict, BootstrapVerdict::Complete);
         in_order(
             &told(&node, 0),
             &[
@@ -259,8 +250,10 @@ mod tests {
         for machine in [false, true] {
             let (node, _) = played(scenario(Some("{}")), machine, &[]);
             let at = |says: &str| {
-                let said = |what: &What| match what {
-                    What::Rancherd { step, .. } | What::Platform { step } => step.contains(says),
+                let said = |what: &HappeningKind| match what {
+                    HappeningKind::Rancherd { step, .. } | HappeningKind::Platform { step } => {
+                        step.contains(says)
+                    }
                     _ => false,
                 };
                 let found = node.log().iter().find(|one| said(&one.what));
@@ -282,27 +275,27 @@ mod tests {
                 .reboots
                 .push((Duration::from_secs(60 * minutes), 0));
             let (node, verdict) = played(scenario, false, &[]);
-            assert_eq!(verdict, Verdict::Complete);
+            assert_eq!(verdict, BootstrapVerdict::Complete);
             in_order(&told(&node, 0), &["reboot", says]);
         }
     }
 
     #[test]
     fn who_joins_does_so_when_rancher_answers_and_a_server_comes_of_it_later() {
-        let joins = [("n2", Role::Promoted), ("n3", Role::Agent)];
+        let joins = [("n2", JoinRole::Promoted), ("n3", JoinRole::Agent)];
         let (node, verdict) = played(scenario(None), false, &joins);
-        assert_eq!(verdict, Verdict::Complete);
+        assert_eq!(verdict, BootstrapVerdict::Complete);
         in_order(&told(&node, 1), &[JOINS, "joined", "kube-apiserver"]);
         assert_eq!(told(&node, 2), [JOINS, "joined"]);
-        let at = |server: usize, test: &dyn Fn(&What) -> bool| {
+        let at = |server: usize, test: &dyn Fn(&HappeningKind) -> bool| {
             let mut log = node.log().iter();
             let found = log.find(|one| one.server == server && test(&one.what));
             found.unwrap().at
         };
         let rancher = at(
             0,
-            &|what| matches!(what, What::Rancherd { step, .. } if step == RANCHER),
+            &|what| matches!(what, HappeningKind::Rancherd { step, .. } if step == RANCHER),
         );
-        assert!(at(1, &|what| *what == What::JoinedAsAgent) > rancher);
+        assert!(at(1, &|what| *what == HappeningKind::JoinedAsAgent) > rancher);
     }
 }

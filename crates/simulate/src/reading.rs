@@ -12,7 +12,7 @@ use super::declared::Declared;
 
 /// One file, read.
 #[derive(Debug, Clone)]
-pub(super) struct Reading {
+pub(super) struct FileReading {
     pub(super) objects: Vec<Declared>,
     /// Their numbers in the order in which they are applied.
     pub(super) order: Vec<(GroupKind, Vec<usize>)>,
@@ -31,7 +31,7 @@ pub(super) struct Reading {
 }
 
 /// Reads a file.
-pub(super) fn read_file(path: &str, content: &Content) -> Reading {
+pub(super) fn read_file(path: &str, content: &Content) -> FileReading {
     // All documents of a file may take more memory together than one of them may.
     let limits = Limits {
         expanded_bytes: 8 * Limits::default().expanded_bytes,
@@ -43,7 +43,7 @@ pub(super) fn read_file(path: &str, content: &Content) -> Reading {
         .map(|object| Declared::new(&object.id, &object.version, object.node.to_json()))
         .collect();
     let kinds = objects.iter().map(|object| object.id.group_kind());
-    let mut reading = Reading {
+    let mut reading = FileReading {
         kinds: Arc::new(kinds.collect()),
         order: by_kind(&objects),
         objects,
@@ -102,7 +102,7 @@ fn say(problem: &manifest::Problem) -> String {
 /// To Windrow an object that lacks something is wrong, and so its file. RKE2 looks for the kind
 /// when it reads the file, for the version before it applies, and finds the rest out as it applies
 /// one object after the other.
-fn examine(file: &ManifestFile, text: &str, reading: &mut Reading) {
+fn examine(file: &ManifestFile, text: &str, reading: &mut FileReading) {
     let mut items = Vec::new();
     for document in manifest::nodes(text, &Limits::default()) {
         let kind = document.str_at(&["kind"]).unwrap_or("").to_owned();

@@ -10,10 +10,11 @@ use windrow_model::manifest::Content;
 use windrow_plan::rules::{Platform, RuleSet};
 
 use super::chance::Chance;
-use super::cluster::Cluster;
-use super::files::Files;
-use super::log::{Counts, Happening, What};
-use super::node::{Node, Outcome, Role, Scenario};
+use super::cluster::SimulatedCluster;
+use super::files::SimulatedDirectory;
+use super::log::{Counts, Happening, HappeningKind};
+use super::node::{BootstrapOutcome, SimulatedNode};
+use super::scenario::{JoinRole, Scenario};
 
 /// A node, its files, and Windrow's configuration.
 #[derive(Debug, Clone)]
@@ -21,28 +22,28 @@ pub struct Setup {
     /// The node.
     pub scenario: Scenario,
     /// The manifests directory at power-on.
-    pub files: Files,
+    pub files: SimulatedDirectory,
     /// What is done to the directory later.
-    pub changes: Vec<Change>,
+    pub changes: Vec<DirectoryChange>,
     /// Windrow's settings.
     pub settings: Arc<Settings>,
     /// Windrow's rules.
     pub rules: Arc<RuleSet>,
     /// Further nodes of the same cluster.
-    pub joins: Vec<Join>,
+    pub joins: Vec<JoiningNode>,
 }
 
 /// A node that joins the first one.
 #[derive(Debug, Clone)]
-pub struct Join {
+pub struct JoiningNode {
     /// How it is called.
     pub name: String,
     /// What it is in the cluster.
-    pub role: Role,
+    pub role: JoinRole,
     /// Its manifests directory at power-on.
-    pub files: Files,
+    pub files: SimulatedDirectory,
     /// What is done to it later.
-    pub changes: Vec<Change>,
+    pub changes: Vec<DirectoryChange>,
     /// Windrow's settings there.
     pub settings: Arc<Settings>,
     /// Windrow's rules there.
@@ -51,7 +52,7 @@ pub struct Join {
 
 /// A change of the directory by somebody else.
 #[derive(Debug, Clone, Default)]
-pub struct Change {
+pub struct DirectoryChange {
     /// When, from the start.
     pub after: Duration,
     /// Up to so much later, by seed.
@@ -76,7 +77,7 @@ impl Setup {
 
 /// A file that RKE2 may have from now on, as the oracle saw it on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Release {
+pub struct FileRelease {
     /// When.
     pub at: Timestamp,
     /// Which.
@@ -97,21 +98,21 @@ pub struct Run {
     /// What RKE2's deploy controller did.
     pub counts: Counts,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: BootstrapOutcome,
     /// When it ended.
     pub ended: Timestamp,
     /// The cluster at the end.
-    pub cluster: Cluster,
+    pub cluster: SimulatedCluster,
     /// The directory at the end.
-    pub files: Files,
+    pub files: SimulatedDirectory,
     /// Windrow's ledger at the end, as saved.
     pub ledger: Ledger,
     /// Windrow's last word; none without Windrow.
     pub status: Option<Status>,
     /// Every release, in order.
-    pub releases: Vec<Release>,
+    pub releases: Vec<FileRelease>,
     /// What came of the nodes that joined, in their order.
-    pub joined: Vec<Joined>,
+    pub joined: Vec<JoinedNode>,
     /// How often Windrow decided.
     pub decisions: u64,
     /// How often it went on acting though nothing had happened but its own actions. Acting twice is
@@ -121,7 +122,7 @@ pub struct Run {
 
 /// What came of a node that joined.
 #[derive(Debug, Clone)]
-pub struct Joined {
+pub struct JoinedNode {
     /// Files that RKE2 has applied as they are on this node.
     pub applied: Vec<String>,
     /// Files that it has not.
@@ -133,7 +134,7 @@ pub struct Joined {
 impl Run {
     /// What RKE2 applied, what it did not, and Windrow's last word, of the first node (0) or one that
     /// joined.
-    pub fn of(&self, server: usize) -> Option<(&[String], &[String], Option<&Status>)> {
+    pub fn results_of(&self, server: usize) -> Option<(&[String], &[String], Option<&Status>)> {
         match server.checked_sub(1) {
             None => Some((
                 &self.outcome.applied,
@@ -149,7 +150,7 @@ impl Run {
 }
 
 /// A change that is still to come.
-struct Due {
+struct DueChange {
     at: Timestamp,
     server: usize,
     path: String,
@@ -158,11 +159,11 @@ struct Due {
 }
 
 /// Changes that are still to come.
-pub(super) struct Changes {
-    left: Vec<Due>,
+pub(super) struct DueChanges {
+    left: Vec<DueChange>,
 }
 
-impl Changes {
+impl DueChanges {
     pub(super) fn new(setup: &Setup, chance: &mut Chance) -> Self {
         let mut changes = Self { left: Vec::new() };
         let joins = setup.joins.iter().map(|join| &join.changes);
@@ -172,7 +173,7 @@ impl Changes {
                     true => Duration::ZERO,
                     false => chance.between((Duration::ZERO, change.late)),
                 };
-                changes.put(Due {
+                changes.put(DueChange {
                     at: setup.scenario.start + change.after + late,
                     server,
                     path: change.path.clone(),
@@ -191,7 +192,7 @@ impl Changes {
         path: &str,
         content: Option<Content>,
     ) {
-        self.put(Due {
+        self.put(DueChange {
             at,
             server,
             path: path.to_owned(),
@@ -200,7 +201,7 @@ impl Changes {
         });
     }
 
-    fn put(&mut self, due: Due) {
+    fn put(&mut self, due: DueChange) {
         self.left.push(due);
         self.left.sort_by_key(|due| due.at);
     }
@@ -209,12 +210,17 @@ impl Changes {
         self.left.first().map(|due| due.at)
     }
 
-    pub(super) fn make(&mut self, now: Timestamp, disks: &mut [Files], node: &mut Node) {
+    pub(super) fn make(
+        &mut self,
+        now: Timestamp,
+        disks: &mut [SimulatedDirectory],
+        node: &mut SimulatedNode,
+    ) {
         while self.next_at().is_some_and(|at| at <= now) {
             let due = self.left.remove(0);
             if let Some(by) = due.by {
                 let file = due.path.clone();
-                node.tell(due.server, What::Written { file, by });
+                node.record(due.server, HappeningKind::Written { file, by });
             }
             match due.content {
                 Some(content) => disks[due.server].put(due.path, content, due.at),

@@ -15,19 +15,20 @@ use smol_str::{SmolStr, format_smolstr};
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::ObjectRef;
 
-use super::agenda::Timer;
-use super::cluster::Cluster;
+use super::cluster::SimulatedCluster;
 use super::controllers::{self, Attached};
-use super::log::What;
-use super::{once, times};
+use super::literals::{self, static_json};
+use super::log::HappeningKind;
+use super::timer::Timer;
+use super::times;
 
 /// The Setting.
 pub(super) static SETTING: ObjectRef =
-    once::object("harvesterhci.io", "Setting", None, "storage-network");
+    literals::object("harvesterhci.io", "Setting", None, "storage-network");
 
 /// What came of it so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Phase {
+enum SettingPhase {
     /// Harvester's controllers do not run yet, or the Setting has no value.
     #[default]
     Idle,
@@ -50,7 +51,7 @@ pub(super) struct StorageNetwork {
     node: SmolStr,
     /// Harvester's controllers run.
     running: bool,
-    phase: Phase,
+    phase: SettingPhase,
     /// What it waits for, as its condition says.
     waits: Option<String>,
     /// Cluster's revision at its last look in vain: as long as it stays, the next look ends the same.
@@ -68,49 +69,49 @@ impl StorageNetwork {
     }
 
     /// Harvester's pod got past its Settings: its controllers run from now on.
-    pub(super) fn controllers_run(&mut self, cluster: &mut Cluster) {
+    pub(super) fn controllers_run(&mut self, cluster: &mut SimulatedCluster) {
         self.running = true;
         self.setting_changed(cluster);
     }
 
     /// The Setting may have its value now.
-    pub(super) fn setting_changed(&mut self, cluster: &mut Cluster) {
+    pub(super) fn setting_changed(&mut self, cluster: &mut SimulatedCluster) {
         let has_value = || cluster.stored(&SETTING).is_some_and(has_value);
-        if self.phase == Phase::Idle && self.running && has_value() {
-            self.phase = Phase::Looks;
+        if self.phase == SettingPhase::Idle && self.running && has_value() {
+            self.phase = SettingPhase::Looks;
             cluster.within(times::STORAGE_NETWORK_LOOK, Timer::StorageNetwork);
         }
     }
 
     /// The controller gets to the Setting.
-    pub(super) fn step(&mut self, cluster: &mut Cluster) {
+    pub(super) fn step(&mut self, cluster: &mut SimulatedCluster) {
         match self.phase {
-            Phase::Idle | Phase::Configured => {}
-            Phase::Looks => self.look(cluster),
-            Phase::Restarts => {
-                self.phase = Phase::Configured;
+            SettingPhase::Idle | SettingPhase::Configured => {}
+            SettingPhase::Looks => self.look_at_volumes(cluster),
+            SettingPhase::Restarts => {
+                self.phase = SettingPhase::Configured;
                 cluster.set_status(
                     &SETTING,
-                    once::json!({"conditions": [{"type": "configured", "status": "True",
+                    static_json!({"conditions": [{"type": "configured", "status": "True",
                         "reason": "Completed"}]}),
                 );
-                cluster.tell(What::Platform {
+                cluster.record(HappeningKind::Platform {
                     step: SmolStr::new_static("the storage network is configured"),
                 });
             }
         }
     }
 
-    fn look(&mut self, cluster: &mut Cluster) {
+    fn look_at_volumes(&mut self, cluster: &mut SimulatedCluster) {
         let attached = controllers::attached(cluster);
         if attached.is_empty() {
-            self.phase = Phase::Restarts;
+            self.phase = SettingPhase::Restarts;
             (self.waits, self.looked_at) = (None, None);
             cluster.set_status(&SETTING, in_progress(cluster, "Update Longhorn setting"));
             return cluster.within(times::STORAGE_NETWORK, Timer::StorageNetwork);
         }
         for volume in &attached {
-            let id = once::named(
+            let id = literals::named(
                 "longhorn.io",
                 "Volume",
                 Some("longhorn-system"),
@@ -128,7 +129,7 @@ impl StorageNetwork {
         );
         if self.waits.as_ref() != Some(&message) {
             cluster.set_status(&SETTING, in_progress(cluster, &message));
-            cluster.tell(What::NotConfigured {
+            cluster.record(HappeningKind::NotConfigured {
                 message: message.clone(),
             });
             self.waits = Some(message);
@@ -138,13 +139,13 @@ impl StorageNetwork {
     }
 
     /// Will its next look end as the last one, as long as the cluster stays as it is?
-    pub(super) fn is_idle(&self, cluster: &Cluster) -> bool {
+    pub(super) fn is_idle(&self, cluster: &SimulatedCluster) -> bool {
         self.looked_at == Some(cluster.revision())
     }
 
     /// Why the preset is not configured; `None` where it is, or where nothing is preset.
-    pub(super) fn unconfigured(&self, cluster: &Cluster) -> Option<Vec<String>> {
-        if self.preset.is_empty() || self.phase == Phase::Configured {
+    pub(super) fn unconfigured(&self, cluster: &SimulatedCluster) -> Option<Vec<String>> {
+        if self.preset.is_empty() || self.phase == SettingPhase::Configured {
             return None;
         }
         let Some(message) = &self.waits else {
@@ -172,7 +173,7 @@ fn has_value(setting: &super::cluster::Stored) -> bool {
         .is_some_and(|value| !value.is_empty())
 }
 
-fn in_progress(cluster: &Cluster, message: &str) -> Value {
+fn in_progress(cluster: &SimulatedCluster, message: &str) -> Value {
     json!({"conditions": [{"type": "configured", "status": "False", "reason": "In Progress",
         "message": message, "lastUpdateTime": cluster.now().to_string()}]})
 }

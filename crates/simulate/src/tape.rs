@@ -6,7 +6,7 @@ use windrow_decide::settings;
 use windrow_decide::{Action, Decision, Event, StagingState};
 use windrow_model::manifest::{self, sha256_hex};
 
-use super::files::Files;
+use super::files::SimulatedDirectory;
 use super::run::Setup;
 
 /// So much room every file has: a simulation's directory is small.
@@ -19,7 +19,7 @@ pub(super) struct Tape {
     tap: Tap,
     packs: Vec<Pack>,
     /// The directory as the process last saw it.
-    seen: Option<Files>,
+    seen: Option<SimulatedDirectory>,
 }
 
 impl Tape {
@@ -63,12 +63,12 @@ impl Tape {
     }
 
     /// A look at the directory.
-    pub(super) fn scanned(&mut self, files: &Files, setup: &Setup, at: Timestamp) {
+    pub(super) fn scanned(&mut self, files: &SimulatedDirectory, setup: &Setup, at: Timestamp) {
         let before = self.seen.replace(files.clone());
-        let look = files.look(before.as_ref().map(Files::generation));
+        let look = files.look(before.as_ref().map(SimulatedDirectory::generation));
         let gone: Vec<String> = before
             .iter()
-            .flat_map(Files::manifests)
+            .flat_map(SimulatedDirectory::manifests)
             .filter(|(path, _)| look.files.iter().all(|file| file.path != *path))
             .map(|(path, _)| path.to_owned())
             .collect();

@@ -15,7 +15,7 @@ fn start() -> Timestamp {
 }
 
 /// Lets the node run until nothing can change any more.
-fn run(node: &mut Node, files: &Files) -> Outcome {
+fn run(node: &mut SimulatedNode, files: &SimulatedDirectory) -> BootstrapOutcome {
     let end = start() + LIMIT;
     while let Some(next) = node.next_event_at().filter(|next| *next < end) {
         node.advance(next, files);
@@ -26,7 +26,7 @@ fn run(node: &mut Node, files: &Files) -> Outcome {
     node.outcome(files)
 }
 
-fn file(files: &mut Files, path: &str, objects: &[serde_json::Value]) {
+fn file(files: &mut SimulatedDirectory, path: &str, objects: &[serde_json::Value]) {
     let text: Vec<_> = objects.iter().map(ToString::to_string).collect();
     files.write(path, text.join("\n---\n"), start());
 }
@@ -46,9 +46,9 @@ fn definition(kind: &str) -> serde_json::Value {
 }
 
 /// Lets the node run until so many passes of the deploy controller are over.
-fn passes(node: &mut Node, files: &Files, count: usize) {
-    let over = |node: &Node| {
-        let ends = |what: &What| matches!(what, What::PassEnded { .. });
+fn passes(node: &mut SimulatedNode, files: &SimulatedDirectory, count: usize) {
+    let over = |node: &SimulatedNode| {
+        let ends = |what: &HappeningKind| matches!(what, HappeningKind::PassEnded { .. });
         node.log().iter().filter(|entry| ends(&entry.what)).count()
     };
     while over(node) < count {
@@ -59,26 +59,26 @@ fn passes(node: &mut Node, files: &Files, count: usize) {
 
 #[test]
 fn a_directory_of_ordinary_manifests_is_applied_once_and_the_node_is_complete() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(&mut files, "a.yaml", &[config_map("a"), config_map("b")]);
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     let outcome = run(&mut node, &files);
-    assert_eq!(outcome.verdict, Verdict::Complete);
+    assert_eq!(outcome.verdict, BootstrapVerdict::Complete);
     assert_eq!((node.counts().applies, node.counts().failed), (1, 0));
 }
 
 #[test]
 fn one_file_that_cannot_work_has_every_file_applied_in_every_pass() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(&mut files, "a.yaml", &[config_map("a")]);
     file(&mut files, "b.yaml", &[of_kind("Lost", "b")]);
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     passes(&mut node, &files, 4);
     assert!(node.deploy().forces());
     assert_eq!(node.counts().applies, 8);
     assert_eq!((node.counts().failed, node.counts().repeated), (4, 3));
     let outcome = run(&mut node, &files);
-    let Verdict::Stuck { missing } = outcome.verdict else {
+    let BootstrapVerdict::Stuck { missing } = outcome.verdict else {
         panic!("{:?}", outcome.verdict);
     };
     let words = "could not find the requested resource";
@@ -88,7 +88,7 @@ fn one_file_that_cannot_work_has_every_file_applied_in_every_pass() {
 #[test]
 fn two_files_with_one_object_take_it_from_each_other_in_every_pass_and_an_untouched_one_costs_nothing()
  {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(
         &mut files,
         "a.yaml",
@@ -98,7 +98,7 @@ fn two_files_with_one_object_take_it_from_each_other_in_every_pass_and_an_untouc
     file(&mut files, "c.yaml", &[config_map("c")]);
     file(&mut files, "d.yaml", &[of_kind("Lost", "d")]);
     let shared = ObjectRef::namespaced("", "ConfigMap", "default", "shared");
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     let mut writes = Vec::new();
     for count in 1..=4 {
         passes(&mut node, &files, count);
@@ -116,9 +116,9 @@ fn two_files_with_one_object_take_it_from_each_other_in_every_pass_and_an_untouc
 
 #[test]
 fn once_a_pass_was_clean_only_a_new_modification_time_and_a_new_checksum_matter() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(&mut files, "a.yaml", &[config_map("a")]);
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     passes(&mut node, &files, 3);
     assert_eq!(node.counts().applies, 1);
     files.write("a.yaml", config_map("a").to_string(), node.cluster().now());
@@ -131,10 +131,10 @@ fn once_a_pass_was_clean_only_a_new_modification_time_and_a_new_checksum_matter(
 
 #[test]
 fn what_vanishes_from_a_file_is_deleted_and_a_deleted_file_leaves_everything() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(&mut files, "a.yaml", &[config_map("a"), config_map("b")]);
     file(&mut files, "c.yaml", &[config_map("c")]);
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     passes(&mut node, &files, 2);
     files.write("a.yaml", config_map("a").to_string(), node.cluster().now());
     files.remove("c.yaml");
@@ -148,15 +148,15 @@ fn what_vanishes_from_a_file_is_deleted_and_a_deleted_file_leaves_everything() {
 
 #[test]
 fn a_namespace_that_does_not_exist_is_named_in_the_error_and_the_rest_is_applied() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     let mut lost = config_map("lost");
     lost["metadata"]["namespace"] = "nowhere".into();
     file(&mut files, "a.yaml", &[lost, config_map("found")]);
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     passes(&mut node, &files, 2);
     assert!(
         node.log().iter().any(|happening| matches!(&happening.what,
-        What::ApplyFailed { message, .. } if message.contains("namespaces \"nowhere\" not found")))
+        HappeningKind::ApplyFailed { message, .. } if message.contains("namespaces \"nowhere\" not found")))
     );
     let id = windrow_model::manifest::ObjectRef::namespaced("", "ConfigMap", "default", "found");
     assert!(node.cluster().get(&id).is_some());
@@ -164,24 +164,24 @@ fn a_namespace_that_does_not_exist_is_named_in_the_error_and_the_rest_is_applied
 
 #[test]
 fn a_definition_and_its_object_in_one_file_succeed_in_a_later_pass() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(
         &mut files,
         "a.yaml",
         &[definition("Pear"), of_kind("Pear", "p")],
     );
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     let outcome = run(&mut node, &files);
-    assert_eq!(outcome.verdict, Verdict::Complete);
+    assert_eq!(outcome.verdict, BootstrapVerdict::Complete);
     assert_eq!((node.counts().applies, node.counts().failed), (2, 1));
 }
 
 #[test]
 fn a_marker_hides_a_file_from_the_pass_that_begins_after_it_and_no_earlier() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(&mut files, "a.yaml", &[config_map("a")]);
     files.write("a.yaml.skip", "", start());
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     passes(&mut node, &files, 2);
     assert_eq!(node.counts().applies, 0);
     files.remove("a.yaml.skip");
@@ -191,65 +191,65 @@ fn a_marker_hides_a_file_from_the_pass_that_begins_after_it_and_no_earlier() {
 
 #[test]
 fn a_dangling_link_keeps_the_whole_directory_from_being_applied() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(&mut files, "a.yaml", &[config_map("a")]);
     let target = "/gone".to_owned();
     files.put("note.txt", Content::DanglingSymlink { target }, start());
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     assert!(matches!(
         run(&mut node, &files).verdict,
-        Verdict::Stuck { .. }
+        BootstrapVerdict::Stuck { .. }
     ));
     assert_eq!(node.counts().applies, 0);
     files.remove("note.txt");
-    assert_eq!(run(&mut node, &files).verdict, Verdict::Complete);
+    assert_eq!(run(&mut node, &files).verdict, BootstrapVerdict::Complete);
 }
 
 #[test]
 fn a_fifo_hangs_the_controller_for_good_unless_it_is_hidden() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     files.put("a.yaml", Content::Fifo, start());
     file(&mut files, "b.yaml", &[config_map("b")]);
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     assert!(matches!(
         run(&mut node, &files).verdict,
-        Verdict::Stuck { .. }
+        BootstrapVerdict::Stuck { .. }
     ));
     assert_eq!(node.deploy().hung(), Some("a.yaml"));
     files.remove("a.yaml");
     assert!(matches!(
         run(&mut node, &files).verdict,
-        Verdict::Stuck { .. }
+        BootstrapVerdict::Stuck { .. }
     ));
 
     files.put("a.yaml", Content::Fifo, start());
     files.write("a.yaml.skip", "", start());
-    let mut node = Node::new(Scenario::rke2(start()), 1);
-    assert_eq!(run(&mut node, &files).verdict, Verdict::Complete);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
+    assert_eq!(run(&mut node, &files).verdict, BootstrapVerdict::Complete);
 }
 
 #[test]
 fn two_files_of_one_addon_name_take_each_others_objects_away() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(&mut files, "foo.bar.yml", &[config_map("a")]);
     file(&mut files, "foo.yaml", &[config_map("b")]);
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     passes(&mut node, &files, 3);
     assert!(
         node.log()
             .iter()
-            .any(|happening| matches!(happening.what, What::Pruned { .. }))
+            .any(|happening| matches!(happening.what, HappeningKind::Pruned { .. }))
     );
 }
 
 #[test]
 fn a_name_that_no_addon_can_have_fails_for_ever_and_only_the_log_tells() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(&mut files, "Upper_case.yaml", &[config_map("a")]);
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     assert!(matches!(
         run(&mut node, &files).verdict,
-        Verdict::Stuck { .. }
+        BootstrapVerdict::Stuck { .. }
     ));
     assert!(node.deploy().forces());
     assert_eq!(node.counts().events, 0);
@@ -257,9 +257,9 @@ fn a_name_that_no_addon_can_have_fails_for_ever_and_only_the_log_tells() {
 
 #[test]
 fn after_a_reboot_every_file_is_applied_anew() {
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(&mut files, "a.yaml", &[config_map("a")]);
-    let mut node = Node::new(Scenario::rke2(start()), 1);
+    let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     run(&mut node, &files);
     node.reboot(0);
     assert!(!node.cluster().is_up());
@@ -282,12 +282,16 @@ fn machine_with_a_disk(strategy: &str) -> [serde_json::Value; 2] {
     [machine, claim]
 }
 
-fn with_machine(version: (u32, u32, u32), preset: Option<&str>, strategy: &str) -> Verdict {
-    let mut files = Files::new();
+fn with_machine(
+    version: (u32, u32, u32),
+    preset: Option<&str>,
+    strategy: &str,
+) -> BootstrapVerdict {
+    let mut files = SimulatedDirectory::new();
     file(&mut files, "vm.yaml", &machine_with_a_disk(strategy));
     let (major, minor, patch) = version;
     let version = HarvesterVersion::new(major, minor, patch);
-    let mut node = Node::new(Scenario::harvester(version, preset, start()), 3);
+    let mut node = SimulatedNode::new(Scenario::harvester(version, preset, start()), 3);
     run(&mut node, &files).verdict
 }
 
@@ -301,14 +305,17 @@ const AFTER: [(u32, u32, u32); 2] = [(1, 5, 1), (1, 6, 0)];
 fn without_a_preset_a_machine_that_starts_deadlocks_harvester_before_v1_5_1_and_no_later() {
     for version in BEFORE {
         let verdict = with_machine(version, None, "Always");
-        let Verdict::Deadlocked { proof } = verdict else {
+        let BootstrapVerdict::Deadlocked { proof } = verdict else {
             panic!("{version:?}: {verdict:?}");
         };
         let empty = |line: &String| line.contains("the empty setting storage-network");
         assert!(proof.iter().any(empty), "{proof:#?}");
     }
     for version in AFTER {
-        assert_eq!(with_machine(version, None, "Always"), Verdict::Complete);
+        assert_eq!(
+            with_machine(version, None, "Always"),
+            BootstrapVerdict::Complete
+        );
     }
 }
 
@@ -323,7 +330,7 @@ fn a_preset_one_deadlocks_no_version_and_is_not_configured_while_a_disk_is_attac
         .zip(["Waiting", "Waiting", "Waiting", "waiting"])
     {
         let verdict = with_machine(version, Some("{}"), "RerunOnFailure");
-        let Verdict::Unconfigured { because } = verdict else {
+        let BootstrapVerdict::Unconfigured { because } = verdict else {
             panic!("{version:?}: {verdict:?}");
         };
         let says = format!("{waits} for all volumes detached: pvc-default-disk");
@@ -338,12 +345,12 @@ fn a_preset_one_deadlocks_no_version_and_is_not_configured_while_a_disk_is_attac
 #[test]
 fn a_preset_one_is_configured_beside_a_machine_without_a_disk_of_longhorns() {
     for version in BEFORE.into_iter().chain(AFTER) {
-        let mut files = Files::new();
+        let mut files = SimulatedDirectory::new();
         file(&mut files, "vm.yaml", &[machine("Always")]);
         let (major, minor, patch) = version;
         let version = HarvesterVersion::new(major, minor, patch);
-        let mut node = Node::new(Scenario::harvester(version, Some("{}"), start()), 3);
-        assert_eq!(run(&mut node, &files).verdict, Verdict::Complete);
+        let mut node = SimulatedNode::new(Scenario::harvester(version, Some("{}"), start()), 3);
+        assert_eq!(run(&mut node, &files).verdict, BootstrapVerdict::Complete);
     }
 }
 
@@ -354,13 +361,20 @@ fn who_is_first_the_storage_network_or_the_disk_is_a_race_and_harvester_comes_up
     let mut seen = Vec::new();
     for seed in 1..=20 {
         let run = without_windrow(&setup, seed);
-        let up = |what: &What| matches!(what, What::Platform { step } if step == "Harvester created its Settings");
+        let up = |what: &HappeningKind| matches!(what, HappeningKind::Platform { step } if step == "Harvester created its Settings");
         assert!(run.log.iter().any(|one| up(&one.what)), "seed {seed}");
-        let denied = |what: &What| matches!(what, What::Denied { .. });
+        let denied = |what: &HappeningKind| matches!(what, HappeningKind::Denied { .. });
         assert!(!run.log.iter().any(|one| denied(&one.what)), "seed {seed}");
-        seen.push(matches!(run.outcome.verdict, Verdict::Unconfigured { .. }));
+        seen.push(matches!(
+            run.outcome.verdict,
+            BootstrapVerdict::Unconfigured { .. }
+        ));
         if !seen[seen.len() - 1] {
-            assert_eq!(run.outcome.verdict, Verdict::Complete, "seed {seed}");
+            assert_eq!(
+                run.outcome.verdict,
+                BootstrapVerdict::Complete,
+                "seed {seed}"
+            );
         }
     }
     assert!(seen.contains(&true) && seen.contains(&false), "{seen:?}");
@@ -368,13 +382,16 @@ fn who_is_first_the_storage_network_or_the_disk_is_a_race_and_harvester_comes_up
 
 #[test]
 fn a_halted_machine_delays_an_old_harvester_and_does_not_stop_it() {
-    assert_eq!(with_machine((1, 5, 0), None, "Halted"), Verdict::Complete);
+    assert_eq!(
+        with_machine((1, 5, 0), None, "Halted"),
+        BootstrapVerdict::Complete
+    );
 }
 
 #[test]
 fn the_same_seed_gives_the_same_log_event_for_event() {
     let log = |seed| {
-        let mut files = Files::new();
+        let mut files = SimulatedDirectory::new();
         file(
             &mut files,
             "a.yaml",
@@ -382,7 +399,7 @@ fn the_same_seed_gives_the_same_log_event_for_event() {
         );
         file(&mut files, "vm.yaml", &[machine("Always")]);
         let scenario = Scenario::harvester(HarvesterVersion::LATEST, Some("{}"), start());
-        let mut node = Node::new(scenario, seed);
+        let mut node = SimulatedNode::new(scenario, seed);
         run(&mut node, &files);
         node.log().to_vec()
     };
@@ -393,7 +410,7 @@ fn the_same_seed_gives_the_same_log_event_for_event() {
 /// Two servers: the first one's files and the other's.
 fn two(first: &[(&str, serde_json::Value)], second: &[(&str, serde_json::Value)]) -> Setup {
     let directory = |entries: &[(&str, serde_json::Value)]| {
-        let mut files = Files::new();
+        let mut files = SimulatedDirectory::new();
         for (path, object) in entries {
             file(&mut files, path, std::slice::from_ref(object));
         }
@@ -405,9 +422,9 @@ fn two(first: &[(&str, serde_json::Value)], second: &[(&str, serde_json::Value)]
         changes: Vec::new(),
         settings: Arc::default(),
         rules: std::sync::Arc::new(windrow_plan::rules::RuleSet::shipped()),
-        joins: vec![Join {
+        joins: vec![JoiningNode {
             name: "n2".to_owned(),
-            role: Role::Server,
+            role: JoinRole::Server,
             files: directory(second),
             changes: Vec::new(),
             settings: Arc::default(),
@@ -426,9 +443,14 @@ fn servers_with_the_same_files_come_up_together_and_each_with_its_own() {
         without_windrow(&setup, 1),
         with_windrow(&setup, &Faults::NONE, 1),
     ] {
-        assert_eq!(run.outcome.verdict, Verdict::Complete, "{:#?}", run.log);
+        assert_eq!(
+            run.outcome.verdict,
+            BootstrapVerdict::Complete,
+            "{:#?}",
+            run.log
+        );
         assert_eq!(run.joined[0].applied, ["a.yaml", "c.yaml"]);
-        let joined = |what: &What| matches!(what, What::ApiReady);
+        let joined = |what: &HappeningKind| matches!(what, HappeningKind::ApiReady);
         let ready: Vec<usize> = run
             .log
             .iter()
@@ -446,7 +468,7 @@ fn servers_whose_files_differ_take_the_addon_from_one_another() {
         &[("a.yaml", config_map("b"))],
     );
     let run = without_windrow(&setup, 1);
-    let Verdict::Stuck { missing } = &run.outcome.verdict else {
+    let BootstrapVerdict::Stuck { missing } = &run.outcome.verdict else {
         panic!("{:?}", run.outcome.verdict);
     };
     assert!(
@@ -460,7 +482,7 @@ fn servers_whose_files_differ_take_the_addon_from_one_another() {
         &[("a.yaml", config_map("b")), lost],
     );
     let run = without_windrow(&setup, 1);
-    let Verdict::Stuck { missing } = &run.outcome.verdict else {
+    let BootstrapVerdict::Stuck { missing } = &run.outcome.verdict else {
         panic!("{:?}", run.outcome.verdict);
     };
     let says = |line: &String| line.contains("take the Addon a from one another");
@@ -471,7 +493,7 @@ fn servers_whose_files_differ_take_the_addon_from_one_another() {
 fn rke2_rewrites_charts_when_it_starts_and_windrow_takes_that_for_nothing_new() {
     let chart = json!({"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart",
         "metadata": {"name": "c", "namespace": "kube-system"}, "spec": {"chart": "c"}});
-    let mut files = Files::new();
+    let mut files = SimulatedDirectory::new();
     file(&mut files, "c.yaml", &[chart]);
     let mut setup = Setup::first_vm(start());
     setup.scenario = Scenario::rke2(start());
@@ -479,19 +501,31 @@ fn rke2_rewrites_charts_when_it_starts_and_windrow_takes_that_for_nothing_new() 
     setup.scenario.reboots = vec![(Duration::from_secs(1200), 0)];
     setup.files = files;
     let run = with_windrow(&setup, &Faults::NONE, 1);
-    assert_eq!(run.outcome.verdict, Verdict::Complete, "{:#?}", run.log);
-    let count = |test: fn(&What) -> bool| run.log.iter().filter(|one| test(&one.what)).count();
+    assert_eq!(
+        run.outcome.verdict,
+        BootstrapVerdict::Complete,
+        "{:#?}",
+        run.log
+    );
+    let count =
+        |test: fn(&HappeningKind) -> bool| run.log.iter().filter(|one| test(&one.what)).count();
     // At the first start, and after the restart, for which yip has written the file as it was.
-    assert_eq!(count(|what| matches!(what, What::Written { .. })), 2);
-    assert_eq!(count(|what| matches!(what, What::Reboot)), 1);
-    assert_eq!(count(|what| matches!(what, What::ApplyFailed { .. })), 0);
+    assert_eq!(
+        count(|what| matches!(what, HappeningKind::Written { .. })),
+        2
+    );
+    assert_eq!(count(|what| matches!(what, HappeningKind::Reboot)), 1);
+    assert_eq!(
+        count(|what| matches!(what, HappeningKind::ApplyFailed { .. })),
+        0
+    );
 }
 
 #[test]
 fn a_file_that_is_written_late_is_there_when_the_seed_says() {
     let mut setup = two(&[], &[]);
     setup.joins.clear();
-    setup.changes.push(Change {
+    setup.changes.push(DirectoryChange {
         after: Duration::from_secs(100),
         late: Duration::from_secs(50),
         by: Some("somebody".to_owned()),
@@ -502,7 +536,7 @@ fn a_file_that_is_written_late_is_there_when_the_seed_says() {
         .map(|seed| {
             let run = without_windrow(&setup, seed);
             assert_eq!(run.outcome.applied, ["a.yaml"]);
-            let written = |what: &What| matches!(what, What::Written { .. });
+            let written = |what: &HappeningKind| matches!(what, HappeningKind::Written { .. });
             run.log.iter().find(|one| written(&one.what)).unwrap().at
         })
         .collect();

@@ -7,7 +7,7 @@ use windrow_decide::{ClusterEvent, Detail, Interests};
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_plan::readiness::{KindSeen, ObjectSeen};
 
-use super::cluster::Cluster;
+use super::cluster::SimulatedCluster;
 
 /// What was reported already. A new watch reports everything, as a new process' first list does.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +17,7 @@ pub struct Watch {
     reachable: Option<bool>,
     /// What was asked for at the last call.
     asked: Interests,
-    progress: Progress,
+    progress: WatchProgress,
     kinds: BTreeMap<GroupKind, bool>,
     /// The revision that was reported last, and in which detail.
     objects: BTreeMap<ObjectRef, (Option<u64>, Detail)>,
@@ -28,7 +28,7 @@ pub struct Watch {
 
 /// How far in the cluster's history a watch has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Progress {
+struct WatchProgress {
     objects: usize,
     kinds: u64,
     addons: u64,
@@ -37,7 +37,7 @@ struct Progress {
 
 impl Watch {
     /// A watch at a server's own kube-apiserver.
-    pub fn on(server: usize) -> Self {
+    pub fn for_server(server: usize) -> Self {
         Self {
             server,
             ..Self::default()
@@ -45,7 +45,7 @@ impl Watch {
     }
 
     /// What is new since the last call, for what is asked now.
-    pub fn poll(&mut self, cluster: &Cluster, interests: &Interests) -> Vec<ClusterEvent> {
+    pub fn poll(&mut self, cluster: &SimulatedCluster, interests: &Interests) -> Vec<ClusterEvent> {
         let mut events = Vec::new();
         let up = cluster.is_up_on(self.server);
         if self.reachable != Some(up) {
@@ -64,8 +64,13 @@ impl Watch {
     }
 
     /// Reports what changed. Where something else is asked for than before, all of it is compared.
-    fn report(&mut self, cluster: &Cluster, interests: &Interests, events: &mut Vec<ClusterEvent>) {
-        let now = Progress {
+    fn report(
+        &mut self,
+        cluster: &SimulatedCluster,
+        interests: &Interests,
+        events: &mut Vec<ClusterEvent>,
+    ) {
+        let now = WatchProgress {
             objects: cluster.changes(),
             kinds: cluster.served_at(),
             addons: cluster.addons_at(),
@@ -110,7 +115,7 @@ impl Watch {
         let reachable = self.reachable;
         *self = Self {
             reachable,
-            ..Self::on(self.server)
+            ..Self::for_server(self.server)
         };
     }
 
@@ -131,7 +136,7 @@ impl Watch {
 
     fn report_kinds(
         &mut self,
-        cluster: &Cluster,
+        cluster: &SimulatedCluster,
         interests: &Interests,
         events: &mut Vec<ClusterEvent>,
     ) {
@@ -151,7 +156,7 @@ impl Watch {
 
     fn report_object(
         &mut self,
-        cluster: &Cluster,
+        cluster: &SimulatedCluster,
         id: &ObjectRef,
         detail: Detail,
         events: &mut Vec<ClusterEvent>,
@@ -168,7 +173,7 @@ impl Watch {
         events.push(ClusterEvent::Object(id.clone(), seen));
     }
 
-    fn report_failures(&mut self, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
+    fn report_failures(&mut self, cluster: &SimulatedCluster, events: &mut Vec<ClusterEvent>) {
         for (addon, failure) in &cluster.failures {
             if self.failures.get(addon) != Some(&failure.at) {
                 self.failures.insert(addon.clone(), failure.at);
@@ -182,7 +187,7 @@ impl Watch {
 }
 
 /// Reports the Addons that changed after a revision.
-fn report_addons(since: u64, cluster: &Cluster, events: &mut Vec<ClusterEvent>) {
+fn report_addons(since: u64, cluster: &SimulatedCluster, events: &mut Vec<ClusterEvent>) {
     let addons = cluster.addons.iter();
     for (name, addon) in addons.filter(|(_, addon)| addon.revision > since) {
         events.push(ClusterEvent::Addon(name.clone(), Some(addon.seen.clone())));
@@ -214,7 +219,7 @@ mod tests {
         }
     }
 
-    fn told(watch: &mut Watch, cluster: &Cluster, asked: &Interests) -> Vec<String> {
+    fn told(watch: &mut Watch, cluster: &SimulatedCluster, asked: &Interests) -> Vec<String> {
         let events = watch.poll(cluster, asked).into_iter();
         events
             .filter_map(|event| match event {
@@ -236,10 +241,11 @@ mod tests {
     #[test]
     fn an_object_is_told_when_it_is_asked_for_and_when_it_changes_each_in_the_detail_that_is_asked()
     {
-        let mut cluster = Cluster::new(Timestamp::UNIX_EPOCH, Chance::new(1));
+        let mut cluster = SimulatedCluster::new(Timestamp::UNIX_EPOCH, Chance::new(1));
         cluster.set_up(0, true);
-        let mut watch = Watch::on(0);
-        let put = |cluster: &mut Cluster, name| cluster.put(object(name), json!({"data": {}}));
+        let mut watch = Watch::for_server(0);
+        let put =
+            |cluster: &mut SimulatedCluster, name| cluster.put(object(name), json!({"data": {}}));
         put(&mut cluster, "a");
         let first = asked(&[("a", Detail::Metadata), ("c", Detail::Full)]);
         assert_eq!(told(&mut watch, &cluster, &first), ["only a", "no c"]);
@@ -259,9 +265,9 @@ mod tests {
 
     #[test]
     fn addons_are_listed_once_and_each_is_told_when_it_changes() {
-        let mut cluster = Cluster::new(Timestamp::UNIX_EPOCH, Chance::new(1));
+        let mut cluster = SimulatedCluster::new(Timestamp::UNIX_EPOCH, Chance::new(1));
         cluster.set_up(0, true);
-        let addon = |cluster: &mut Cluster, name: &str| {
+        let addon = |cluster: &mut SimulatedCluster, name: &str| {
             let revision = cluster.touch_addon();
             let seen = Addon {
                 checksum: revision.to_string(),
@@ -275,7 +281,7 @@ mod tests {
             };
             cluster.addons.insert(name.to_owned(), record);
         };
-        let (mut watch, nothing) = (Watch::on(0), asked(&[]));
+        let (mut watch, nothing) = (Watch::for_server(0), asked(&[]));
         addon(&mut cluster, "a");
         addon(&mut cluster, "b");
         let listed = watch.poll(&cluster, &nothing);

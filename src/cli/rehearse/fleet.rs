@@ -10,7 +10,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::rules::{Location, RuleSet};
 use windrow_plan::{Finding, base_name};
 use windrow_simulate::rehearse::membership::{AgentBecause, Membership};
-use windrow_simulate::{Files, Join, Role, Scenario, Setup};
+use windrow_simulate::{JoinRole, JoiningNode, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::Input;
 
@@ -86,10 +86,10 @@ pub(super) fn together(
     for (node, role) in nodes.iter().zip(roles) {
         members.push(&node.name);
         match role {
-            Role::Agent => agents.push(node),
-            Role::Server | Role::Promoted => servers.push((&node.name, &node.laid)),
+            JoinRole::Agent => agents.push(node),
+            JoinRole::Server | JoinRole::Promoted => servers.push((&node.name, &node.laid)),
         }
-        setup.joins.push(Join {
+        setup.joins.push(JoiningNode {
             name: node.name.clone(),
             role,
             files: node.setup.files.clone(),
@@ -148,7 +148,7 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
                 storage_network: None,
                 ..agent.setup.scenario.clone()
             },
-            files: Files::new(),
+            files: SimulatedDirectory::new(),
             changes: Vec::new(),
             settings: Arc::default(),
             rules: RuleSet::default().into(),
@@ -160,7 +160,7 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
 
 /// What the nodes that join are. Harvester makes servers of them only when there are enough for a
 /// quorum.
-fn roles(nodes: &[ReadNode], harvester: bool) -> Vec<Role> {
+fn roles(nodes: &[ReadNode], harvester: bool) -> Vec<JoinRole> {
     let because = |node: &ReadNode| node.membership.agent.clone();
     let eligible = |node: &&ReadNode| because(node).is_none_or(|because| !because.for_good);
     let promotes = nodes.iter().filter(eligible).count() >= CONTROL_PLANES - 1;
@@ -168,12 +168,12 @@ fn roles(nodes: &[ReadNode], harvester: bool) -> Vec<Role> {
     nodes
         .iter()
         .map(|node| match harvester {
-            false if because(node).is_none() => Role::Server,
+            false if because(node).is_none() => JoinRole::Server,
             true if promotes && eligible(&node) && promoted < CONTROL_PLANES - 1 => {
                 promoted += 1;
-                Role::Promoted
+                JoinRole::Promoted
             }
-            _ => Role::Agent,
+            _ => JoinRole::Agent,
         })
         .collect()
 }

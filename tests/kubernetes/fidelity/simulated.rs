@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windrow_decide::{Interests, Observation};
 use windrow_model::manifest::{Content, GroupKind, ObjectRef};
-use windrow_simulate::{Arrival, Files, Node, Scenario, Watch, What};
+use windrow_simulate::{
+    Arrival, HappeningKind, Scenario, SimulatedDirectory, SimulatedNode, Watch,
+};
 
 use super::directories::{Directory, Edit, Kind};
 use super::{Outcome, Pass, called, is_left_alone, kinds, named, words};
@@ -15,13 +17,16 @@ use super::{Outcome, Pass, called, is_left_alone, kinds, named, words};
 /// The simulated node.
 pub(super) struct Simulated<'a> {
     directory: &'a Directory,
-    node: Node,
-    files: Files,
+    node: SimulatedNode,
+    files: SimulatedDirectory,
 }
 
 /// What RKE2 alone serves, as the simulation has it.
 pub(super) fn is_served_by_rke2(kind: &GroupKind) -> bool {
-    Node::new(scenario(), 1).cluster().serves(kind).is_some()
+    SimulatedNode::new(scenario(), 1)
+        .cluster()
+        .serves(kind)
+        .is_some()
 }
 
 fn scenario() -> Scenario {
@@ -49,15 +54,18 @@ impl<'a> Simulated<'a> {
     fn of(directory: &'a Directory, scenario: Scenario) -> Self {
         Self {
             directory,
-            node: Node::new(scenario, 1),
-            files: Files::new(),
+            node: SimulatedNode::new(scenario, 1),
+            files: SimulatedDirectory::new(),
         }
     }
 
     /// Kinds that come now, long before the next pass.
     fn arrival(&self, kinds: &[Kind]) -> Arrival {
         let mut log = self.node.log().iter();
-        let ready = log.find(|one| one.what == What::ApiReady).unwrap().at;
+        let ready = log
+            .find(|one| one.what == HappeningKind::ApiReady)
+            .unwrap()
+            .at;
         let now = self.node.cluster().now();
         Arrival {
             after: now.duration_since(ready).unsigned_abs() + Duration::from_secs(1),
@@ -148,11 +156,11 @@ impl<'a> Simulated<'a> {
         let mut pass = Pass::default();
         for happening in self.node.log() {
             match &happening.what {
-                What::Applied { file } => pass.events.extend(
+                HappeningKind::Applied { file } => pass.events.extend(
                     ["ApplyingManifest", "AppliedManifest"]
                         .map(|reason| format!("{file} {reason}")),
                 ),
-                What::ApplyFailed {
+                HappeningKind::ApplyFailed {
                     file,
                     reason,
                     message,
@@ -165,11 +173,11 @@ impl<'a> Simulated<'a> {
                     }
                     pass.failed.insert(file.clone(), words(reason, message));
                 }
-                What::PassAborted { why } => {
+                HappeningKind::PassAborted { why } => {
                     pass.aborted = Some(why.clone());
                     over.push(std::mem::take(&mut pass));
                 }
-                What::PassEnded { .. } => over.push(std::mem::take(&mut pass)),
+                HappeningKind::PassEnded { .. } => over.push(std::mem::take(&mut pass)),
                 _ => {}
             }
         }

@@ -43,11 +43,11 @@ enum Fact {
     },
     Kind {
         kind: GroupKind,
-        seen: Seen,
+        seen: RecordedAnswer,
     },
     Object {
         object: ObjectRef,
-        seen: Seen,
+        seen: RecordedAnswer,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Value>,
     },
@@ -79,7 +79,7 @@ enum Fact {
 /// How far something is known.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Seen {
+enum RecordedAnswer {
     Yes,
     No,
     Done,
@@ -87,7 +87,7 @@ enum Seen {
 }
 
 /// Every fact of an observation, without secrets.
-pub(super) fn of(observation: &Observation) -> BTreeMap<String, Value> {
+pub(super) fn observation_facts(observation: &Observation) -> BTreeMap<String, Value> {
     let mut facts = Facts(BTreeMap::new());
     let api = &observation.api;
     facts.put(
@@ -124,9 +124,9 @@ pub(super) fn of(observation: &Observation) -> BTreeMap<String, Value> {
     for (kind, seen) in &observation.kinds {
         let seen = match seen {
             KindSeen::NotAsked => continue,
-            KindSeen::Unknown { why } => Seen::Unknown(why.clone()),
-            KindSeen::NotServed => Seen::No,
-            KindSeen::Served => Seen::Yes,
+            KindSeen::Unknown { why } => RecordedAnswer::Unknown(why.clone()),
+            KindSeen::NotServed => RecordedAnswer::No,
+            KindSeen::Served => RecordedAnswer::Yes,
         };
         let kind = kind.clone();
         facts.put(format!("kind {kind}"), &Fact::Kind { kind, seen });
@@ -134,10 +134,10 @@ pub(super) fn of(observation: &Observation) -> BTreeMap<String, Value> {
     for (object, seen) in &observation.objects {
         let (seen, value) = match seen {
             ObjectSeen::NotAsked => continue,
-            ObjectSeen::Unknown { why } => (Seen::Unknown(why.clone()), None),
-            ObjectSeen::Absent => (Seen::No, None),
-            ObjectSeen::Done => (Seen::Done, None),
-            ObjectSeen::Present(value) => (Seen::Yes, Some(redact::object(value))),
+            ObjectSeen::Unknown { why } => (RecordedAnswer::Unknown(why.clone()), None),
+            ObjectSeen::Absent => (RecordedAnswer::No, None),
+            ObjectSeen::Done => (RecordedAnswer::Done, None),
+            ObjectSeen::Present(value) => (RecordedAnswer::Yes, Some(redact::object(value))),
         };
         let object = object.clone();
         let name = format!("object {object} {}", object.group);
@@ -257,9 +257,9 @@ pub(super) fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, St
             Fact::BeingWritten { names } => observation.being_written = names,
             Fact::Kind { kind, seen } => {
                 let seen = match seen {
-                    Seen::Yes | Seen::Done => KindSeen::Served,
-                    Seen::No => KindSeen::NotServed,
-                    Seen::Unknown(why) => KindSeen::Unknown { why },
+                    RecordedAnswer::Yes | RecordedAnswer::Done => KindSeen::Served,
+                    RecordedAnswer::No => KindSeen::NotServed,
+                    RecordedAnswer::Unknown(why) => KindSeen::Unknown { why },
                 };
                 observation.kinds.insert(kind, seen);
             }
@@ -269,10 +269,10 @@ pub(super) fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, St
                 value,
             } => {
                 let seen = match seen {
-                    Seen::Yes => ObjectSeen::Present(Arc::new(value.unwrap_or_default())),
-                    Seen::No => ObjectSeen::Absent,
-                    Seen::Done => ObjectSeen::Done,
-                    Seen::Unknown(why) => ObjectSeen::Unknown { why },
+                    RecordedAnswer::Yes => ObjectSeen::Present(Arc::new(value.unwrap_or_default())),
+                    RecordedAnswer::No => ObjectSeen::Absent,
+                    RecordedAnswer::Done => ObjectSeen::Done,
+                    RecordedAnswer::Unknown(why) => ObjectSeen::Unknown { why },
                 };
                 observation.objects.insert(object, seen);
             }

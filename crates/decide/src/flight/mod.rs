@@ -41,7 +41,9 @@ pub use key::Key;
 pub use manifests::RecordedFile;
 pub use read::{Flights, Segment};
 pub use replay::restore;
-pub use replay::{Change, Difference, FileTimes, Moment, Replay, changes, recorded_times};
+pub use replay::{
+    ChangedTimes, Difference, FileTimes, Replay, ReplayedDecision, changes, recorded_times,
+};
 pub use tap::Tap;
 
 /// The format that this program writes.
@@ -301,7 +303,7 @@ pub struct Recorder {
 impl Recorder {
     /// The line for a decision.
     pub fn record(&mut self, made: Made) -> Line {
-        let facts = facts::of(&made.observation);
+        let facts = facts::observation_facts(&made.observation);
         let changed = facts
             .iter()
             .filter(|(name, fact)| self.facts.get(*name) != Some(fact))

@@ -35,14 +35,14 @@ pub struct Replay<'s> {
     facts: BTreeMap<String, Value>,
     recorded: BTreeMap<String, FileState>,
     ledger: Arc<Ledger>,
-    other: Option<Other>,
+    other: Option<OtherRules>,
     /// Files whose objects are not in the flight.
     pub left_out: Vec<String>,
 }
 
 /// What other rules have done so far.
 #[derive(Default)]
-struct Other {
+struct OtherRules {
     begun: bool,
     markers: BTreeMap<String, Marker>,
     wake: Option<Timestamp>,
@@ -50,7 +50,7 @@ struct Other {
 }
 
 /// One decision, made again.
-pub struct Moment<'s> {
+pub struct ReplayedDecision<'s> {
     /// Line of the flight.
     pub line: usize,
     /// As it was recorded.
@@ -85,7 +85,7 @@ pub struct FileTimes {
 
 /// A file that other rules would have held or released at another time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct ChangedTimes {
     /// The file.
     pub file: String,
     /// As it was.
@@ -119,7 +119,7 @@ impl<'s> Replay<'s> {
     pub fn with(segment: &'s Segment, further: Vec<(String, String)>) -> Self {
         Self {
             further,
-            other: Some(Other::default()),
+            other: Some(OtherRules::default()),
             ..Self::new(segment)
         }
     }
@@ -129,7 +129,7 @@ impl<'s> Replay<'s> {
     /// # Errors
     ///
     /// When a line cannot be replayed: which, and why.
-    pub fn step(&mut self) -> Result<Option<Moment<'s>>, String> {
+    pub fn step(&mut self) -> Result<Option<ReplayedDecision<'s>>, String> {
         while let Some((number, line)) = self.lines.next() {
             let wrong = |why: String| format!("line {number}: {why}");
             match line {
@@ -176,7 +176,11 @@ impl<'s> Replay<'s> {
         }
     }
 
-    fn decide(&mut self, line: usize, recorded: &'s Recorded) -> Result<Moment<'s>, String> {
+    fn decide(
+        &mut self,
+        line: usize,
+        recorded: &'s Recorded,
+    ) -> Result<ReplayedDecision<'s>, String> {
         if std::mem::take(&mut self.stale) {
             let examined: Vec<Arc<Examined>> = self.files.values().cloned().collect();
             self.plan = plan::link(&examined, &self.rules, self.platform);
@@ -207,7 +211,7 @@ impl<'s> Replay<'s> {
             Some(_) => Vec::new(),
             None => self.differences(recorded, &decision),
         };
-        Ok(Moment {
+        Ok(ReplayedDecision {
             line,
             recorded,
             decision,
@@ -322,7 +326,7 @@ impl<'s> Replay<'s> {
     }
 }
 
-impl Other {
+impl OtherRules {
     /// Only these rules' own markers are there, and what they hold RKE2 has not applied.
     fn put_into(&self, observation: &mut Observation, plan: &Plan, ledger: &Ledger) {
         observation
@@ -405,13 +409,13 @@ pub fn recorded_times(segment: &Segment) -> BTreeMap<String, FileTimes> {
 pub fn changes(
     recorded: &BTreeMap<String, FileTimes>,
     instead: &BTreeMap<String, FileTimes>,
-) -> Vec<Change> {
+) -> Vec<ChangedTimes> {
     let mut paths: Vec<&String> = recorded.keys().chain(instead.keys()).collect();
     paths.sort_unstable();
     paths.dedup();
     paths
         .into_iter()
-        .map(|path| Change {
+        .map(|path| ChangedTimes {
             file: path.clone(),
             recorded: recorded.get(path).cloned().unwrap_or_default(),
             instead: instead.get(path).cloned().unwrap_or_default(),

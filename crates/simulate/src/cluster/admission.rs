@@ -3,11 +3,11 @@
 use serde_json::Value;
 use windrow_model::manifest::ObjectRef;
 
-use super::super::once;
-use super::Cluster;
-use super::objects::Stored;
+use super::super::literals;
+use super::SimulatedCluster;
+use super::stored::Stored;
 
-impl Cluster {
+impl SimulatedCluster {
     /// The object's name in the cluster: with a namespace when its kind is namespaced.
     fn resolve(&self, id: &ObjectRef) -> Option<ObjectRef> {
         let namespaced = self.serves(&id.group_kind())?;
@@ -52,7 +52,7 @@ impl Cluster {
             return Ok(());
         }
         let running = self
-            .of_kind(&once::kind("kubevirt.io", "VirtualMachine"))
+            .of_kind(&literals::kind("kubevirt.io", "VirtualMachine"))
             .any(|(_, vm)| vm.status()["printableStatus"] != "Stopped");
         match running {
             false => Ok(()),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use windrow_model::manifest::ObjectRef;
 
-use super::super::agenda::Timer;
 use super::super::declared::Declared;
-use super::super::{once, times};
-use super::Cluster;
-use super::objects::Stored;
+use super::super::timer::Timer;
+use super::super::{literals, times};
+use super::SimulatedCluster;
+use super::stored::Stored;
 
-impl Cluster {
+impl SimulatedCluster {
     /// Creates or updates an object as the deploy controller would: changed only where its manifest
     /// changed. `id` is its name in the cluster.
     pub(crate) fn apply(
@@ -33,7 +33,7 @@ impl Cluster {
             return Ok(());
         }
         if let Some(namespace) = &id.namespace {
-            let mut namespaced = once::object("", "Namespace", None, "");
+            let mut namespaced = literals::object("", "Namespace", None, "");
             namespaced.name = namespace.clone();
             if !self.has(&namespaced) {
                 return Err(format!("namespaces \"{namespace}\" not found"));
@@ -51,7 +51,7 @@ impl Cluster {
         let stored = Stored {
             body: Arc::clone(&declared.kept),
             // What a controller said stays.
-            status: known.as_ref().and_then(Stored::said),
+            status: known.as_ref().and_then(Stored::reported_status),
             declared: Some(Arc::clone(&declared.json)),
             owner: Some(owner.into()),
             revision,

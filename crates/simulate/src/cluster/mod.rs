@@ -4,6 +4,7 @@
 mod admission;
 mod apply;
 mod objects;
+mod stored;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,20 +16,21 @@ use serde_json::Value;
 use windrow_decide::{Addon, ApplyFailure};
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
-use super::agenda::{Agenda, Stage, Timer};
+use super::agenda::Agenda;
 use super::chance::Chance;
 use super::kinds;
-use super::log::{Counts, Happening, What};
-use super::node::{Asked, MayBring};
-use super::once;
+use super::literals::static_json;
+use super::log::{Counts, Happening, HappeningKind};
+use super::scenario::{MayBring, WebhookGate};
+use super::timer::{ControllerStage, Timer};
 use super::times::{self, Range};
-pub(super) use objects::Stored;
+pub(super) use stored::Stored;
 
 /// The API server, and the clock that everything on the simulated node shares.
 #[derive(Debug, Clone)]
-pub struct Cluster {
+pub struct SimulatedCluster {
     pub(super) now: Timestamp,
-    pub(super) agenda: Agenda,
+    pub(super) agenda: Agenda<Timer>,
     pub(super) chance: Chance,
     pub(super) log: Vec<Happening>,
     pub(super) counts: Counts,
@@ -58,16 +60,16 @@ pub struct Cluster {
     /// Objects whose pods never run, and why.
     pub(super) cannot_run: Arc<BTreeMap<ObjectRef, String>>,
     /// Objects about which a webhook of the manifests is asked.
-    pub(super) asked: Arc<BTreeMap<ObjectRef, Asked>>,
+    pub(super) asked: Arc<BTreeMap<ObjectRef, WebhookGate>>,
     /// What installers may bring, and are taken to.
     pub(super) may_bring: Arc<BTreeMap<ObjectRef, MayBring>>,
     /// Why Harvester's webhook refuses to touch the storage network, while it does.
-    pub(super) guard: Option<Guard>,
+    pub(super) guard: Option<StorageNetworkGuard>,
 }
 
 /// Harvester's validating webhook, once it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Guard {
+pub(super) struct StorageNetworkGuard {
     /// Refuse an empty `storage-network` too (Harvester up to 1.5.0).
     pub(super) even_when_empty: bool,
 }
@@ -84,7 +86,7 @@ pub(super) struct AddonRecord {
     pub(super) by: usize,
 }
 
-impl Cluster {
+impl SimulatedCluster {
     pub(super) fn new(now: Timestamp, chance: Chance) -> Self {
         let mut cluster = Self {
             now,
@@ -201,7 +203,7 @@ impl Cluster {
         (std::mem::take(&mut self.log), self)
     }
 
-    pub(super) fn tell(&mut self, what: What) {
+    pub(super) fn record(&mut self, what: HappeningKind) {
         self.log.push(Happening {
             at: self.now,
             server: self.on,
@@ -239,7 +241,7 @@ impl Cluster {
     /// The same, told in the log: a kind that somebody's manifest or the scenario brings.
     pub(super) fn discover(&mut self, kind: GroupKind, namespaced: bool) {
         if self.serve(kind.clone(), namespaced) {
-            self.tell(What::Served { kind });
+            self.record(HappeningKind::Served { kind });
         }
     }
 
@@ -252,7 +254,7 @@ impl Cluster {
         };
         self.set_status(
             definition,
-            once::json!({"conditions": [
+            static_json!({"conditions": [
                 {"type": "NamesAccepted", "status": "True"},
                 {"type": "Established", "status": "True"},
             ]}),
@@ -284,7 +286,7 @@ impl Cluster {
     }
 
     /// A controller will get to an object.
-    pub(super) fn act_on(&mut self, object: ObjectRef, stage: Stage, range: Range) {
+    pub(super) fn act_on(&mut self, object: ObjectRef, stage: ControllerStage, range: Range) {
         self.within(range, Timer::Act(object, stage));
     }
 }

@@ -2,94 +2,16 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use smol_str::SmolStr;
 use windrow_decide::Detail;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
-use super::super::once;
-use super::{Cluster, defined_kind};
+use super::super::literals::{self, static_json};
+use super::stored::Stored;
+use super::{SimulatedCluster, defined_kind};
 
-/// One object, in the parts that change apart from one another. Only who looks at all of it has it put
-/// together.
-#[derive(Debug, Clone)]
-pub(crate) struct Stored {
-    /// As its manifest or its controller wrote it, before the API server did anything. Clusters share it.
-    pub(super) body: Arc<Value>,
-    /// `status`, where a controller has set it since.
-    pub(super) status: Option<Arc<Value>>,
-    /// As its manifest last declared it.
-    pub(super) declared: Option<Arc<Value>>,
-    /// The Addon that applied it last.
-    pub(super) owner: Option<SmolStr>,
-    /// `metadata.resourceVersion`
-    pub(crate) revision: u64,
-    /// `metadata.generation`: the number of the last change of substance.
-    pub(crate) generation: u64,
-}
-
-impl Stored {
-    /// As its manifest or its controller wrote it: everything but its status is in that.
-    pub(crate) fn body(&self) -> &Value {
-        &self.body
-    }
-
-    /// `spec`; null where there is none.
-    pub(crate) fn spec(&self) -> &Value {
-        &self.body["spec"]
-    }
-
-    /// `status` as it is now; null where there is none.
-    pub(crate) fn status(&self) -> &Value {
-        self.status.as_deref().unwrap_or(&self.body["status"])
-    }
-
-    /// Its status, if it ever had one.
-    pub(super) fn said(&self) -> Option<Arc<Value>> {
-        let first = || self.body.get("status").cloned().map(Arc::new);
-        self.status.clone().or_else(first)
-    }
-
-    /// What a watch shows of it. `id` is its own name. The `resourceVersion`, which is another one in every
-    /// bootstrap and is nothing to anybody who watches, is left out.
-    pub(super) fn shown(&self, id: &ObjectRef, detail: Detail) -> Value {
-        let mut json = match detail {
-            Detail::Full => Value::clone(&self.body),
-            Detail::Metadata => {
-                let field = |name: &str| (name.to_owned(), self.body[name].clone());
-                let fields = ["apiVersion", "kind", "metadata"].map(field);
-                Value::Object(fields.into_iter().collect())
-            }
-        };
-        self.stamp(id, &mut json);
-        if let (Some(status), Detail::Full) = (&self.status, detail) {
-            json["status"] = Value::clone(status);
-        }
-        json
-    }
-
-    /// All of it, as the API server has it.
-    fn whole(&self, id: &ObjectRef) -> Value {
-        let mut json = self.shown(id, Detail::Full);
-        json["metadata"]["resourceVersion"] = self.revision.to_string().into();
-        json
-    }
-
-    /// What the API server writes into an object's metadata.
-    fn stamp(&self, id: &ObjectRef, json: &mut Value) {
-        if !json["metadata"].is_object() {
-            json["metadata"] = json!({});
-        }
-        let metadata = &mut json["metadata"];
-        metadata["name"] = id.name.as_str().into();
-        if let Some(namespace) = &id.namespace {
-            metadata["namespace"] = namespace.as_str().into();
-        }
-        metadata["generation"] = self.generation.into();
-    }
-}
-
-impl Cluster {
+impl SimulatedCluster {
     /// One object, as it is now.
     pub fn get(&self, object: &ObjectRef) -> Option<Value> {
         Some(self.stored(object)?.whole(object))
@@ -151,9 +73,9 @@ impl Cluster {
 
     /// Creates a namespace, unless it is there.
     pub(crate) fn create_namespace(&mut self, name: SmolStr) {
-        let id = once::named("", "Namespace", None, name);
+        let id = literals::named("", "Namespace", None, name);
         if !self.has(&id) {
-            let json = once::json!({
+            let json = static_json!({
                 "apiVersion": "v1", "kind": "Namespace", "status": {"phase": "Active"},
             });
             self.put(id, json);
@@ -258,16 +180,17 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use serde_json::json;
 
     use super::super::super::Chance;
     use super::*;
 
-    fn cluster() -> Cluster {
-        Cluster::new(Timestamp::UNIX_EPOCH, Chance::new(1))
+    fn cluster() -> SimulatedCluster {
+        SimulatedCluster::new(Timestamp::UNIX_EPOCH, Chance::new(1))
     }
 
     fn job(name: &'static str) -> ObjectRef {
-        once::object("batch", "Job", Some("default"), name)
+        literals::object("batch", "Job", Some("default"), name)
     }
 
     #[test]
@@ -275,7 +198,7 @@ mod tests {
         let mut cluster = cluster();
         let id = job("a");
         cluster.put(id.clone(), json!({"kind": "Job", "status": {"active": 1}}));
-        let full = |cluster: &Cluster| cluster.shown(&id, Detail::Full).unwrap();
+        let full = |cluster: &SimulatedCluster| cluster.shown(&id, Detail::Full).unwrap();
         let (first, shown) = (cluster.get(&id).unwrap(), full(&cluster));
         assert_eq!(shown["metadata"]["name"], "a");
         assert_eq!(shown["metadata"]["namespace"], "default");
@@ -304,7 +227,7 @@ mod tests {
         for name in ["c", "a", "b"] {
             cluster.put(job(name), json!({}));
         }
-        let names = |cluster: &Cluster| -> Vec<String> {
+        let names = |cluster: &SimulatedCluster| -> Vec<String> {
             let jobs = cluster.list("batch", "Job");
             jobs.map(|(id, _)| id.name.to_string()).collect()
         };
@@ -322,8 +245,8 @@ mod tests {
     fn what_lies_in_a_namespace_goes_with_it() {
         let mut cluster = cluster();
         cluster.put(job("a"), json!({}));
-        cluster.delete(&once::object("", "Namespace", None, "default"));
+        cluster.delete(&literals::object("", "Namespace", None, "default"));
         assert!(!cluster.has(&job("a")));
-        assert!(cluster.has(&once::object("", "Namespace", None, "kube-system")));
+        assert!(cluster.has(&literals::object("", "Namespace", None, "kube-system")));
     }
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use windrow_model::manifest::Content;
 
-use super::super::log::What;
+use super::super::log::HappeningKind;
 use super::{Drive, RETRY};
 
 impl Drive<'_> {
     /// Windrow dies and is started again.
     pub(super) fn crash(&mut self, who: usize, now: Timestamp) {
-        self.tell_fault(who, "Windrow dies");
+        self.record_fault(who, "Windrow dies");
         if self.dice.throw(self.faults.ledger_lost) {
-            self.tell_fault(who, "the ledger is destroyed");
+            self.record_fault(who, "the ledger is destroyed");
             self.agents[who].saved = Arc::default();
         }
-        self.begin_anew(who, now);
+        self.restart_daemon(who, now);
         self.agents[who].wake = Some(now + RETRY);
     }
 
@@ -26,7 +26,7 @@ impl Drive<'_> {
             let day = 24 * 3600;
             let seconds = self.dice.chance().below(2 * day) as i64 - day as i64;
             let by = SignedDuration::from_secs(seconds);
-            self.tell_fault(who, &format!("the wall clock jumps by {by:#}"));
+            self.record_fault(who, &format!("the wall clock jumps by {by:#}"));
             let agent = &mut self.agents[who];
             agent.skew += by;
             agent.state.shift_clock(by);
@@ -60,24 +60,24 @@ impl Drive<'_> {
         let content = Content::clone(original.content());
         match (self.dice.chance().below(3), content) {
             (0, content) => {
-                self.tell_fault(who, &format!("{path} is written anew"));
+                self.record_fault(who, &format!("{path} is written anew"));
                 self.disks[who].put(path, content, now);
             }
             (1, Content::Bytes(mut bytes)) => {
-                self.tell_fault(who, &format!("{path} gets a comment"));
+                self.record_fault(who, &format!("{path} gets a comment"));
                 bytes.extend_from_slice(b"\n# touched\n");
                 self.disks[who].write(path, bytes, now);
             }
             (_, content) => {
-                self.tell_fault(who, &format!("{path} vanishes and comes back"));
+                self.record_fault(who, &format!("{path} vanishes and comes back"));
                 self.disks[who].remove(path);
                 self.changes.add(now + RETRY, who, path, Some(content));
             }
         }
     }
 
-    pub(super) fn tell_fault(&mut self, who: usize, fault: &str) {
+    pub(super) fn record_fault(&mut self, who: usize, fault: &str) {
         let fault = fault.to_owned();
-        self.node.tell(who, What::Fault { fault });
+        self.node.record(who, HappeningKind::Fault { fault });
     }
 }

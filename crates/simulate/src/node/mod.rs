@@ -2,7 +2,6 @@
 //! several servers there is one cluster, and a deploy controller on each of them.
 
 mod outcome;
-mod scenario;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,34 +9,34 @@ use std::time::Duration;
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
-use super::agenda::Timer;
 use super::chance::Chance;
-use super::cluster::Cluster;
+use super::cluster::SimulatedCluster;
 use super::controllers::Controllers;
 use super::deploy::DeployController;
-use super::files::Files;
-use super::harvester::Platform;
-use super::log::{Counts, Happening, What};
+use super::files::SimulatedDirectory;
+use super::harvester::PlatformBootstrap;
+use super::log::{Counts, Happening, HappeningKind};
 use super::rancherd;
+use super::scenario::{JoinRole, Scenario};
+use super::timer::{RancherdStep, Timer};
 use super::times;
 
-pub use outcome::{Outcome, Verdict};
-pub use scenario::{Arrival, Asked, MayBring, Role, Scenario};
+pub use outcome::{BootstrapOutcome, BootstrapVerdict};
 
 /// The manifests directories of the servers.
 pub trait Disks {
     /// That of one server.
-    fn of(&self, server: usize) -> &Files;
+    fn disk_of(&self, server: usize) -> &SimulatedDirectory;
 }
 
-impl Disks for Files {
-    fn of(&self, _: usize) -> &Files {
+impl Disks for SimulatedDirectory {
+    fn disk_of(&self, _: usize) -> &SimulatedDirectory {
         self
     }
 }
 
-impl Disks for [Files] {
-    fn of(&self, server: usize) -> &Files {
+impl Disks for [SimulatedDirectory] {
+    fn disk_of(&self, server: usize) -> &SimulatedDirectory {
         &self[server]
     }
 }
@@ -53,10 +52,10 @@ pub(super) enum Signal {
 
 /// The simulated node.
 #[derive(Debug, Clone)]
-pub struct Node {
-    cluster: Cluster,
-    servers: Vec<Server>,
-    platform: Platform,
+pub struct SimulatedNode {
+    cluster: SimulatedCluster,
+    servers: Vec<ServerNode>,
+    platform: PlatformBootstrap,
     controllers: Controllers,
     scenario: Scenario,
     begun: bool,
@@ -65,24 +64,24 @@ pub struct Node {
 
 /// A node of the cluster.
 #[derive(Debug, Clone)]
-struct Server {
+struct ServerNode {
     name: String,
     /// None for the first one.
-    role: Option<Role>,
+    role: Option<JoinRole>,
     deploy: DeployController,
     /// Its kube-apiserver has answered, or is on its way to.
     started: bool,
 }
 
-impl Node {
+impl SimulatedNode {
     /// A node that is being switched on at `scenario.start`.
     pub fn new(scenario: Scenario, seed: u64) -> Self {
         Self::fleet(scenario, &[], seed)
     }
 
     /// The same with others that join it: how each is called, and what it is.
-    pub fn fleet(mut scenario: Scenario, joins: &[(&str, Role)], seed: u64) -> Self {
-        let mut cluster = Cluster::new(scenario.start, Chance::new(seed).branch(1));
+    pub fn fleet(mut scenario: Scenario, joins: &[(&str, JoinRole)], seed: u64) -> Self {
+        let mut cluster = SimulatedCluster::new(scenario.start, Chance::new(seed).branch(1));
         cluster.addresses = scenario.harvester.is_some();
         cluster.cannot_run = Arc::new(std::mem::take(&mut scenario.cannot_run));
         cluster.asked = Arc::new(std::mem::take(&mut scenario.asked));
@@ -92,12 +91,12 @@ impl Node {
             cluster.after(times::START, Timer::Start(0));
         }
         if scenario.harvester.is_some() {
-            cluster.after(times::START, Timer::Rancherd(rancherd::Step::Start));
+            cluster.after(times::START, Timer::Rancherd(RancherdStep::Start));
         }
         for (after, server) in &scenario.reboots {
             cluster.after(*after, Timer::Reboot(*server));
         }
-        let server = |number, name: &str, role| Server {
+        let server = |number, name: &str, role| ServerNode {
             name: name.to_owned(),
             role,
             deploy: DeployController::new(number),
@@ -110,7 +109,7 @@ impl Node {
         Self {
             cluster,
             servers,
-            platform: Platform::new(&scenario),
+            platform: PlatformBootstrap::new(&scenario),
             controllers: Controllers::default(),
             scenario,
             begun: false,
@@ -129,7 +128,7 @@ impl Node {
             self.cluster.now = at;
             self.cluster.on = 0;
             self.happen(timer, disks);
-            self.controllers.look(&mut self.cluster);
+            self.controllers.take_up_changes(&mut self.cluster);
         }
         self.cluster.on = 0;
         self.cluster.now = self.cluster.now.max(now);
@@ -143,17 +142,17 @@ impl Node {
             Timer::Deploy(server) => {
                 cluster.on = server;
                 let deploy = &mut self.servers[server].deploy;
-                deploy.step(cluster, disks.of(server));
+                deploy.step(cluster, disks.disk_of(server));
             }
             Timer::Joined(node) => {
                 cluster.on = node;
                 if self.scenario.harvester.is_some() {
-                    cluster.tell(What::Rancherd {
+                    cluster.record(HappeningKind::Rancherd {
                         step: SmolStr::new_static(rancherd::JOINS),
                         failed: false,
                     });
                 }
-                cluster.tell(What::JoinedAsAgent);
+                cluster.record(HappeningKind::JoinedAsAgent);
             }
             Timer::Reboot(server) => {
                 self.reboot(server);
@@ -165,7 +164,7 @@ impl Node {
             Timer::Rancherd(step) => {
                 self.platform.rancherd(step, cluster);
                 // Nodes that join find the cluster by Rancher.
-                if step == rancherd::Step::Rancher {
+                if step == RancherdStep::Rancher {
                     self.agents_join();
                 }
             }
@@ -192,7 +191,7 @@ impl Node {
         let cluster = &mut self.cluster;
         cluster.set_up(server, true);
         cluster.on = server;
-        cluster.tell(What::ApiReady);
+        cluster.record(HappeningKind::ApiReady);
         cluster.within(times::DEPLOY_START, Timer::Deploy(server));
         if !self.begun {
             self.begun = true;
@@ -200,7 +199,7 @@ impl Node {
             for (number, arrival) in self.scenario.arrivals.iter().enumerate() {
                 cluster.after(arrival.after, Timer::Arrival(number));
             }
-            self.join(Role::Server);
+            self.join(JoinRole::Server);
             if self.scenario.harvester.is_none() {
                 self.agents_join();
             }
@@ -210,7 +209,7 @@ impl Node {
     /// Harvester makes servers of the nodes that joined, once it has come up.
     fn promote(&mut self) {
         if self.platform.is_up() {
-            self.join(Role::Promoted);
+            self.join(JoinRole::Promoted);
         }
     }
 
@@ -218,7 +217,7 @@ impl Node {
     fn agents_join(&mut self) {
         let mut after = Duration::ZERO;
         for (number, node) in self.servers.iter().enumerate() {
-            if matches!(node.role, Some(Role::Agent | Role::Promoted)) {
+            if matches!(node.role, Some(JoinRole::Agent | JoinRole::Promoted)) {
                 after += self.cluster.chance.between(times::JOIN);
                 self.cluster.after(after, Timer::Joined(number));
             }
@@ -226,7 +225,7 @@ impl Node {
     }
 
     /// Servers of this role start, one after the other.
-    fn join(&mut self, role: Role) {
+    fn join(&mut self, role: JoinRole) {
         let mut after = Duration::ZERO;
         for number in 0..self.servers.len() {
             let server = &mut self.servers[number];
@@ -235,8 +234,8 @@ impl Node {
             }
             server.started = true;
             let range = match role {
-                Role::Promoted => times::PROMOTE,
-                Role::Server | Role::Agent => times::JOIN,
+                JoinRole::Promoted => times::PROMOTE,
+                JoinRole::Server | JoinRole::Agent => times::JOIN,
             };
             after += self.cluster.chance.between(range);
             if self.scenario.rewrites_charts {
@@ -255,9 +254,9 @@ impl Node {
         let Some(one) = self.servers.get_mut(server) else {
             return;
         };
-        if one.role == Some(Role::Agent) {
+        if one.role == Some(JoinRole::Agent) {
             cluster.on = server;
-            cluster.tell(What::Reboot);
+            cluster.record(HappeningKind::Reboot);
             cluster.within(times::REBOOT, Timer::Joined(server));
             return;
         }
@@ -266,7 +265,7 @@ impl Node {
         }
         one.deploy = DeployController::new(server);
         cluster.on = server;
-        cluster.tell(What::Reboot);
+        cluster.record(HappeningKind::Reboot);
         cluster.set_up(server, false);
         let off = cluster.chance.between(times::REBOOT);
         let start = cluster.chance.between(times::API_READY);
@@ -284,7 +283,7 @@ impl Node {
         }
         cluster.after(off + start, Timer::ApiReady(server));
         if server == 0 && self.scenario.harvester.is_some() {
-            cluster.after(off + times::START, Timer::Rancherd(rancherd::Step::Restart));
+            cluster.after(off + times::START, Timer::Rancherd(RancherdStep::Restart));
         }
     }
 
@@ -294,7 +293,7 @@ impl Node {
     }
 
     /// The API server.
-    pub fn cluster(&self) -> &Cluster {
+    pub fn cluster(&self) -> &SimulatedCluster {
         &self.cluster
     }
 
@@ -313,14 +312,14 @@ impl Node {
         self.cluster.counts
     }
 
-    pub(super) fn tell(&mut self, server: usize, what: What) {
+    pub(super) fn record(&mut self, server: usize, what: HappeningKind) {
         self.cluster.on = server;
-        self.cluster.tell(what);
+        self.cluster.record(what);
         self.cluster.on = 0;
     }
 
     /// The cluster as it is, and what happened in it.
-    pub(super) fn into_parts(self) -> (Vec<Happening>, Cluster) {
+    pub(super) fn into_parts(self) -> (Vec<Happening>, SimulatedCluster) {
         self.cluster.into_log()
     }
 

@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::manifest::GroupKind;
 
-use super::super::agenda::Timer;
 use super::super::deploy::addon_name;
-use super::super::files::{File, Files};
-use super::super::{controllers, once, operators, rancherd};
-use super::{Disks, Node, Role, Server};
+use super::super::files::{DirectoryEntry, SimulatedDirectory};
+use super::super::timer::{RancherdStep, Timer};
+use super::super::{controllers, literals, operators};
+use super::{Disks, JoinRole, ServerNode, SimulatedNode};
 
 /// Servers that took an Addon from one another so many times will go on doing so.
 const QUARREL: u32 = 6;
@@ -18,7 +18,7 @@ const QUARREL: u32 = 6;
 /// Where a bootstrap ended, or stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "is")]
-pub enum Verdict {
+pub enum BootstrapVerdict {
     /// Things are still happening.
     Underway,
     /// Platform up, every file that is not hidden applied, every machine that should run does.
@@ -44,9 +44,9 @@ pub enum Verdict {
 /// What came of a bootstrap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
+pub struct BootstrapOutcome {
     /// Where it ended.
-    pub verdict: Verdict,
+    pub verdict: BootstrapVerdict,
     /// Files that RKE2 has applied as they are now.
     pub applied: Vec<String>,
     /// Files that it has not.
@@ -55,14 +55,14 @@ pub struct Outcome {
     pub machines: BTreeMap<String, String>,
 }
 
-static MACHINES: GroupKind = once::kind("kubevirt.io", "VirtualMachine");
+static MACHINES: GroupKind = literals::kind("kubevirt.io", "VirtualMachine");
 
-impl Node {
+impl SimulatedNode {
     /// Can nothing change any more as long as nobody touches the files? All that is left are things
     /// that are tried over and over, and each was tried since the last change.
     pub fn is_settled<D: Disks + ?Sized>(&self, disks: &D) -> bool {
         let idle = self.servers.iter().enumerate().all(|(number, server)| {
-            !server.started || server.deploy.is_idle(&self.cluster, disks.of(number))
+            !server.started || server.deploy.is_idle(&self.cluster, disks.disk_of(number))
         });
         if !idle && self.quarrels().is_empty() {
             return false;
@@ -74,7 +74,7 @@ impl Node {
                 Timer::Deploy(_)
                     | Timer::SetAll
                     | Timer::StorageNetwork
-                    | Timer::Rancherd(rancherd::Step::Apply)
+                    | Timer::Rancherd(RancherdStep::Apply)
             )
         };
         if agenda.any(|timer| !tried_again(timer)) {
@@ -99,13 +99,13 @@ impl Node {
     }
 
     /// Has RKE2 applied this file as it is now?
-    pub fn has_applied(&mut self, path: &str, files: &Files) -> bool {
+    pub fn has_applied(&mut self, path: &str, files: &SimulatedDirectory) -> bool {
         files
             .get(path)
             .is_some_and(|file| self.is_applied(path, file))
     }
 
-    fn is_applied(&mut self, path: &str, file: &File) -> bool {
+    fn is_applied(&mut self, path: &str, file: &DirectoryEntry) -> bool {
         let reading = file.reading(path);
         self.cluster
             .addons
@@ -114,12 +114,12 @@ impl Node {
     }
 
     /// What came of it so far.
-    pub fn outcome<D: Disks + ?Sized>(&mut self, disks: &D) -> Outcome {
-        let (applied, unapplied) = self.applied(disks.of(0));
-        let mut missing = self.missing_on(0, disks.of(0), &unapplied);
+    pub fn outcome<D: Disks + ?Sized>(&mut self, disks: &D) -> BootstrapOutcome {
+        let (applied, unapplied) = self.applied(disks.disk_of(0));
+        let mut missing = self.missing_on(0, disks.disk_of(0), &unapplied);
         for number in 1..self.servers.len() {
-            let (_, unapplied) = self.applied(disks.of(number));
-            missing.extend(self.missing_on(number, disks.of(number), &unapplied));
+            let (_, unapplied) = self.applied(disks.disk_of(number));
+            missing.extend(self.missing_on(number, disks.disk_of(number), &unapplied));
         }
         for addon in self.quarrels() {
             missing.push(format!(
@@ -160,22 +160,22 @@ impl Node {
         missing.extend(operators::unsettled(&self.cluster));
         let unconfigured = self.platform.unconfigured(&self.cluster);
         let verdict = match (missing.is_empty(), self.is_settled(disks)) {
-            (_, false) => Verdict::Underway,
+            (_, false) => BootstrapVerdict::Underway,
             (true, true) => match unconfigured {
-                Some(because) => Verdict::Unconfigured { because },
-                None => Verdict::Complete,
+                Some(because) => BootstrapVerdict::Unconfigured { because },
+                None => BootstrapVerdict::Complete,
             },
             (false, true) => match self.platform.is_idle(&self.cluster) {
-                true => Verdict::Deadlocked {
+                true => BootstrapVerdict::Deadlocked {
                     proof: self.proof(),
                 },
                 false => {
                     missing.extend(unconfigured.unwrap_or_default());
-                    Verdict::Stuck { missing }
+                    BootstrapVerdict::Stuck { missing }
                 }
             },
         };
-        Outcome {
+        BootstrapOutcome {
             verdict,
             applied,
             unapplied,
@@ -184,7 +184,7 @@ impl Node {
     }
 
     /// Files that RKE2 has applied as they are in this directory, and those that it has not.
-    pub(crate) fn applied(&mut self, files: &Files) -> (Vec<String>, Vec<String>) {
+    pub(crate) fn applied(&mut self, files: &SimulatedDirectory) -> (Vec<String>, Vec<String>) {
         let (mut applied, mut unapplied) = (Vec::new(), Vec::new());
         for (path, file) in files.manifests() {
             match self.is_applied(path, file) {
@@ -196,14 +196,19 @@ impl Node {
     }
 
     /// What is not done of what a node has to do.
-    fn missing_on(&self, number: usize, files: &Files, unapplied: &[String]) -> Vec<String> {
-        let Server {
+    fn missing_on(
+        &self,
+        number: usize,
+        files: &SimulatedDirectory,
+        unapplied: &[String],
+    ) -> Vec<String> {
+        let ServerNode {
             name,
             role,
             started,
             ..
         } = &self.servers[number];
-        if *role == Some(Role::Agent) {
+        if *role == Some(JoinRole::Agent) {
             // What lies on a server as well is applied from there.
             return unapplied
                 .iter()

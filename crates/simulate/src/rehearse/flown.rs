@@ -10,7 +10,7 @@ use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::Content;
 use windrow_plan::rules::{Platform, RuleSet};
 
-use crate::{Change, Files, Scenario, Setup};
+use crate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
 /// The pack that is in force where a storage network is preset.
 const PRESET: &str = "name: harvester-preset";
@@ -66,7 +66,7 @@ pub fn setup(
     }
     let (settings, rules, platform, preset): (Settings, RuleSet, Option<Platform>, bool) =
         configured.ok_or("the flight has no configuration in it")?;
-    let mut directory = Files::new();
+    let mut directory = SimulatedDirectory::new();
     for (path, file) in first {
         directory.put(path, content(file), begun);
     }
@@ -95,12 +95,12 @@ fn since(begun: Timestamp, at: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(begun)).unwrap_or_default()
 }
 
-fn change(after: Duration, path: &str, content: Option<Content>) -> Change {
-    Change {
+fn change(after: Duration, path: &str, content: Option<Content>) -> DirectoryChange {
+    DirectoryChange {
         after,
         path: path.to_owned(),
         content,
-        ..Change::default()
+        ..DirectoryChange::default()
     }
 }
 

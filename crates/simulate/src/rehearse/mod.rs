@@ -29,7 +29,7 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_plan::{Finding, Origin};
 
 use self::recognise::recognised;
-use crate::{Counts, Known, Run, Setup};
+use crate::{Counts, PreparedSetup, Run, Setup};
 
 /// Versions at which Harvester's bootstrap came to behave otherwise, the oldest first.
 const TURNS: [HarvesterVersion; 2] = [
@@ -354,7 +354,7 @@ impl Part {
                 .collect(),
             versions: Vec::new(),
         };
-        let known = Known::of(setup);
+        let known = PreparedSetup::read(setup);
         for seed in seeds.clone() {
             let (with, without) = play(setup, &known, seed);
             let (left_with, left_without) = (recognised(&with), recognised(&without));
@@ -442,7 +442,7 @@ impl Part {
 }
 
 /// A seed, with Windrow and without it.
-fn play(setup: &Setup, known: &Known, seed: u64) -> (Run, Run) {
+fn play(setup: &Setup, known: &PreparedSetup, seed: u64) -> (Run, Run) {
     (
         known.with_windrow(setup, seed),
         known.without_windrow(setup, seed),

@@ -8,7 +8,7 @@ use windrow_model::manifest::MARKER_SUFFIX;
 use windrow_model::reasons::Code;
 
 use super::{End, Ended, Fate, Kept, Moment, Recognised, Side, Span, Weight, Work, seconds};
-use crate::{Counts, Files, Run, Verdict, What};
+use crate::{BootstrapVerdict, Counts, HappeningKind, Run, SimulatedDirectory};
 
 /// Repeated failures of one file are told so many times.
 const TOLD: usize = 3;
@@ -175,7 +175,7 @@ impl Summary {
     }
 
     fn fates(&mut self, run: &Run) {
-        let Some((applied, unapplied, _)) = run.of(self.server) else {
+        let Some((applied, unapplied, _)) = run.results_of(self.server) else {
             return;
         };
         for path in applied.iter().chain(unapplied) {
@@ -191,14 +191,14 @@ impl Summary {
         for happening in own {
             let at = seconds(self.start, happening.at);
             match &happening.what {
-                What::Applied { file } => {
+                HappeningKind::Applied { file } => {
                     let first = &mut seen.entry(file).or_default().0;
                     if !std::mem::replace(first, true) {
                         let fate = self.files.entry(file.clone()).or_default();
                         widen(&mut fate.applied, at);
                     }
                 }
-                What::ApplyFailed { file, message, .. } => {
+                HappeningKind::ApplyFailed { file, message, .. } => {
                     let failures = &mut seen.entry(file).or_default().3;
                     *failures += 1;
                     let first = u64::from(*failures == 1);
@@ -207,14 +207,14 @@ impl Summary {
                     fate.failed_in += first;
                     fate.error = Some(message.clone());
                 }
-                What::Held { marker, .. } => {
+                HappeningKind::Held { marker, .. } => {
                     let first = &mut seen.entry(held_by(marker)).or_default().1;
                     if !std::mem::replace(first, true) {
                         let fate = self.files.entry(held_by(marker).to_owned()).or_default();
                         fate.held_in += 1;
                     }
                 }
-                What::Lifted { marker } => {
+                HappeningKind::Lifted { marker } => {
                     let first = &mut seen.entry(held_by(marker)).or_default().2;
                     if !std::mem::replace(first, true) {
                         let fate = self.files.entry(held_by(marker).to_owned()).or_default();
@@ -227,7 +227,7 @@ impl Summary {
     }
 
     /// The summary of this node, which began with these files.
-    pub(super) fn side(mut self, files: &Files) -> Side {
+    pub(super) fn side(mut self, files: &SimulatedDirectory) -> Side {
         for (path, fate) in &mut self.files {
             fate.skipped = files.skipped_by(path).map(str::to_owned);
         }
@@ -256,14 +256,16 @@ impl Summary {
 /// How a bootstrap ended. A file that Windrow still holds, though nobody wants it held, is not done.
 pub(super) fn ended(run: &Run) -> Ended {
     match &run.outcome.verdict {
-        Verdict::Complete if all_kept(run).any(|kept| in_vain(&kept)) => Ended::Stuck,
-        Verdict::Complete if run.cluster.may_bring().next().is_some() => Ended::Unknown,
-        Verdict::Complete => Ended::Complete,
-        Verdict::Unconfigured { .. } if all_kept(run).any(|kept| in_vain(&kept)) => Ended::Stuck,
-        Verdict::Unconfigured { .. } => Ended::Unconfigured,
-        Verdict::Underway => Ended::Underway,
-        Verdict::Stuck { .. } => Ended::Stuck,
-        Verdict::Deadlocked { .. } => Ended::Deadlocked,
+        BootstrapVerdict::Complete if all_kept(run).any(|kept| in_vain(&kept)) => Ended::Stuck,
+        BootstrapVerdict::Complete if run.cluster.may_bring().next().is_some() => Ended::Unknown,
+        BootstrapVerdict::Complete => Ended::Complete,
+        BootstrapVerdict::Unconfigured { .. } if all_kept(run).any(|kept| in_vain(&kept)) => {
+            Ended::Stuck
+        }
+        BootstrapVerdict::Unconfigured { .. } => Ended::Unconfigured,
+        BootstrapVerdict::Underway => Ended::Underway,
+        BootstrapVerdict::Stuck { .. } => Ended::Stuck,
+        BootstrapVerdict::Deadlocked { .. } => Ended::Deadlocked,
     }
 }
 
@@ -277,10 +279,10 @@ fn in_vain(kept: &Kept) -> bool {
 
 fn because(run: &Run) -> Vec<String> {
     let mut because = match &run.outcome.verdict {
-        Verdict::Complete | Verdict::Underway => Vec::new(),
-        Verdict::Unconfigured { because } => because.clone(),
-        Verdict::Stuck { missing } => missing.clone(),
-        Verdict::Deadlocked { proof } => proof.clone(),
+        BootstrapVerdict::Complete | BootstrapVerdict::Underway => Vec::new(),
+        BootstrapVerdict::Unconfigured { because } => because.clone(),
+        BootstrapVerdict::Stuck { missing } => missing.clone(),
+        BootstrapVerdict::Deadlocked { proof } => proof.clone(),
     };
     if ended(run) == Ended::Unknown {
         let guesses = run.cluster.may_bring();
@@ -324,17 +326,18 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
     for happening in &run.log {
         // What happens to the whole cluster is told with the first node, and once more where it is
         // the platform's.
-        let everywhere = matches!(happening.what, What::Platform { .. });
+        let everywhere = matches!(happening.what, HappeningKind::Platform { .. });
         if happening.server != server && !(everywhere && happening.server == 0) {
             continue;
         }
         let (weight, file) = match &happening.what {
-            What::PassBegan { .. } | What::PassEnded { .. } => continue,
-            What::Served { .. } | What::Pruned { .. } => (Weight::Small, None),
-            What::ApiReady | What::Platform { .. } | What::Reboot | What::JoinedAsAgent => {
-                (Weight::Step, None)
-            }
-            What::Applied { file } => {
+            HappeningKind::PassBegan { .. } | HappeningKind::PassEnded { .. } => continue,
+            HappeningKind::Served { .. } | HappeningKind::Pruned { .. } => (Weight::Small, None),
+            HappeningKind::ApiReady
+            | HappeningKind::Platform { .. }
+            | HappeningKind::Reboot
+            | HappeningKind::JoinedAsAgent => (Weight::Step, None),
+            HappeningKind::Applied { file } => {
                 // Applied over and over while another one fails.
                 let count = failures.entry(file).or_default();
                 *count += 1;
@@ -343,9 +346,9 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
                 }
                 (Weight::Good, Some(file.as_str()))
             }
-            What::Became { .. } => (Weight::Good, None),
-            What::Written { file, .. } => (Weight::Small, Some(file.as_str())),
-            What::ApplyFailed { file, .. } => {
+            HappeningKind::Became { .. } => (Weight::Good, None),
+            HappeningKind::Written { file, .. } => (Weight::Small, Some(file.as_str())),
+            HappeningKind::ApplyFailed { file, .. } => {
                 let count = failures.entry(file).or_default();
                 *count += 1;
                 if *count > TOLD {
@@ -353,21 +356,21 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
                 }
                 (Weight::Bad, Some(file.as_str()))
             }
-            What::Rancherd { failed, .. } => match failed {
+            HappeningKind::Rancherd { failed, .. } => match failed {
                 true => (Weight::Bad, None),
                 false => (Weight::Step, None),
             },
-            What::NotConfigured { .. } => (Weight::Bad, None),
-            What::Hung { file } => (Weight::Bad, Some(file.as_str())),
-            What::Denied { .. } => {
+            HappeningKind::NotConfigured { .. } => (Weight::Bad, None),
+            HappeningKind::Hung { file } => (Weight::Bad, Some(file.as_str())),
+            HappeningKind::Denied { .. } => {
                 denied += 1;
                 if denied > TOLD {
                     continue;
                 }
                 (Weight::Bad, None)
             }
-            What::PassAborted { .. } | What::Fault { .. } => (Weight::Bad, None),
-            What::Held { marker, .. } | What::Lifted { marker } => {
+            HappeningKind::PassAborted { .. } | HappeningKind::Fault { .. } => (Weight::Bad, None),
+            HappeningKind::Held { marker, .. } | HappeningKind::Lifted { marker } => {
                 (Weight::Staging, Some(held_by(marker)))
             }
         };
@@ -387,7 +390,7 @@ fn all_kept(run: &Run) -> impl Iterator<Item = Kept> {
 }
 
 fn kept(run: &Run, server: usize) -> Vec<Kept> {
-    let Some((_, _, Some(status))) = run.of(server) else {
+    let Some((_, _, Some(status))) = run.results_of(server) else {
         return Vec::new();
     };
     status

@@ -14,7 +14,7 @@ use windrow_plan::{Plan, Shown};
 
 use super::pods::{Pods, namespace_of};
 use super::{Given, find, objects, selector};
-use crate::Asked;
+use crate::WebhookGate;
 use crate::rehearse::fix::Lacking;
 
 /// One object that is asked about.
@@ -24,7 +24,7 @@ struct Question {
     metadata: Location,
     /// The webhook's own name.
     name: String,
-    asked: Asked,
+    asked: WebhookGate,
 }
 
 fn questions(files: &[(&ManifestFile, &Shown)]) -> Vec<Question> {
@@ -70,7 +70,7 @@ pub(super) fn is_webhook(object: &Object) -> bool {
 }
 
 /// A hook that fails closed and is answered by pods of these files.
-fn answers(webhook: &Object, hook: &Node, pods: &Pods<'_>) -> Option<(String, Asked)> {
+fn answers(webhook: &Object, hook: &Node, pods: &Pods<'_>) -> Option<(String, WebhookGate)> {
     let of = |key: &str| hook.str_at(&["clientConfig", "service", key]);
     let (namespace, service) = (of("namespace")?, of("name")?);
     // What a CEL condition lets through is not known here.
@@ -90,7 +90,7 @@ fn answers(webhook: &Object, hook: &Node, pods: &Pods<'_>) -> Option<(String, As
              \"https://{service}.{namespace}.svc:443{path}?timeout=10s\": no endpoints available for \
              service \"{service}\""
         );
-        let asked = Asked {
+        let asked = WebhookGate {
             webhook: webhook.id.clone(),
             backend: pod.owner.clone(),
             refusal,
@@ -144,7 +144,7 @@ fn is_asked(
 }
 
 /// What kube-apiserver refuses until somebody answers.
-pub fn asked(files: &[(&ManifestFile, &Shown)]) -> BTreeMap<ObjectRef, Asked> {
+pub fn asked(files: &[(&ManifestFile, &Shown)]) -> BTreeMap<ObjectRef, WebhookGate> {
     let questions = questions(files).into_iter();
     questions.map(|one| (one.object, one.asked)).collect()
 }

@@ -1,10 +1,10 @@
-//! What is the same in every bootstrap is made once, and all of them share it: a rehearsal plays thousands.
+//! Names and JSON of literals. They are made once.
 
 use smol_str::SmolStr;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
 /// JSON without anything of this one bootstrap in it.
-macro_rules! json {
+macro_rules! static_json {
     ($($json:tt)+) => {{
         static JSON: std::sync::LazyLock<std::sync::Arc<serde_json::Value>> =
             std::sync::LazyLock::new(|| std::sync::Arc::new(serde_json::json!($($json)+)));
@@ -12,7 +12,7 @@ macro_rules! json {
     }};
 }
 
-pub(super) use json;
+pub(super) use static_json;
 
 /// An object's name of literals.
 pub(super) const fn object(

@@ -6,23 +6,22 @@ use windrow_decide::settings::Settings;
 use windrow_decide::{Ledger, StagingState};
 use windrow_plan::rules::RuleSet;
 
-use super::drive;
-use super::files::Files;
-use super::run::{Run, Setup};
+use super::files::SimulatedDirectory;
+use super::run::Setup;
 
 /// The files of a setup, read. They serve that setup, and others that differ in nothing but the
 /// scenario's versions.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct PreparedSetup {
     /// The manifests directory of each server at power-on.
-    pub(super) disks: Vec<Files>,
+    pub(super) disks: Vec<SimulatedDirectory>,
     /// What Windrow on each server knows after its first scan.
     pub(super) states: Vec<StagingState>,
 }
 
-impl Known {
+impl PreparedSetup {
     /// Reads them.
-    pub fn of(setup: &Setup) -> Self {
+    pub fn read(setup: &Setup) -> Self {
         let mut known = Self {
             disks: Vec::new(),
             states: Vec::new(),
@@ -34,20 +33,10 @@ impl Known {
         known
     }
 
-    /// The bootstrap of the setup that these files are of, with Windrow.
-    pub fn with_windrow(&self, setup: &Setup, seed: u64) -> Run {
-        drive::with(setup, self, seed)
-    }
-
-    /// The same without Windrow.
-    pub fn without_windrow(&self, setup: &Setup, seed: u64) -> Run {
-        drive::alone(setup, self, seed)
-    }
-
     fn add_server(
         &mut self,
         setup: &Setup,
-        files: &Files,
+        files: &SimulatedDirectory,
         settings: &Arc<Settings>,
         rules: &Arc<RuleSet>,
     ) {

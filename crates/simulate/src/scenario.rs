@@ -27,7 +27,7 @@ pub struct Scenario {
     /// Objects whose pods never run, and why: an image that cannot be had.
     pub cannot_run: BTreeMap<ObjectRef, String>,
     /// Objects about which a fail-closed webhook is asked.
-    pub asked: BTreeMap<ObjectRef, Asked>,
+    pub asked: BTreeMap<ObjectRef, WebhookGate>,
     /// What installers may bring, and are taken to.
     pub may_bring: BTreeMap<ObjectRef, MayBring>,
     /// Does RKE2 rewrite HelmChart files when it starts? Up to 1.35 it does.
@@ -38,7 +38,7 @@ pub struct Scenario {
 
 /// A webhook that fails closed, as far as one object is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct WebhookGate {
     /// Its configuration: while that is not there nobody is asked.
     pub webhook: ObjectRef,
     /// Whose pods answer.
@@ -72,7 +72,7 @@ impl MayBring {
 
 /// What a node that joins is in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum JoinRole {
     /// A server, which joins when the first one answers.
     Server,
     /// A server once Harvester has come up and has made it one.

@@ -1,0 +1,116 @@
+//! The oracle sees what Windrow does wrong.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use windrow_decide::{Action, Cause, Decision, Entry, Ledger, State};
+
+use super::{Drive, Spoil};
+use crate::{Faults, PreparedSetup, Run, Scenario, Setup, SimulatedDirectory};
+
+/// A file of the example, which waits for Harvester's storage network.
+const MACHINE: &str = "00-registry.yaml";
+
+fn play(setup: &Setup, planted: Option<Spoil>, seed: u64) -> Run {
+    let known = PreparedSetup::read(setup);
+    let mut drive = Drive::new(setup, &known, Faults::NONE, seed);
+    drive.planted = planted;
+    drive.run()
+}
+
+fn first_vm() -> Setup {
+    Setup::first_vm(Timestamp::constant(1_767_225_600, 0))
+}
+
+/// The files that were let through too early.
+fn early(run: &Run) -> Vec<&str> {
+    let early = run.releases.iter().filter(|one| !one.unmet.is_empty());
+    early.map(|release| release.file.as_str()).collect()
+}
+
+#[test]
+fn windrow_lets_every_file_through_once_and_in_time() {
+    for seed in 0..10 {
+        let run = play(&first_vm(), None, seed);
+        assert_eq!(early(&run), [""; 0], "{:?}", run.releases);
+        let mut files: Vec<&str> = run.releases.iter().map(|one| one.file.as_str()).collect();
+        files.sort_unstable();
+        let setup = first_vm();
+        let all: Vec<&str> = setup.files.manifests().map(|(path, _)| path).collect();
+        assert_eq!(files, all);
+    }
+}
+
+#[test]
+fn a_marker_that_is_lifted_too_early_is_seen_though_the_ledger_says_held() {
+    let lift_all: Spoil = |decision, observation| {
+        let ours = observation.markers.values();
+        let ours = ours.filter(|marker| marker.mark.is_some());
+        decision.actions.extend(ours.map(|marker| Action::Lift {
+            path: marker.path.clone(),
+        }));
+    };
+    let run = play(&first_vm(), Some(lift_all), 1);
+    assert!(early(&run).contains(&MACHINE), "{:?}", run.releases);
+    let release = run.releases.iter().find(|one| one.file == MACHINE).unwrap();
+    assert_eq!(release.cause, None);
+}
+
+#[test]
+fn a_marker_that_is_never_made_is_seen() {
+    let hold_nothing: Spoil = |decision, _| {
+        let holds = |action: &Action| matches!(action, Action::Hold { .. });
+        decision.actions.retain(|action| !holds(action));
+    };
+    let run = play(&first_vm(), Some(hold_nothing), 1);
+    assert!(early(&run).contains(&MACHINE), "{:?}", run.releases);
+}
+
+#[test]
+fn a_cause_that_windrow_makes_up_excuses_nothing_that_does_harm() {
+    // Everything is released at once, and for each of these reasons.
+    fn release_all(decision: &mut Decision, cause: Cause) {
+        let files = decision.ledger.files.iter().map(|(path, entry)| {
+            let state = State::Released { cause };
+            let entry = Entry {
+                state,
+                ..Entry::clone(entry)
+            };
+            (path.clone(), Arc::new(entry))
+        });
+        decision.ledger = Arc::new(Ledger {
+            files: files.collect(),
+            ..Ledger::clone(&decision.ledger)
+        });
+        decision.actions = vec![Action::SaveLedger(Arc::clone(&decision.ledger))];
+    }
+    let met: Spoil = |decision, _| release_all(decision, Cause::Met);
+    let yielded: Spoil = |decision, _| release_all(decision, Cause::Yielded);
+    for spoil in [met, yielded] {
+        let run = play(&first_vm(), Some(spoil), 1);
+        assert!(early(&run).contains(&MACHINE), "{:?}", run.releases);
+    }
+}
+
+#[test]
+fn readiness_is_judged_by_all_that_it_depends_on() {
+    // The chart is Ready when its Job has completed; the Job is an object of its own.
+    let file = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: after\n  namespace: default\n  annotations: \
+         {windrow.dev/depends-on: helm.cattle.io/namespaces/kube-system/HelmChart/store}\n";
+    let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: store, namespace: \
+         kube-system}\nspec: {chart: store}\n";
+    let mut setup = first_vm();
+    setup.scenario = Scenario::rke2(setup.scenario.start);
+    setup.files = SimulatedDirectory::new();
+    setup.files.write("a.yaml", file, setup.scenario.start);
+    setup.files.write("b.yaml", chart, setup.scenario.start);
+    assert_eq!(early(&play(&setup, None, 1)), [""; 0]);
+    let lift_all: Spoil = |decision, observation| {
+        let ours = observation.markers.values();
+        decision.actions.extend(ours.map(|marker| Action::Lift {
+            path: marker.path.clone(),
+        }));
+    };
+    let run = play(&setup, Some(lift_all), 1);
+    assert!(early(&run).contains(&"a.yaml"), "{:?}", run.releases);
+}
