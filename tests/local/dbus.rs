@@ -273,7 +273,35 @@ fn a_user_who_floods_the_bus_is_refused_and_nobody_else_notices() {
     });
 }
 
-/// The process that the test above starts.
+#[tokio::test]
+async fn a_call_of_many_megabytes_is_refused_and_never_in_memory() {
+    let Some(bus) = Bus::start() else { return };
+    let (_node, daemon) = served(&bus);
+    let client = zbus::connection::Builder::address(bus.address().as_str())
+        .build()
+        .await
+        .unwrap();
+    let why = async |what: &str| {
+        let name = Some("dev.windrow.Agent1");
+        client.call_method(name, PATH, name, "Why", &what).await
+    };
+    why("a.yaml").await.unwrap();
+    let before = daemon.most_memory();
+    for _ in 0..3 {
+        let refused = why(&"x".repeat(64 << 20)).await.unwrap_err();
+        let refused = refused.to_string();
+        assert!(refused.contains("longer than 16384 bytes"), "{refused}");
+    }
+    let memory = daemon.most_memory();
+    assert!(
+        memory < before + (16 << 10),
+        "{before} kB, then {memory} kB"
+    );
+    assert!(!daemon.said().contains("D-Bus is not served"));
+    why("a.yaml").await.unwrap();
+}
+
+/// The process that a test above starts.
 #[test]
 fn the_user_who_floods_the_bus() {
     flood::play(20, "dev.windrow.Agent1", PATH, "Status");

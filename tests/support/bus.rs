@@ -85,7 +85,7 @@ impl Bus {
                     .to_owned()
             }
         };
-        // The rules of dbus' own system.conf.
+        // The rules of dbus' own system.conf; messages may be as long as dbus-broker lets them be.
         let config = format!(
             "<!DOCTYPE busconfig PUBLIC \"-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN\" \
              \"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd\">
@@ -111,6 +111,8 @@ impl Bus {
     <allow send_destination=\"org.freedesktop.PolicyKit1\"/>
   </policy>
   {rules}
+  <limit name=\"max_message_size\">134217728</limit>
+  <limit name=\"max_incoming_bytes\">268435456</limit>
 </busconfig>
 ",
             bus.address()

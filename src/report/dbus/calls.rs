@@ -25,12 +25,11 @@ use zbus::{Connection, MatchRule, MessageStream, fdo};
 
 use super::agent::{Agent, Asked};
 use super::authority::uid_of;
+use super::bounded::{LONGEST, is_cut};
 use super::limits::{Cost, Limits};
 
-/// Calls that are read from the bus and not looked at yet: dbus-daemon lets each be 32 MB long, dbus-broker 128 MB.
+/// Calls that are read from the bus and not looked at yet.
 const QUEUED: NonZeroUsize = NonZeroUsize::MIN;
-/// A call that is longer, in bytes, is none of ours: paths and reasons are short.
-const LONGEST: usize = 16 << 10;
 /// Callers whose user the bus is asked for at once. A user may have 256 connections.
 const STRANGERS: usize = 512;
 /// Calls of each that wait for that.
@@ -109,11 +108,7 @@ impl Calls {
         let Some(sender) = header.sender() else {
             return Ok(());
         };
-        // No call of ours comes with open files; they are closed at once.
-        if !call.data().fds().is_empty() {
-            return Ok(());
-        }
-        if call.data().len() > LONGEST {
+        if is_cut(&call) {
             let why = format!("the call is longer than {LONGEST} bytes: write a shorter reason");
             return self.refuse(&call, why).await;
         }

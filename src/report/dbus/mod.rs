@@ -13,6 +13,7 @@
 
 mod agent;
 mod authority;
+mod bounded;
 mod calls;
 mod limits;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use windrow_model::reasons::Code;
 use zbus::fdo::Properties;
 use zbus::names::InterfaceName;
 use zbus::object_server::SignalEmitter;
-use zbus::{Connection, connection};
+use zbus::{Address, Connection};
 
 use self::agent::{Agent, Face};
 use self::authority::take_name;
@@ -118,12 +119,12 @@ pub async fn serve(
 }
 
 async fn connect(address: Option<&str>, agent: Agent) -> Result<(Connection, Calls), String> {
-    let builder = match address {
-        Some(address) => connection::Builder::address(address),
-        None => connection::Builder::system(),
-    };
     let served = async {
-        let connection = builder.build().await?;
+        let address = match address {
+            Some(address) => Address::try_from(address)?,
+            None => Address::system()?,
+        };
+        let connection = bounded::connect(address).await?;
         let calls = Calls::open(&connection, agent).await?;
         let is_ours = take_name(&connection, NAME).await?;
         zbus::Result::Ok(is_ours.then_some((connection, calls)))

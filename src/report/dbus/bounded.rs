@@ -1,0 +1,216 @@
+//! A connection to the bus that reads no long message.
+//!
+//! The library takes in a whole message before anybody can refuse it, and a bus lets everybody send 32 MB
+//! (dbus-daemon) or 128 MB (dbus-broker). Here the head of a message is looked at first: what stands behind the
+//! head of a long one is thrown away as it comes, and the library is given the head alone, with which a call can
+//! be answered ([`is_cut`]).
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use zbus::address::transport::{Transport, UnixSocket};
+use zbus::connection::Builder;
+use zbus::connection::socket::{ReadHalf, Socket, Split, WriteHalf};
+use zbus::export::async_trait::async_trait;
+use zbus::message::Message;
+use zbus::{Address, Connection};
+
+/// A message that is longer, in bytes, is none for us: paths and reasons are short.
+pub(super) const LONGEST: usize = 16 << 10;
+/// The part of a message that says how long the rest is: the body from byte 4 on, the fields from byte 12 on.
+const HEAD: usize = 16;
+
+/// Was its body thrown away? Then it has none, and still says what is in it.
+pub(super) fn is_cut(message: &Message) -> bool {
+    let header = message.header();
+    header.primary().body_len() == 0 && !header.signature().to_string().is_empty()
+}
+
+/// Connects to the bus at this address.
+pub(super) async fn connect(address: Address) -> zbus::Result<Connection> {
+    let builder = match address.transport() {
+        Transport::Unix(unix) => match unix.path() {
+            UnixSocket::File(path) => Builder::socket(Bounded(UnixStream::connect(path).await?)),
+            _ => Builder::address(address),
+        },
+        // No system has its bus there.
+        _ => Builder::address(address),
+    };
+    builder.build().await
+}
+
+struct Bounded(UnixStream);
+
+impl Socket for Bounded {
+    type ReadHalf = Reader<OwnedReadHalf>;
+    type WriteHalf = Writer;
+
+    fn split(self) -> Split<Self::ReadHalf, Self::WriteHalf> {
+        let (read, write) = self.0.into_split();
+        Split::new(Reader::new(read), Writer(write))
+    }
+}
+
+/// Reads messages one after the other, and before them the lines of the handshake.
+#[derive(Debug)]
+struct Reader<R> {
+    from: R,
+    /// What was read and not handed on yet.
+    held: Vec<u8>,
+    /// Bytes of the message that are handed on as they come.
+    rest: usize,
+    /// A line of the handshake is not at its end yet.
+    in_line: bool,
+}
+
+impl<R: tokio::io::AsyncRead + Unpin> Reader<R> {
+    fn new(from: R) -> Self {
+        Self {
+            from,
+            held: Vec::new(),
+            rest: 0,
+            in_line: false,
+        }
+    }
+
+    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.held.is_empty() && self.rest == 0 {
+            let mut first = [0];
+            if self.from.read(&mut first).await? == 0 {
+                return Ok(0);
+            }
+            // A message begins with its byte order, a line of the handshake with another letter.
+            match first[0] {
+                b'l' | b'B' if !self.in_line => self.message(first[0]).await?,
+                byte => {
+                    self.in_line = byte != b'\n';
+                    self.held.push(byte);
+                }
+            }
+        }
+        if self.held.is_empty() {
+            let room = buffer.len().min(self.rest);
+            let read = self.from.read(&mut buffer[..room]).await?;
+            self.rest -= read;
+            return Ok(read);
+        }
+        let taken = buffer.len().min(self.held.len());
+        buffer[..taken].copy_from_slice(&self.held[..taken]);
+        self.held.drain(..taken);
+        Ok(taken)
+    }
+
+    /// Begins a message: a long one comes without its body, one with a long head not at all.
+    async fn message(&mut self, order: u8) -> io::Result<()> {
+        let mut head = [order; HEAD];
+        self.from.read_exact(&mut head[1..]).await?;
+        let number = |at: usize| {
+            let bytes = [head[at], head[at + 1], head[at + 2], head[at + 3]];
+            let number = match order {
+                b'l' => u32::from_le_bytes(bytes),
+                _ => u32::from_be_bytes(bytes),
+            };
+            usize::try_from(number).unwrap_or(usize::MAX)
+        };
+        let body = number(4);
+        let fields = number(12).checked_next_multiple_of(8);
+        let fields = fields.ok_or(io::ErrorKind::InvalidData)?;
+        if HEAD.saturating_add(fields).saturating_add(body) <= LONGEST {
+            self.held.extend(head);
+            self.rest = fields + body;
+            return Ok(());
+        }
+        if HEAD + fields > LONGEST {
+            self.skip(fields).await?;
+            return self.skip(body).await;
+        }
+        head[4..8].fill(0);
+        let mut held = head.to_vec();
+        held.resize(HEAD + fields, 0);
+        self.from.read_exact(&mut held[HEAD..]).await?;
+        self.skip(body).await?;
+        self.held = held;
+        Ok(())
+    }
+
+    async fn skip(&mut self, mut bytes: usize) -> io::Result<()> {
+        let mut thrown_away = [0; 4096];
+        while bytes > 0 {
+            let room = thrown_away.len().min(bytes);
+            match self.from.read(&mut thrown_away[..room]).await? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => bytes -= read,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl<R> ReadHalf for Reader<R>
+where
+    R: tokio::io::AsyncRead + Unpin + std::fmt::Debug + Send + Sync + 'static,
+{
+    async fn recvmsg(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+        // No open file comes along: the bus is not told that any may.
+        Ok((self.read(buffer).await?, Vec::new()))
+    }
+}
+
+#[derive(Debug)]
+struct Writer(OwnedWriteHalf);
+
+#[async_trait]
+impl WriteHalf for Writer {
+    async fn sendmsg(&mut self, buffer: &[u8], _fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+        self.0.write(buffer).await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.0.shutdown().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(length: usize, path: &str) -> Vec<u8> {
+        let call = Message::method_call(path, "Why")
+            .destination("dev.windrow.Agent1")
+            .build(&"x".repeat(length));
+        call.unwrap().data().to_vec()
+    }
+
+    /// Everything that comes through, read in pieces of this size.
+    async fn through(bytes: &[u8], piece: usize) -> Vec<u8> {
+        let mut reader = Reader::new(bytes);
+        let (mut all, mut buffer) = (Vec::new(), vec![0; piece]);
+        loop {
+            match reader.read(&mut buffer).await.unwrap() {
+                0 => return all,
+                read => all.extend(&buffer[..read]),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_message_comes_without_its_body_and_the_others_as_they_are() {
+        let handshake = b"OK 0123456789abcdef\r\n".to_vec();
+        let short = call(100, "/a");
+        let long = call(1 << 20, "/b");
+        let longest_head = call(1, &format!("/{}", "c".repeat(LONGEST)));
+        let sent = [&handshake, &short, &long, &longest_head, &short].map(Vec::as_slice);
+        let fields = u32::from_le_bytes(long[12..16].try_into().unwrap());
+        let head = HEAD + usize::try_from(fields).unwrap().next_multiple_of(8);
+        let mut cut = long[..head].to_vec();
+        cut[4..8].fill(0);
+        let expected = [&handshake, &short, &cut, &short].map(Vec::as_slice);
+        for piece in [1, 7, 16, 4096] {
+            assert_eq!(through(&sent.concat(), piece).await, expected.concat());
+        }
+    }
+}
