@@ -10,7 +10,7 @@ use windrow_model::manifest::GroupKind;
 use super::document::now;
 use super::{Context, Exit};
 use crate::apiserver::ApiServer;
-use crate::observe::objects::{ask_by_name, list, reach, saved};
+use crate::observe::objects::{Room, ask_by_name, list, reach, saved};
 
 /// Where a cluster's objects come from.
 #[derive(Debug, Clone, clap::Args)]
@@ -92,7 +92,7 @@ impl From {
         let looked = runtime()?.block_on(async {
             let client = reach(&ApiServer::new(), &kubeconfig).await?;
             let mut objects = Objects::default();
-            ask_by_name(&client, kinds, &mut objects).await;
+            ask_by_name(&client, kinds, &mut objects, &mut Room::of_a_person()).await;
             Ok::<_, String>(objects)
         });
         Ok(looked.map_err(|why| {

@@ -33,7 +33,7 @@ use super::repairs::Repairer;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
-use crate::observe::objects::{ask, ask_by_name, reach};
+use crate::observe::objects::{Room, ask, ask_by_name, reach};
 use crate::observe::platform;
 use crate::report::journal;
 
@@ -241,6 +241,7 @@ async fn wait(until: Option<Instant>) {
 /// Looks at the cluster: lists what is wanted, and what is then wanted because of it.
 async fn seen(client: &Client, now: fn() -> Timestamp, own: &OwnNode) -> Vec<Looked> {
     let mut objects = Objects::to_be_asked();
+    let mut room = Room::of_the_daemon();
     let all = |objects: &Objects| {
         let mut looked = look(objects, now());
         looked.extend(look_at_own(own, objects, now()));
@@ -252,7 +253,7 @@ async fn seen(client: &Client, now: fn() -> Timestamp, own: &OwnNode) -> Vec<Loo
         if kinds.is_empty() {
             break;
         }
-        ask(client, &kinds, &mut objects).await;
+        ask(client, &kinds, &mut objects, &mut room).await;
         looked = all(&objects);
     }
     looked
@@ -264,7 +265,8 @@ async fn seen_by_rules(client: &Client, rules: &[FindingRule]) -> Vec<Looked> {
         return Vec::new();
     }
     let mut objects = Objects::default();
-    ask_by_name(client, &kinds_of(rules), &mut objects).await;
+    let mut room = Room::of_the_daemon();
+    ask_by_name(client, &kinds_of(rules), &mut objects, &mut room).await;
     let rules = rules.to_vec();
     tokio::task::spawn_blocking(move || look_by_rules(&objects, &rules))
         .await

@@ -1,9 +1,11 @@
 //! From the API.
 
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 use http::Request;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
@@ -18,10 +20,77 @@ use crate::observe::cluster::explain;
 
 /// A page takes no longer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Objects in a page.
+/// Objects in a page, and the longest one. Of large objects fewer are asked for at once.
 const PAGE: usize = 500;
+const LONGEST_PAGE: usize = 16 << 20;
 /// Most objects of one kind that are taken in: a hundred nodes full of pods.
-pub const LARGEST_LIST: usize = 25_000;
+const LARGEST_LIST: usize = 25_000;
+
+/// The memory that the objects of one look may take yet, in bytes, by an estimate.
+#[derive(Debug)]
+pub struct Room(usize);
+
+impl Room {
+    /// For the daemon: its unit has 512 MiB, and a page that is read takes some of it too.
+    pub const fn of_the_daemon() -> Self {
+        Self(192 << 20)
+    }
+
+    /// For a person, who waits for the answer.
+    pub const fn of_a_person() -> Self {
+        Self(2 << 30)
+    }
+
+    /// Takes what an object takes.
+    fn take(&mut self, object: &Value) -> Result<usize, Failed> {
+        let bytes = memory_of(object);
+        self.0 = self.0.checked_sub(bytes).ok_or(Failed::TooLarge)?;
+        Ok(bytes)
+    }
+}
+
+/// The memory of a value, about.
+fn memory_of(value: &Value) -> usize {
+    // What an allocation takes beside its bytes, and what the nodes of a map do that are not full.
+    const OVERHEAD: usize = 16;
+    let of_text = |text: &String| text.capacity() + OVERHEAD;
+    size_of::<Value>()
+        + match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+            Value::String(text) => of_text(text),
+            Value::Array(items) => OVERHEAD + items.iter().map(memory_of).sum::<usize>(),
+            Value::Object(map) => {
+                let entry = |(key, value): (&String, &Value)| {
+                    2 * size_of::<String>() + of_text(key) + memory_of(value)
+                };
+                OVERHEAD + map.iter().map(entry).sum::<usize>()
+            }
+        }
+}
+
+/// Why something was not listed.
+#[derive(Debug)]
+enum Failed {
+    TooLarge,
+    Otherwise(String),
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Self::Otherwise(why)
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge => {
+                f.write_str("too large: the objects take more memory than there is for them")
+            }
+            Self::Otherwise(why) => f.write_str(why),
+        }
+    }
+}
 
 /// A client for kube-apiserver, once it answers.
 ///
@@ -37,36 +106,42 @@ pub async fn reach(api: &ApiServer, file: &Path) -> Result<Client, String> {
     }
 }
 
-/// Lists these kinds.
+/// Lists these kinds for a person.
 pub async fn list(client: &Client, kinds: &[Kind]) -> Objects {
     let mut objects = Objects::default();
-    ask(client, kinds, &mut objects).await;
+    ask(client, kinds, &mut objects, &mut Room::of_a_person()).await;
     objects
 }
 
-/// Lists these kinds too.
-pub async fn ask(client: &Client, kinds: &[Kind], objects: &mut Objects) {
+/// Lists these kinds too, as far as there is room.
+pub async fn ask(client: &Client, kinds: &[Kind], objects: &mut Objects, room: &mut Room) {
     for kind in kinds {
-        let listed = match all(client, *kind).await {
-            Ok(items) => Listed::Objects(items),
-            Err(why) => Listed::Unknown(why),
-        };
-        objects.insert(kind.group_kind(), listed);
+        let found = all(client, *kind, room).await;
+        objects.insert(kind.group_kind(), listed(found));
     }
 }
 
 /// Lists kinds of which only the name is known: discovery says where their objects are.
-pub async fn ask_by_name(client: &Client, kinds: &[GroupKind], objects: &mut Objects) {
+pub async fn ask_by_name(
+    client: &Client,
+    kinds: &[GroupKind],
+    objects: &mut Objects,
+    room: &mut Room,
+) {
     for kind in kinds {
-        let listed = match by_name(client, kind).await {
-            Ok(items) => Listed::Objects(items),
-            Err(why) => Listed::Unknown(why),
-        };
-        objects.insert(kind.clone(), listed);
+        let found = by_name(client, kind, room).await;
+        objects.insert(kind.clone(), listed(found));
     }
 }
 
-async fn by_name(client: &Client, kind: &GroupKind) -> Result<Vec<Value>, String> {
+fn listed(found: Result<Vec<Value>, Failed>) -> Listed {
+    match found {
+        Ok(items) => Listed::Objects(items),
+        Err(why) => Listed::Unknown(why.to_string()),
+    }
+}
+
+async fn by_name(client: &Client, kind: &GroupKind, room: &mut Room) -> Result<Vec<Value>, Failed> {
     let version = match kind.group.as_str() {
         "" => "v1".to_owned(),
         group => match get(client, &format!("/apis/{group}")).await? {
@@ -90,8 +165,8 @@ async fn by_name(client: &Client, kind: &GroupKind) -> Result<Vec<Value>, String
                 client,
                 &format!("{root}/{plural}"),
                 "",
-                &version,
-                &kind.kind,
+                (&version, &kind.kind),
+                room,
             )
             .await
         }
@@ -100,61 +175,97 @@ async fn by_name(client: &Client, kind: &GroupKind) -> Result<Vec<Value>, String
     }
 }
 
-async fn all(client: &Client, kind: Kind) -> Result<Vec<Value>, String> {
+async fn all(client: &Client, kind: Kind, room: &mut Room) -> Result<Vec<Value>, Failed> {
     let version = kind.api_version();
-    pages(client, &kind.path(), kind.query(), &version, kind.kind).await
+    let named = (version.as_str(), kind.kind);
+    pages(client, &kind.path(), kind.query(), named, room).await
 }
 
 async fn pages(
     client: &Client,
     path: &str,
     query: &str,
-    version: &str,
-    kind: &str,
-) -> Result<Vec<Value>, String> {
+    named: (&str, &str),
+    room: &mut Room,
+) -> Result<Vec<Value>, Failed> {
     let mut items = Vec::new();
-    let mut next = String::new();
+    let mut taken = 0;
+    let found = every_page(client, path, query, |item| {
+        let item = complete(item, named.0, named.1);
+        taken += room.take(&item)?;
+        items.push(item);
+        match items.len() > LARGEST_LIST {
+            true => Err(format!("there are more than {LARGEST_LIST}").into()),
+            false => Ok(()),
+        }
+    });
+    match found.await {
+        Ok(()) => Ok(items),
+        // What is not kept leaves its room to the others.
+        Err(why) => {
+            room.0 += taken;
+            Err(why)
+        }
+    }
+}
+/// Hands every object of a list to `take`, page by page.
+async fn every_page(
+    client: &Client,
+    path: &str,
+    query: &str,
+    mut take: impl FnMut(Value) -> Result<(), Failed>,
+) -> Result<(), Failed> {
+    let (mut next, mut most) = (String::new(), PAGE);
     loop {
-        let path = format!("{path}?limit={PAGE}{query}{next}");
-        let Some(mut page) = get(client, &path).await? else {
-            return Ok(Vec::new());
+        let mut page = match get(client, &format!("{path}?limit={most}{query}{next}")).await {
+            Ok(Some(page)) => page,
+            Ok(None) => return Ok(()),
+            // Of large objects fewer at once.
+            Err(Failed::TooLarge) if most > 1 => {
+                most = (most / 10).max(1);
+                continue;
+            }
+            Err(why) => return Err(why),
         };
         if let Some(Value::Array(found)) = page.get_mut("items").map(Value::take) {
-            let found = found.into_iter();
-            items.extend(found.map(|item| complete(item, version, kind)));
-        }
-        if items.len() > LARGEST_LIST {
-            return Err(format!("there are more than {LARGEST_LIST}"));
+            found.into_iter().try_for_each(&mut take)?;
         }
         match text(&page, "/metadata/continue") {
-            "" => return Ok(items),
+            "" => return Ok(()),
             token => next = format!("&continue={}", escaped(token)),
         }
     }
 }
 
 /// What is at a path; `None` when there is nothing.
-pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
+async fn get(client: &Client, path: &str) -> Result<Option<Value>, Failed> {
     let request = Request::get(path)
         .body(Body::empty())
         .map_err(|error| error.to_string())?;
     let answer = timeout(PATIENCE, async {
         let response = client.send(request).await.map_err(|e| explain(&e))?;
         let status = response.status().as_u16();
-        let body = response.into_body().collect_bytes().await;
-        Ok((status, body.map_err(|e| explain(&e))?))
+        let body = Limited::new(response.into_body(), LONGEST_PAGE);
+        let body = body
+            .collect()
+            .await
+            .map_err(|error| match error.is::<LengthLimitError>() {
+                true => Failed::TooLarge,
+                false => Failed::Otherwise(error.to_string()),
+            })?;
+        Ok::<_, Failed>((status, body.to_bytes()))
     });
-    let (status, body) = answer.await.unwrap_or_else(|_| Err(late()))?;
+    let (status, body) = answer.await.unwrap_or_else(|_| Err(late().into()))?;
     let value: Option<Value> = serde_json::from_slice(&body).ok();
     match (status, value) {
         (200, Some(value)) => Ok(Some(value)),
-        (200, None) => Err("the answer is no JSON".to_owned()),
+        (200, None) => Err("the answer is no JSON".to_owned().into()),
         (404, _) => Ok(None),
         (status, Some(value)) => {
             let why = redact::message(text(&value, "/message"));
-            Err(format!("{status}: {why}"))
+            Err(format!("{status}: {why}").into())
         }
-        (status, None) => Err(format!("HTTP {status}")),
+        (status, None) => Err(format!("HTTP {status}").into()),
     }
 }
 
@@ -178,7 +289,65 @@ pub fn escaped(token: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use http::Response;
+    use serde_json::json;
+
     use super::*;
+
+    /// Serves 30 objects of some size, as many at once as are asked for.
+    async fn serve(request: Request<Body>, size: usize) -> Result<Response<Body>, Infallible> {
+        let number = |key: &str| -> Option<usize> {
+            let query = request.uri().query()?;
+            let value = query.split('&').find_map(|one| one.strip_prefix(key))?;
+            value.parse().ok()
+        };
+        let (most, first) = (number("limit=").unwrap(), number("continue=").unwrap_or(0));
+        let last = (first + most).min(30);
+        let items: Vec<Value> = (first..last)
+            .map(|number| json!({"metadata": {"name": number.to_string()}, "data": "x".repeat(size)}))
+            .collect();
+        let next = if last < 30 {
+            last.to_string()
+        } else {
+            String::new()
+        };
+        let page = json!({"items": items, "metadata": {"continue": next}});
+        Ok(Response::new(Body::from(page.to_string().into_bytes())))
+    }
+
+    async fn listed_with(size: usize, room: &mut Room) -> Result<usize, String> {
+        let serve = tower::service_fn(move |request| serve(request, size));
+        let client = Client::new(serve, "default");
+        let mut objects = Objects::default();
+        let pods = Kind::ALL.iter().find(|kind| kind.kind == "Pod").unwrap();
+        ask(&client, &[*pods], &mut objects, room).await;
+        match objects.all(*pods) {
+            Ok(found) => Ok(found.len()),
+            Err(why) => Err(why.to_string()),
+        }
+    }
+
+    #[tokio::test]
+    async fn objects_for_which_there_is_no_room_are_unknown_and_leave_theirs_to_others() {
+        let mut room = Room(1 << 20);
+        assert_eq!(listed_with(1000, &mut room).await, Ok(30));
+        let left = room.0;
+        assert!(left < (1 << 20) - 30 * 1000, "{left}");
+        let why = listed_with(50_000, &mut room).await.unwrap_err();
+        assert!(why.contains("too large"), "{why}");
+        assert_eq!(room.0, left);
+    }
+
+    #[tokio::test]
+    async fn of_large_objects_fewer_are_read_at_once() {
+        // Thirty of them are more than is read at once.
+        assert_eq!(
+            listed_with(1 << 20, &mut Room::of_the_daemon()).await,
+            Ok(30)
+        );
+    }
 
     #[test]
     fn a_token_is_escaped_for_a_query() {

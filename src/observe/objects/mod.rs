@@ -6,7 +6,7 @@
 mod live;
 mod saved;
 
-pub use live::{LARGEST_LIST, ask, ask_by_name, escaped, list, reach};
+pub use live::{Room, ask, ask_by_name, escaped, list, reach};
 pub use saved::{Saved, saved};
 
 use serde_json::Value;
