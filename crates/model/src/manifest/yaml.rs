@@ -53,8 +53,8 @@ pub fn pairs(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     reader.read(text, 1, &Limits::default())
 }
 
-/// Reads user-data or another file that writes files: the first document, a `!!binary` as it is written, and the
-/// keys that stand twice.
+/// Reads user-data or another file that writes files: the first document, behind which others may come but no text
+/// that is none, a `!!binary` as it is written, and the keys that stand twice.
 pub(super) fn input(
     text: &str,
     limits: &Limits,
@@ -147,10 +147,14 @@ impl<'t> Reader<'t> {
         // The parser panics on a few malformed tags (`[!a,b]`) which RKE2's reader refuses.
         let builder = Builder::new(text, (limits, self.taken), self.whole, self.pairs)
             .with_written_binary(self.written_binary);
-        let whole = self.whole;
+        let behind = match (self.whole, self.written_binary) {
+            (true, _) => Behind::Nothing,
+            (false, true) => Behind::Documents,
+            (false, false) => Behind::Unread,
+        };
         let (parser, aside) = (&mut self.parser, &mut self.aside);
         let read = catch_unwind(AssertUnwindSafe(|| {
-            document(parser, text, &lines, builder, whole, aside)
+            document(parser, text, &lines, builder, behind, aside)
         }));
         read.unwrap_or_else(|_| {
             self.parser = Parser::new();
@@ -222,12 +226,23 @@ fn put_back(node: &mut Node) {
     }
 }
 
+/// What may come behind the first document.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    /// RKE2 never looks there.
+    Unread,
+    /// Other documents, each of which begins with `---`.
+    Documents,
+    /// Nothing.
+    Nothing,
+}
+
 fn document(
     parser: &mut Parser<Source<'_>>,
     text: &str,
     lines: &Lines<'_>,
     mut builder: Builder<'_>,
-    whole: bool,
+    behind: Behind,
     aside: &mut Aside,
 ) -> Result<Option<Node>, Vec<Problem>> {
     loop {
@@ -258,9 +273,10 @@ fn document(
             }
         }
     }
-    if whole {
+    if behind != Behind::Unread {
         match parser.parse() {
             Ok(event) if event.data == EventData::StreamEnd => {}
+            Ok(_) if behind == Behind::Documents => {}
             Ok(event) => {
                 let problem = Problem {
                     code: Code::FileRefused,

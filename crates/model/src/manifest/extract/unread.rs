@@ -5,7 +5,7 @@ use crate::manifest::file_kind::{
     CLOUD_INIT_READ, Recognised, cloud_init_keys, installer_reads, is_cloud_config, is_cloud_inits,
     meant_write_files,
 };
-use crate::manifest::user_data::{NOTHING, takes_nothing};
+use crate::manifest::user_data::{LAUNCH_INDEX, NOTHING, ONE_MACHINE, takes_nothing};
 use crate::manifest::yaml::RepeatedKey;
 use crate::reasons::Code;
 use crate::suggest::nearest;
@@ -55,6 +55,9 @@ fn cloud_init(text: &str, root: &Node) -> Vec<Problem> {
         found.push(ignored(first.saturating_add(1), why));
         let what = "whether cloud-init reads this file at all";
         found.push(not_looked_at(first.saturating_add(1), what));
+    }
+    if let Some(index) = root.entry(LAUNCH_INDEX) {
+        found.push(not_looked_at(index.line, ONE_MACHINE));
     }
     if let Some((key, line)) = takes_nothing(root) {
         found.push(key_not_read(key, line, NOTHING));

@@ -275,3 +275,10 @@ fn what_could_as_well_be_another_kind_of_file_is_not_looked_at() {
     let text = "#cloud-config\ninstall: {}\nos: {}\nhostname: x\n";
     assert_eq!(told(&take(text)), []);
 }
+
+#[test]
+fn text_that_belongs_to_no_document_is_an_error() {
+    let text = format!("#cloud-config\n    write_files:\n    - path: {FILE}\n  content: x\n");
+    let problems = take(&text).problems;
+    assert_eq!((problems.len(), problems[0].code), (1, Code::InputRefused));
+}

@@ -157,6 +157,13 @@ impl<'t> Renderer<'t> {
         if expression.starts_with("{{-") || expression.ends_with("-}}") {
             return Err((line, TRIMS));
         }
+        let bare = unquoted(&expression[2..expression.len() - 2]);
+        if ["#", "{{", "{%", "%}"]
+            .iter()
+            .any(|other| bare.contains(other))
+        {
+            return Err((line, NO_EXPRESSION));
+        }
         let stand_in = word(expression);
         let shown = unquoted(&expression.split_whitespace().collect::<Vec<_>>().join(" "));
         let after = self.rest.trim_start_matches([' ', '\t', '\r']);
@@ -188,6 +195,8 @@ impl<'t> Renderer<'t> {
 
 const UNCLOSED: &str =
     "a template in which something in braces has no end: cloud-init drops it as a whole";
+const NO_EXPRESSION: &str =
+    "a template with braces around what is no expression: cloud-init drops it as a whole";
 const TRIMS: &str = "a template that takes the space around braces out (`{{-`, `-}}`)";
 
 fn line_breaks(text: &str) -> u32 {

@@ -2,7 +2,9 @@
 
 use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
 
-use super::{MERGE_HEADERS, Payload, Wrapped, below, part_name, take, type_of};
+use super::{
+    LAUNCH_INDEX, MERGE_HEADERS, ONE_MACHINE, Payload, Wrapped, below, part_name, take, type_of,
+};
 use crate::manifest::{Limits, encoding};
 
 /// More than any platform hands over; every few bytes could be a part or a header with a cost of its own.
@@ -193,6 +195,10 @@ fn one(wrapped: &mut Wrapped, shown: &str, text: &str, part: &MessagePart<'_>, l
             .and_then(|header| text.get(offset(header.offset_start)..offset(header.offset_end)))
     };
     let merge = MERGE_HEADERS.into_iter().find_map(header);
+    let mut headers = part.headers.iter();
+    if headers.any(|header| header.name().eq_ignore_ascii_case(LAUNCH_INDEX)) {
+        wrapped.not_looked_at(first, ONE_MACHINE);
+    }
     let payload = Payload {
         shown: if mapped { shown } else { &called },
         text: match mapped {

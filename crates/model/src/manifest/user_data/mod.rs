@@ -46,6 +46,11 @@ pub struct Wrapped {
 
 /// The headers that say how a part is merged. Python compares their names as they are written.
 const MERGE_HEADERS: [&str; 2] = ["Merge-Type", "X-Merge-Type"];
+/// With it a part is for the machine of this number among those that were launched together
+/// (`cloudinit/filters/launch_index.py`, 26.2).
+pub(super) const LAUNCH_INDEX: &str = "launch-index";
+pub(super) const ONE_MACHINE: &str =
+    "whether this is for the machine at all (`launch-index`); give what one machine gets";
 /// More parts than these are not looked at: each costs something of its own.
 const MOST_PARTS: usize = 1000;
 /// Nor is more text. A part has a blank line for each line before it.
@@ -422,6 +427,9 @@ fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Limits) {
         if kind == "text/cloud-config-archive" {
             wrapped.ignored(at(entry.line), "an archive inside an archive");
             continue;
+        }
+        if let Some(index) = entry.entry(LAUNCH_INDEX) {
+            wrapped.not_looked_at(at(index.line), ONE_MACHINE);
         }
         let line = at(content.line);
         let (first, mapped) = match inner_lines(&lines, content, text) {

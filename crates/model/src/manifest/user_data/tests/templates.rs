@@ -38,6 +38,8 @@ fn what_jinja_drops_or_shifts_is_not_looked_at() {
         ("# {# x\n", 3),
         ("a: 1\nb: {{- x }}\n", 4),
         ("a: 1\n{#- x #}\n", 4),
+        ("a: {{ x {# y #} }}\n", 3),
+        ("a: {{ x\n  # {{ y }} }}\n", 3),
     ] {
         let found = opened(HEADER.to_owned() + text);
         assert_eq!(told(&found), [(Code::NotLookedAt, line)], "{text:?}");

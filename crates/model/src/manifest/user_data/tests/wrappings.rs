@@ -147,3 +147,22 @@ fn a_part_without_a_merger_for_maps_is_not_taken() {
         assert_eq!(codes, [Code::KeyNotRead], "{how}");
     }
 }
+
+#[test]
+fn a_part_for_one_machine_of_several_is_not_looked_at() {
+    let one = cloud_config(&["a.yaml"]);
+    let header = format!("{CLOUD_CONFIG}\nLaunch-Index: 1");
+    assert_eq!(
+        told(&opened(message(&[(&header, &one)]))),
+        [(Code::NotLookedAt, 8)]
+    );
+    let text = one.replace('\n', "\n    ");
+    let archive = format!("#cloud-config-archive\n- launch-index: 1\n  content: |\n    {text}\n");
+    assert_eq!(told(&opened(archive)), [(Code::NotLookedAt, 2)]);
+    let text = format!("{one}launch-index: 1\n");
+    let problems = extract("u", &text, &Limits::default()).problems;
+    assert_eq!(
+        (problems[0].code, problems[0].line),
+        (Code::NotLookedAt, Some(6))
+    );
+}
