@@ -15,7 +15,7 @@ use windrow_plan::base_name;
 use crate::observe::files::{FileEvent, FileWatch};
 use crate::observe::scan::{ScanResult, Stamps, scan};
 
-/// A file that nobody closed after writing is taken as whole once nothing has changed in it for so
+/// A file that is not closed after writing is taken as whole once nothing has changed in it for so
 /// long: who writes through a mapping or keeps it open tells nothing more.
 const QUIET: Duration = Duration::from_secs(5);
 /// A directory that is new may get files before the watch reaches it: look once more after so long.
@@ -110,7 +110,7 @@ impl Look {
             .fold(self.next, Instant::min)
     }
 
-    /// Scan with the next tick, and read every file anew.
+    /// Scan with the next tick, and read every file again.
     pub(super) fn forget(&mut self) {
         self.stamps = Stamps::new();
         self.next = Instant::now();

@@ -507,7 +507,7 @@ impl Daemon {
         let troubles = self.hands.marker_troubles();
         for event in &decision.events {
             let name = event.file.as_deref().map(base_name).unwrap_or_default();
-            // It is told once it is true.
+            // It is reported as soon as it is true.
             let waits = match (event.code, troubles.get(name)) {
                 (Code::Held, Some(MarkerTrouble::NotMade(_)))
                 | (Code::Released | Code::Yielded, Some(MarkerTrouble::NotRemoved(_))) => true,

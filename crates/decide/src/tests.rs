@@ -432,7 +432,7 @@ fn a_ledger_of_a_former_cluster_lets_nothing_through_in_a_new_one() {
     );
     node.tick();
     assert_eq!(node.held(), ["b.yaml"]);
-    // RKE2 is removed and installed anew: its CA is gone until it starts for the first time.
+    // RKE2 is removed and installed again: its CA is gone until it starts for the first time.
     node.restart();
     let told = node.state.set_cluster(None).unwrap();
     assert_eq!(told.code, Code::NewCluster);

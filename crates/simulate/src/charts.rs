@@ -1,5 +1,5 @@
 //! HelmCharts as RKE2 up to 1.35 rewrites them when it starts: cluster-wide values go into
-//! `spec.set`, and the whole file is written anew, without its comments (rke2 `pkg/bootstrap`).
+//! `spec.set`, and the whole file is written again, without its comments (rke2 `pkg/bootstrap`).
 
 use serde_json::{Value, json};
 use windrow_model::manifest::{self, Content, Limits};
@@ -16,7 +16,7 @@ const VALUES: [(&str, &str); 4] = [
 /// By this annotation a chart refuses.
 const OPT_OUT: &str = "rke2.cattle.io/inject-cluster-config";
 
-/// The files that RKE2 writes anew, hidden ones too, with what stands in them then.
+/// The files that RKE2 rewrites, hidden ones too, with their new content.
 pub(super) fn rewritten(files: &SimulatedDirectory) -> Vec<(String, Content)> {
     files
         .manifests()

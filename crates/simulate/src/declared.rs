@@ -18,7 +18,7 @@ pub(super) struct Declared {
     pub(super) json: Arc<Value>,
     /// The same as the API server keeps it: a Service has got an address.
     pub(super) kept: Arc<Value>,
-    /// Its name is chosen by the API server, and anew each time.
+    /// The API server chooses its name, another one each time.
     pub(super) generated: bool,
     /// The API server turns `stringData` into `data`: the controller misses it and writes it again, to no
     /// effect.

@@ -64,7 +64,7 @@ enum NextTask {
 enum FileResult {
     /// It is as it was.
     PassedOver,
-    /// So many objects were applied.
+    /// This many objects were applied.
     Applied(usize),
 }
 
@@ -103,7 +103,7 @@ impl DeployController {
     pub(super) fn step(&mut self, cluster: &mut SimulatedCluster, files: &SimulatedDirectory) {
         loop {
             let delay = match self.next(cluster, files) {
-                // Where nobody else has anything to do at this instant, this would be the next thing.
+                // Nothing else happens at this instant, so this is the next thing.
                 NextTask::AtOnce if !cluster.is_due() => continue,
                 NextTask::AtOnce => Duration::ZERO,
                 NextTask::After(delay) => delay,
@@ -435,7 +435,7 @@ fn unreadable(content: &Content) -> String {
     }
 }
 
-/// What a file of so many objects costs a pass; an unchanged one costs a look and nothing else.
+/// How long a pass takes for a file of this many objects. An unchanged file takes no time.
 fn cost(objects: usize) -> Duration {
     match objects {
         0 => Duration::ZERO,

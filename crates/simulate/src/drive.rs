@@ -33,7 +33,7 @@ const LIMIT: Duration = Duration::from_secs(12 * 3600);
 /// After a failed action it is tried again so much later.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// So many decisions may follow from one another at one instant.
+/// At most this many decisions may follow from one another at one instant.
 const ROUNDS: usize = 20;
 
 impl PreparedSetup {
@@ -345,7 +345,7 @@ impl<'a> Drive<'a> {
         (run, lines)
     }
 
-    /// What the node did to the disks: after a restart Windrow begins anew as well.
+    /// Takes over what the node did to the disks. When the machine restarts, Windrow does too.
     fn signals(&mut self, now: Timestamp) {
         for signal in self.node.signals() {
             write_again(self.known, signal, &mut self.node, &mut self.disks, now);
@@ -363,7 +363,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Takes in what is new and carries out what follows, until nothing follows any more.
+    /// Decides and acts until nothing changes any more.
     fn turn(&mut self, who: usize, now: Timestamp) {
         let agent = &mut self.agents[who];
         if agent.relist.is_some_and(|at| at <= now) {
@@ -371,7 +371,7 @@ impl<'a> Drive<'a> {
             agent.heard = None;
         }
         let mut again = agent.wake.is_some_and(|wake| wake <= now);
-        // A decision can change what has to be watched, and that what is decided: a few rounds.
+        // Decisions change what is watched, and what is watched changes decisions: repeat.
         for _ in 0..ROUNDS {
             let news = self.scan(who, now) | self.listen(who, now);
             if !news && !again {
@@ -540,7 +540,7 @@ impl<'a> Drive<'a> {
         true
     }
 
-    /// Of what Windrow knew only the disk remains.
+    /// A new process of Windrow begins. It knows only what is on the disk.
     fn restart_daemon(&mut self, who: usize, now: Timestamp) {
         let agent = &mut self.agents[who];
         let at = agent.wall(now);

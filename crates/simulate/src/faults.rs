@@ -6,20 +6,20 @@ use windrow_decide::ClusterEvent;
 
 use super::chance::Chance;
 
-/// How often each fault happens: once in so many times; 0 is never.
+/// How often each fault happens: once in this many times; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Faults {
     /// Faults stop after so long from the start: from then on everything must find its way.
     pub until: Duration,
     /// Windrow dies before an action.
     pub crash: u64,
-    /// ... and finds its ledger destroyed at its next start (out of so many crashes).
+    /// ... and finds its ledger destroyed at its next start (once in this many crashes).
     pub ledger_lost: u64,
     /// An action fails: the disk is full.
     pub disk_full: u64,
     /// A batch of events is lost, until the watch is cut and lists again.
     pub lost: u64,
-    /// An event is told twice.
+    /// An event is reported twice.
     pub repeated: u64,
     /// The events of a batch come in another order.
     pub reordered: u64,
@@ -29,7 +29,7 @@ pub struct Faults {
     pub clock: u64,
     /// The node restarts.
     pub reboot: u64,
-    /// A file is written anew, with the same bytes or others, or goes and comes back.
+    /// A file is written again, with the same bytes or others, or goes and comes back.
     pub files: u64,
 }
 

@@ -32,7 +32,7 @@ pub(super) const fn object(
     }
 }
 
-/// An object's name of which only group and kind are literals.
+/// An object's name. Only its group and kind are literals.
 pub(super) fn named(
     group: &'static str,
     kind: &'static str,

@@ -8,7 +8,7 @@
 //!                                                                   └── once more, all of it
 //! ```
 //! Its `kubectl apply` makes a preset `storage-network`, with its value, at its first try after the kind
-//! Setting is served: at most 15 s later, and long before Harvester's webhook, which nobody waits for. Should
+//! Setting is served: at most 15 s later, and long before Harvester's webhook, which it does not wait for. Should
 //! Harvester's pod be first all the same, the Setting is there and empty, and only this update can be refused:
 //! rancherd goes round, and the pod runs.
 
@@ -149,7 +149,7 @@ impl Rancherd {
     }
 }
 
-/// Is the kind served of which all its own manifests are that need waiting for?
+/// Is the kind of its own manifests served, as far as they have to wait?
 fn can_apply(cluster: &SimulatedCluster) -> bool {
     let kind = literals::kind("harvesterhci.io", "Setting");
     cluster.serves(&kind).is_some()
@@ -196,7 +196,7 @@ mod tests {
         (node, verdict)
     }
 
-    /// What is told of the platform and of rancherd, on one node.
+    /// What the log says of the platform and of rancherd, on one node.
     fn told(node: &SimulatedNode, server: usize) -> Vec<&str> {
         let log = node.log().iter().filter(|one| one.server == server);
         log.filter_map(|one| match &one.what {

@@ -39,7 +39,7 @@ pub struct Scenario {
 /// A webhook that fails closed, as far as one object is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookGate {
-    /// Its configuration: while that is not there nobody is asked.
+    /// Its configuration. While that is not there, the webhook is not asked.
     pub webhook: ObjectRef,
     /// Whose pods answer.
     pub backend: ObjectRef,

@@ -54,7 +54,7 @@ pub(super) struct StorageNetwork {
     phase: SettingPhase,
     /// What it waits for, as its condition says.
     waits: Option<String>,
-    /// Cluster's revision at its last look in vain: as long as it stays, the next look ends the same.
+    /// The cluster's revision when it last looked and could not go on. Until that changes, the next look ends the same.
     looked_at: Option<u64>,
 }
 

@@ -45,7 +45,7 @@ fn definition(kind: &str) -> serde_json::Value {
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": kind}}})
 }
 
-/// Lets the node run until so many passes of the deploy controller are over.
+/// Lets the node run until this many passes of the deploy controller are over.
 fn passes(node: &mut SimulatedNode, files: &SimulatedDirectory, count: usize) {
     let over = |node: &SimulatedNode| {
         let ends = |what: &HappeningKind| matches!(what, HappeningKind::PassEnded { .. });
@@ -272,7 +272,7 @@ fn machine(strategy: &str) -> serde_json::Value {
         "metadata": {"name": "first"}, "spec": {"runStrategy": strategy}})
 }
 
-/// The same with a disk of Longhorn's, for which nobody has to import an image.
+/// The same with a disk of Longhorn's, for which no image has to be imported.
 fn machine_with_a_disk(strategy: &str) -> [serde_json::Value; 2] {
     let mut machine = machine(strategy);
     machine["spec"]["template"] = json!({"spec": {"volumes": [

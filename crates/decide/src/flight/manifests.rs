@@ -99,7 +99,7 @@ impl RecordedFile {
         recorded
     }
 
-    /// A file of which nothing is known but its path and size.
+    /// A file of unknown content: only its path and size are known.
     pub fn left_out(path: &str, why: String) -> Self {
         Self {
             path: path.to_owned(),

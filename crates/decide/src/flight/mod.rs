@@ -6,7 +6,7 @@
 //!      │            │            │          └─ facts that changed, then actions, outcome, events
 //!      │            │            └─ manifests: objects without their secrets, with their lines
 //!      │            └─ settings, rule packs, digest and origin of every configuration file
-//!      └─ a process began, or the file was begun anew; what follows needs nothing from before
+//!      └─ a process began, or the file began again; what follows needs nothing from before
 //! ```
 //!
 //! Each line holds only what changed since the line before. Replaying puts the same values into the

@@ -5,7 +5,7 @@ use super::{Head, Line, VERSION};
 /// Everything that a flight file holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flights {
-    /// One for every process, and for every time that the file was begun anew; the oldest first.
+    /// One for every process, and for every time that the file began again; the oldest first.
     pub segments: Vec<Segment>,
     /// What could not be read, in sentences for people.
     pub damage: Vec<String>,

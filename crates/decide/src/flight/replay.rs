@@ -19,7 +19,7 @@ use super::{
 use crate::settings::{self, Settings};
 use crate::{Action, Decision, Ledger, Mark, Marker, Observation, State, decide};
 
-/// So many decisions may follow from deadlines alone between two recorded ones.
+/// At most this many decisions may follow from deadlines alone between two recorded ones.
 const ROUNDS: usize = 100;
 
 /// A flight that is being replayed.

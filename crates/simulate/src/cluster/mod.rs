@@ -151,7 +151,7 @@ impl SimulatedCluster {
         self.revision
     }
 
-    /// Objects that changed, after so many changes.
+    /// Objects that changed after the first `seen` changes.
     pub(super) fn changed_since(&self, seen: usize) -> impl Iterator<Item = &ObjectRef> {
         self.journal.get(seen..).unwrap_or_default().iter()
     }
@@ -265,7 +265,7 @@ impl SimulatedCluster {
         );
     }
 
-    /// What installers were taken to bring, though nobody knows that they do.
+    /// What installers are taken to bring, though it is not known that they do.
     pub fn may_bring(&self) -> impl Iterator<Item = (&ObjectRef, &MayBring)> {
         self.may_bring.iter()
     }

@@ -35,7 +35,7 @@ impl Drive<'_> {
         if self.dice.throw(self.faults.reboot) {
             self.node.reboot(who);
             self.crash(who, now);
-            // yip writes its files anew at every boot; what a person took away stays away here.
+            // yip writes its files again at every boot. What a person took away stays away here.
             let disk = &mut self.disks[who];
             for (path, file) in self.known.disks[who].iter() {
                 if disk.get(path).is_some() {

@@ -46,7 +46,7 @@ impl Disks for [SimulatedDirectory] {
 pub(super) enum Signal {
     /// RKE2 starts on a server and rewrites its HelmCharts.
     Starts(usize),
-    /// A server restarts: yip writes its files anew.
+    /// A server restarts: yip writes its files again.
     Restarts(usize),
 }
 
@@ -247,7 +247,7 @@ impl SimulatedNode {
     }
 
     /// A machine restarts now: what is in etcd stays, its deploy controller forgets everything and
-    /// will apply every file anew. Nothing else goes on where it is the only one.
+    /// will apply every file again. When it is the only server, nothing else goes on.
     pub fn reboot(&mut self, server: usize) {
         let alone = self.servers.len() == 1;
         let cluster = &mut self.cluster;

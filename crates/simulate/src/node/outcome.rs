@@ -12,7 +12,7 @@ use super::super::timer::{RancherdStep, Timer};
 use super::super::{controllers, literals, operators};
 use super::{Disks, JoinRole, ServerNode, SimulatedNode};
 
-/// Servers that took an Addon from one another so many times will go on doing so.
+/// Servers that took an Addon from one another this often will go on doing so.
 const QUARREL: u32 = 6;
 
 /// Where a bootstrap ended, or stands.
