@@ -206,3 +206,11 @@ fn groups_that_others_set_are_a_warning() {
 fn a_file_that_rke2_cannot_read_means_that_nothing_starts() {
     assert!(!assessed(&[("10-a.yaml", "- no map\n")], "1.33.3").starts());
 }
+
+#[test]
+fn what_cannot_be_judged_for_want_of_knowledge_is_said_to_be_uncertain() {
+    let text = "kube-apiserver-arg:\n- feature-gates=ImageVolume=true\n";
+    let uncertain = |version| assessed(&[("50-a.yaml", text)], version).uncertain();
+    assert!(!uncertain("1.34.2"));
+    assert!(uncertain("1.99.0"), "no catalogue has this version");
+}

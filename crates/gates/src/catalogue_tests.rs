@@ -210,3 +210,14 @@ fn every_line_that_is_wrong_is_named() {
         ["line 3", "line 4", "line 5", "line 6", "line 7", "line 8"]
     );
 }
+
+#[test]
+fn a_gate_that_needs_none_is_no_fact() {
+    let gate = "minor 1.34 1\ngate One 1.34=beta:on\n";
+    let needs = |rest: &str| Catalogue::parse(&format!("{gate}needs One 1.34..{rest}\n"));
+    let problems = needs("").map(|_| ()).unwrap_err();
+    assert!(
+        problems.iter().any(|one| one.contains("needs")),
+        "{problems:?}"
+    );
+}

@@ -163,5 +163,8 @@ mod tests {
         assert_eq!(said.gates, ["New"]);
         assert_eq!(said.line, "Error: unrecognized feature gate: New");
         assert_eq!(last(log, since("2026-11-21T20:02:00Z")), None);
+        // What is written in the very moment of the start is of this start.
+        let said = last(log, since("2026-11-21T20:01:00.5Z")).unwrap();
+        assert_eq!(said.gates, ["New"]);
     }
 }

@@ -189,3 +189,20 @@ fn what_was_rolled_back_does_not_come_back_while_the_version_is_not_certain() {
         assert_eq!(result.content, None, "{target:?}");
     }
 }
+
+#[test]
+fn a_drop_in_in_which_nothing_is_refused_stays_byte_for_byte_while_the_server_runs() {
+    let asked = [api("ImageVolume", true)];
+    let ours = written(&asked);
+    let current = format!("{ours}# looked at by ann\n");
+    let running = |asked: &[Request]| {
+        let past = Past::default();
+        settled(asked, "1.34.2", Some(&current), Moment::Running, &past)
+    };
+    let result = running(&asked);
+    assert_eq!(result.content.as_ref(), Some(&current));
+    assert!(!result.pending);
+    let result = running(&[]);
+    assert_eq!(result.content.as_ref(), Some(&current));
+    assert!(result.pending, "what is taken back goes with a boot");
+}

@@ -198,3 +198,38 @@ impl From<&LeftOut> for LeftOutGate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{api, at};
+
+    #[test]
+    fn the_status_has_what_follows_from_files() {
+        let left = LeftOut {
+            request: api("Other", false),
+            why: "unknown".to_owned(),
+            not_meant: false,
+        };
+        let resolved = |target| Resolved {
+            target,
+            because: "it is installed".to_owned(),
+        };
+        let asked = [api("ImageVolume", true)];
+        let status = GatesStatus::of(&resolved(at("1.34.2")), &asked, &[left]);
+        assert_eq!(status.versions, ["1.34.2"]);
+        assert_eq!(status.because, "it is installed");
+        assert_eq!(status.asked[0].gate, "ImageVolume");
+        assert!(status.asked[0].value);
+        assert_eq!(status.left_out[0].gate, "Other");
+        assert_eq!(status.left_out[0].why, "unknown");
+        let several = Target::OneOf(vec!["1.34.2".parse().unwrap(), "1.35.6".parse().unwrap()]);
+        let status = GatesStatus::of(&resolved(several), &[], &[]);
+        assert_eq!(status.versions, ["1.34.2", "1.35.6"]);
+        assert!(
+            GatesStatus::of(&resolved(Target::Unknown), &[], &[])
+                .versions
+                .is_empty()
+        );
+    }
+}

@@ -205,3 +205,32 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_could_not_be_written_in_time_is_rolled_back_without_a_restart() {
+    let mut node = Node::new(Gates::Good);
+    node.leased = true;
+    node.saved = true;
+    let overdue = |node: &Node, overdue: bool| Seen {
+        overdue,
+        ..node.seen()
+    };
+    assert_eq!(
+        next(State::Saved, &overdue(&node, false)),
+        (State::Saved, vec![Step::Write]),
+        "there is time left"
+    );
+    assert_eq!(
+        next(State::Saved, &overdue(&node, true)),
+        (State::RolledBack, vec![Step::ReleaseLease])
+    );
+    node.on_disk = OnDisk::Other;
+    assert_eq!(
+        next(State::Saved, &overdue(&node, false)),
+        (State::Saved, vec![Step::Write])
+    );
+    assert_eq!(
+        next(State::Saved, &overdue(&node, true)),
+        (State::RollingBack, vec![Step::Restore])
+    );
+}

@@ -97,6 +97,8 @@ const LONGEST_MESSAGE: usize = 2000;
 pub(super) struct ExaminedObject {
     pub(super) line: u32,
     pub(super) object: ObjectRef,
+    /// Does the API server choose its name? Then nothing can refer to it, and it is a new object each time.
+    pub(super) is_name_generated: bool,
     /// The kind that this object makes the API serve, when it is a CustomResourceDefinition, and
     /// whether that kind is namespaced.
     pub(super) serves: Option<(GroupKind, bool)>,
@@ -361,6 +363,7 @@ impl Examined {
         wants.shrink_to_fit();
         self.objects.push(ExaminedObject {
             line: object.line,
+            is_name_generated: object.is_name_generated(),
             serves: serves(object),
             creates: created_namespace(object).filter(|one| one.name.len() <= LONGEST_NAME),
             installing: match too_large {

@@ -86,8 +86,10 @@ impl Index {
         }
         for (file, one) in those() {
             for (document, object) in one.objects.iter().enumerate() {
-                let id = index.scoped(&object.object);
-                index.objects.entry(id).or_default().push((file, document));
+                if !object.is_name_generated {
+                    let id = index.scoped(&object.object);
+                    index.objects.entry(id).or_default().push((file, document));
+                }
                 if let Some(namespace) = &object.creates {
                     let creators = index.created.entry(namespace.clone()).or_default();
                     creators.push((file, document));
@@ -527,8 +529,7 @@ impl Linker<'_> {
             .index
             .objects
             .iter()
-            // `generateName` makes a new object each time.
-            .filter(|(object, places)| places.len() > 1 && !object.name.is_empty())
+            .filter(|(_, places)| places.len() > 1)
             .map(|(object, places)| {
                 let at = places
                     .iter()

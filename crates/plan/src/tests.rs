@@ -447,3 +447,40 @@ fn switching_rancher_s_feature_harvester_off_waits_for_what_switching_it_on_wait
     let on = HARVESTER_OFF.replace("false", "true");
     assert_eq!(needs(HARVESTER_OFF), needs(&on));
 }
+
+#[test]
+fn an_object_that_two_files_bring_is_told_and_generated_names_are_not() {
+    let twice = plan(&[
+        ("a.yaml", &config_map("same", "")),
+        ("b.yaml", &config_map("same", "")),
+        ("c.yaml", &config_map("other", "")),
+    ]);
+    let told: Vec<_> = twice
+        .findings
+        .iter()
+        .filter(|finding| finding.code == Code::DuplicateObject)
+        .collect();
+    assert_eq!(told.len(), 1);
+    assert!(told[0].message.contains("same"), "{}", told[0].message);
+    assert_eq!(told[0].at.len(), 2);
+    let generated = "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: c-}\n";
+    let both = plan(&[("a.yaml", generated), ("b.yaml", generated)]);
+    assert!(!codes(&both).contains(&Code::DuplicateObject));
+}
+
+#[test]
+fn that_no_marker_keeps_a_file_from_rke2_is_said_with_its_reason() {
+    for (trouble, words) in [
+        (Trouble::Dangling, Some("leads nowhere")),
+        (Trouble::Refused, Some("not UTF-8")),
+        (Trouble::Unreadable, None),
+        (Trouble::Collides, None),
+        (Trouble::PartlyRefused, None),
+        (Trouble::Unseen, None),
+    ] {
+        match (trouble.why_not_held(), words) {
+            (Some(why), Some(words)) => assert!(why.contains(words), "{why}"),
+            (why, words) => assert_eq!(why, words),
+        }
+    }
+}

@@ -297,3 +297,13 @@ proptest! {
         let _ = merge(&files);
     }
 }
+
+#[test]
+fn a_list_that_takes_the_place_of_another_leaves_nothing_of_it() {
+    let merged = merge(&[
+        drop_in("10.yaml", "kube-apiserver-arg: [a, b]"),
+        drop_in("20.yaml", "kube-apiserver-arg: [c]"),
+        drop_in("30.yaml", "kube-apiserver-arg+: [d]"),
+    ]);
+    assert_eq!(texts(&merged, API), ["c", "d"]);
+}

@@ -4,6 +4,7 @@ mod custom;
 mod issues;
 mod judgement;
 mod properties;
+mod shown;
 
 use jiff::{SignedDuration, Timestamp};
 

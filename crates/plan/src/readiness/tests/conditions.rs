@@ -311,3 +311,29 @@ fn only_kinds_that_are_never_stored_cannot_be_observed() {
         );
     }
 }
+
+#[test]
+fn only_a_job_counts_as_done_when_it_is_gone() {
+    assert!(completes(&id("batch/Job")));
+    assert!(!completes(&id("batch/CronJob")));
+    assert!(!completes(&id("example.com/Job")));
+}
+
+#[test]
+fn the_controllers_own_words_are_handed_on() {
+    let stalled = |reason: &str, message: &str| {
+        let object = json!({"status": {"conditions": [
+            {"type": "Stalled", "status": "True", "reason": reason, "message": message},
+        ]}});
+        judge(
+            &object,
+            &id("example.com/Widget"),
+            &RuleSet::default(),
+            &World::default(),
+        )
+        .message
+    };
+    assert!(stalled("NoQuota", "the quota\n is used up").contains("NoQuota: the quota is used up"));
+    assert!(stalled("NoQuota", "").contains("NoQuota"));
+    assert!(stalled("", "used up").contains("used up"));
+}

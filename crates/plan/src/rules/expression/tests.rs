@@ -202,3 +202,39 @@ fn only_the_fields_that_are_read_are_handed_over_and_the_answer_is_the_same() {
         assert_eq!(expression.holds(&object), whole, "{source}");
     }
 }
+
+#[test]
+fn brackets_may_be_nested_as_deep_as_the_limit_and_no_deeper() {
+    let nested = |depth: usize| {
+        let source = format!("{}true{}", "(".repeat(depth), ")".repeat(depth));
+        Expression::compile(&source).map(|_| ())
+    };
+    assert_eq!(nested(MAX_BRACKETS), Ok(()));
+    for depth in [MAX_BRACKETS + 1, MAX_BRACKETS + 2] {
+        let error = nested(depth).unwrap_err();
+        assert!(error.contains("nested more than 32 deep"), "{error}");
+    }
+    // Side by side they are not nested.
+    let beside = format!("true{}", " && (true)".repeat(MAX_BRACKETS + 1));
+    assert!(Expression::compile(&beside).is_ok());
+    for mixed in ["[", "{"] {
+        let source = format!("{}{}", "(".repeat(MAX_BRACKETS), mixed);
+        let error = Expression::compile(&source).unwrap_err();
+        assert!(error.contains("nested more"), "{error}");
+    }
+}
+
+#[test]
+fn an_unknown_function_is_named_whatever_characters_its_name_has() {
+    for name in ["no_such", "nosuch", "no_2"] {
+        let error = Expression::compile(&format!("{name}(object.a)")).unwrap_err();
+        assert!(error.contains(&format!("no function `{name}`")), "{error}");
+    }
+}
+
+#[test]
+fn what_the_parser_says_of_a_source_is_handed_on() {
+    let error = Expression::compile("object.a ==\n)").unwrap_err();
+    assert!(error.contains("cannot be read"), "{error}");
+    assert!(error.contains("')'"), "{error}");
+}

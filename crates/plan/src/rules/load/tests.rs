@@ -434,3 +434,33 @@ fn the_example_of_findings_loads() {
     assert_eq!(errors, [""; 0]);
     assert_eq!(set.findings.len(), 2);
 }
+
+#[test]
+fn a_finding_has_at_most_sixteen_lines_of_evidence() {
+    let wrong = |count: usize| {
+        let lines: String = (0..count).map(|one| format!("e{one}: x, ")).collect();
+        let pack = format!(
+            "{HEAD}findings:\n  - {{name: a, kind: {{kind: Node}}, when: object.x, message: m, advice: a, evidence: {{{lines}}}}}\n"
+        );
+        load(&[("a.yaml", &pack)]).1
+    };
+    assert_eq!(wrong(16), [""; 0]);
+    for count in [17, 18] {
+        let errors = wrong(count);
+        assert!(
+            errors.iter().any(|error| error.contains("more than 16")),
+            "{errors:?}"
+        );
+    }
+}
+
+#[test]
+fn a_word_that_is_near_to_none_is_not_taken_for_one() {
+    use super::super::closest;
+    let known = &["message", "kind", "documentation"];
+    assert_eq!(closest("mesage", known), Some("message"));
+    assert_eq!(closest("messgaes", known), None);
+    assert_eq!(closest("dokumentashion", known), Some("documentation"));
+    assert_eq!(closest("king", known), Some("kind"));
+    assert_eq!(closest("ring", known), None);
+}

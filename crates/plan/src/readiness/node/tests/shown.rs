@@ -1,0 +1,141 @@
+//! What is shown of the way to Ready: the phases in their order, and words for people.
+
+use windrow_model::reasons::Code;
+
+use super::*;
+
+fn state(judged: &Judged, phase: Phase) -> (PhaseState, usize, usize) {
+    let found = judged.phases.iter().find(|one| one.name == phase).unwrap();
+    (found.state, found.done, found.total)
+}
+
+/// A required probe of each phase, in the order of the phases.
+fn one_of_each() -> Vec<ProbeSpec> {
+    let specs = specs(Role::FirstServer, Some(Platform::Harvester));
+    let required = |phase: &Phase| {
+        let one = specs
+            .iter()
+            .find(|spec| spec.phase == *phase && spec.severity == Severity::Required);
+        one.cloned()
+    };
+    Phase::bootstrap(Some(Platform::Harvester))
+        .iter()
+        .filter_map(required)
+        .collect()
+}
+
+#[test]
+fn the_manifests_are_counted_as_files_and_the_other_phases_as_probes() {
+    let mut node = Node::harvester(Role::FirstServer);
+    node.passes_but(&[]);
+    let judged = node.judge();
+    assert_eq!(state(&judged, Phase::Manifests), (PhaseState::Done, 3, 3));
+    let probes = specs(Role::FirstServer, Some(Platform::Harvester));
+    let count = probes
+        .iter()
+        .filter(|spec| spec.phase == Phase::Node && spec.severity == Severity::Required)
+        .count();
+    assert_eq!(
+        state(&judged, Phase::Node),
+        (PhaseState::Done, count, count)
+    );
+}
+
+#[test]
+fn a_phase_before_the_current_one_of_which_something_is_not_known_is_unknown_and_no_other() {
+    let each = one_of_each();
+    let (first, middle, last) = (&each[0], &each[1], &each[2]);
+    let mut node = Node::harvester(Role::FirstServer);
+    node.passes_but(&[middle.id.as_str(), last.id.as_str()]);
+    node.refused(middle.id.as_str(), "HTTP 403");
+    node.fails(last.id.as_str(), "no");
+    let judged = node.judge();
+    assert_eq!(judged.phase, last.phase);
+    assert_eq!(state(&judged, first.phase).0, PhaseState::Done);
+    assert_eq!(state(&judged, middle.phase).0, PhaseState::Unknown);
+    assert_eq!(state(&judged, last.phase).0, PhaseState::Current);
+    assert_eq!(state(&judged, Phase::Ready).0, PhaseState::Pending);
+}
+
+#[test]
+fn of_what_fails_in_several_phases_the_earliest_is_told_whoever_asks_for_it() {
+    let each = one_of_each();
+    let late = each.last().unwrap().id.to_string();
+    let mut node = Node::harvester(Role::FirstServer);
+    node.custom = vec![CustomProbe {
+        name: "registry".to_owned(),
+        question: CustomQuestion::Tcp {
+            host: "registry".to_owned(),
+            port: 5000,
+        },
+        period: std::time::Duration::from_secs(30),
+        timeout: std::time::Duration::from_secs(5),
+        rise: 1,
+        fall: 3,
+        severity: Severity::Required,
+        roles: vec![Role::FirstServer],
+        phase: Phase::Node,
+        message: None,
+    }];
+    node.becomes(Role::FirstServer, "boot-1");
+    node.passes_but(&["user/registry", &late]);
+    node.fails(&late, "no");
+    node.fails("user/registry", "refused");
+    assert_eq!(
+        node.verdict(),
+        (Readiness::SettingUp, Phase::Node, Code::ProbeFailed)
+    );
+}
+
+#[test]
+fn roles_and_phases_have_words_of_their_own() {
+    let roles = [
+        (Role::FirstServer, "first server"),
+        (Role::JoinedServer, "joined server"),
+        (Role::Agent, "agent"),
+        (Role::Witness, "witness"),
+        (Role::Unknown, "unknown"),
+    ];
+    for (role, words) in roles {
+        assert_eq!(role.to_string(), words);
+    }
+    let phases = Phase::bootstrap(Some(Platform::Harvester));
+    let mut titles: Vec<&str> = phases.iter().map(|phase| phase.title()).collect();
+    assert!(titles.contains(&"kube-apiserver") && titles.contains(&"storage network"));
+    titles.sort_unstable();
+    titles.dedup();
+    assert_eq!(titles.len(), phases.len());
+}
+
+#[test]
+fn each_work_on_a_node_excuses_failures_for_as_long_as_it_may_take() {
+    for (kind, minutes) in [
+        (Transition::Shutdown, 15),
+        (Transition::Restart, 20),
+        (Transition::Promotion, 45),
+        (Transition::Drain, 60),
+        (Transition::Upgrade, 120),
+    ] {
+        assert_eq!(kind.patience_seconds(), minutes * 60, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_node_asks_with_its_own_identity_for_its_own_node_and_for_services_only() {
+    let asks = |api_version: &str, kind: &str, name: Option<&str>| {
+        ObjectQuestion {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: name.map(str::to_owned),
+            expression: None,
+        }
+        .is_for_nodes()
+    };
+    assert!(asks("v1", "Node", None));
+    assert!(asks("v1", "Service", Some("kubernetes")));
+    assert!(!asks("v1", "Node", Some("another")));
+    assert!(!asks("v1", "Secret", Some("s")));
+    assert!(!asks("serving.knative.dev/v1", "Service", Some("s")));
+    assert!(!asks("example.com/v1", "Node", None));
+}
