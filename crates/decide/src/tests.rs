@@ -7,6 +7,7 @@ mod markers;
 mod needs;
 mod node;
 mod properties;
+mod shown;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};

@@ -331,3 +331,40 @@ proptest! {
         prop_assert_eq!(takes, !refused);
     }
 }
+
+#[test]
+fn what_to_do_instead_is_said_of_the_gate_that_it_is_about() {
+    let said = |gate: &str, version: &str| -> String {
+        let findings = check(&[api(gate, false)], &at(version));
+        let said = findings.iter().map(|finding| finding.message.as_str());
+        said.collect::<Vec<_>>().join(" ")
+    };
+    let selector = "the field selector";
+    assert!(said("AuthorizeNodeWithSelectors", "1.34.9").contains(selector));
+    let version: Version = "1.34.9".parse().unwrap();
+    let locked = Catalogue::builtin().gates().filter(|gate| {
+        matches!(gate.at(version), Standing::Known(state) if state.locked && state.default)
+            && !gate.name().starts_with("Authorize")
+    });
+    let mut count = 0;
+    for gate in locked {
+        let said = said(gate.name(), "1.34.9");
+        assert!(!said.is_empty() && !said.contains(selector), "{said}");
+        count += 1;
+    }
+    assert!(count > 10, "{count}");
+}
+
+#[test]
+fn a_name_in_the_wrong_case_is_corrected_and_whether_the_version_knows_it_is_said() {
+    let said = |version: &str| {
+        check(&[api("imagevolume", true)], &at(version))[0]
+            .message
+            .clone()
+    };
+    for version in ["1.34.2", "1.28.1"] {
+        assert!(said(version).contains("is written `ImageVolume`"));
+    }
+    assert!(!said("1.34.2").contains("does not know that name either"));
+    assert!(said("1.28.1").contains("does not know that name either"));
+}

@@ -120,6 +120,7 @@ mod tests {
             ("X-true", "write X=true"),
             ("X: true", "write X=true"),
             ("X", "write X=true or X=false"),
+            ("X-yes", "write X-yes=true or X-yes=false"),
             ("X=yes", "write X=true or X=false"),
             ("X=on", "no boolean"),
             ("X=tRUE", "no boolean"),

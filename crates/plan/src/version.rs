@@ -210,6 +210,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn minors_follow_each_other_and_charts_are_rewritten_up_to_1_35() {
+        assert_eq!(Minor::one(34).next(), Minor::one(35));
+        for (version, rewrites) in [("1.28.15", true), ("1.35.6", true), ("1.36.0", false)] {
+            let version: Version = version.parse().unwrap();
+            assert_eq!(version.rewrites_charts(), rewrites, "{version}");
+        }
+    }
+
+    #[test]
     fn versions_are_read_as_rke2_binaries_images_and_people_write_them() {
         for (text, minor, patch) in [
             ("v1.35", 35, None),

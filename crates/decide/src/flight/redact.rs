@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn what_decisions_are_made_by_stays() {
         let vm = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
-            "metadata": {"name": "vm", "namespace": "default", "labels": {"a": "b"},
+            "metadata": {"name": "vm", "namespace": "default", "labels": {"a": "Rack7b"},
                 "annotations": {"windrow.dev/depends-on": "/Secret/x (ready), y"}},
             "spec": {"runStrategy": "RerunOnFailure", "running": true, "template": {"spec": {
                 "volumes": [{"persistentVolumeClaim": {"claimName": "vm-disk"}},

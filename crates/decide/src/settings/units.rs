@@ -144,6 +144,8 @@ mod tests {
         ] {
             assert_eq!(size(&text(written)), Ok(bytes), "{written}");
         }
+        let number = windrow_model::manifest::yaml::one("4096").unwrap().unwrap();
+        assert_eq!(size(&number), Ok(4096), "without quotes it is a number");
         for written in ["", "MiB", "1.5MiB", "-1", "16MB", "0", "99999999999GiB"] {
             assert!(size(&text(written)).is_err(), "{written}");
         }

@@ -74,6 +74,7 @@ mod tests {
             "https://usr:geheim?tail@host",
             "https://usr:geheim\\tail@host",
             "https://host:geheim/",
+            "https://host:0/geheim",
             "https://[::1/geheim",
             "https://[::1]geheim/",
             "https:///geheim",

@@ -188,3 +188,13 @@ fn what_merely_orders_makes_no_file_hopeless() {
     node.tick();
     assert_eq!(node.held(), ["b.yaml"]);
 }
+
+#[test]
+fn the_fail_safe_may_lift_what_a_rule_releases_itself_and_not_what_it_keeps() {
+    for (then, on_failure) in [("release", OnFailure::Lift), ("keep", OnFailure::Keep)] {
+        let mut node = waits_by_rules(&[("one", "2m", then)]);
+        node.tick();
+        let mark = node.markers["a.yaml.skip"].as_ref().unwrap();
+        assert_eq!(mark.on_failure, on_failure, "{then}");
+    }
+}

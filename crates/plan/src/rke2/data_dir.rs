@@ -60,4 +60,12 @@ mod tests {
             at("/b", "/c/d/50.yaml", 1)
         );
     }
+
+    #[test]
+    fn of_a_directory_that_is_given_more_than_once_the_last_counts() {
+        let said = said_by(&[(Place::Main, "config.yaml", "data-dir: [/a, /b]\n")]);
+        assert_eq!(said.map(|said| said.0), Some("/b".to_owned()));
+        let none = said_by(&[(Place::Main, "config.yaml", "data-dir: []\n")]);
+        assert_eq!(none, None);
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{text, value};
-use crate::redact::{Learner, REDACTED, message, messages, quoted, tells_a_secret};
+use crate::redact::{Learner, REDACTED, base64, message, messages, quoted, tells_a_secret};
 
 const HEXADECIMAL: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -149,5 +149,102 @@ fn of_a_webhooks_address_no_part_of_the_path_is_shown_however_short_its_host() {
     ] {
         let hook = json!({"event": "NODE_READY", "url": url});
         assert_eq!(value(&hook)["url"], shown, "{url}");
+    }
+}
+
+#[test]
+fn both_alphabets_of_base64_are_read() {
+    let bytes = Some(vec![0xff, 0xef, 0xff]);
+    assert_eq!(base64::decode(b"/+//"), bytes);
+    assert_eq!(base64::decode(b"_-__"), bytes);
+    assert_eq!(base64::decode(b"_-_*"), None);
+}
+
+#[test]
+fn a_secret_is_known_in_base64_wherever_it_lies_in_the_text() {
+    let secret = "geheim-und-lang-0A";
+    let traces = base64::traces(secret);
+    for before in ["", "x", "xx", "xxx"] {
+        let encoded = base64::encode(format!("{before}{secret}yz").as_bytes());
+        assert!(
+            traces.iter().any(|trace| encoded.contains(trace.as_str())),
+            "{before}: {traces:?}"
+        );
+    }
+    assert!(traces.iter().all(|trace| trace.len() >= secret.len()));
+}
+
+#[test]
+fn a_secret_is_known_as_a_url_writes_it() {
+    let mut learner = Learner::default();
+    learner.secret("Zr2 Vt7/Yb1+Nc5");
+    let redactor = learner.redactor();
+    assert_eq!(
+        redactor.text("GET /x/Zr2%20Vt7%2FYb1%2BNc5/y"),
+        "GET /x/[redacted]/y"
+    );
+}
+
+#[test]
+fn short_numbers_are_not_searched_for_and_long_ones_are() {
+    let known = |secret: &str| {
+        let mut learner = Learner::default();
+        learner.secret(secret);
+        learner.redactor().text(&format!("it was {secret}")) != format!("it was {secret}")
+    };
+    assert!(!known("123456789"));
+    assert!(known("1234567890"));
+    assert!(known("12345678901234567890"));
+}
+
+#[test]
+fn of_a_secret_of_many_lines_each_long_line_is_known_but_not_what_frames_it() {
+    let line = "MIIEpAIBAAKCAQEAtq8Zr2Vt7Yb1Nc5L";
+    let mut learner = Learner::default();
+    learner.secret(&format!("-----BEGIN SOMETHING LONG-----\n{line}\nshort\n"));
+    let redactor = learner.redactor();
+    assert_eq!(redactor.text(&format!("got {line}!")), "got [redacted]!");
+    for stays in ["-----BEGIN SOMETHING LONG-----", "a short one"] {
+        assert_eq!(redactor.text(stays), stays);
+    }
+}
+
+#[test]
+fn a_password_that_is_told_in_a_text_is_known_elsewhere_if_it_is_no_mere_word() {
+    let mut learner = Learner::default();
+    learner.text("password: Geheim12\ntoken: accepted\n");
+    let redactor = learner.redactor();
+    assert_eq!(redactor.text("with Geheim12 it"), "with [redacted] it");
+    assert_eq!(redactor.text("it was accepted"), "it was accepted");
+}
+
+#[test]
+fn a_block_of_text_ends_where_its_key_stood_on_whichever_line() {
+    assert_eq!(
+        text("a: b\nc: d\npassword: |\n  geheim1\n  geheim2\nuser: c"),
+        "a: b\nc: d\npassword: |\n[redacted]\nuser: c"
+    );
+}
+
+#[test]
+fn a_line_break_that_is_written_out_is_no_part_of_the_key_after_it() {
+    assert_eq!(
+        text(r#"msg="done\ntoken=abc next""#),
+        r#"msg="done\ntoken=[redacted] next""#
+    );
+}
+
+#[test]
+fn headers_and_payload_of_something_else_than_a_webhook_are_shown() {
+    let request = json!({"headers": {"X-Rack": "r12"}, "payload": "hello"});
+    assert_eq!(value(&request), request);
+}
+
+#[test]
+fn one_secret_of_a_text_hides_no_other() {
+    let all = "Authorization: Bearer geheim01\nhttps://ann:geheim02@host/\nroot:$6$salt$geheim03:19000:0\nneighbor 10.0.0.1 password geheim04\nbgp_peers 10.0.0.1:65000:geheim05:false\nchpasswd <<EOF\nroot:geheim07\nEOF\n  Secret p6BvUCsMehGAkWvj\nabcdef.0123456789abcdef\n-----BEGIN EC PRIVATE KEY-----\ngeheim08\n-----END EC PRIVATE KEY-----\n";
+    let shown = text(all);
+    for secret in ["geheim", "p6BvUCsMehGAkWvj", "0123456789abcdef"] {
+        assert!(!shown.contains(secret), "{shown}");
     }
 }

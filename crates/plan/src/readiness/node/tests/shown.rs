@@ -139,3 +139,13 @@ fn a_node_asks_with_its_own_identity_for_its_own_node_and_for_services_only() {
     assert!(!asks("serving.knative.dev/v1", "Service", Some("s")));
     assert!(!asks("example.com/v1", "Node", None));
 }
+
+#[test]
+fn there_is_nothing_to_remember_of_a_node_until_it_was_installed_or_ready() {
+    assert!(NodeMemory::default().is_empty());
+    let installed = NodeMemory {
+        installed: true,
+        ..NodeMemory::default()
+    };
+    assert!(!installed.is_empty());
+}

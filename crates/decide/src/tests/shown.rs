@@ -1,0 +1,294 @@
+//! What the status, the events and the record say of a decision.
+
+use windrow_plan::readiness::Observed;
+
+use super::*;
+use crate::flight::Tap;
+
+fn by(who: &str, hold: bool, at: Timestamp) -> Manual {
+    Manual {
+        hold,
+        by: who.to_owned(),
+        at,
+        reason: "testing".to_owned(),
+    }
+}
+
+fn count(node: &Node, code: Code) -> usize {
+    node.told().iter().filter(|&&told| told == code).count()
+}
+
+#[test]
+fn markers_that_cannot_be_made_or_removed_are_findings_one_for_each_reason() {
+    let waits = waits_for("b", "/namespaces/default/ConfigMap/x (exists)");
+    let mut node = Node::new(&[
+        ("a.yaml", WIDGET),
+        ("b.yaml", &waits),
+        ("c.yaml", &free("c")),
+    ]);
+    node.api();
+    let mark = Action::Hold {
+        path: "c.yaml.skip".to_owned(),
+        mark: Arc::new(Mark::provisional("c.yaml", node.now)),
+    };
+    node.act(&mark);
+    let full = "the disk is full";
+    let troubles = [
+        ("a.yaml", MarkerTrouble::NotMade(full.to_owned())),
+        ("b.yaml", MarkerTrouble::NotMade(full.to_owned())),
+        ("c.yaml", MarkerTrouble::NotRemoved(full.to_owned())),
+    ];
+    let troubles = troubles.map(|(name, trouble)| (name.to_owned(), trouble));
+    node.state.set_marker_troubles(troubles.into());
+    // Nothing of it is carried out.
+    let status = node.state.decide(node.now).status;
+    let told: Vec<(Code, Vec<&str>)> = status
+        .findings
+        .iter()
+        .filter(|finding| finding.message.contains(full))
+        .map(|finding| {
+            let files = finding.at.iter().map(|at| at.file.as_str());
+            (finding.code, files.collect())
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (Code::NotHeld, vec!["a.yaml", "b.yaml"]),
+            (Code::MarkerStays, vec!["c.yaml"])
+        ]
+    );
+    assert_eq!(status.staging.not_held.len(), 2);
+    assert_eq!(status.staging.held[0].code, Code::MarkerStays);
+    assert_eq!(status.staging.total, 3);
+}
+
+#[test]
+fn the_node_waits_for_what_windrow_holds_and_not_for_what_somebody_else_does() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.phase),
+        (Readiness::SettingUp, Phase::Staging)
+    );
+    assert!(status.reason.message.starts_with("a.yaml: "));
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.markers.insert("a.yaml.skip".to_owned(), None);
+    node.scan();
+    node.api();
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.phase, status.reason.code),
+        (Readiness::Unknown, Phase::Staged, Code::NotProbed)
+    );
+}
+
+#[test]
+fn who_released_a_file_is_told() {
+    for (who, words) in [
+        (Manual::FAILSAFE, "the fail-safe lifted its hold"),
+        (Manual::CLEANUP, "when Windrow was removed"),
+        ("ann", "released by hand"),
+    ] {
+        let mut node = Node::new(&[("a.yaml", WIDGET)]);
+        node.api();
+        node.tick();
+        let now = node.now;
+        node.state
+            .hold_or_release("a.yaml", None, by(who, false, now), now)
+            .unwrap();
+        node.tick();
+        let mut events = node.events.iter();
+        let released = events.find(|event| event.code == Code::Released).unwrap();
+        assert!(released.message.contains(words), "{}", released.message);
+    }
+}
+
+#[test]
+fn a_blocker_says_how_many_objects_need_it_and_which_file_brings_it() {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: widgets.example.com\n  annotations: {windrow.dev/hold: not today}\nspec:\n  group: example.com\n  names: {kind: Widget, plural: widgets}\n  scope: Namespaced\n  versions: [{name: v1, served: true, storage: true}]\n";
+    let more = |names: &[&str]| -> String {
+        let widgets = names
+            .iter()
+            .map(|name| WIDGET.replace("name: w", &format!("name: {name}")));
+        widgets.collect::<Vec<_>>().join("---\n")
+    };
+    let mut node = Node::new(&[
+        ("crd.yaml", crd),
+        ("one.yaml", &more(&["a"])),
+        ("two.yaml", &more(&["b", "c"])),
+        ("three.yaml", &more(&["d", "e", "f"])),
+    ]);
+    node.api();
+    let held = node.tick().status.staging.held;
+    let blocker = |path: &str| {
+        let file = held.iter().find(|held| held.file == path).unwrap();
+        assert_eq!(file.blockers.len(), 1, "{path}");
+        file.blockers[0].clone()
+    };
+    for (path, end) in [
+        ("one.yaml", "a"),
+        ("two.yaml", "b and 1 more"),
+        ("three.yaml", "d and 2 more"),
+    ] {
+        let blocker = blocker(path);
+        assert!(blocker.required_by.ends_with(end), "{blocker:?}");
+        assert_eq!(blocker.brought_by.as_deref(), Some("crd.yaml"));
+    }
+}
+
+#[test]
+fn what_is_held_only_for_its_name_waits_for_nothing_itself() {
+    let mut node = Node::new(&[("a/x.yaml", WIDGET), ("b/x.yaml", &free("x"))]);
+    node.api();
+    let held = node.tick().status.staging.held;
+    let blockers: Vec<(Code, usize)> = held
+        .iter()
+        .map(|held| (held.code, held.blockers.len()))
+        .collect();
+    assert_eq!(blockers.len(), 2);
+    assert_eq!(blockers[0].1, 1);
+    assert_eq!(blockers[1], (Code::SameBaseName, 0));
+}
+
+#[test]
+fn what_is_kept_after_it_was_applied_stands_in_the_ledger_as_applied() {
+    let once = annotated("a", "windrow.dev/apply: once");
+    let mut node = Node::new(&[("a.yaml", &once)]);
+    node.api();
+    node.tick();
+    node.applied("a.yaml");
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    let entry = node.ledger_on_disk.files.get("a.yaml").unwrap();
+    assert!(matches!(entry.state, State::Applied { .. }), "{entry:?}");
+}
+
+#[test]
+fn that_a_held_file_is_gone_is_told_once_and_of_one_that_was_released_never() {
+    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+    let mut node = Node::on(
+        Some(Platform::Harvester),
+        &[("free.yaml", &free("free")), ("vm.yaml", vm)],
+    );
+    node.api();
+    node.tick();
+    node.applied("free.yaml");
+    node.tick();
+    node.files.clear();
+    node.scan();
+    for _ in 0..3 {
+        node.tick();
+    }
+    assert_eq!(count(&node, Code::Vanished), 1);
+}
+
+#[test]
+fn the_newest_failure_of_a_file_is_the_one_that_counts_whenever_it_is_heard_of() {
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    node.api();
+    node.tick();
+    let message = |node: &Node| {
+        let failures = &node.state.observation().failures;
+        failures.values().next().unwrap().message.clone()
+    };
+    node.later(5);
+    node.fails("a.yaml", "newer");
+    node.later(-3);
+    node.fails("a.yaml", "older");
+    assert_eq!(message(&node), "newer");
+    node.later(10);
+    node.fails("a.yaml", "newest");
+    assert_eq!(message(&node), "newest");
+}
+
+#[test]
+fn a_job_that_was_done_stays_done_however_often_it_is_seen_to_be_gone() {
+    let job = ObjectRef::namespaced("batch", "Job", "default", "j");
+    let text = waits_for("a", "batch/namespaces/default/Job/j");
+    let mut node = Node::new(&[("a.yaml", &text)]);
+    node.api();
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    let complete =
+        json!({"status": {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}});
+    let seen = [
+        ObjectSeen::Present(Arc::new(complete)),
+        ObjectSeen::Absent,
+        ObjectSeen::Absent,
+    ];
+    for seen in seen {
+        node.observe(ClusterEvent::Object(job.clone(), seen));
+    }
+    assert_eq!(*node.state.observation().object(&job), ObjectSeen::Done);
+    node.tick();
+    assert!(node.held().is_empty());
+}
+
+#[test]
+fn only_a_marker_of_windrows_own_counts_as_hiding_a_file() {
+    let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
+    node.markers.insert("b.yaml.skip".to_owned(), None);
+    node.scan();
+    node.tick();
+    let hides = |name: &str| node.state.hides(name);
+    assert_eq!(
+        (hides("a.yaml"), hides("b.yaml"), hides("c.yaml")),
+        (true, false, false)
+    );
+}
+
+#[test]
+fn a_decision_is_recorded_when_it_does_or_says_something_new_with_what_it_rests_on() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    let mut tap = Tap::default();
+    let mut record = |node: &mut Node| {
+        tap.before(node.state.ledger());
+        let decision = node.state.decide(node.now);
+        tap.decided(node.now, &decision, node.state.observation());
+        for action in &decision.actions {
+            node.act(action);
+        }
+        let made = tap.acted(&decision.actions, &[]);
+        made.map(|made| (made.before.is_some(), made.actions.len()))
+    };
+    assert_eq!(record(&mut node), Some((true, 2)));
+    assert_eq!(record(&mut node), None, "nothing has changed");
+    node.observe(ClusterEvent::ApiUnreachable {
+        why: "connection refused".to_owned(),
+    });
+    assert_eq!(
+        record(&mut node).map(|made| made.0),
+        Some(false),
+        "the status says something else, on the same ledger"
+    );
+    while record(&mut node).is_some() {}
+    let now = node.now;
+    node.state
+        .hold_or_release("a.yaml", None, by("ann", false, now), now)
+        .unwrap();
+    assert_eq!(record(&mut node).map(|made| made.0), Some(true));
+}
+
+#[test]
+fn ages_and_cuts_are_written_as_a_person_reads_them() {
+    let age = |seconds: i64| {
+        let to = start() + SignedDuration::from_secs(seconds);
+        crate::text::age(start(), to)
+    };
+    for (seconds, words) in [
+        (-5, "0 s"),
+        (59, "59 s"),
+        (61, "1 min 1 s"),
+        (3_599, "59 min 59 s"),
+        (3_600, "1 h 0 min"),
+        (7_500, "2 h 5 min"),
+    ] {
+        assert_eq!(age(seconds), words);
+    }
+    assert_eq!(crate::text::shorten("four", 4), "four");
+    assert_eq!(crate::text::shorten("fiver", 4), "fiv…");
+    assert_eq!(crate::text::shorten("two words", 5), "two…");
+}
