@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use windrow_gates::{Refused, Request};
 
 use crate::files::{Durability, make_private, replace};
 use crate::layout::Layout;
@@ -129,6 +130,27 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
     file.take(LARGEST).read_to_string(&mut text)?;
     Ok(Some(text))
+}
+
+/// Remembers gates that do not work on a version.
+///
+/// # Errors
+///
+/// Those of the file system, in a line.
+pub fn remember_refused(
+    layout: &Layout,
+    version: &str,
+    gates: &[Request],
+    why: &str,
+    own: &str,
+) -> Result<(), String> {
+    if gates.is_empty() {
+        return Ok(());
+    }
+    let known = Memory::Refused.recall(layout).unwrap_or_default();
+    Memory::Refused
+        .keep(layout, &Refused::and(known, version, gates, why, own))
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub mod repair;
 mod turn;
 pub mod units;
 
-pub use gates::{Memory, put_drop_in, read_drop_in};
+pub use gates::{Memory, put_drop_in, read_drop_in, remember_refused};
 pub use hands::{Carried, Hands};
 pub use lease::{ClusterLease, Holder};
 pub use ledger::{LedgerRead, read_ledger, save_ledger};

@@ -26,7 +26,7 @@ use super::{Context, Exit, style};
 use crate::act::Memory;
 use crate::apiserver::ApiServer;
 use crate::configuration;
-use crate::daemon::hook;
+use crate::daemon::gates::hook;
 use crate::files::read_bytes;
 use crate::layout::Layout;
 use crate::observe::effect;

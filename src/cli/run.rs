@@ -21,7 +21,7 @@ use crate::act::Lock;
 use crate::apiserver::ApiServer;
 use crate::configuration::Configuration;
 use crate::daemon::background::Background;
-use crate::daemon::gates::Keeper;
+use crate::daemon::gates::GateController;
 use crate::daemon::incidents::Diagnoser;
 use crate::daemon::outlets;
 use crate::daemon::sandbox::{Ends, Sandbox, lay_out};
@@ -87,7 +87,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     let (publish, configured) = watch::channel(Arc::new(configuration));
     let api = ApiServer::new();
     let (view, gates) = watch::channel(None);
-    let keeper = Keeper::begin(configured.clone(), api.clone(), view, Timestamp::now).await;
+    let keeper = GateController::begin(configured.clone(), api.clone(), view, Timestamp::now).await;
     let (found, incidents) = watch::channel(Vec::new());
     let daemon = Daemon::new(publish, Clock::real(), link)
         .with_gates(gates)

@@ -14,33 +14,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::Client;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use windrow_decide::settings::Settings;
-use windrow_decide::{Readiness, Role, Status};
-use windrow_harvester::incidents::{
-    Finding, Looked, OwnNode, kinds_of, look, look_at_own, look_by_rules, rules_for, wanted,
-};
-use windrow_harvester::objects::Objects;
+use windrow_decide::{Event, Readiness, Role, Status};
+use windrow_harvester::incidents::{Finding, Looked, OwnNode, rules_for};
 use windrow_model::reasons::Code;
 use windrow_plan as plan;
 use windrow_plan::rules::FindingRule;
 
-use super::gates::event;
+use super::incident_look::{look_at_cluster, look_by_rules_at_cluster};
 use super::own::own_node;
 use super::repairs::Repairer;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
-use crate::observe::objects::{Room, ask, ask_by_name, reach};
+use crate::observe::objects::reach;
 use crate::observe::platform;
 use crate::report::journal;
 
 /// A look takes no longer; what it had not seen by then is not judged.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// A reason to ask for more leads to another one so many times at most.
-const ROUNDS: usize = 8;
 /// So many times as often it is looked while the node is not Ready.
 const SOONER: u32 = 5;
 
@@ -131,16 +125,17 @@ impl Diagnoser {
             return;
         };
         let own = self.own(layout, settings).await;
-        let Ok(mut looked) = timeout(PATIENCE, seen(&client, self.now, &own)).await else {
+        let Ok(mut looked) = timeout(PATIENCE, look_at_cluster(&client, self.now, &own)).await
+        else {
             return;
         };
-        if let Ok(by_rules) = timeout(PATIENCE, seen_by_rules(&client, rules)).await {
+        if let Ok(by_rules) = timeout(PATIENCE, look_by_rules_at_cluster(&client, rules)).await {
             looked.extend(by_rules);
         }
         self.tell(looked.clone());
         let repairer = &mut self.repairer;
         if repairer.repair(&client, layout, settings, &looked).await
-            && let Ok(looked) = timeout(PATIENCE, seen(&client, self.now, &own)).await
+            && let Ok(looked) = timeout(PATIENCE, look_at_cluster(&client, self.now, &own)).await
         {
             self.tell(looked);
         }
@@ -165,7 +160,7 @@ impl Diagnoser {
     }
 
     /// Takes a look in. What is to be told of it.
-    fn take(&mut self, looked: Vec<Looked>) -> Vec<windrow_decide::Event> {
+    fn take(&mut self, looked: Vec<Looked>) -> Vec<Event> {
         let mut events = Vec::new();
         for Looked { name, found } in looked {
             // Not judged this time.
@@ -177,7 +172,7 @@ impl Diagnoser {
                 .iter()
                 .filter(|one| !before.iter().any(|old| old.is_same(one)))
             {
-                events.push(event(new.code, told(new)));
+                events.push(Event::new(new.code, told(new)));
             }
             for over in before
                 .iter()
@@ -185,7 +180,7 @@ impl Diagnoser {
             {
                 let line = Code::IncidentOver
                     .say(&[("subject", &over.subject), ("code", over.code.as_str())]);
-                events.push(event(Code::IncidentOver, line));
+                events.push(Event::new(Code::IncidentOver, line));
             }
         }
         events
@@ -235,63 +230,6 @@ async fn wait(until: Option<Instant>) {
     match until {
         Some(until) => sleep_until(until).await,
         None => std::future::pending().await,
-    }
-}
-
-/// Looks at the cluster: lists what is wanted, and what is then wanted because of it.
-async fn seen(client: &Client, now: fn() -> Timestamp, own: &OwnNode) -> Vec<Looked> {
-    let mut objects = Objects::to_be_asked();
-    let mut room = Room::of_the_daemon();
-    let all = |objects: &Objects| {
-        let mut looked = look(objects, now());
-        looked.extend(look_at_own(own, objects, now()));
-        looked
-    };
-    let mut looked = all(&objects);
-    for _ in 0..ROUNDS {
-        let kinds = wanted(&looked);
-        if kinds.is_empty() {
-            break;
-        }
-        ask(client, &kinds, &mut objects, &mut room).await;
-        looked = all(&objects);
-    }
-    looked
-}
-
-/// Looks for what the rules of the configuration describe. Expressions are not the loop's to wait for.
-async fn seen_by_rules(client: &Client, rules: &[FindingRule]) -> Vec<Looked> {
-    if rules.is_empty() {
-        return Vec::new();
-    }
-    let mut objects = Objects::default();
-    let mut room = Room::of_the_daemon();
-    ask_by_name(client, &kinds_of(rules), &mut objects, &mut room).await;
-    let rules = rules.to_vec();
-    tokio::task::spawn_blocking(move || look_by_rules(&objects, &rules))
-        .await
-        .unwrap_or_default()
-}
-
-/// Is an incident recognised no longer?
-///
-/// # Errors
-///
-/// In a line, that it is, or that it cannot be said.
-pub(super) async fn is_over(
-    client: &Client,
-    now: fn() -> Timestamp,
-    code: Code,
-    subject: &str,
-) -> Result<(), String> {
-    let looked = seen(client, now, &OwnNode::default()).await;
-    let mut found = looked.iter().flat_map(|one| one.found.iter().flatten());
-    if let Some(finding) = found.find(|one| one.code == code && one.subject == subject) {
-        return Err(format!("it is still there: {}", finding.message));
-    }
-    match looked.iter().find_map(|one| one.found.as_ref().err()) {
-        Some(unlisted) => Err(format!("it cannot be judged anew: {unlisted}")),
-        None => Ok(()),
     }
 }
 

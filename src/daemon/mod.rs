@@ -16,10 +16,8 @@ mod clock;
 mod data_dir;
 mod flight;
 pub mod gates;
-mod guard;
-pub mod hook;
+mod incident_look;
 pub mod incidents;
-mod judge;
 mod look;
 pub mod outlets;
 pub mod own;
@@ -29,7 +27,6 @@ pub mod repairs;
 mod requests;
 pub mod sandbox;
 mod tick;
-mod trial;
 
 use std::path::PathBuf;
 

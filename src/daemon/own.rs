@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_gates::Component;
+use windrow_gates::{Component, set_last_at};
 use windrow_harvester::incidents::{GateRefused, OwnManifest, OwnNode};
 use windrow_harvester::vip_mode;
 use windrow_model::manifest::{Content, Limits, Node, addon_name, sha256_hex, yaml};
 use windrow_plan::{base_name, rke2};
 
-use super::guard::set_at;
 use crate::files::read_text;
 use crate::kubeconfig;
 use crate::layout::Layout;
@@ -56,7 +55,7 @@ fn gate(layout: &Layout, now: Timestamp) -> Option<GateRefused> {
         .find_map(|component| {
             let (said, _) = effect::refusal(layout, component, since)?;
             let files = config_files(layout).files;
-            let set = |gate: String| set_at(&files, component, &gate).map(|at| (gate, at));
+            let set = |gate: String| set_last_at(&files, component, &gate).map(|at| (gate, at));
             let (gate, at) = said.gates.into_iter().find_map(set)?;
             Some(GateRefused {
                 component: component.to_string(),

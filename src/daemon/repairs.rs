@@ -26,12 +26,11 @@ use windrow_harvester::objects::text;
 use windrow_model::manifest::sha256_hex;
 
 use super::byhand::lay;
-use super::incidents::is_over;
-use super::trial::host_name;
+use super::incident_look::is_over;
 use crate::act::repair::{Record, Records, Worker, carry_out};
 use crate::act::{ClusterLease, Turn, lease_on_repairs};
 use crate::layout::Layout;
-use crate::observe::management::lease_holder;
+use crate::observe::management::{host_name, lease_holder};
 use crate::observe::requests::{Request, RequestAction};
 
 /// The first pause after a cure that did not come to its end, and the longest.

@@ -88,14 +88,14 @@ impl Daemon {
         let in_force = Arc::clone(&configuration.borrow());
         let (root, layout) = (in_force.root().clone(), in_force.layout().clone());
         let loaded = &in_force.loaded;
-        let mut startup = vec![event(
+        let mut startup = vec![Event::new(
             Code::Started,
             Code::Started.say(&[("version", env!("CARGO_PKG_VERSION"))]),
         )];
         startup.extend(configuration_events(loaded));
         let read = read_ledger(&layout.ledger());
         if let Some(why) = read.rebuilt {
-            startup.push(event(
+            startup.push(Event::new(
                 Code::LedgerRebuilt,
                 Code::LedgerRebuilt.say(&[("why", &why)]),
             ));
@@ -216,7 +216,7 @@ impl Daemon {
     /// A signal said that it is over. Holds stay.
     pub(super) fn stopped(&mut self) {
         self.manager.stopping();
-        journal::tell(&event(Code::Stopping, Code::Stopping.say(&[])));
+        journal::tell(&Event::new(Code::Stopping, Code::Stopping.say(&[])));
         self.flight.stop();
     }
 
@@ -636,7 +636,7 @@ impl Daemon {
     }
 
     fn tell_event(&self, code: Code, message: String) {
-        journal::tell(&event(code, message));
+        journal::tell(&Event::new(code, message));
     }
 
     fn tell_once(&mut self, about: &str, code: Code, message: String) {
@@ -663,18 +663,10 @@ fn is_about_its_stage(code: Code) -> bool {
     )
 }
 
-fn event(code: Code, message: String) -> Event {
-    Event {
-        code,
-        file: None,
-        message,
-    }
-}
-
 /// Loudly: one entry per error, with file and line.
 fn configuration_events(loaded: &Loaded) -> Vec<Event> {
     if loaded.errors.is_empty() {
-        return vec![event(
+        return vec![Event::new(
             Code::ConfigurationLoaded,
             Code::ConfigurationLoaded.say(&[]),
         )];

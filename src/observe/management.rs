@@ -126,6 +126,14 @@ fn default_interface(table: &str) -> Option<String> {
     routes.min().map(|(_, name)| name)
 }
 
+/// By which name the others know this node.
+pub fn host_name() -> String {
+    nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok())
+        .unwrap_or_else(|| "windrow".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

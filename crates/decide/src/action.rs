@@ -37,3 +37,14 @@ pub struct Event {
     /// The line for people.
     pub message: String,
 }
+
+impl Event {
+    /// An event that is about no single file.
+    pub fn new(code: Code, message: String) -> Self {
+        Self {
+            code,
+            file: None,
+            message,
+        }
+    }
+}

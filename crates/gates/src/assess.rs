@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::Finding;
+use windrow_plan::rke2::config::{ConfigFile, merge};
 use windrow_plan::rke2::config::{Effective, Item, flag_values, split};
 use windrow_plan::rules::Location;
 
@@ -366,6 +367,19 @@ fn wiped(config: &Effective, findings: &mut Findings) {
             at.collect(),
         );
     }
+}
+
+/// Where the gate is set last.
+pub fn set_last_at(files: &[ConfigFile], component: Component, gate: &str) -> Option<Location> {
+    let merged = merge(files);
+    let uses = merged.flag(component.argument(), "feature-gates");
+    uses.iter().rev().find_map(|item| {
+        syntax::pairs(&item.text, true)
+            .into_iter()
+            .flatten()
+            .any(|pair| pair.name == gate)
+            .then(|| item.at.clone())
+    })
 }
 
 #[cfg(test)]

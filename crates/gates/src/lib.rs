@@ -25,7 +25,7 @@ mod target;
 mod testing;
 pub mod trial;
 
-pub use assess::{Assessment, ComponentView, EffectiveGate, assess};
+pub use assess::{Assessment, ComponentView, EffectiveGate, assess, set_last_at};
 pub use check::{Target, check, version_text};
 pub use dropin::{DROP_IN, DropIn, LeftOut, Snapshot, drop_in, drop_in_trusting, read_gates};
 pub use observed::{Observed, metrics, pod_arguments};

@@ -1,6 +1,7 @@
 //! What people, and a configuration that changed, ask of the conductor: to begin a trial, or to take one
 //! back.
 
+use windrow_decide::Event;
 use windrow_gates::trial::State;
 use windrow_gates::{
     self as gates, Answer, Change, KnownGood, Outcome, Snapshot, Target, Trial, drop_in_trusting,
@@ -9,8 +10,8 @@ use windrow_gates::{
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::merge;
 
-use super::super::gates::Node;
-use super::{Conductor, event, say_step, unit};
+use super::super::inputs::DropInInputs;
+use super::{TrialDriver, say_step, unit};
 use crate::act::Memory;
 use crate::observe::kubelet::Kubelet;
 use crate::observe::requests::{Request, RequestAction};
@@ -20,15 +21,20 @@ use crate::report::journal;
 /// So many answers are kept for who asks.
 const ANSWERS: usize = 8;
 
-impl Conductor {
+impl TrialDriver {
     /// Takes a request up. `node` is what the drop-in depends on, read just now.
-    pub(in crate::daemon) async fn asked(&mut self, name: &str, request: &Request, node: &Node) {
+    pub(in crate::daemon::gates) async fn asked(
+        &mut self,
+        name: &str,
+        request: &Request,
+        node: &DropInInputs,
+    ) {
         let answer = match request.action {
             RequestAction::GatesRollback => self.rollback(name, &request.by, node).await,
             _ => self.apply(name, request, node).await,
         };
         if let Err((outcome, why)) = answer {
-            journal::tell(&event(
+            journal::tell(&Event::new(
                 Code::GateTrialRefused,
                 Code::GateTrialRefused.say(&[("gates", "nothing new"), ("why", &why)]),
             ));
@@ -47,7 +53,7 @@ impl Conductor {
         &mut self,
         name: &str,
         request: &Request,
-        node: &Node,
+        node: &DropInInputs,
     ) -> Result<(), (Outcome, String)> {
         let not_tried = |why: String| (Outcome::NotTried, why);
         self.nothing_under_way()?;
@@ -99,7 +105,7 @@ impl Conductor {
         &mut self,
         name: &str,
         by: &str,
-        node: &Node,
+        node: &DropInInputs,
     ) -> Result<(), (Outcome, String)> {
         let now = (self.now)();
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.under_way()) {
@@ -146,7 +152,7 @@ impl Conductor {
     }
 
     /// Begins a trial of a configuration that changed, where the settings say so.
-    pub(in crate::daemon) async fn changed(&mut self, node: &Node) {
+    pub(in crate::daemon::gates) async fn changed(&mut self, node: &DropInInputs) {
         let now = (self.now)();
         let request = Request {
             action: RequestAction::GatesApply,
@@ -178,7 +184,7 @@ impl Conductor {
         change: Change,
         request: &Request,
         content: Option<String>,
-        node: &Node,
+        node: &DropInInputs,
     ) -> Result<(), (Outcome, String)> {
         let trial = Trial {
             request: name.to_owned(),
@@ -209,7 +215,7 @@ impl Conductor {
 }
 
 /// What the installed kubelet says against these gates, where it is of the version that will start.
-async fn refused_by_kubelet(node: &Node, gates: &[gates::Request]) -> Option<String> {
+async fn refused_by_kubelet(node: &DropInInputs, gates: &[gates::Request]) -> Option<String> {
     let kubelet = Kubelet::find(&node.layout).await?;
     if node.resolved.target != Target::Known(kubelet.version) {
         return None;

@@ -15,10 +15,9 @@ use windrow_gates::trial::OnDisk;
 use windrow_gates::{Component, Moment, Starts, Trial};
 use windrow_model::reasons::Code;
 
-use super::gates::{event, settle_for_start};
-use super::guard;
-use super::trial::refuse;
-use crate::act::{Memory, put_drop_in, read_drop_in};
+use super::settle::settle_for_start;
+use super::startup_watch;
+use crate::act::{Memory, put_drop_in, read_drop_in, remember_refused};
 use crate::configuration::Configuration;
 use crate::layout::Layout;
 use crate::observe::effect;
@@ -44,7 +43,7 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
                     .map(|why| failed("count the starts of a trial", &why)),
             );
         }
-        Ok(_) => guard::own_refusal(&configuration),
+        Ok(_) => startup_watch::own_refusal(&configuration),
         // Settling trusts nothing of a trial that cannot be read.
         Err(why) => events.push(failed("read the trial of feature gates", &why)),
     }
@@ -72,7 +71,7 @@ fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> 
             });
         let own = layout.gates_drop_in().display().to_string();
         // First what keeps it from being written again, last what the daemon goes by.
-        refuse(layout, &trial.version, &trial.novel(&own), &why, &own)?;
+        remember_refused(layout, &trial.version, &trial.novel(&own), &why, &own)?;
         let saved = trial.saved.clone().unwrap_or_default();
         put_drop_in(layout, saved.content.as_deref()).map_err(|error| error.to_string())?;
         starts.restored = Some(why);
@@ -83,7 +82,7 @@ fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> 
 }
 
 fn failed(what: &str, error: &str) -> Event {
-    event(
+    Event::new(
         Code::ActionFailed,
         Code::ActionFailed.say(&[("what", what), ("error", error)]),
     )

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use windrow_decide::Event;
 use windrow_gates::{
-    Component, Refusal, Refused, Request, read_gates, resolve, syntax, version_text,
+    Component, Refusal, Refused, Request, read_gates, resolve, set_last_at, version_text,
 };
 use windrow_model::reasons::Code;
 use windrow_plan::Finding;
-use windrow_plan::rke2::config::{ConfigFile, Place, merge};
+use windrow_plan::rke2::config::{ConfigFile, Place};
 use windrow_plan::rules::Location;
 
-use super::gates::{Node, event};
-use super::trial::refuse;
-use crate::act::{Memory, read_drop_in};
+use super::inputs::DropInInputs;
+use crate::act::{Memory, read_drop_in, remember_refused};
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
@@ -33,7 +33,7 @@ const AT_REST: Duration = Duration::from_secs(30);
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
 
 /// Watches over RKE2's starts.
-pub(super) struct Guard {
+pub(super) struct StartupWatch {
     configured: Published,
     api: ApiServer,
     now: fn() -> Timestamp,
@@ -43,7 +43,7 @@ pub(super) struct Guard {
     changed: bool,
 }
 
-impl Guard {
+impl StartupWatch {
     pub(super) fn new(configured: Published, api: ApiServer, now: fn() -> Timestamp) -> Self {
         Self {
             configured,
@@ -103,7 +103,7 @@ impl Guard {
         let (findings, ours) = fatal.unwrap_or_default();
         for finding in &findings {
             if !self.findings.contains(finding) {
-                journal::tell(&event(finding.code, finding.message.clone()));
+                journal::tell(&Event::new(finding.code, finding.message.clone()));
             }
         }
         self.findings = findings;
@@ -126,7 +126,7 @@ fn fatal(configuration: &Configuration, since: Option<Timestamp>) -> (Vec<Findin
         let Some((said, _)) = effect::refusal(layout, component, since) else {
             continue;
         };
-        let node = Node::read(configuration);
+        let node = DropInInputs::read(configuration);
         let mut files = node.files.clone();
         if let Some(current) = &node.current {
             files.push(ConfigFile::new(Place::DropIn, &node.own, current.clone()));
@@ -135,7 +135,7 @@ fn fatal(configuration: &Configuration, since: Option<Timestamp>) -> (Vec<Findin
         let set: Vec<(&String, Location)> = said
             .gates
             .iter()
-            .filter_map(|gate| Some((gate, set_at(&files, component, gate)?)))
+            .filter_map(|gate| Some((gate, set_last_at(&files, component, gate)?)))
             .collect();
         // Whoever has removed it since has done what can be done.
         if set.is_empty() {
@@ -144,7 +144,7 @@ fn fatal(configuration: &Configuration, since: Option<Timestamp>) -> (Vec<Findin
         if !mine.is_empty() {
             let version = version_text(&node.resolved.target);
             let why = format!("{component} says: {}", said.line);
-            ours |= refuse(layout, &version, &mine, &why, &node.own).is_ok();
+            ours |= remember_refused(layout, &version, &mine, &why, &node.own).is_ok();
         }
         let code = Code::GateFatal;
         findings.extend(set.into_iter().map(|(gate, at)| Finding {
@@ -172,19 +172,6 @@ fn own_gates(
     let mut gates = read_gates(own, current.unwrap_or_default(), &[]);
     gates.retain(|gate| gate.component == component && said.gates.contains(&gate.gate));
     gates
-}
-
-/// Where the gate is set last.
-pub(super) fn set_at(files: &[ConfigFile], component: Component, gate: &str) -> Option<Location> {
-    let merged = merge(files);
-    let uses = merged.flag(component.argument(), "feature-gates");
-    uses.iter().rev().find_map(|item| {
-        syntax::pairs(&item.text, true)
-            .into_iter()
-            .flatten()
-            .any(|pair| pair.name == gate)
-            .then(|| item.at.clone())
-    })
 }
 
 /// Before a start: a gate of ours that kube-apiserver has refused since it was written is remembered,
@@ -220,6 +207,6 @@ pub(super) fn own_refusal(configuration: &Configuration) {
     if !told {
         let why = format!("kube-apiserver says: {}", said.line);
         // What cannot be remembered is met again at the next start.
-        let _ = refuse(layout, &version, &mine, &why, &own);
+        let _ = remember_refused(layout, &version, &mine, &why, &own);
     }
 }

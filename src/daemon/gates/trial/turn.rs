@@ -5,12 +5,12 @@ use std::time::Duration;
 use windrow_gates::trial::State;
 use windrow_gates::{Change, Component, Trial};
 
-use super::{Conductor, Site, TRY_AGAIN};
+use super::{Site, TRY_AGAIN, TrialDriver};
 use crate::act::{ClusterLease, Holder};
 use crate::observe::effect;
 use crate::observe::management::lease_holder;
 
-impl Conductor {
+impl TrialDriver {
     /// Takes or renews the cluster's lease. A rollback by hand goes on without it where nobody answers:
     /// it is what a server that is down needs.
     pub(super) async fn hold_lease(&mut self, trial: &Trial, site: &Site, ready: bool) {
@@ -83,12 +83,4 @@ impl Conductor {
         self.remember(&site.layout, &trial)?;
         Ok(Duration::ZERO)
     }
-}
-
-/// By which name the others know this node.
-pub(in crate::daemon) fn host_name() -> String {
-    nix::unistd::gethostname()
-        .ok()
-        .and_then(|name| name.into_string().ok())
-        .unwrap_or_else(|| "windrow".to_owned())
 }

@@ -6,13 +6,12 @@ use windrow_gates::{Outcome, Trial, list};
 use windrow_model::reasons::Code;
 use windrow_plan::Finding;
 
-use super::super::gates::event;
-use super::Conductor;
+use super::TrialDriver;
 use crate::report::journal;
 
-impl Conductor {
+impl TrialDriver {
     /// How the last trial ended, where that is worth a finding.
-    pub(in crate::daemon) fn finding(&self) -> Option<Finding> {
+    pub(in crate::daemon::gates) fn finding(&self) -> Option<Finding> {
         let trial = self.trial.as_ref()?;
         let own = self.site().own;
         let finding = |code: Code, message: String| Finding {
@@ -39,7 +38,7 @@ impl Conductor {
 
 pub(super) fn say_step(trial: &Trial, own: &str, step: &str) {
     let gates = list(&trial.gates(own, &[]));
-    journal::tell(&event(
+    journal::tell(&Event::new(
         Code::GateTrial,
         Code::GateTrial.say(&[("gates", &gates), ("step", step)]),
     ));
@@ -70,5 +69,8 @@ fn ended(trial: &Trial, own: &str) -> Option<Event> {
         Outcome::RolledBack => Code::GateTrialRolledBack,
         Outcome::NotTried | Outcome::Unchanged => Code::GateTrialRefused,
     };
-    Some(event(code, code.say(&[("gates", &gates), ("why", why)])))
+    Some(Event::new(
+        code,
+        code.say(&[("gates", &gates), ("why", why)]),
+    ))
 }

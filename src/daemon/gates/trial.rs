@@ -8,22 +8,21 @@ mod asked;
 mod tell;
 mod turn;
 
-pub(super) use turn::host_name;
-
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use windrow_decide::Event;
 use windrow_gates::trial::{InEffect, OnDisk, Seen, State, Step, next};
 use windrow_gates::{
-    Answer, Change, Component, KnownGood, Outcome, Refused, Request, Snapshot, Starts, Target,
-    Trial, TrialStatus, version_text,
+    Answer, Change, Component, KnownGood, Outcome, Refused, Snapshot, Starts, Target, Trial,
+    TrialStatus, version_text,
 };
 use windrow_model::reasons::Code;
 
 use self::tell::{say_step, tell};
-use super::gates::{Node, event};
-use super::judge::{Judgement, Subject};
-use crate::act::{ClusterLease, Memory, put_drop_in, read_drop_in, units};
+use super::inputs::DropInInputs;
+use super::verification::{Judgement, Subject};
+use crate::act::{ClusterLease, Memory, put_drop_in, read_drop_in, remember_refused, units};
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
@@ -37,7 +36,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// The one who drives it.
-pub(super) struct Conductor {
+pub(super) struct TrialDriver {
     configured: Published,
     api: ApiServer,
     now: fn() -> Timestamp,
@@ -70,12 +69,12 @@ impl From<&Configuration> for Site {
     }
 }
 
-impl Conductor {
+impl TrialDriver {
     pub(super) fn new(configured: Published, api: ApiServer, now: fn() -> Timestamp) -> Self {
         let recalled = Memory::Trial.recall(configured.borrow().layout());
         let trial = recalled.unwrap_or_else(|why| {
             // Nothing is trusted because of it: what was forced is taken out before the next start.
-            journal::tell(&event(
+            journal::tell(&Event::new(
                 Code::ActionFailed,
                 Code::ActionFailed
                     .say(&[("what", "read the trial of feature gates"), ("error", &why)]),
@@ -115,7 +114,7 @@ impl Conductor {
         self.trial.as_ref()
     }
 
-    fn keep(&mut self, trial: &Trial, node: &Node) -> Result<(), String> {
+    fn keep(&mut self, trial: &Trial, node: &DropInInputs) -> Result<(), String> {
         self.remember(&node.layout, trial)
     }
 
@@ -145,7 +144,7 @@ impl Conductor {
             Err(why) => {
                 if self.told.as_ref() != Some(&why) {
                     let what = "go on with the trial of feature gates";
-                    journal::tell(&event(
+                    journal::tell(&Event::new(
                         Code::ActionFailed,
                         Code::ActionFailed.say(&[("what", what), ("error", &why)]),
                     ));
@@ -239,7 +238,7 @@ impl Conductor {
                     .or(restored)
                     .unwrap_or_else(|| why_not(trial, judgement, on_disk, site));
                 trial.why = Some(why.clone());
-                refuse(layout, &trial.version, &trial.novel(own), &why, own)?;
+                remember_refused(layout, &trial.version, &trial.novel(own), &why, own)?;
             }
             _ => {}
         }
@@ -279,7 +278,7 @@ impl Conductor {
         .map_err(told)?;
         if trial.change == Change::Rollback {
             let why = format!("{} rolled it back", trial.by);
-            refuse(layout, &good.version, &trial.going(own), &why, own)?;
+            remember_refused(layout, &good.version, &trial.going(own), &why, own)?;
         }
         Ok(())
     }
@@ -396,23 +395,6 @@ fn why_not(trial: &Trial, judgement: &Judgement, on_disk: OnDisk, site: &Site) -
         ),
         _ => format!("{} was changed by something else meanwhile", site.own),
     }
-}
-
-/// Remembers gates that do not work on a version.
-pub(super) fn refuse(
-    layout: &Layout,
-    version: &str,
-    gates: &[Request],
-    why: &str,
-    own: &str,
-) -> Result<(), String> {
-    if gates.is_empty() {
-        return Ok(());
-    }
-    let known = Memory::Refused.recall(layout).unwrap_or_default();
-    Memory::Refused
-        .keep(layout, &Refused::and(known, version, gates, why, own))
-        .map_err(|error| error.to_string())
 }
 
 /// What kube-apiserver says that it is, as [`version_text`] writes it.

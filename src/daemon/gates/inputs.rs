@@ -1,0 +1,89 @@
+//! Everything that the drop-in depends on, as it lies on the disk.
+
+use windrow_decide::settings::Settings;
+use windrow_gates::{
+    KnownGood, Moment, Past, Refused, Rejected, Resolved, Settled, Trial, resolve,
+};
+use windrow_plan::rke2::config::{ConfigFile, merge};
+
+use crate::act::{Memory, read_drop_in};
+use crate::configuration::Configuration;
+use crate::layout::Layout;
+use crate::observe::rke2::{candidates_on_disk, config_files};
+
+/// Everything that the drop-in depends on, as it lies on the disk.
+pub(super) struct DropInInputs {
+    pub(super) layout: Layout,
+    pub(super) settings: Settings,
+    pub(super) own: String,
+    /// RKE2's configuration without our drop-in.
+    pub(super) files: Vec<ConfigFile>,
+    pub(super) current: Option<String>,
+    pub(super) resolved: Resolved,
+    pub(super) past: Past,
+    /// The trial that is under way.
+    trial: Option<Trial>,
+}
+
+impl DropInInputs {
+    /// With an upgrade that is on its way: what will start may be another version.
+    pub(super) fn read(configuration: &Configuration) -> Self {
+        Self::read_for(configuration, true)
+    }
+
+    pub(super) fn read_for(configuration: &Configuration, upgrades: bool) -> Self {
+        let settings = configuration.settings().clone();
+        let layout = configuration.layout().clone();
+        let own = layout.gates_drop_in().display().to_string();
+        let mut files = config_files(&layout).files;
+        files.retain(|file| file.path != own);
+        let mut candidates = candidates_on_disk(&layout, &settings.data_dir);
+        if upgrades {
+            candidates.upgrade = Memory::Upgrade.recall(&layout).unwrap_or_default();
+        }
+        let resolved = resolve(&candidates);
+        // What cannot be read shows nothing; the next trial writes it anew.
+        let known = Memory::KnownGood.recall::<KnownGood>(&layout);
+        let refused = Memory::Refused.recall::<Refused>(&layout);
+        let trial = Memory::Trial.recall::<Trial>(&layout).unwrap_or_default();
+        Self {
+            past: Past {
+                proven: known.ok().flatten().map(|known| known.proven(&own)),
+                rejected: refused.ok().flatten().map(|refused| Rejected {
+                    gates: refused.gates(&own),
+                    version: refused.version,
+                    why: refused.why,
+                }),
+                tried: trial.as_ref().and_then(|trial| trial.trusted(&own)),
+            },
+            // What cannot be read is overwritten.
+            current: read_drop_in(&layout).unwrap_or_default(),
+            trial: trial.filter(Trial::under_way),
+            files,
+            resolved,
+            settings,
+            own,
+            layout,
+        }
+    }
+
+    pub(super) fn settled(&self, moment: Moment) -> Settled {
+        // A trial is not disturbed: what it put there stays, or what it saved goes back.
+        let (moment, current) = match &self.trial {
+            Some(trial) if trial.going_back() => {
+                let saved = trial.saved.clone().unwrap_or_default();
+                (Moment::Running, saved.content)
+            }
+            Some(trial) if trial.in_force() => (Moment::Running, self.current.clone()),
+            _ => (moment, self.current.clone()),
+        };
+        windrow_gates::settle(
+            &self.settings.feature_gates,
+            &self.resolved.target,
+            &merge(&self.files),
+            current.as_deref().map(|text| (self.own.as_str(), text)),
+            moment,
+            &self.past,
+        )
+    }
+}

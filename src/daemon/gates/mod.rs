@@ -1,0 +1,290 @@
+//! The daemon's part in feature gates: before READY=1 the drop-in is made fit for the version that
+//! will start; after it the status says what is asked for, written and in effect.
+//!
+//! ```text
+//!   inputs (files on the disk) ──> settle ──> the drop-in, View ──────────────────────────> status
+//!                                    ^                                                      ^
+//!   hook (before every start of RKE2)┘     GateController ──> TrialDriver (one change) ─────┤
+//!                                                └──────────> StartupWatch (between trials) ┘
+//! ```
+//!
+//! [`settle`] is also the larger part of [`hook`], which runs before every start of RKE2 (`windrow gates settle`): RKE2 never meets
+//! a gate of ours that the version which starts would refuse, whoever started it. It reads files only and waits for nothing.
+
+pub mod hook;
+mod inputs;
+mod settle;
+mod startup_watch;
+mod trial;
+mod verification;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use windrow_decide::settings::OnChange;
+use windrow_gates::{Component, Moment, Trial};
+
+use self::inputs::DropInInputs;
+pub use self::settle::{Outcome, View, concerns, settle};
+use self::startup_watch::StartupWatch;
+use self::trial::TrialDriver;
+use super::spools;
+use crate::act::Memory;
+use crate::apiserver::ApiServer;
+use crate::configuration::{Configuration, Published};
+use crate::observe::effect;
+use crate::observe::requests::{Request, read_spool};
+use crate::observe::systemd::{RKE2_UNITS, Systemd};
+use crate::observe::upgrade::upgrade;
+use crate::report::journal;
+
+/// How often it is looked for an upgrade: its preparations take longer.
+const UPGRADES: Duration = Duration::from_secs(5 * 60);
+
+/// Watches over the feature gates while the daemon runs.
+pub struct GateController {
+    /// Published also when somebody asks for something that concerns gates: what is in force is then as fresh as the request.
+    configured: Published,
+    api: ApiServer,
+    view: watch::Sender<Option<View>>,
+    /// What follows from files alone.
+    base: Option<View>,
+    trial: TrialDriver,
+    startup: StartupWatch,
+    /// When it was last looked for an upgrade.
+    upgrades: Option<Instant>,
+    /// There are requests that could not be answered: they are taken up again.
+    unanswered: bool,
+}
+
+impl GateController {
+    /// Does what has to be done before RKE2 starts. Where nobody asks for a gate that is nothing.
+    pub async fn begin(
+        configured: Published,
+        api: ApiServer,
+        view: watch::Sender<Option<View>>,
+        now: fn() -> Timestamp,
+    ) -> Self {
+        let mut controller = Self {
+            trial: TrialDriver::new(configured.clone(), api.clone(), now),
+            startup: StartupWatch::new(configured.clone(), api.clone(), now),
+            configured,
+            api,
+            view,
+            base: None,
+            upgrades: None,
+            unanswered: false,
+        };
+        if concerns(&controller.configuration()) {
+            controller.look().await;
+        }
+        controller
+    }
+
+    /// Looks again whenever it is nudged, drives a trial, and watches over RKE2's starts, until the
+    /// daemon ends.
+    pub async fn run(mut self) {
+        // What others set is worth a finding too, but nothing waits for it.
+        if self.base.is_none() {
+            self.look().await;
+        }
+        self.requests().await;
+        loop {
+            let under_way = self.is_trying();
+            let pause = match self.trial.step().await {
+                Some(pause) => pause,
+                None => self.watch_over().await,
+            };
+            match under_way && !self.is_trying() {
+                // What waited for it waits no longer.
+                true => self.look().await,
+                false => self.publish(),
+            }
+            tokio::select! {
+                published = self.configured.changed() => match published {
+                    Ok(()) => {
+                        self.requests().await;
+                        self.look().await;
+                    }
+                    Err(_) => return,
+                },
+                () = tokio::time::sleep(pause) => {
+                    if self.unanswered {
+                        self.requests().await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn configuration(&self) -> Arc<Configuration> {
+        Arc::clone(&self.configured.borrow())
+    }
+
+    fn is_trying(&self) -> bool {
+        self.trial.trial().is_some_and(Trial::under_way)
+    }
+
+    /// Between trials: is RKE2 kept from coming up by a gate? Is an upgrade on its way?
+    async fn watch_over(&mut self) -> Duration {
+        let pause = self.startup.look().await;
+        let upgrade = self.startup.is_ready() && self.look_for_upgrade().await;
+        if self.startup.changed() || upgrade {
+            self.look().await;
+        }
+        pause
+    }
+
+    /// Looks now and then whether an upgrade is on its way, where that matters. True when that has changed.
+    async fn look_for_upgrade(&mut self) -> bool {
+        let looked = self.upgrades.is_some_and(|at| at.elapsed() < UPGRADES);
+        let configuration = self.configuration();
+        if looked || !concerns(&configuration) {
+            return false;
+        }
+        self.upgrades = Some(Instant::now());
+        let layout = configuration.layout();
+        let kubeconfig = layout.admin_kubeconfig();
+        let component = Component::KubeApiserver;
+        let Ok(client) = effect::client(&self.api, &kubeconfig, component).await else {
+            return false;
+        };
+        // Without an answer, what was known before is the best that is known.
+        let Ok(upgrade) = upgrade(&client).await else {
+            return false;
+        };
+        let memory = Memory::Upgrade;
+        if memory.recall(layout) == Ok(upgrade.clone()) {
+            return false;
+        }
+        let kept = match &upgrade {
+            Some(upgrade) => memory.keep(layout, upgrade),
+            None => memory.forget(layout),
+        };
+        kept.is_ok()
+    }
+
+    /// Takes up what people ask for.
+    async fn requests(&mut self) {
+        self.unanswered = false;
+        let found =
+            spools(self.configuration().root()).map(|spool| read_spool(&spool).unwrap_or_default());
+        for (path, request) in found.into_iter().flatten() {
+            let Ok(request) = request else { continue };
+            if request.action.is_about_gates() {
+                let node = self.node().await;
+                self.answer(&path, &request, node).await;
+            }
+        }
+        self.publish();
+    }
+
+    /// Answers a request. Where it is not known how the node is, it stays until it is.
+    async fn answer(&mut self, path: &Path, request: &Request, node: Option<DropInInputs>) {
+        let Some(node) = node else {
+            self.unanswered = true;
+            return;
+        };
+        let name = path.file_stem().and_then(|name| name.to_str());
+        self.trial
+            .asked(name.unwrap_or_default(), request, &node)
+            .await;
+        // Its consequences are on the disk.
+        if let Err(error) = fs::remove_file(path) {
+            tracing::debug!("{}: {error}", path.display());
+        }
+    }
+
+    /// It reads RKE2's binary: a hundred megabytes, for which the loop does not wait.
+    async fn node(&self) -> Option<DropInInputs> {
+        let configuration = self.configuration();
+        tokio::task::spawn_blocking(move || DropInInputs::read(&configuration))
+            .await
+            .ok()
+    }
+
+    async fn look(&mut self) {
+        let moment = moment().await;
+        let configuration = self.configuration();
+        let settled = tokio::task::spawn_blocking(move || settle(&configuration, moment)).await;
+        let Ok(outcome) = settled else { return };
+        for event in &outcome.events {
+            journal::tell(event);
+        }
+        let pending = outcome
+            .view
+            .as_ref()
+            .is_some_and(|view| view.section.pending);
+        self.base = outcome.view;
+        if pending
+            && let Some(node) = self.node().await
+            && node.settings.gates.on_change == OnChange::Try
+            && !self.is_trying()
+        {
+            self.trial.changed(&node).await;
+        }
+        self.publish();
+    }
+
+    fn publish(&self) {
+        let mut view = self.base.clone();
+        let (trial, answered) = self.trial.status();
+        let ended = self.trial.finding();
+        let fatal = self.startup.findings();
+        if trial.is_some() || !answered.is_empty() || !fatal.is_empty() {
+            let view = view.get_or_insert_default();
+            view.section.trial = trial;
+            view.section.answered = answered;
+            view.findings.extend(fatal.iter().cloned().chain(ended));
+        }
+        self.view.send_if_modified(|known| {
+            let changed = *known != view;
+            *known = view;
+            changed
+        });
+    }
+}
+
+/// Does RKE2 run? As long as it is not known to be down it is taken to run.
+async fn moment() -> Moment {
+    let Ok(systemd) = Systemd::connect().await else {
+        return Moment::Running;
+    };
+    for unit in RKE2_UNITS {
+        match systemd.unit(unit).await {
+            Ok(unit) if unit.is_down() => {}
+            _ => return Moment::Running,
+        }
+    }
+    Moment::Stopped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Layout;
+
+    #[tokio::test]
+    async fn a_request_is_kept_until_it_is_known_how_the_node_is() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Layout::new(place.path());
+        let (view, _views) = watch::channel(None);
+        let (_publish, configured) = watch::channel(Arc::new(Configuration::load(&root)));
+        let mut controller =
+            GateController::begin(configured, ApiServer::new(), view, Timestamp::now).await;
+        let [spool, _] = spools(&root);
+        fs::create_dir_all(&spool).unwrap();
+        let path = spool.join("1.json");
+        let text = r#"{"action":"gates-rollback","by":"ann","at":"1970-01-01T00:00:00Z"}"#;
+        fs::write(&path, text).unwrap();
+        let request = read_spool(&spool).unwrap().remove(0).1.unwrap();
+        controller.answer(&path, &request, None).await;
+        assert!(path.exists() && controller.unanswered);
+        controller.requests().await;
+        assert!(!path.exists() && !controller.unanswered);
+    }
+}

@@ -1,0 +1,171 @@
+//! Makes the drop-in what it should be, and says what the status has to say of it. Reads files only and waits for nothing.
+
+use std::fs;
+
+use windrow_decide::Event;
+use windrow_gates::{GateSet, GatesStatus, LeftOut, Moment, Settled, assess, check, list};
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::Finding;
+use windrow_plan::rke2::config::{ConfigFile, Place, merge};
+
+use super::inputs::DropInInputs;
+use crate::act::{Memory, put_drop_in};
+use crate::configuration::Configuration;
+
+/// What the status document says of feature gates.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct View {
+    /// Its `gates` section.
+    pub section: GatesStatus,
+    /// What is wrong or worth knowing.
+    pub findings: Vec<Finding>,
+}
+
+/// What became of the drop-in, and what is to be told of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// For the status; `None` when gates are nobody's concern on this node.
+    pub view: Option<View>,
+    /// For the journal.
+    pub events: Vec<Event>,
+}
+
+impl DropInInputs {
+    /// What the status says once the drop-in is `settled`.
+    pub(super) fn view(&self, settled: &Settled) -> View {
+        let mut section = GatesStatus::of(
+            &self.resolved,
+            &self.settings.feature_gates,
+            &settled.asked.left_out,
+        );
+        section.pending = settled.pending;
+        let mut files = self.files.clone();
+        if let Some(content) = &settled.content {
+            files.push(ConfigFile::new(Place::DropIn, &self.own, content.clone()));
+        }
+        let assessment = assess(&merge(&files), Some(&self.own), &self.resolved.target);
+        for view in &assessment.components {
+            section
+                .effective
+                .extend(view.gates.iter().map(|gate| GateSet {
+                    component: view.component.to_string(),
+                    gate: gate.gate.clone(),
+                    value: gate.value,
+                    at: gate.at.clone(),
+                }));
+        }
+        let mut findings: Vec<Finding> = assessment.findings;
+        // What is wrong with ours is said of the place where a person asked for it.
+        findings.retain(|finding| {
+            finding.at.is_empty() || finding.at.iter().any(|at| at.file != self.own)
+        });
+        let mut add = |finding: Finding| {
+            if !findings.contains(&finding) {
+                findings.push(finding);
+            }
+        };
+        for finding in check(&settled.kept, &self.resolved.target) {
+            // A person who forced a gate has heard it, and a trial has shown otherwise.
+            if finding.severity != Severity::Error {
+                add(finding);
+            }
+        }
+        for left in settled.asked.left_out.iter().filter(|left| !left.not_meant) {
+            add(left_out(Code::GateLeftOut, left));
+        }
+        if settled.pending {
+            add(Finding {
+                incident: None,
+                code: Code::GatePending,
+                severity: Code::GatePending.severity(),
+                message: pending(settled),
+                at: self
+                    .settings
+                    .feature_gates
+                    .first()
+                    .map(|request| request.at.clone())
+                    .into_iter()
+                    .collect(),
+            });
+        }
+        View { section, findings }
+    }
+}
+
+/// Makes the drop-in what it should be at this moment.
+pub fn settle(configuration: &Configuration, moment: Moment) -> Outcome {
+    settle_on(&DropInInputs::read(configuration), moment)
+}
+
+/// The same right before a start: what is installed is what starts, whatever is on its way.
+pub(super) fn settle_for_start(configuration: &Configuration, moment: Moment) -> Outcome {
+    settle_on(&DropInInputs::read_for(configuration, false), moment)
+}
+
+fn settle_on(inputs: &DropInInputs, moment: Moment) -> Outcome {
+    let settled = inputs.settled(moment);
+    let mut events = Vec::new();
+    for left in &settled.dropped {
+        events.push(Event::new(
+            Code::GateDropped,
+            left_out(Code::GateDropped, left).message,
+        ));
+    }
+    match put_drop_in(&inputs.layout, settled.content.as_deref()) {
+        Ok(true) => events.push(Event::new(
+            Code::GatesWritten,
+            Code::GatesWritten.say(&[("path", &inputs.own), ("gates", &list(&settled.kept))]),
+        )),
+        Ok(false) => {}
+        Err(error) => {
+            let what = format!("write {}", inputs.own);
+            events.push(Event::new(
+                Code::ActionFailed,
+                Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]),
+            ));
+        }
+    }
+    let concerns = !inputs.settings.feature_gates.is_empty() || inputs.current.is_some();
+    let view = inputs.view(&settled);
+    Outcome {
+        view: (concerns || !view.section.effective.is_empty() || !view.findings.is_empty())
+            .then_some(view),
+        events,
+    }
+}
+
+/// Is there anything that has to be done before RKE2 starts? Where nobody asks for a gate, nothing is
+/// read and nothing is delayed.
+pub fn concerns(configuration: &Configuration) -> bool {
+    let layout = configuration.layout();
+    !configuration.settings().feature_gates.is_empty()
+        || fs::symlink_metadata(layout.gates_drop_in()).is_ok()
+        || fs::symlink_metadata(Memory::Trial.path(layout)).is_ok()
+}
+
+fn pending(settled: &Settled) -> String {
+    Code::GatePending.say(&[("gates", &list(&settled.asked.written))])
+}
+
+fn left_out(code: Code, left: &LeftOut) -> Finding {
+    let gate = &left.request;
+    let message = match code {
+        Code::GateDropped => code.say(&[
+            ("gate", &gate.gate),
+            ("value", &gate.value.to_string()),
+            ("component", gate.component.as_str()),
+            ("why", &left.why),
+        ]),
+        _ => code.say(&[
+            ("gate", &format!("{}={}", gate.gate, gate.value)),
+            ("why", &left.why),
+        ]),
+    };
+    Finding {
+        incident: None,
+        code,
+        severity: code.severity(),
+        message,
+        at: vec![gate.at.clone()],
+    }
+}
