@@ -244,7 +244,7 @@ fn a_user_who_floods_the_bus_is_refused_and_nobody_else_notices() {
     });
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let test = "the_user_who_floods_the_bus";
+    let test = "dbus::the_user_who_floods_the_bus";
     let mut flood = flood::Flood::start(test, &bus.socket(), bus::NOBODY, place.path());
     flood.is_refused();
 
