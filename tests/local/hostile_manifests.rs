@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
@@ -168,10 +169,56 @@ fn shapes() -> Vec<Shape> {
     ]
 }
 
-/// The most memory that any program took that this one started, in bytes.
-fn most_memory() -> usize {
+/// Says to this test program that it is the process that measures: where the answer goes.
+const MEASURE: &str = "WINDROW_TEST_MEASURE";
+
+/// What a run of the program printed, and the most memory that it took, in bytes. A process of its own starts it and counts: this one
+/// has children of other tests.
+fn measured(args: &[&str], paths: &[&Path]) -> (Output, usize) {
+    let place = tempfile::tempdir().unwrap();
+    let words: Vec<String> = args.iter().map(ToString::to_string).collect();
+    let paths = paths.iter().map(|path| path.display().to_string());
+    let words: Vec<String> = words.into_iter().chain(paths).collect();
+    fs::write(
+        place.path().join("words"),
+        serde_json::to_string(&words).unwrap(),
+    )
+    .unwrap();
+    let test = "hostile_manifests::the_process_that_measures";
+    let ran = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(MEASURE, place.path())
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", printed(&ran));
+    let read = |name: &str| fs::read(place.path().join(name)).unwrap();
+    let numbers: (i32, usize) = serde_json::from_slice(&read("numbers")).unwrap();
+    let output = Output {
+        status: ExitStatus::from_raw(numbers.0),
+        stdout: read("stdout"),
+        stderr: read("stderr"),
+    };
+    (output, numbers.1)
+}
+
+/// In the process that `measured` has started; in every other one it does nothing.
+#[test]
+fn the_process_that_measures() {
+    let Some(place) = std::env::var_os(MEASURE).map(PathBuf::from) else {
+        return;
+    };
+    let words: Vec<String> =
+        serde_json::from_slice(&fs::read(place.join("words")).unwrap()).unwrap();
+    let status = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(words)
+        .stdout(fs::File::create(place.join("stdout")).unwrap())
+        .stderr(fs::File::create(place.join("stderr")).unwrap())
+        .status()
+        .unwrap();
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
-    usize::try_from(usage.max_rss()).unwrap() * 1024
+    let most = usize::try_from(usage.max_rss()).unwrap() * 1024;
+    let numbers = serde_json::to_string(&(status.into_raw(), most)).unwrap();
+    fs::write(place.join("numbers"), numbers).unwrap();
 }
 
 #[test]
@@ -179,7 +226,7 @@ fn a_plan_stays_small_whatever_is_in_the_file() {
     for (what, code, text) in shapes() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("hostile.yaml"), text()).unwrap();
-        let output = windrow(&["plan", "-o", "json"], &[dir.path()]);
+        let (output, most) = measured(&["plan", "-o", "json"], &[dir.path()]);
         let plan: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{what}: {error}: {}", printed(&output)));
         let named = plan["findings"].as_array().unwrap().iter().any(|finding| {
@@ -190,7 +237,6 @@ fn a_plan_stays_small_whatever_is_in_the_file() {
         });
         assert!(named, "{what}: {}", plan["findings"]);
         assert_eq!(output.status.code(), Some(4), "{what}");
-        let most = most_memory();
         assert!(most < 256 * MIB, "{what}: {} MiB", most / MIB);
     }
 }
@@ -251,7 +297,8 @@ fn a_plan_of_a_directory_and_of_a_configuration_stays_small() {
         let text = filled("", "# nothing\n", "");
         fs::write(dir.path().join(format!("{number}.yaml")), text).unwrap();
     }
-    let output = windrow(&["plan"], &[dir.path()]);
+    let (output, most) = measured(&["plan"], &[dir.path()]);
+    assert!(most < 256 * MIB, "{} MiB", most / MIB);
     let said = printed(&output);
     assert!(said.contains("staging.limits.directoryBytes"), "{said}");
     assert!(said.contains("39.yaml"), "{said}");
@@ -264,10 +311,9 @@ fn a_plan_of_a_directory_and_of_a_configuration_stays_small() {
         .collect();
     let user_data = dir.path().join("user-data");
     fs::write(&user_data, format!("#cloud-config\nwrite_files:\n{files}")).unwrap();
-    let output = windrow(&["plan"], &[&user_data]);
+    let (output, most) = measured(&["plan"], &[&user_data]);
     let said = printed(&output);
     assert!(said.contains("staging.limits.directoryBytes"), "{said}");
     assert_eq!(output.status.code(), Some(4), "{said}");
-    let most = most_memory();
     assert!(most < 256 * MIB, "{} MiB", most / MIB);
 }
