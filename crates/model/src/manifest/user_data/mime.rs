@@ -194,7 +194,9 @@ fn one(wrapped: &mut Wrapped, shown: &str, text: &str, part: &MessagePart<'_>, l
             .next()
             .and_then(|header| text.get(offset(header.offset_start)..offset(header.offset_end)))
     };
+    // Of a packed part cloud-init keeps no such header (`cloudinit/user_data.py`, 26.2).
     let merge = MERGE_HEADERS.into_iter().find_map(header);
+    let merge = merge.filter(|_| !packed);
     let mut headers = part.headers.iter();
     if headers.any(|header| header.name().eq_ignore_ascii_case(LAUNCH_INDEX)) {
         wrapped.not_looked_at(first, ONE_MACHINE);

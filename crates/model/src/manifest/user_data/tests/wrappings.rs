@@ -166,3 +166,15 @@ fn a_part_for_one_machine_of_several_is_not_looked_at() {
         (Code::NotLookedAt, Some(6))
     );
 }
+
+#[test]
+fn a_packed_part_has_no_header_that_says_how_it_is_merged() {
+    let (one, two) = (cloud_config(&["a.yaml"]), cloud_config(&["b.yaml"]));
+    let headers = "Content-Type: application/x-gzip\nContent-Transfer-Encoding: base64\n\
+                   Merge-Type: dict(recurse_list)+list(append)";
+    let packed = base64(&gzip(&two));
+    let found = opened(message(&[(CLOUD_CONFIG, &one), (headers, &packed)]));
+    assert_eq!(told(&found), [(Code::KeyNotRead, 8)]);
+    let names: Vec<String> = written(&found).into_iter().map(|(path, ..)| path).collect();
+    assert_eq!(names, ["b.yaml"]);
+}
