@@ -58,3 +58,13 @@ fn that_a_limit_is_exceeded_is_told_however_much_else_is() {
     assert_eq!(codes.len(), 2000);
     assert!(codes.contains(&Code::LimitExceeded));
 }
+
+#[test]
+fn a_file_that_no_marker_hides_is_labelled_and_kept_from_being_held() {
+    let content = Content::NotUtf8Name { special: None };
+    let (shown, rules) = (Shown::itself("x.yaml"), RuleSet::shipped());
+    let limits = Limits::default();
+    let file = examine_content("\\xff_A.yaml", &content, &limits, shown, &rules, None);
+    assert_eq!((file.trouble, file.refused), (Some(Trouble::Refused), None));
+    assert!(Trouble::Refused.why_not_held().is_some());
+}
