@@ -51,7 +51,7 @@ pub struct Trial {
     pub at: Timestamp,
     /// Is it tried although the check refuses it?
     pub forced: bool,
-    /// The version, as [`version_text`] writes it.
+    /// The version, as [`super::version_text`] writes it.
     pub version: String,
     /// The drop-in that is tried.
     pub asked: Snapshot,
@@ -212,7 +212,7 @@ impl Starts {
 /// The gates that were tried and did not work, as they are remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// The version, as [`version_text`] writes it.
+    /// The version, as [`super::version_text`] writes it.
     pub version: String,
     /// The gates, as the text of a drop-in.
     pub content: Option<String>,

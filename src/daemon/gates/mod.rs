@@ -8,7 +8,7 @@
 //!                                                └──────────> StartupWatch (between trials) ┘
 //! ```
 //!
-//! [`settle`] is also the larger part of [`hook`], which runs before every start of RKE2 (`windrow gates settle`): RKE2 never meets
+//! [`settle()`] is also the larger part of [`hook`], which runs before every start of RKE2 (`windrow gates settle`): RKE2 never meets
 //! a gate of ours that the version which starts would refuse, whoever started it. It reads files only and waits for nothing.
 
 pub mod hook;
