@@ -87,7 +87,8 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     let (publish, configured) = watch::channel(Arc::new(configuration));
     let api = ApiServer::new();
     let (view, gates) = watch::channel(None);
-    let keeper = GateController::begin(configured.clone(), api.clone(), view, Timestamp::now).await;
+    let gate_controller =
+        GateController::begin(configured.clone(), api.clone(), view, Timestamp::now).await;
     let (found, incidents) = watch::channel(Vec::new());
     let daemon = Daemon::new(publish, Clock::real(), link)
         .with_gates(gates)
@@ -122,7 +123,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         "cluster",
         cluster::observe(api, kubeconfig, interests, events),
     );
-    background.start("feature gates", keeper.run());
+    background.start("feature gates", gate_controller.run());
     background.start("diagnosis", diagnoser.run());
     let (_running, stop) = watch::channel(false);
     Ok(beside(daemon.run(signals, stop), background).await)

@@ -141,7 +141,7 @@ impl Diagnoser {
         }
     }
 
-    /// What the node's own files say. The plan and the gates' keeper tell two of these themselves.
+    /// What the node's own files say. The plan and the gate controller report two of these themselves.
     async fn own(&self, layout: &Layout, settings: &Settings) -> OwnNode {
         let (layout, now) = (layout.clone(), self.now);
         let limits = settings.staging.limits.clone();

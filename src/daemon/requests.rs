@@ -16,7 +16,7 @@ pub(super) struct Requests {
     taken: BTreeSet<PathBuf>,
     /// What could not be read at the last look, and was told.
     unread: BTreeSet<PathBuf>,
-    /// About feature gates: for their keeper, who removes them.
+    /// About feature gates: for the gate controller, which removes them.
     forwarded: BTreeSet<PathBuf>,
 }
 

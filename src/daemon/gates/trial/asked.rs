@@ -1,4 +1,4 @@
-//! What people, and a configuration that changed, ask of the conductor: to begin a trial, or to take one
+//! What people, and a configuration that changed, ask of the driver of trials: to begin a trial, or to take one
 //! back.
 
 use windrow_decide::Event;

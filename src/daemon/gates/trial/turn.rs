@@ -1,4 +1,4 @@
-//! The conductor's turn in the cluster: the lease that lets one server at a time be tried.
+//! A trial's turn in the cluster: the lease that lets one server at a time be tried.
 
 use std::time::Duration;
 
