@@ -51,7 +51,7 @@ pub fn put_drop_in(layout: &Layout, content: Option<&str>) -> io::Result<bool> {
 
 /// One of the documents that are remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
+pub enum StateFile {
     /// What was in force when kube-apiserver was last seen to work with it.
     KnownGood,
     /// The trial that is under way, or the last one.
@@ -64,15 +64,15 @@ pub enum Memory {
     Upgrade,
 }
 
-impl Memory {
+impl StateFile {
     /// Where it lies.
     pub fn path(self, layout: &Layout) -> PathBuf {
         layout.gates_dir().join(match self {
-            Memory::KnownGood => "last-known-good/gates.json",
-            Memory::Trial => "trial.json",
-            Memory::Starts => "starts.json",
-            Memory::Refused => "refused.json",
-            Memory::Upgrade => "upgrade.json",
+            StateFile::KnownGood => "last-known-good/gates.json",
+            StateFile::Trial => "trial.json",
+            StateFile::Starts => "starts.json",
+            StateFile::Refused => "refused.json",
+            StateFile::Upgrade => "upgrade.json",
         })
     }
 
@@ -147,8 +147,8 @@ pub fn remember_refused(
     if gates.is_empty() {
         return Ok(());
     }
-    let known = Memory::Refused.recall(layout).unwrap_or_default();
-    Memory::Refused
+    let known = StateFile::Refused.recall(layout).unwrap_or_default();
+    StateFile::Refused
         .keep(layout, &Refused::and(known, version, gates, why, own))
         .map_err(|error| error.to_string())
 }
@@ -188,14 +188,13 @@ mod tests {
     fn what_is_remembered_is_recalled_and_what_is_broken_is_said() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
-        let memory = Memory::KnownGood;
-        assert_eq!(memory.recall::<Vec<u8>>(&layout), Ok(None));
-        memory.keep(&layout, &[1, 2]).unwrap();
-        assert_eq!(memory.recall(&layout), Ok(Some(vec![1, 2])));
-        fs::write(memory.path(&layout), "{").unwrap();
+        let file = StateFile::KnownGood;
+        assert_eq!(file.recall::<Vec<u8>>(&layout), Ok(None));
+        file.keep(&layout, &[1, 2]).unwrap();
+        assert_eq!(file.recall(&layout), Ok(Some(vec![1, 2])));
+        fs::write(file.path(&layout), "{").unwrap();
         assert!(
-            memory
-                .recall::<Vec<u8>>(&layout)
+            file.recall::<Vec<u8>>(&layout)
                 .unwrap_err()
                 .contains("gates.json")
         );

@@ -5,8 +5,8 @@
 //! could not be done is returned, told once and tried again.
 
 mod directory;
+mod executor;
 mod gates;
-mod hands;
 mod lease;
 mod ledger;
 mod lock;
@@ -15,8 +15,8 @@ pub mod repair;
 mod turn;
 pub mod units;
 
-pub use gates::{Memory, put_drop_in, read_drop_in, remember_refused};
-pub use hands::{Carried, Hands};
+pub use executor::{Carried, Executor};
+pub use gates::{StateFile, put_drop_in, read_drop_in, remember_refused};
 pub use lease::{ClusterLease, Holder};
 pub use ledger::{LedgerRead, read_ledger, save_ledger};
 pub use lock::Lock;

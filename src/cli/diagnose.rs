@@ -9,7 +9,7 @@ use windrow_plan::rules::Platform;
 
 use super::cluster::{From, Output, Seen, print};
 use super::{Context, Exit, style};
-use crate::daemon::own::own_node;
+use crate::daemon::node_findings::read_own_node;
 use crate::observe::platform;
 use crate::render::diagnosis_table;
 
@@ -31,7 +31,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     };
     let mut looked = look(&objects, at);
     let own = match args.from.is_live() {
-        true => Some(own_node(
+        true => Some(read_own_node(
             &context.node(),
             &loaded.settings.staging.limits,
             at,

@@ -23,7 +23,7 @@ use super::inputs::{
     say_if_ambiguous, say_notes, standard_input,
 };
 use super::{Context, Exit, style};
-use crate::act::Memory;
+use crate::act::StateFile;
 use crate::apiserver::ApiServer;
 use crate::configuration;
 use crate::daemon::gates::hook;
@@ -161,7 +161,7 @@ fn found_out(layout: &Layout, data_dir: &str) -> anyhow::Result<Resolved> {
         .build()?;
     let mut found = runtime.block_on(candidates(layout, data_dir));
     // As the daemon has last seen it.
-    found.upgrade = Memory::Upgrade.recall(layout).unwrap_or_default();
+    found.upgrade = StateFile::Upgrade.recall(layout).unwrap_or_default();
     Ok(resolve(&found))
 }
 
@@ -182,7 +182,7 @@ fn observe(context: &Context, data_dir: &str, report: &mut GatesReport) -> anyho
         report.observe(component, observed, pod.as_ref());
     }
     // One that cannot be read is the daemon's to complain about.
-    let trial: Option<Trial> = Memory::Trial.recall(&layout).unwrap_or_default();
+    let trial: Option<Trial> = StateFile::Trial.recall(&layout).unwrap_or_default();
     let own = layout.gates_drop_in().display().to_string();
     report.trial = trial.map(|trial| TrialStatus::of(&trial, &own, None));
     Ok(())

@@ -3,7 +3,7 @@
 use super::document::daemon_runs;
 use super::manual::carry_out;
 use super::{Context, Exit};
-use crate::daemon::byhand;
+use crate::daemon::manual_holds;
 
 /// Hold files by hand: RKE2 does not apply them until they are released
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let exit = carry_out(context, &args.reason, |order| {
-        byhand::hold(order, &args.files)
+        manual_holds::hold(order, &args.files)
     })?;
     if let Err(why) = daemon_runs(context)
         && exit != Exit::Usage

@@ -2,7 +2,7 @@
 
 use super::document::now;
 use super::{Context, Exit, complain};
-use crate::daemon::byhand::{Done, Order, Outcome, Refused};
+use crate::daemon::manual_holds::{FileOutcome, ManualChange, Order, OrderRefused};
 use crate::layout::Layout;
 
 /// Who asks: the person behind sudo, the login name, or the user id.
@@ -23,7 +23,7 @@ pub(super) fn who() -> String {
 pub(super) fn carry_out(
     context: &Context,
     reason: &str,
-    act: impl FnOnce(&Order<'_>) -> Result<Vec<Outcome>, Refused>,
+    act: impl FnOnce(&Order<'_>) -> Result<Vec<FileOutcome>, OrderRefused>,
 ) -> anyhow::Result<Exit> {
     let layout: Layout = context.node();
     let by = who();
@@ -35,24 +35,24 @@ pub(super) fn carry_out(
     };
     let outcomes = match act(&order) {
         Ok(outcomes) => outcomes,
-        Err(Refused::Names(errors)) => {
+        Err(OrderRefused::Names(errors)) => {
             complain(&errors);
             return Ok(Exit::Usage);
         }
-        Err(Refused::System(error)) => anyhow::bail!(with_right(&format!("{error:#}"))),
+        Err(OrderRefused::System(error)) => anyhow::bail!(with_right(&format!("{error:#}"))),
     };
     let mut exit = Exit::Ok;
-    for Outcome { file, result } in outcomes {
+    for FileOutcome { file, result } in outcomes {
         match result {
-            Ok(Done::Held) => println!("{file} held by {by}: {reason}"),
-            Ok(Done::HeldTogether) => {
+            Ok(ManualChange::Held) => println!("{file} held by {by}: {reason}"),
+            Ok(ManualChange::HeldTogether) => {
                 println!("{file} held with it: they share a name, and one marker hides both");
             }
-            Ok(Done::ReleasedTogether) => {
+            Ok(ManualChange::ReleasedTogether) => {
                 println!("{file} released with it: they share a name, and one marker hid both");
             }
-            Ok(Done::Released) => println!("{file} released by {by}: {reason}"),
-            Ok(Done::WasNotHeld) => {
+            Ok(ManualChange::Released) => println!("{file} released by {by}: {reason}"),
+            Ok(ManualChange::WasNotHeld) => {
                 println!("{file} was not held; recorded, so that it will not be");
             }
             Err(why) => {

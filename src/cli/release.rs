@@ -9,7 +9,7 @@ use super::document::{daemon_runs, now};
 use super::manual::carry_out;
 use super::{Context, Exit};
 use crate::act::{MarkerOutcome, Markers};
-use crate::daemon::byhand::{self, Order, Which, look};
+use crate::daemon::manual_holds::{self, Order, Which, list_manifests};
 use crate::observe::requests::RequestAction;
 use crate::printable::shell_word;
 
@@ -40,7 +40,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     };
     let limits = context.settings().settings.staging.limits.clone();
     let exit = carry_out(context, &args.reason, |order| {
-        let released = byhand::release(order, which, &limits)?;
+        let released = manual_holds::release(order, which, &limits)?;
         if released.is_empty() {
             println!("Nothing is held by Windrow.");
         }
@@ -97,7 +97,7 @@ impl Lift {
             println!("{} does not exist: nothing to lift", directory.display());
             return true;
         }
-        let found = match look(directory, now()) {
+        let found = match list_manifests(directory, now()) {
             Ok(found) => found,
             Err(error) => {
                 eprintln!("windrow: {error:#}");
@@ -159,7 +159,8 @@ impl Lift {
                     };
                     let digest = Some(mark.digest.to_string()).filter(|digest| !digest.is_empty());
                     let action = RequestAction::Release;
-                    let recorded = byhand::request(&order, action, &mark.file, digest);
+                    let recorded =
+                        manual_holds::lay_file_request(&order, action, &mark.file, digest);
                     if let Err(error) = recorded {
                         println!("       not recorded: {error:#}");
                     }

@@ -14,7 +14,7 @@ use super::inputs::{self, Input};
 use super::{Context, Exit, config, plan};
 use crate::apiserver::ApiServer;
 use crate::archive::{Collected, Content, Head, Index, Item, pack};
-use crate::daemon::own::own_node;
+use crate::daemon::node_findings::read_own_node;
 use crate::files::{Durability, read_text, replace};
 use crate::layout::Layout;
 use crate::observe::collect::{Wanted, collect};
@@ -57,7 +57,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let settings = context.settings().settings;
     let layout = context.layout.clone().with_data_dir(&settings.data_dir);
     let wanted = Wanted {
-        own: own_node(&layout, &settings.staging.limits, now()),
+        own: read_own_node(&layout, &settings.staging.limits, now()),
         layout,
         live: context.layout.root() == Path::new("/"),
         manifests: args.with_manifests,

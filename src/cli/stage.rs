@@ -17,7 +17,7 @@ use windrow_model::reasons::{Code, Severity};
 use super::document::{daemon_runs, now};
 use super::{Context, Exit, complain};
 use crate::act::{MarkerOutcome, Markers};
-use crate::daemon::byhand::{look, marker_of};
+use crate::daemon::manual_holds::{list_manifests, marker_of};
 use crate::files::{self, Durability};
 use crate::observe::scan::Found;
 
@@ -46,7 +46,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let now = now();
     let manifests = context.manifests();
     let limits = context.settings().settings.staging.limits;
-    let found = look(&manifests, now)?;
+    let found = list_manifests(&manifests, now)?;
     let mut errors = Vec::new();
     let files = read_all(&args.files, &limits, &mut errors);
     for file in &files {

@@ -24,7 +24,7 @@ use windrow_plan as plan;
 use windrow_plan::rules::FindingRule;
 
 use super::incident_look::{look_at_cluster, look_by_rules_at_cluster};
-use super::own::own_node;
+use super::node_findings::read_own_node;
 use super::repairs::Repairer;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
@@ -147,7 +147,7 @@ impl Diagnoser {
         let limits = settings.staging.limits.clone();
         let read = tokio::task::spawn_blocking(move || OwnNode {
             gate: None,
-            ..own_node(&layout, &limits, now())
+            ..read_own_node(&layout, &limits, now())
         });
         read.await.unwrap_or_default()
     }

@@ -11,7 +11,6 @@
 //! A tick never waits for RKE2 or the cluster. What a tick could not do is tried again.
 
 pub mod background;
-pub mod byhand;
 mod clock;
 mod data_dir;
 mod flight;
@@ -19,16 +18,16 @@ pub mod gates;
 mod incident_look;
 pub mod incidents;
 mod look;
+pub mod manual_holds;
+pub mod node_findings;
 pub mod outlets;
-pub mod own;
 mod reloading;
 mod remote;
 pub mod repairs;
+pub mod request_spool;
 mod requests;
 pub mod sandbox;
 mod tick;
-
-use std::path::PathBuf;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -132,10 +131,4 @@ impl Daemon {
         }
         self.stopped();
     }
-}
-
-/// Where requests are laid. The second place is for those that cannot be kept on the disk: it is full, or read-only. There they last
-/// as long as the boot.
-pub fn spools(layout: &crate::layout::Layout) -> [PathBuf; 2] {
-    [layout.state_dir(), layout.run_dir()].map(|place| place.join("requests"))
 }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use windrow_decide::{Status, WebhookStatus};
 
 use super::background::Background;
-use super::byhand::{self, Order, Outcome, Refused, Which};
+use super::manual_holds::{self, FileOutcome, Order, OrderRefused, Which};
 use super::remote;
 use crate::apiserver::ApiServer;
 use crate::configuration::Published;
@@ -34,12 +34,12 @@ pub fn open(
     if std::env::var_os("NOTIFY_SOCKET").is_some() {
         background.start("windrow-ready.target", target::follow(None, status.clone()));
     }
-    let hands = Hands {
+    let bus = BusDesk {
         configured: configured.clone(),
     };
-    background.start("D-Bus", dbus::serve(None, Arc::new(hands), status.clone()));
+    background.start("D-Bus", dbus::serve(None, Arc::new(bus), status.clone()));
     let told = remote::open(background, configured.clone(), status.clone());
-    let desk = Arc::new(Cluster {
+    let desk = Arc::new(NodeDesk {
         configured: configured.clone(),
         world,
     });
@@ -58,12 +58,12 @@ pub fn open(
 }
 
 /// What the cluster's outlet asks.
-struct Cluster {
+struct NodeDesk {
     configured: Published,
     world: probes::Shared,
 }
 
-impl cluster::Desk for Cluster {
+impl cluster::Desk for NodeDesk {
     fn switches(&self) -> Switches {
         let outlets = self.configured.borrow().settings().outlets;
         Switches {
@@ -95,18 +95,18 @@ impl cluster::Desk for Cluster {
 }
 
 /// What callers may ask of the daemon.
-struct Hands {
+struct BusDesk {
     configured: Published,
 }
 
-impl Hands {
+impl BusDesk {
     /// As it is configured now. Anybody may ask why: no file is read for it.
     fn layout(&self) -> Layout {
         self.configured.borrow().layout().clone()
     }
 }
 
-impl Desk for Hands {
+impl Desk for BusDesk {
     fn why(&self, status: &Status, what: &str) -> Option<String> {
         let answer = why::answer(status, what, &self.layout().manifests())?;
         crate::printable::json(&answer).ok()
@@ -128,13 +128,13 @@ impl Desk for Hands {
             at: Timestamp::now(),
         };
         let outcomes = match verb {
-            Verb::Hold => byhand::hold(&order, files),
-            Verb::Release => byhand::release(&order, Which::Named(files), &limits),
+            Verb::Hold => manual_holds::hold(&order, files),
+            Verb::Release => manual_holds::release(&order, Which::Named(files), &limits),
         };
-        let outcomes = outcomes.map_err(|refused: Refused| refused.to_string())?;
+        let outcomes = outcomes.map_err(|refused: OrderRefused| refused.to_string())?;
         let mut done = Vec::new();
         let mut wrong = Vec::new();
-        for Outcome { file, result } in outcomes {
+        for FileOutcome { file, result } in outcomes {
             match result {
                 Ok(_) => done.push(file),
                 Err(why) => wrong.push(format!("{file}: {why}")),

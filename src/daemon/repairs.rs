@@ -25,8 +25,8 @@ use windrow_harvester::incidents::{Cure, Finding, Looked};
 use windrow_harvester::objects::text;
 use windrow_model::manifest::sha256_hex;
 
-use super::byhand::lay;
 use super::incident_look::is_over;
+use super::request_spool::lay_request;
 use crate::act::repair::{Record, Records, Worker, carry_out};
 use crate::act::{ClusterLease, Turn, lease_on_repairs};
 use crate::layout::Layout;
@@ -276,7 +276,7 @@ pub fn tell(
         reason: why.to_owned(),
     };
     // The record itself is on the disk; only its mention is lost.
-    if let Err(error) = lay(layout, &request, "repair") {
+    if let Err(error) = lay_request(layout, &request, "repair") {
         tracing::warn!("{error:#}");
     }
 }

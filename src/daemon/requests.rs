@@ -1,4 +1,4 @@
-//! Requests by hand, from the spool into the staging state.
+//! SpooledRequests by hand, from the spool into the staging state.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use windrow_model::reasons::Code;
 use crate::observe::requests::{Request, RequestAction, Spooled, Unread, read_spool};
 
 /// The spools, and what was taken over but not yet removed.
-pub(super) struct Requests {
+pub(super) struct SpooledRequests {
     spools: [PathBuf; 2],
     taken: BTreeSet<PathBuf>,
     /// What could not be read at the last look, and was told.
@@ -22,7 +22,7 @@ pub(super) struct Requests {
 
 /// What came of a look into the spool.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct TakenRequests {
     /// What is to be told of it.
     pub(super) events: Vec<Event>,
     /// Are there new requests about feature gates?
@@ -31,7 +31,7 @@ pub(super) struct Taken {
     pub(super) repairs: Vec<Request>,
 }
 
-impl Requests {
+impl SpooledRequests {
     pub(super) fn new(spools: [PathBuf; 2]) -> Self {
         Self {
             spools,
@@ -47,7 +47,7 @@ impl Requests {
         state: &mut StagingState,
         manifests: &Path,
         now: Timestamp,
-    ) -> Taken {
+    ) -> TakenRequests {
         let mut spooled = Vec::new();
         let mut events = Vec::new();
         for spool in &self.spools {
@@ -70,8 +70,8 @@ impl Requests {
         state: &mut StagingState,
         manifests: &Path,
         now: Timestamp,
-    ) -> Taken {
-        let mut taken = Taken::default();
+    ) -> TakenRequests {
+        let mut taken = TakenRequests::default();
         let unread = std::mem::take(&mut self.unread);
         // By their names, which begin with the time.
         spooled.sort_by(|(one, _), (other, _)| one.file_name().cmp(&other.file_name()));
@@ -180,12 +180,12 @@ mod tests {
     }
 
     /// A spool with one request, and its file.
-    fn spooled(request: &str) -> (tempfile::TempDir, Requests, PathBuf) {
+    fn spooled(request: &str) -> (tempfile::TempDir, SpooledRequests, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("1.json");
         fs::write(&path, request).unwrap();
         let spools = [place.path().to_owned(), place.path().join("nowhere")];
-        (place, Requests::new(spools), path)
+        (place, SpooledRequests::new(spools), path)
     }
 
     const RELEASE: &str =
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(requests.take(&mut before, manifests, now).events, []);
         assert!(!is_held(&mut before));
         // Its ledger was lost, and so it is read again by the next daemon, with the content of before or another one.
-        let again = || Requests::new(requests.spools.clone());
+        let again = || SpooledRequests::new(requests.spools.clone());
         let mut same = state(&format!("# written anew\n{WIDGET}"));
         assert_eq!(again().take(&mut same, manifests, now).events, []);
         assert!(!is_held(&mut same));

@@ -22,9 +22,9 @@ use super::gates::View;
 use super::look::{Look, Seen};
 use super::reloading::{Reloaded, Reloading};
 use super::repairs;
-use super::requests::Requests;
-use super::spools;
-use crate::act::{Hands, read_ledger};
+use super::request_spool::spools;
+use super::requests::SpooledRequests;
+use crate::act::{Executor, read_ledger};
 use crate::configuration::Configuration;
 use crate::layout::Layout;
 use crate::observe::files::FileEvent;
@@ -59,8 +59,8 @@ pub struct Daemon {
     state: StagingState,
     look: Look,
     data_dir: DataDir,
-    hands: Hands,
-    requests: Requests,
+    executor: Executor,
+    requests: SpooledRequests,
     publisher: Publisher,
     transitions: Transitions,
     manager: Manager,
@@ -116,8 +116,8 @@ impl Daemon {
         Self {
             look: Look::new(layout.manifests(), spools(&layout), file_events.clone()),
             data_dir: DataDir::default(),
-            hands: Hands::new(layout.manifests(), layout.ledger()),
-            requests: Requests::new(spools(&layout)),
+            executor: Executor::new(layout.manifests(), layout.ledger()),
+            requests: SpooledRequests::new(spools(&layout)),
             publisher,
             transitions,
             manager: Manager::default(),
@@ -236,7 +236,7 @@ impl Daemon {
     pub(super) fn note(&mut self, event: FileEvent) {
         if let Some(path) = self.look.note(event)
             && let Some(mark) = self.state.provisional_hold(&path, self.clock.now())
-            && self.hands.at_once(&mark)
+            && self.executor.at_once(&mark)
         {
             self.state.record_done(&mark);
         }
@@ -307,7 +307,7 @@ impl Daemon {
         let kind = self.platform(loaded);
         if *configuration.layout() != self.layout {
             self.layout = configuration.layout().clone();
-            self.hands = Hands::new(self.layout.manifests(), self.layout.ledger());
+            self.executor = Executor::new(self.layout.manifests(), self.layout.ledger());
             self.look = Look::new(
                 self.layout.manifests(),
                 spools(&self.layout),
@@ -463,7 +463,10 @@ impl Daemon {
         let (mut decision, mut surprised) = self.carry_out_decision(now);
         // What the status says rests on what could be done: a file without a marker is not held.
         for _ in 0..ROUNDS {
-            if !self.state.set_marker_troubles(self.hands.marker_troubles()) {
+            if !self
+                .state
+                .set_marker_troubles(self.executor.marker_troubles())
+            {
                 break;
             }
             let (again, surprised_again) = self.carry_out_decision(now);
@@ -471,7 +474,7 @@ impl Daemon {
             surprised |= surprised_again;
         }
         self.tell_withheld();
-        if !self.hands.lacks_ledger() {
+        if !self.executor.lacks_ledger() {
             self.requests.finish();
         }
         let interests = self.state.interests();
@@ -504,7 +507,7 @@ impl Daemon {
         self.flight
             .decided(now, &decision, self.state.observation());
         let surprised = self.carry_out(decision.actions.clone());
-        let troubles = self.hands.marker_troubles();
+        let troubles = self.executor.marker_troubles();
         for event in &decision.events {
             let name = event.file.as_deref().map(base_name).unwrap_or_default();
             // It is reported as soon as it is true.
@@ -537,7 +540,7 @@ impl Daemon {
 
     /// Tells what came true since: the marker is there, or gone, after all.
     fn tell_withheld(&mut self) {
-        let troubles = self.hands.marker_troubles();
+        let troubles = self.executor.marker_troubles();
         let mut withheld = std::mem::take(&mut self.withheld);
         withheld.retain(|file, event| {
             let name = base_name(file);
@@ -592,7 +595,7 @@ impl Daemon {
     }
 
     fn carry_out(&mut self, actions: Vec<Action>) -> bool {
-        let carried = self.hands.carry_out(actions, Instant::now().into_std());
+        let carried = self.executor.carry_out(actions, Instant::now().into_std());
         for action in &carried.done {
             self.state.record_done(action);
         }

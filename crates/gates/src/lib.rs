@@ -31,7 +31,7 @@ pub use dropin::{DROP_IN, DropIn, LeftOut, Snapshot, drop_in, drop_in_trusting, 
 pub use observed::{Observed, metrics, pod_arguments};
 pub use record::{Change, Outcome, Refused, Starts, Trial};
 pub use refusal::{Refusal, last as last_refusal};
-pub use settle::{KnownGood, Moment, Past, Proven, Rejected, Settled, same, settle};
+pub use settle::{KnownGood, Proven, Rejected, Rke2State, Settled, TrialHistory, same, settle};
 pub use status::{Answer, AskedGate, GateSet, GatesStatus, LeftOutGate, TrialStatus, list};
 pub use target::{Candidates, Resolved, Upgrade, harvester, resolve};
 pub use windrow_plan::version::{Minor, NotAVersion, NotAWhen, Version, When};

@@ -1,4 +1,4 @@
-//! What Windrow's drop-in should be at one moment, given what lies there.
+//! What Windrow's drop-in should be now, given what lies there.
 //!
 //! While no RKE2 runs, it is what is asked for and certain to work: the next start reads it. While one
 //! runs, nothing is added behind its back; only what the version that will start refuses is taken
@@ -13,7 +13,7 @@ use super::{DropIn, LeftOut, Request, Target};
 
 /// Is a server or agent of RKE2 running?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum Rke2State {
     /// None runs: what is written now is read by its next start.
     Stopped,
     /// One runs, or is being started.
@@ -62,24 +62,24 @@ pub fn settle(
     target: &Target,
     foreign: &Effective,
     current: Option<(&str, &str)>,
-    moment: Moment,
-    past: &Past,
+    rke2: Rke2State,
+    history: &TrialHistory,
 ) -> Settled {
-    let proven = &past.trusted_on(target);
+    let proven = &history.trusted_on(target);
     let mut asked = drop_in_trusting(requests, target, foreign, proven);
-    past.leave_rejected_out(target, &mut asked);
+    history.leave_rejected_out(target, &mut asked);
     let there = current.map_or_else(Vec::new, |(own, text)| read_gates(own, text, requests));
     // Taken back by the configuration is not refused: only a refusal is worth a word.
     let mut judged = drop_in_trusting(&there, target, foreign, proven);
-    past.leave_rejected_out(target, &mut judged);
-    let (content, kept) = match moment {
-        Moment::Stopped => (asked.content.clone(), asked.written.clone()),
-        Moment::Running if judged.left_out.is_empty() => {
+    history.leave_rejected_out(target, &mut judged);
+    let (content, kept) = match rke2 {
+        Rke2State::Stopped => (asked.content.clone(), asked.written.clone()),
+        Rke2State::Running if judged.left_out.is_empty() => {
             (current.map(|(_, text)| text.to_owned()), there.clone())
         }
-        Moment::Running => (judged.content.clone(), judged.written.clone()),
+        Rke2State::Running => (judged.content.clone(), judged.written.clone()),
     };
-    let pending = moment == Moment::Running && !same(&kept, &asked.written);
+    let pending = rke2 == Rke2State::Running && !same(&kept, &asked.written);
     Settled {
         content,
         kept,
@@ -115,7 +115,7 @@ impl KnownGood {
 
 /// What earlier trials have shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Past {
+pub struct TrialHistory {
     /// What was kept last.
     pub proven: Option<Proven>,
     /// What was rolled back last.
@@ -124,7 +124,7 @@ pub struct Past {
     pub tried: Option<Proven>,
 }
 
-impl Past {
+impl TrialHistory {
     fn trusted_on(&self, target: &Target) -> Vec<Request> {
         let proven = match (&self.proven, target) {
             (Some(proven), Target::Known(version)) if proven.version == version.to_string() => {

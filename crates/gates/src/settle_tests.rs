@@ -11,8 +11,8 @@ fn settled(
     requests: &[Request],
     version: &str,
     current: Option<&str>,
-    moment: Moment,
-    past: &Past,
+    rke2: Rke2State,
+    history: &TrialHistory,
 ) -> Settled {
     let current = current.map(|text| (OWN, text));
     settle(
@@ -20,8 +20,8 @@ fn settled(
         &at(version),
         &Effective::default(),
         current,
-        moment,
-        past,
+        rke2,
+        history,
     )
 }
 
@@ -32,15 +32,21 @@ fn written(requests: &[Request]) -> String {
 #[test]
 fn while_nothing_runs_what_is_asked_for_is_written() {
     let asked = [api("ImageVolume", true)];
-    let result = settled(&asked, "1.34.2", None, Moment::Stopped, &Past::default());
+    let result = settled(
+        &asked,
+        "1.34.2",
+        None,
+        Rke2State::Stopped,
+        &TrialHistory::default(),
+    );
     assert_eq!(result.content, Some(written(&asked)));
     assert!(!result.pending);
     let result = settled(
         &[],
         "1.34.2",
         Some(&written(&asked)),
-        Moment::Stopped,
-        &Past::default(),
+        Rke2State::Stopped,
+        &TrialHistory::default(),
     );
     assert_eq!(result.content, None, "what nobody asks for any more goes");
     assert!(result.dropped.is_empty());
@@ -49,7 +55,13 @@ fn while_nothing_runs_what_is_asked_for_is_written() {
 #[test]
 fn nothing_is_added_behind_the_back_of_a_running_server() {
     let asked = [api("ImageVolume", true)];
-    let result = settled(&asked, "1.34.2", None, Moment::Running, &Past::default());
+    let result = settled(
+        &asked,
+        "1.34.2",
+        None,
+        Rke2State::Running,
+        &TrialHistory::default(),
+    );
     assert_eq!(result.content, None);
     assert!(result.pending);
     let current = written(&asked);
@@ -57,8 +69,8 @@ fn nothing_is_added_behind_the_back_of_a_running_server() {
         &asked,
         "1.34.2",
         Some(&current),
-        Moment::Running,
-        &Past::default(),
+        Rke2State::Running,
+        &TrialHistory::default(),
     );
     assert_eq!(result.content, Some(current));
     assert!(!result.pending);
@@ -71,11 +83,23 @@ fn what_the_version_that_will_start_refuses_is_taken_out_whether_or_not_a_server
         api("AuthorizeNodeWithSelectors", false),
     ];
     let current = written(&asked);
-    for moment in [Moment::Running, Moment::Stopped] {
-        let old = settled(&asked, "1.33.3", Some(&current), moment, &Past::default());
+    for rke2 in [Rke2State::Running, Rke2State::Stopped] {
+        let old = settled(
+            &asked,
+            "1.33.3",
+            Some(&current),
+            rke2,
+            &TrialHistory::default(),
+        );
         assert_eq!(old.content.as_deref(), Some(current.as_str()));
-        let new = settled(&asked, "1.36.3", Some(&current), moment, &Past::default());
-        assert_eq!(new.content, Some(written(&asked[..1])), "{moment:?}");
+        let new = settled(
+            &asked,
+            "1.36.3",
+            Some(&current),
+            rke2,
+            &TrialHistory::default(),
+        );
+        assert_eq!(new.content, Some(written(&asked[..1])), "{rke2:?}");
         assert_eq!(new.dropped.len(), 1);
         assert_eq!(new.dropped[0].request.gate, "AuthorizeNodeWithSelectors");
         assert!(!new.pending);
@@ -84,8 +108,8 @@ fn what_the_version_that_will_start_refuses_is_taken_out_whether_or_not_a_server
         &asked[1..],
         "1.36.3",
         Some(&written(&asked[1..])),
-        Moment::Running,
-        &Past::default(),
+        Rke2State::Running,
+        &TrialHistory::default(),
     );
     assert_eq!(gone.content, None, "an empty drop-in is no drop-in");
 }
@@ -95,35 +119,47 @@ fn what_a_trial_has_shown_counts_on_that_version_only() {
     // No catalogue knows it; a person forced it, and kube-apiserver took it.
     let asked = [api("NotInAnyCatalogue", true)];
     let current = written(&asked);
-    let proven = Past {
+    let proven = TrialHistory {
         proven: Some(Proven {
             version: "1.36.3".to_owned(),
             gates: asked.to_vec(),
         }),
-        ..Past::default()
+        ..TrialHistory::default()
     };
-    let kept = settled(&asked, "1.36.3", Some(&current), Moment::Running, &proven);
+    let kept = settled(
+        &asked,
+        "1.36.3",
+        Some(&current),
+        Rke2State::Running,
+        &proven,
+    );
     assert_eq!(kept.content.as_deref(), Some(current.as_str()));
-    let later = settled(&asked, "1.36.4", Some(&current), Moment::Running, &proven);
+    let later = settled(
+        &asked,
+        "1.36.4",
+        Some(&current),
+        Rke2State::Running,
+        &proven,
+    );
     assert_eq!(later.content, None);
 
     let good = [api("ImageVolume", true)];
-    let rejected = Past {
+    let rejected = TrialHistory {
         rejected: Some(Rejected {
             version: "1.34.2".to_owned(),
             gates: good.to_vec(),
             why: "not in effect".to_owned(),
         }),
-        ..Past::default()
+        ..TrialHistory::default()
     };
-    let again = settled(&good, "1.34.2", None, Moment::Stopped, &rejected);
+    let again = settled(&good, "1.34.2", None, Rke2State::Stopped, &rejected);
     assert_eq!(again.content, None);
     assert!(
         again.asked.left_out[0]
             .why
             .contains("rolled back (not in effect)")
     );
-    let later = settled(&good, "1.35.2", None, Moment::Stopped, &rejected);
+    let later = settled(&good, "1.35.2", None, Rke2State::Stopped, &rejected);
     assert!(later.content.is_some());
 }
 
@@ -143,24 +179,36 @@ fn a_drop_in_is_read_as_it_was_written() {
 fn what_is_tried_is_trusted_on_its_version_until_the_trial_is_over() {
     let asked = [api("NotInAnyCatalogue", true)];
     let current = written(&asked);
-    let past = Past {
+    let history = TrialHistory {
         tried: Some(Proven {
             version: "1.36.3".to_owned(),
             gates: asked.to_vec(),
         }),
-        ..Past::default()
+        ..TrialHistory::default()
     };
-    let during = settled(&asked, "1.36.3", Some(&current), Moment::Running, &past);
+    let during = settled(
+        &asked,
+        "1.36.3",
+        Some(&current),
+        Rke2State::Running,
+        &history,
+    );
     assert_eq!(during.content.as_deref(), Some(current.as_str()));
     assert!(during.dropped.is_empty());
-    let other = settled(&asked, "1.36.4", Some(&current), Moment::Running, &past);
+    let other = settled(
+        &asked,
+        "1.36.4",
+        Some(&current),
+        Rke2State::Running,
+        &history,
+    );
     assert_eq!(other.content, None, "an upgrade came in between");
     let after = settled(
         &asked,
         "1.36.3",
         Some(&current),
-        Moment::Running,
-        &Past::default(),
+        Rke2State::Running,
+        &TrialHistory::default(),
     );
     assert_eq!(after.content, None);
 }
@@ -168,13 +216,13 @@ fn what_is_tried_is_trusted_on_its_version_until_the_trial_is_over() {
 #[test]
 fn what_was_rolled_back_does_not_come_back_while_the_version_is_not_certain() {
     let good = [api("ImageVolume", true)];
-    let past = Past {
+    let history = TrialHistory {
         rejected: Some(Rejected {
             version: "1.34.2".to_owned(),
             gates: good.to_vec(),
             why: "not in effect".to_owned(),
         }),
-        ..Past::default()
+        ..TrialHistory::default()
     };
     let versions = ["1.34.2", "1.35.2"].map(|text| text.parse::<Version>().unwrap());
     for target in [Target::OneOf(versions.to_vec()), Target::Unknown] {
@@ -183,8 +231,8 @@ fn what_was_rolled_back_does_not_come_back_while_the_version_is_not_certain() {
             &target,
             &Effective::default(),
             None,
-            Moment::Stopped,
-            &past,
+            Rke2State::Stopped,
+            &history,
         );
         assert_eq!(result.content, None, "{target:?}");
     }
@@ -196,8 +244,14 @@ fn a_drop_in_in_which_nothing_is_refused_stays_byte_for_byte_while_the_server_ru
     let ours = written(&asked);
     let current = format!("{ours}# looked at by ann\n");
     let running = |asked: &[Request]| {
-        let past = Past::default();
-        settled(asked, "1.34.2", Some(&current), Moment::Running, &past)
+        let history = TrialHistory::default();
+        settled(
+            asked,
+            "1.34.2",
+            Some(&current),
+            Rke2State::Running,
+            &history,
+        )
     };
     let result = running(&asked);
     assert_eq!(result.content.as_ref(), Some(&current));

@@ -13,7 +13,7 @@ use crate::cli::document::{Found, current, daemon_runs, now};
 use crate::cli::follow::Follow;
 use crate::cli::manual::who;
 use crate::cli::{Context, Exit, style};
-use crate::daemon::byhand::lay;
+use crate::daemon::request_spool::lay_request;
 use crate::observe::requests::{Request, RequestAction};
 
 /// systemd starts a daemon that died anew, and it goes on with the trial.
@@ -93,7 +93,7 @@ fn ask(context: &Context, action: RequestAction, force: bool) -> anyhow::Result<
         at: now(),
         reason: String::new(),
     };
-    let name = lay(&context.layout, &request, "gates")?;
+    let name = lay_request(&context.layout, &request, "gates")?;
     let mut shown = String::new();
     let mut gone: Option<Instant> = None;
     loop {

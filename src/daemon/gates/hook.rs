@@ -12,12 +12,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::OnDisk;
-use windrow_gates::{Component, Moment, Starts, Trial};
+use windrow_gates::{Component, Rke2State, Starts, Trial};
 use windrow_model::reasons::Code;
 
 use super::settle::settle_for_start;
 use super::startup_watch;
-use crate::act::{Memory, put_drop_in, read_drop_in, remember_refused};
+use crate::act::{StateFile, put_drop_in, read_drop_in, remember_refused};
 use crate::configuration::Configuration;
 use crate::layout::Layout;
 use crate::observe::effect;
@@ -27,14 +27,14 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
     // The first start of a boot takes up what is asked for; later ones are restarts of a server that
     // worked, and only lose what would stop them.
     let started = root.run_dir().join("rke2-started");
-    let moment = match started.exists() {
-        true => Moment::Running,
-        false => Moment::Stopped,
+    let rke2 = match started.exists() {
+        true => Rke2State::Running,
+        false => Rke2State::Stopped,
     };
     let mut events = Vec::new();
     let configuration = Configuration::load(root);
     let (settings, layout) = (configuration.settings(), configuration.layout());
-    match Memory::Trial.recall::<Trial>(layout) {
+    match StateFile::Trial.recall::<Trial>(layout) {
         Ok(Some(trial)) if trial.in_force() => {
             let counted = count(layout, &trial, settings.gates.patience, now);
             events.extend(
@@ -47,7 +47,7 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
         // Settling trusts nothing of a trial that cannot be read.
         Err(why) => events.push(failed("read the trial of feature gates", &why)),
     }
-    events.extend(settle_for_start(&configuration, moment).events);
+    events.extend(settle_for_start(&configuration, rke2).events);
     let marked = fs::create_dir_all(root.run_dir()).and_then(|()| fs::write(started, ""));
     if let Err(error) = marked {
         let what = format!("write to {}", root.run_dir().display());
@@ -62,7 +62,7 @@ fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> 
     if trial.on_disk(current.as_deref()) != OnDisk::Asked {
         return Ok(());
     }
-    let known: Option<Starts> = Memory::Starts.recall(layout).unwrap_or_default();
+    let known: Option<Starts> = StateFile::Starts.recall(layout).unwrap_or_default();
     let mut starts = known.unwrap_or_default();
     if let Some(why) = starts.count(trial, patience, now) {
         let why = effect::refusal(layout, Component::KubeApiserver, trial.written)
@@ -76,7 +76,7 @@ fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> 
         put_drop_in(layout, saved.content.as_deref()).map_err(|error| error.to_string())?;
         starts.restored = Some(why);
     }
-    Memory::Starts
+    StateFile::Starts
         .keep(layout, &starts)
         .map_err(|error| error.to_string())
 }

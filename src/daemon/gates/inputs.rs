@@ -2,11 +2,11 @@
 
 use windrow_decide::settings::Settings;
 use windrow_gates::{
-    KnownGood, Moment, Past, Refused, Rejected, Resolved, Settled, Trial, resolve,
+    KnownGood, Refused, Rejected, Resolved, Rke2State, Settled, Trial, TrialHistory, resolve,
 };
 use windrow_plan::rke2::config::{ConfigFile, merge};
 
-use crate::act::{Memory, read_drop_in};
+use crate::act::{StateFile, read_drop_in};
 use crate::configuration::Configuration;
 use crate::layout::Layout;
 use crate::observe::rke2::{candidates_on_disk, config_files};
@@ -20,7 +20,7 @@ pub(super) struct DropInInputs {
     pub(super) files: Vec<ConfigFile>,
     pub(super) current: Option<String>,
     pub(super) resolved: Resolved,
-    pub(super) past: Past,
+    pub(super) history: TrialHistory,
     /// The trial that is under way.
     trial: Option<Trial>,
 }
@@ -39,15 +39,17 @@ impl DropInInputs {
         files.retain(|file| file.path != own);
         let mut candidates = candidates_on_disk(&layout, &settings.data_dir);
         if upgrades {
-            candidates.upgrade = Memory::Upgrade.recall(&layout).unwrap_or_default();
+            candidates.upgrade = StateFile::Upgrade.recall(&layout).unwrap_or_default();
         }
         let resolved = resolve(&candidates);
         // What cannot be read shows nothing; the next trial writes it anew.
-        let known = Memory::KnownGood.recall::<KnownGood>(&layout);
-        let refused = Memory::Refused.recall::<Refused>(&layout);
-        let trial = Memory::Trial.recall::<Trial>(&layout).unwrap_or_default();
+        let known = StateFile::KnownGood.recall::<KnownGood>(&layout);
+        let refused = StateFile::Refused.recall::<Refused>(&layout);
+        let trial = StateFile::Trial
+            .recall::<Trial>(&layout)
+            .unwrap_or_default();
         Self {
-            past: Past {
+            history: TrialHistory {
                 proven: known.ok().flatten().map(|known| known.proven(&own)),
                 rejected: refused.ok().flatten().map(|refused| Rejected {
                     gates: refused.gates(&own),
@@ -67,23 +69,23 @@ impl DropInInputs {
         }
     }
 
-    pub(super) fn settled(&self, moment: Moment) -> Settled {
+    pub(super) fn settled(&self, rke2: Rke2State) -> Settled {
         // A trial is not disturbed: what it put there stays, or what it saved goes back.
-        let (moment, current) = match &self.trial {
+        let (rke2, current) = match &self.trial {
             Some(trial) if trial.going_back() => {
                 let saved = trial.saved.clone().unwrap_or_default();
-                (Moment::Running, saved.content)
+                (Rke2State::Running, saved.content)
             }
-            Some(trial) if trial.in_force() => (Moment::Running, self.current.clone()),
-            _ => (moment, self.current.clone()),
+            Some(trial) if trial.in_force() => (Rke2State::Running, self.current.clone()),
+            _ => (rke2, self.current.clone()),
         };
         windrow_gates::settle(
             &self.settings.feature_gates,
             &self.resolved.target,
             &merge(&self.files),
             current.as_deref().map(|text| (self.own.as_str(), text)),
-            moment,
-            &self.past,
+            rke2,
+            &self.history,
         )
     }
 }

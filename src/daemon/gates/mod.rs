@@ -26,14 +26,14 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use windrow_decide::settings::OnChange;
-use windrow_gates::{Component, Moment, Trial};
+use windrow_gates::{Component, Rke2State, Trial};
 
 use self::inputs::DropInInputs;
 pub use self::settle::{Outcome, View, concerns, settle};
 use self::startup_watch::StartupWatch;
 use self::trial::TrialDriver;
-use super::spools;
-use crate::act::Memory;
+use super::request_spool::spools;
+use crate::act::StateFile;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
@@ -157,13 +157,13 @@ impl GateController {
         let Ok(upgrade) = upgrade(&client).await else {
             return false;
         };
-        let memory = Memory::Upgrade;
-        if memory.recall(layout) == Ok(upgrade.clone()) {
+        let file = StateFile::Upgrade;
+        if file.recall(layout) == Ok(upgrade.clone()) {
             return false;
         }
         let kept = match &upgrade {
-            Some(upgrade) => memory.keep(layout, upgrade),
-            None => memory.forget(layout),
+            Some(upgrade) => file.keep(layout, upgrade),
+            None => file.forget(layout),
         };
         kept.is_ok()
     }
@@ -208,9 +208,9 @@ impl GateController {
     }
 
     async fn look(&mut self) {
-        let moment = moment().await;
+        let rke2 = rke2_state().await;
         let configuration = self.configuration();
-        let settled = tokio::task::spawn_blocking(move || settle(&configuration, moment)).await;
+        let settled = tokio::task::spawn_blocking(move || settle(&configuration, rke2)).await;
         let Ok(outcome) = settled else { return };
         for event in &outcome.events {
             journal::tell(event);
@@ -250,17 +250,17 @@ impl GateController {
 }
 
 /// Does RKE2 run? As long as it is not known to be down it is taken to run.
-async fn moment() -> Moment {
+async fn rke2_state() -> Rke2State {
     let Ok(systemd) = Systemd::connect().await else {
-        return Moment::Running;
+        return Rke2State::Running;
     };
     for unit in RKE2_UNITS {
         match systemd.unit(unit).await {
             Ok(unit) if unit.is_down() => {}
-            _ => return Moment::Running,
+            _ => return Rke2State::Running,
         }
     }
-    Moment::Stopped
+    Rke2State::Stopped
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 use std::fs;
 
 use windrow_decide::Event;
-use windrow_gates::{GateSet, GatesStatus, LeftOut, Moment, Settled, assess, check, list};
+use windrow_gates::{GateSet, GatesStatus, LeftOut, Rke2State, Settled, assess, check, list};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::Finding;
 use windrow_plan::rke2::config::{ConfigFile, Place, merge};
 
 use super::inputs::DropInInputs;
-use crate::act::{Memory, put_drop_in};
+use crate::act::{StateFile, put_drop_in};
 use crate::configuration::Configuration;
 
 /// What the status document says of feature gates.
@@ -92,18 +92,18 @@ impl DropInInputs {
     }
 }
 
-/// Makes the drop-in what it should be at this moment.
-pub fn settle(configuration: &Configuration, moment: Moment) -> Outcome {
-    settle_on(&DropInInputs::read(configuration), moment)
+/// Makes the drop-in what it should be now that RKE2 is in this state.
+pub fn settle(configuration: &Configuration, rke2: Rke2State) -> Outcome {
+    settle_on(&DropInInputs::read(configuration), rke2)
 }
 
 /// The same right before a start: what is installed is what starts, whatever is on its way.
-pub(super) fn settle_for_start(configuration: &Configuration, moment: Moment) -> Outcome {
-    settle_on(&DropInInputs::read_for(configuration, false), moment)
+pub(super) fn settle_for_start(configuration: &Configuration, rke2: Rke2State) -> Outcome {
+    settle_on(&DropInInputs::read_for(configuration, false), rke2)
 }
 
-fn settle_on(inputs: &DropInInputs, moment: Moment) -> Outcome {
-    let settled = inputs.settled(moment);
+fn settle_on(inputs: &DropInInputs, rke2: Rke2State) -> Outcome {
+    let settled = inputs.settled(rke2);
     let mut events = Vec::new();
     for left in &settled.dropped {
         events.push(Event::new(
@@ -140,7 +140,7 @@ pub fn concerns(configuration: &Configuration) -> bool {
     let layout = configuration.layout();
     !configuration.settings().feature_gates.is_empty()
         || fs::symlink_metadata(layout.gates_drop_in()).is_ok()
-        || fs::symlink_metadata(Memory::Trial.path(layout)).is_ok()
+        || fs::symlink_metadata(StateFile::Trial.path(layout)).is_ok()
 }
 
 fn pending(settled: &Settled) -> String {

@@ -17,7 +17,7 @@ use windrow_plan::rke2::config::{ConfigFile, Place};
 use windrow_plan::rules::Location;
 
 use super::inputs::DropInInputs;
-use crate::act::{Memory, read_drop_in, remember_refused};
+use crate::act::{StateFile, read_drop_in, remember_refused};
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
@@ -196,7 +196,7 @@ pub(super) fn own_refusal(configuration: &Configuration) {
     let data_dir = &configuration.settings().data_dir;
     let resolved = resolve(&candidates_on_disk(layout, data_dir));
     let version = version_text(&resolved.target);
-    let known: Option<Refused> = Memory::Refused.recall(layout).unwrap_or_default();
+    let known: Option<Refused> = StateFile::Refused.recall(layout).unwrap_or_default();
     let told = known.is_some_and(|known| {
         let known_gates = known.gates(&own);
         known.version == version

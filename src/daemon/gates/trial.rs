@@ -21,8 +21,8 @@ use windrow_model::reasons::Code;
 
 use self::tell::{say_step, tell};
 use super::inputs::DropInInputs;
-use super::verification::{Judgement, Subject};
-use crate::act::{ClusterLease, Memory, put_drop_in, read_drop_in, remember_refused, units};
+use super::verification::{Verification, VerificationResult};
+use crate::act::{ClusterLease, StateFile, put_drop_in, read_drop_in, remember_refused, units};
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
@@ -71,7 +71,7 @@ impl From<&Configuration> for Site {
 
 impl TrialDriver {
     pub(super) fn new(configured: Published, api: ApiServer, now: fn() -> Timestamp) -> Self {
-        let recalled = Memory::Trial.recall(configured.borrow().layout());
+        let recalled = StateFile::Trial.recall(configured.borrow().layout());
         let trial = recalled.unwrap_or_else(|why| {
             // Nothing is trusted because of it: what was forced is taken out before the next start.
             journal::tell(&Event::new(
@@ -120,9 +120,9 @@ impl TrialDriver {
 
     /// To disk first: what is done next is done because of it.
     fn remember(&mut self, layout: &Layout, trial: &Trial) -> Result<(), String> {
-        Memory::Trial
+        StateFile::Trial
             .keep(layout, trial)
-            .map_err(|error| format!("{}: {error}", Memory::Trial.path(layout).display()))?;
+            .map_err(|error| format!("{}: {error}", StateFile::Trial.path(layout).display()))?;
         self.trial = Some(trial.clone());
         Ok(())
     }
@@ -169,12 +169,12 @@ impl TrialDriver {
             .as_ref()
             .is_some_and(|baseline| *baseline != unit.invocation && !unit.invocation.is_empty());
         let judged = matches!(trial.state, State::Verifying | State::RollingBack) && restarted;
-        let judgement = match judged {
-            true => self.judge(&trial, &unit, site).await,
-            false => Judgement::not_yet("rke2-server starts"),
+        let result = match judged {
+            true => self.verify(&trial, &unit, site).await,
+            false => VerificationResult::not_yet("rke2-server starts"),
         };
         let overdue = trial.overdue(site.patience, (self.now)());
-        self.hold_lease(&trial, site, judgement.ready).await;
+        self.hold_lease(&trial, site, result.ready).await;
         let seen = Seen {
             wanted: trial.taken_back.is_none() && !overdue,
             leased: self.leased,
@@ -182,9 +182,9 @@ impl TrialDriver {
             on_disk,
             restarting: unit.job || unit.active == "deactivating",
             restarted,
-            ready: judgement.ready,
-            in_effect: judgement.in_effect,
-            refused: judgement.refused,
+            ready: result.ready,
+            in_effect: result.in_effect,
+            refused: result.refused,
             overdue,
         };
         let (to, steps) = next(trial.state, &seen);
@@ -193,11 +193,10 @@ impl TrialDriver {
             return self.never_tried(trial, site);
         }
         if to != from {
-            self.enter(&mut trial, to, &judgement, on_disk, site)
-                .await?;
+            self.enter(&mut trial, to, &result, on_disk, site).await?;
         }
         if matches!(from, State::Verifying | State::RollingBack) {
-            self.waits_for = judgement.why.clone();
+            self.waits_for = result.why.clone();
         } else if from != State::Idle {
             self.waits_for = None;
         }
@@ -215,7 +214,7 @@ impl TrialDriver {
         &mut self,
         trial: &mut Trial,
         to: State,
-        judgement: &Judgement,
+        result: &VerificationResult,
         on_disk: OnDisk,
         site: &Site,
     ) -> Result<(), String> {
@@ -223,7 +222,7 @@ impl TrialDriver {
         match to {
             State::Kept => self.keep_good(trial, site).await?,
             State::RollingBack | State::RolledBack if trial.state != State::RollingBack => {
-                let starts: Option<Starts> = Memory::Starts.recall(layout).unwrap_or_default();
+                let starts: Option<Starts> = StateFile::Starts.recall(layout).unwrap_or_default();
                 let restored = starts
                     .filter(|starts| starts.request == trial.request)
                     .and_then(|starts| starts.restored);
@@ -236,14 +235,14 @@ impl TrialDriver {
                     .why
                     .clone()
                     .or(restored)
-                    .unwrap_or_else(|| why_not(trial, judgement, on_disk, site));
+                    .unwrap_or_else(|| why_not(trial, result, on_disk, site));
                 trial.why = Some(why.clone());
                 remember_refused(layout, &trial.version, &trial.novel(own), &why, own)?;
             }
             _ => {}
         }
         if to == State::Kept {
-            trial.unverified.clone_from(&judgement.unverified);
+            trial.unverified.clone_from(&result.unverified);
         }
         trial.state = to;
         trial.since = (self.now)();
@@ -269,11 +268,11 @@ impl TrialDriver {
             previous: (trial.change == Change::Apply).then_some(saved),
         };
         let told = |error: std::io::Error| error.to_string();
-        Memory::KnownGood.keep(layout, &good).map_err(told)?;
-        let known: Option<Refused> = Memory::Refused.recall(layout).unwrap_or_default();
+        StateFile::KnownGood.keep(layout, &good).map_err(told)?;
+        let known: Option<Refused> = StateFile::Refused.recall(layout).unwrap_or_default();
         match known.and_then(|known| known.without(&trial.gates(own, &[]), own)) {
-            Some(left) => Memory::Refused.keep(layout, &left),
-            None => Memory::Refused.forget(layout),
+            Some(left) => StateFile::Refused.keep(layout, &left),
+            None => StateFile::Refused.forget(layout),
         }
         .map_err(told)?;
         if trial.change == Change::Rollback {
@@ -345,9 +344,9 @@ impl TrialDriver {
             .map_err(|error| format!("{}: {error}", site.own))
     }
 
-    async fn judge(&mut self, trial: &Trial, unit: &Unit, site: &Site) -> Judgement {
+    async fn verify(&mut self, trial: &Trial, unit: &Unit, site: &Site) -> VerificationResult {
         let back = trial.state == State::RollingBack;
-        let subject = Subject {
+        let verification = Verification {
             api: &self.api,
             layout: &site.layout,
             unit,
@@ -361,11 +360,11 @@ impl TrialDriver {
                 false => trial.written,
             },
         };
-        let judgement = subject.judge(self.as_asked).await;
-        if judgement.in_effect == InEffect::Unknown && !judgement.unverified.is_empty() {
+        let result = verification.run(self.as_asked).await;
+        if result.in_effect == InEffect::Unknown && !result.unverified.is_empty() {
             self.as_asked.get_or_insert_with(Instant::now);
         }
-        judgement
+        result
     }
 }
 
@@ -378,16 +377,14 @@ fn is_settled(state: State, on_disk: OnDisk) -> bool {
     }
 }
 
-fn why_not(trial: &Trial, judgement: &Judgement, on_disk: OnDisk, site: &Site) -> String {
+fn why_not(trial: &Trial, result: &VerificationResult, on_disk: OnDisk, site: &Site) -> String {
     let said = trial.written.and_then(|written| {
         let said = effect::refusal(&site.layout, Component::KubeApiserver, Some(written));
         said.map(|(refusal, _)| format!("kube-apiserver says: {}", refusal.line))
     });
-    match (said, on_disk, &judgement.why) {
+    match (said, on_disk, &result.why) {
         (Some(said), ..) => said,
-        (None, OnDisk::Asked, Some(why)) if judgement.in_effect == InEffect::Otherwise => {
-            why.clone()
-        }
+        (None, OnDisk::Asked, Some(why)) if result.in_effect == InEffect::Otherwise => why.clone(),
         (None, OnDisk::Asked, why) => format!(
             "rke2-server did not come up with it within {} s{}",
             site.patience.as_secs(),

@@ -18,7 +18,7 @@ const OTHERS: Duration = Duration::from_secs(30);
 const COARSE: f64 = 2.0;
 
 /// What is judged.
-pub(super) struct Subject<'a> {
+pub(super) struct Verification<'a> {
     pub(super) api: &'a ApiServer,
     pub(super) layout: &'a Layout,
     /// rke2-server, started after the drop-in was changed.
@@ -33,7 +33,7 @@ pub(super) struct Subject<'a> {
 
 /// What was seen.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Judgement {
+pub(super) struct VerificationResult {
     pub(super) ready: bool,
     pub(super) in_effect: InEffect,
     /// Has a component said that it does not take its gates?
@@ -44,7 +44,7 @@ pub(super) struct Judgement {
     pub(super) unverified: Vec<String>,
 }
 
-impl Judgement {
+impl VerificationResult {
     pub(super) fn not_yet(why: impl Into<String>) -> Self {
         Self {
             ready: false,
@@ -64,32 +64,32 @@ impl Judgement {
     }
 }
 
-impl Subject<'_> {
+impl Verification<'_> {
     /// Looks. `as_asked`: since when kube-apiserver is as asked and the others are not seen.
-    pub(super) async fn judge(&self, as_asked: Option<Instant>) -> Judgement {
+    pub(super) async fn run(&self, as_asked: Option<Instant>) -> VerificationResult {
         let apiserver = self.apiserver().await;
         if apiserver.in_effect != InEffect::AsAsked {
             return self.with_refusal(apiserver);
         }
         let mut unverified = Vec::new();
         for component in Component::ALL {
-            let gates = self.of(component);
+            let gates = self.gates_of(component);
             if component == Component::KubeApiserver || gates.is_empty() {
                 continue;
             }
             if let Some((said, _)) = effect::refusal(self.layout, component, self.since) {
-                return Judgement::otherwise(format!("{component} says: {}", said.line));
+                return VerificationResult::otherwise(format!("{component} says: {}", said.line));
             }
             match self.component(component, &gates).await {
                 Ok(()) => {}
-                Err(Unseen::Otherwise(why)) => return Judgement::otherwise(why),
+                Err(Unseen::Otherwise(why)) => return VerificationResult::otherwise(why),
                 Err(Unseen::Unknown(why)) => {
                     unverified.push(format!("{} of {component}: {why}", list(&gates)));
                 }
             }
         }
         let waits = !unverified.is_empty() && as_asked.is_none_or(|since| since.elapsed() < OTHERS);
-        Judgement {
+        VerificationResult {
             in_effect: match waits {
                 true => InEffect::Unknown,
                 false => InEffect::AsAsked,
@@ -100,15 +100,15 @@ impl Subject<'_> {
         }
     }
 
-    fn of(&self, component: Component) -> Vec<Request> {
+    fn gates_of(&self, component: Component) -> Vec<Request> {
         let mut gates = self.gates.clone();
         gates.retain(|gate| gate.component == component);
         gates
     }
 
-    fn with_refusal(&self, judgement: Judgement) -> Judgement {
-        if judgement.ready {
-            return judgement;
+    fn with_refusal(&self, result: VerificationResult) -> VerificationResult {
+        if result.ready {
+            return result;
         }
         let said = [Component::KubeApiserver, Component::Kubelet]
             .into_iter()
@@ -117,42 +117,42 @@ impl Subject<'_> {
                 Some(format!("{component} says: {}", said.line))
             });
         match said {
-            Some(said) => Judgement {
+            Some(said) => VerificationResult {
                 refused: true,
-                ..Judgement::not_yet(said)
+                ..VerificationResult::not_yet(said)
             },
-            None => judgement,
+            None => result,
         }
     }
 
-    async fn apiserver(&self) -> Judgement {
+    async fn apiserver(&self) -> VerificationResult {
         let component = Component::KubeApiserver;
         let client =
             match effect::client(self.api, &self.layout.admin_kubeconfig(), component).await {
                 Ok(client) => client,
-                Err(why) => return Judgement::not_yet(why),
+                Err(why) => return VerificationResult::not_yet(why),
             };
         if let Err(why) = effect::ready(&client).await {
-            return Judgement::not_yet(format!("kube-apiserver is not ready: {why}"));
+            return VerificationResult::not_yet(format!("kube-apiserver is not ready: {why}"));
         }
         if !self.unit.is_active() {
-            return Judgement::not_yet(format!("rke2-server is {}", self.unit.active));
+            return VerificationResult::not_yet(format!("rke2-server is {}", self.unit.active));
         }
         let observed = match effect::observed(&client).await {
             Ok(observed) => observed,
             Err(why) => {
-                return Judgement {
+                return VerificationResult {
                     ready: !self.restarts_apiserver,
-                    ..Judgement::not_yet(format!("kube-apiserver's metrics: {why}"))
+                    ..VerificationResult::not_yet(format!("kube-apiserver's metrics: {why}"))
                 };
             }
         };
         if self.restarts_apiserver && !self.is_new(&observed) {
-            return Judgement::not_yet("the kube-apiserver of before still answers");
+            return VerificationResult::not_yet("the kube-apiserver of before still answers");
         }
-        let differences = observed.differences(&self.of(component));
+        let differences = observed.differences(&self.gates_of(component));
         if differences.is_empty() {
-            return Judgement {
+            return VerificationResult {
                 ready: true,
                 in_effect: InEffect::AsAsked,
                 refused: false,
@@ -160,20 +160,20 @@ impl Subject<'_> {
                 unverified: Vec::new(),
             };
         }
-        Judgement::otherwise(format!(
+        VerificationResult::otherwise(format!(
             "not in effect: kube-apiserver says that {}{}",
             differences.join(", "),
-            self.told(component)
+            self.arguments_of(component)
         ))
     }
 
     /// What the static pod was told of the gates, in words.
-    fn told(&self, component: Component) -> String {
+    fn arguments_of(&self, component: Component) -> String {
         let Some(arguments) = effect::pod(self.layout, component) else {
             return String::new();
         };
         let missing: Vec<String> = self
-            .of(component)
+            .gates_of(component)
             .iter()
             .filter(|gate| arguments.get(&gate.gate) != Some(&gate.value))
             .map(|gate| format!("{}={}", gate.gate, gate.value))

@@ -12,7 +12,7 @@ use windrow_plan::rke2::config::merge;
 
 use super::super::inputs::DropInInputs;
 use super::{TrialDriver, say_step, unit};
-use crate::act::Memory;
+use crate::act::StateFile;
 use crate::observe::kubelet::Kubelet;
 use crate::observe::requests::{Request, RequestAction};
 use crate::observe::systemd::RKE2_SERVER;
@@ -64,7 +64,7 @@ impl TrialDriver {
             )));
         }
         let requests = &node.settings.feature_gates;
-        let trusted = match (request.force, &node.past.proven) {
+        let trusted = match (request.force, &node.history.proven) {
             (true, _) => requests.clone(),
             (false, Some(proven)) if version_text(&node.resolved.target) == proven.version => {
                 proven.gates.clone()
@@ -121,7 +121,9 @@ impl TrialDriver {
                 .keep(&trial, node)
                 .map_err(|why| (Outcome::NotTried, why));
         }
-        let known: Option<KnownGood> = Memory::KnownGood.recall(&node.layout).unwrap_or_default();
+        let known: Option<KnownGood> = StateFile::KnownGood
+            .recall(&node.layout)
+            .unwrap_or_default();
         let before = match (known.and_then(|known| known.previous), &node.current) {
             (Some(previous), _) => previous.content,
             // What was written at a boot was never tried: without it there is nothing of ours.

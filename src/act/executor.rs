@@ -34,9 +34,9 @@ pub struct Carried {
     pub retry: Option<Instant>,
 }
 
-/// The hands of the daemon.
+/// Carries out what was decided.
 #[derive(Debug)]
-pub struct Hands {
+pub struct Executor {
     markers: Markers,
     ledger_path: PathBuf,
     /// A ledger that could not be written yet.
@@ -56,8 +56,8 @@ struct Failure {
     marker: Option<(String, MarkerTrouble)>,
 }
 
-impl Hands {
-    /// Hands for one manifests directory and one ledger.
+impl Executor {
+    /// An executor for one manifests directory and one ledger.
     pub fn new(manifests: PathBuf, ledger: PathBuf) -> Self {
         Self {
             markers: Markers::new(manifests),
@@ -223,7 +223,7 @@ mod tests {
         // A file stands where the ledger's directory should be: true for root as well.
         let state = root.path().join("state");
         fs::write(&state, "").unwrap();
-        let mut hands = Hands::new(manifests.clone(), state.join("ledger.json"));
+        let mut executor = Executor::new(manifests.clone(), state.join("ledger.json"));
         let hold = Action::Hold {
             path: "a.yaml.skip".to_owned(),
             mark: mark("a.yaml").into(),
@@ -232,9 +232,9 @@ mod tests {
             path: "a.yaml.skip".to_owned(),
         };
         let start = Instant::now();
-        assert_eq!(hands.carry_out(vec![hold.clone()], start).done, [hold]);
+        assert_eq!(executor.carry_out(vec![hold.clone()], start).done, [hold]);
         let save = Action::SaveLedger(Arc::default());
-        let carried = hands.carry_out(vec![save.clone(), lift.clone()], start);
+        let carried = executor.carry_out(vec![save.clone(), lift.clone()], start);
         assert_eq!(carried.done, [lift]);
         assert!(!manifests.join("a.yaml.skip").exists());
         assert_eq!(carried.events.len(), 1);
@@ -242,16 +242,16 @@ mod tests {
         assert!(carried.events[0].message.contains("ledger.json"));
 
         let retry = carried.retry.unwrap();
-        let again = hands.carry_out(Vec::new(), retry);
+        let again = executor.carry_out(Vec::new(), retry);
         assert!(again.events.is_empty(), "told once");
         let later = again.retry.unwrap();
         assert!(later - retry > retry - start, "the pause grows");
 
         fs::remove_file(&state).unwrap();
-        let early = hands.carry_out(Vec::new(), retry);
+        let early = executor.carry_out(Vec::new(), retry);
         assert!(early.done.is_empty(), "not before its time");
         assert_eq!(early.retry, Some(later));
-        let mended = hands.carry_out(Vec::new(), later);
+        let mended = executor.carry_out(Vec::new(), later);
         assert_eq!(mended.done, [save]);
         assert_eq!(mended.retry, None);
         assert!(state.join("ledger.json").exists());

@@ -21,8 +21,8 @@ const RECENT: SignedDuration = SignedDuration::from_mins(30);
 /// Harvester's configuration, as the installer leaves it.
 const CONFIGURATION: &str = "/oem/harvester.config";
 
-/// Looks at the node's files.
-pub fn own_node(layout: &Layout, limits: &Limits, now: Timestamp) -> OwnNode {
+/// Reads what the incidents need of the node's files.
+pub fn read_own_node(layout: &Layout, limits: &Limits, now: Timestamp) -> OwnNode {
     let kubelet = layout.kubelet_kubeconfig();
     let certificate = layout.data_dir().join("agent/client-kubelet.crt");
     let configuration = read_text(&layout.path(CONFIGURATION)).ok();
@@ -127,7 +127,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
         let now: Timestamp = "2026-11-22T00:10:00Z".parse().unwrap();
-        let look = || own_node(&layout, &Limits::default(), now);
+        let look = || read_own_node(&layout, &Limits::default(), now);
         let nothing = look();
         assert_eq!(nothing.port_68_refused, None);
         assert_eq!((nothing.kubelet_until, nothing.gate), (None, None));
@@ -199,7 +199,7 @@ mod tests {
             directory_bytes: 100,
             ..Limits::default()
         };
-        let seen = own_node(&layout, &limits, Timestamp::now()).manifests;
+        let seen = read_own_node(&layout, &limits, Timestamp::now()).manifests;
         let paths: Vec<&str> = seen.iter().map(|one| one.path.as_str()).collect();
         assert_eq!(paths, ["a.yaml", "b.yaml", "c.yaml"]);
     }

@@ -1,10 +1,10 @@
-//! What a person says about files, on the command line or over D-Bus: recorded with who and when, and
-//! in force at once on disk.
+//! Holds and releases by hand, from the command line or over D-Bus.
 //!
-//! The request goes to the daemon's loop through a spool, so that it is kept when the daemon is down;
-//! the marker is created or removed here as well, so that nobody has to wait for the daemon.
+//! A request with who, when and why goes to the daemon through the spool, and waits there while the daemon is down.
+//! The marker is made or removed here as well: the order is in force on the disk before the daemon reads it.
 
-use std::borrow::Cow;
+mod names;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -16,15 +16,12 @@ use windrow_model::reasons::Code;
 use windrow_plan::rke2;
 use windrow_plan::{Trouble, base_name};
 
+use self::names::manifest_paths;
+use super::request_spool::lay_request;
 use crate::act::{MarkerOutcome, Markers};
-use crate::files;
 use crate::layout::Layout;
 use crate::observe::requests::{Request, RequestAction};
 use crate::observe::scan::{self, FileState, Found, MarkerEntry, ScanResult, Stamps, scan};
-use crate::report::why::means;
-
-/// Most of what a request is about that stands in its file's name, in bytes.
-const ABOUT: usize = 128;
 
 /// Who wants it, why and when; and where.
 #[derive(Debug, Clone, Copy)]
@@ -41,16 +38,16 @@ pub struct Order<'a> {
 
 /// What became of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct FileOutcome {
     /// Path below the manifests directory.
     pub file: String,
     /// What was done, or why it could not be.
-    pub result: Result<Done, String>,
+    pub result: Result<ManualChange, String>,
 }
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
+pub enum ManualChange {
     /// Windrow's marker hides it.
     Held,
     /// Windrow's marker hides it too: it has the name of one that was held.
@@ -65,7 +62,7 @@ pub enum Done {
 
 /// Nothing was done.
 #[derive(Debug, Error)]
-pub enum Refused {
+pub enum OrderRefused {
     /// Names that mean nothing in the manifests directory, a line each.
     #[error("{}", .0.join("; "))]
     Names(Vec<String>),
@@ -88,11 +85,11 @@ pub enum Which<'a> {
 /// # Errors
 ///
 /// When nothing was done; what became of a single file stands in its outcome.
-pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<Outcome>, Refused> {
+pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<FileOutcome>, OrderRefused> {
     let manifests = order.layout.manifests();
-    let found = look(&manifests, order.at)?;
+    let found = list_manifests(&manifests, order.at)?;
     let known: Vec<String> = found.files.iter().map(|file| file.path.clone()).collect();
-    let files = paths(typed, &known, &manifests).map_err(Refused::Names)?;
+    let files = manifest_paths(typed, &known, &manifests).map_err(OrderRefused::Names)?;
     let markers = Markers::new(&manifests);
     Ok(together(files, &found, |file| {
         hold_one(order, &markers, &found, file)
@@ -103,17 +100,17 @@ pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<Outcome>, Refused
 fn together(
     files: Vec<String>,
     found: &Found,
-    mut act: impl FnMut(&str) -> Result<Done, String>,
-) -> Vec<Outcome> {
-    let mut outcomes: Vec<Outcome> = Vec::new();
+    mut act: impl FnMut(&str) -> Result<ManualChange, String>,
+) -> Vec<FileOutcome> {
+    let mut outcomes: Vec<FileOutcome> = Vec::new();
     for file in files {
         if outcomes.iter().any(|known| known.file == file) {
             continue;
         }
         let result = act(&file);
         let follows = match result {
-            Ok(Done::Held) => Some(Done::HeldTogether),
-            Ok(Done::Released) => Some(Done::ReleasedTogether),
+            Ok(ManualChange::Held) => Some(ManualChange::HeldTogether),
+            Ok(ManualChange::Released) => Some(ManualChange::ReleasedTogether),
             Ok(done) => Some(done),
             Err(_) => None,
         };
@@ -124,10 +121,10 @@ fn together(
             .filter(|path| rke2::owner(path).is_none())
             .cloned()
             .collect();
-        outcomes.push(Outcome { file, result });
+        outcomes.push(FileOutcome { file, result });
         for file in namesakes {
             let result = follows.map(Ok);
-            outcomes.extend(result.map(|result| Outcome { file, result }));
+            outcomes.extend(result.map(|result| FileOutcome { file, result }));
         }
     }
     outcomes
@@ -138,10 +135,10 @@ fn hold_one(
     markers: &Markers,
     found: &Found,
     file: &str,
-) -> Result<Done, String> {
+) -> Result<ManualChange, String> {
     let path = marker_of(file, &found.markers);
     let there = found.markers.iter().find(|marker| marker.path == path);
-    there.map_or(Ok(()), known)?;
+    there.map_or(Ok(()), check_readable)?;
     if let Some(why) = no_marker_hides(found, file) {
         return Err(format!("it cannot be held: {why}"));
     }
@@ -166,9 +163,9 @@ fn hold_one(
         )),
         Ok(MarkerOutcome::NoDirectory) => Err("its directory is gone".to_owned()),
         Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => {
-            request(order, RequestAction::Hold, file, None)
+            lay_file_request(order, RequestAction::Hold, file, None)
                 .map_err(|error| format!("{error:#}"))?;
-            Ok(Done::Held)
+            Ok(ManualChange::Held)
         }
         Err(error) => Err(error.to_string()),
     }
@@ -194,9 +191,9 @@ pub fn release(
     order: &Order<'_>,
     which: Which<'_>,
     limits: &Limits,
-) -> Result<Vec<Outcome>, Refused> {
+) -> Result<Vec<FileOutcome>, OrderRefused> {
     let manifests = order.layout.manifests();
-    let found = look(&manifests, order.at)?;
+    let found = list_manifests(&manifests, order.at)?;
     let files = match which {
         Which::All => held_by_us(&found),
         Which::Named(typed) => {
@@ -205,7 +202,7 @@ pub fn release(
             let mut known: Vec<String> = files.chain(marked(&found)).collect();
             known.sort();
             known.dedup();
-            paths(typed, &known, &manifests).map_err(Refused::Names)?
+            manifest_paths(typed, &known, &manifests).map_err(OrderRefused::Names)?
         }
     };
     let markers = Markers::new(&manifests);
@@ -220,7 +217,7 @@ fn release_one(
     found: &Found,
     file: &str,
     limits: &Limits,
-) -> Result<Done, String> {
+) -> Result<ManualChange, String> {
     let beside = marker_of(file, &found.markers);
     let foreign = |path: &str| {
         format!(
@@ -233,7 +230,7 @@ fn release_one(
     let hiding = found.markers.iter().filter(|marker| marker.hides == name);
     let mut ours = BTreeSet::from([beside]);
     for marker in hiding {
-        known(marker)?;
+        check_readable(marker)?;
         if marker.mark.is_none() {
             return Err(foreign(&marker.path));
         }
@@ -242,11 +239,11 @@ fn release_one(
     // The request first: the daemon would put a marker back whose removal nobody explains. Where it cannot be written anywhere,
     // the marker goes all the same.
     let digest = digest(&order.layout.manifests(), file, limits);
-    let recorded = request(order, RequestAction::Release, file, digest);
+    let recorded = lay_file_request(order, RequestAction::Release, file, digest);
     let done = remove(markers, ours, foreign);
     match (recorded, done) {
         (Ok(()), done) => done,
-        (Err(error), Ok(Done::Released)) => Err(format!(
+        (Err(error), Ok(ManualChange::Released)) => Err(format!(
             "its marker is removed, but the release is not recorded, and the daemon may hold the file again before RKE2 has \
              applied it: {error:#}"
         )),
@@ -265,12 +262,12 @@ fn remove(
     markers: &Markers,
     paths: BTreeSet<String>,
     foreign: impl Fn(&str) -> String,
-) -> Result<Done, String> {
-    let mut done = Done::WasNotHeld;
+) -> Result<ManualChange, String> {
+    let mut done = ManualChange::WasNotHeld;
     for path in paths {
         match markers.remove(&path) {
             Ok(MarkerOutcome::Foreign) => return Err(foreign(&path)),
-            Ok(MarkerOutcome::Changed) => done = Done::Released,
+            Ok(MarkerOutcome::Changed) => done = ManualChange::Released,
             Ok(MarkerOutcome::Unchanged | MarkerOutcome::NoDirectory) => {}
             Err(error) => return Err(error.to_string()),
         }
@@ -279,7 +276,7 @@ fn remove(
 }
 
 /// Whose a marker is that cannot be read is not known.
-fn known(marker: &MarkerEntry) -> Result<(), String> {
+fn check_readable(marker: &MarkerEntry) -> Result<(), String> {
     match &marker.unreadable {
         Some(error) => Err(format!("{} cannot be read: {error}", marker.path)),
         None => Ok(()),
@@ -308,7 +305,7 @@ fn held_by_us(found: &Found) -> Vec<String> {
 /// # Errors
 ///
 /// When it is not there or cannot be read.
-pub fn look(manifests: &Path, now: Timestamp) -> anyhow::Result<Found> {
+pub fn list_manifests(manifests: &Path, now: Timestamp) -> anyhow::Result<Found> {
     // Only names are wanted: with this limit no file is read.
     let limits = Limits {
         file_bytes: 0,
@@ -324,54 +321,6 @@ pub fn look(manifests: &Path, now: Timestamp) -> anyhow::Result<Found> {
             anyhow::bail!("{} cannot be read: {error}", manifests.display())
         }
     }
-}
-
-/// What a person typed, as paths below the manifests directory; every one that means nothing there
-/// is named.
-fn paths(typed: &[String], known: &[String], manifests: &Path) -> Result<Vec<String>, Vec<String>> {
-    let mut paths = Vec::new();
-    let mut errors = Vec::new();
-    for typed in typed {
-        let wanted = inside(typed, manifests).unwrap_or_else(|| typed.clone());
-        let exact: Vec<&String> = known.iter().filter(|path| **path == wanted).collect();
-        let meant: Vec<&String> = if exact.is_empty() {
-            known
-                .iter()
-                .filter(|path| means(&wanted, path, manifests))
-                .collect()
-        } else {
-            exact
-        };
-        match meant[..] {
-            [] => errors.push(format!(
-                "{typed}: no such manifest file below {}",
-                manifests.display()
-            )),
-            [one] => paths.push(one.clone()),
-            // A marker hides its name in every directory: they go together.
-            ref many => paths.extend(many.iter().map(|path| (*path).clone())),
-        }
-    }
-    paths.sort();
-    paths.dedup();
-    if errors.is_empty() {
-        Ok(paths)
-    } else {
-        Err(errors)
-    }
-}
-
-/// A path typed relative to the working directory that leads into the manifests directory.
-fn inside(typed: &str, manifests: &Path) -> Option<String> {
-    let directory = manifests.canonicalize().ok()?;
-    let typed = Path::new(typed);
-    let parent = match typed.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-        Some(parent) => parent,
-        None => return None,
-    };
-    let path = parent.canonicalize().ok()?.join(typed.file_name()?);
-    Some(path.strip_prefix(&directory).ok()?.to_str()?.to_owned())
 }
 
 /// The path of the marker that hides a file: beside it, unless its name is hidden from elsewhere.
@@ -392,7 +341,7 @@ pub fn marker_of(file: &str, markers: &[MarkerEntry]) -> String {
 /// # Errors
 ///
 /// Those of the file system.
-pub fn request(
+pub fn lay_file_request(
     order: &Order<'_>,
     action: RequestAction,
     file: &str,
@@ -407,45 +356,7 @@ pub fn request(
         at: order.at,
         reason: Mark::shortened(order.reason).to_string(),
     };
-    lay(order.layout, &request, &file.replace('/', "%2f")).map(|_| ())
-}
-
-/// Lays any request into the daemon's spool; `about` becomes a part of its file's name. The name, by which the
-/// daemon speaks of it.
-///
-/// # Errors
-///
-/// Those of the file system.
-pub fn lay(layout: &Layout, request: &Request, about: &str) -> anyhow::Result<String> {
-    // Requests are taken in the order of their names.
-    let stem = format!(
-        "{:020}-{}-{}",
-        request.at.as_nanosecond(),
-        std::process::id(),
-        short(about)
-    );
-    let name = format!("{stem}.json");
-    let text = serde_json::to_string_pretty(request)? + "\n";
-    let [disk, memory] = super::spools(layout);
-    write(&disk, &name, &text).or_else(|why| write(&memory, &name, &text).map_err(|_| why))?;
-    Ok(stem)
-}
-
-fn write(spool: &Path, name: &str, text: &str) -> anyhow::Result<()> {
-    files::make_private(spool)
-        .map_err(|error| anyhow::anyhow!("{} cannot be created: {error}", spool.display()))?;
-    let path = spool.join(name);
-    files::replace(&path, text.as_bytes(), 0o600, files::Durability::Durable)
-        .map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", path.display()))
-}
-
-/// A part of a file's name that leaves room for the rest of it, and still tells two apart.
-fn short(about: &str) -> Cow<'_, str> {
-    if about.len() <= ABOUT {
-        return about.into();
-    }
-    let begin: String = about.chars().take(ABOUT / 4).collect();
-    format!("{begin}-{}", &manifest::sha256_hex(about.as_bytes())[..32]).into()
+    lay_request(order.layout, &request, &file.replace('/', "%2f")).map(|_| ())
 }
 
 #[cfg(test)]
@@ -453,41 +364,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_that_means_nothing_is_named() {
-        let known = [
-            "a.yaml".to_owned(),
-            "sub/a.yaml".to_owned(),
-            "b.yaml".to_owned(),
-        ];
-        let typed = |names: &[&str]| {
-            names
-                .iter()
-                .map(|&name| name.to_owned())
-                .collect::<Vec<_>>()
-        };
-        let manifests = Path::new("/nowhere/manifests");
-        assert_eq!(
-            paths(
-                &typed(&["/nowhere/manifests/b.yaml", "b.yaml"]),
-                &known,
-                manifests
-            ),
-            Ok(typed(&["b.yaml"]))
-        );
-        assert_eq!(
-            paths(&typed(&["a.yaml"]), &known, manifests),
-            Ok(typed(&["a.yaml"]))
-        );
-        let errors = paths(&typed(&["x.yaml", "b.yaml", "y.yaml"]), &known, manifests);
-        assert_eq!(errors.unwrap_err().len(), 2);
-    }
-
-    #[test]
     fn a_name_that_is_hidden_from_another_directory_has_its_marker_there() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("other")).unwrap();
         std::fs::write(directory.path().join("other/a.yaml.skip"), "").unwrap();
-        let found = look(directory.path(), Timestamp::now()).unwrap();
+        let found = list_manifests(directory.path(), Timestamp::now()).unwrap();
         let marker = found.markers[0].clone();
         assert_eq!(
             marker_of("sub/a.yaml", std::slice::from_ref(&marker)),
@@ -512,9 +393,12 @@ mod tests {
             at: Timestamp::UNIX_EPOCH,
         };
         let file = ["a.yaml".to_owned()];
-        assert_eq!(hold(&order, &file).unwrap()[0].result, Ok(Done::Held));
+        assert_eq!(
+            hold(&order, &file).unwrap()[0].result,
+            Ok(ManualChange::Held)
+        );
         let released = release(&order, Which::Named(&file), &Limits::default()).unwrap();
-        assert_eq!(released[0].result, Ok(Done::Released));
+        assert_eq!(released[0].result, Ok(ManualChange::Released));
         // Of one time and one file, so the later one is left.
         let laid = crate::observe::requests::read_spool(&layout.run_dir().join("requests"));
         let laid = laid.unwrap();
@@ -550,6 +434,6 @@ mod tests {
             let said = held[0].result.as_ref().unwrap_err();
             assert!(said.contains(why), "{said}");
         }
-        assert_eq!(look(&manifests, order.at).unwrap().markers, []);
+        assert_eq!(list_manifests(&manifests, order.at).unwrap().markers, []);
     }
 }

@@ -1,0 +1,95 @@
+//! Which files a person means by a name.
+
+use std::path::Path;
+
+use crate::report::why::means;
+
+/// What a person typed, as paths below the manifests directory.
+///
+/// # Errors
+///
+/// A line for each name that means nothing there.
+pub(super) fn manifest_paths(
+    typed: &[String],
+    known: &[String],
+    manifests: &Path,
+) -> Result<Vec<String>, Vec<String>> {
+    let mut paths = Vec::new();
+    let mut errors = Vec::new();
+    for typed in typed {
+        let wanted = inside(typed, manifests).unwrap_or_else(|| typed.clone());
+        let exact: Vec<&String> = known.iter().filter(|path| **path == wanted).collect();
+        let meant: Vec<&String> = if exact.is_empty() {
+            known
+                .iter()
+                .filter(|path| means(&wanted, path, manifests))
+                .collect()
+        } else {
+            exact
+        };
+        match meant[..] {
+            [] => errors.push(format!(
+                "{typed}: no such manifest file below {}",
+                manifests.display()
+            )),
+            [one] => paths.push(one.clone()),
+            // A marker hides its name in every directory: they go together.
+            ref many => paths.extend(many.iter().map(|path| (*path).clone())),
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    if errors.is_empty() {
+        Ok(paths)
+    } else {
+        Err(errors)
+    }
+}
+
+/// A path typed relative to the working directory that leads into the manifests directory.
+fn inside(typed: &str, manifests: &Path) -> Option<String> {
+    let directory = manifests.canonicalize().ok()?;
+    let typed = Path::new(typed);
+    let parent = match typed.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return None,
+    };
+    let path = parent.canonicalize().ok()?.join(typed.file_name()?);
+    Some(path.strip_prefix(&directory).ok()?.to_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_that_means_nothing_is_named() {
+        let known = [
+            "a.yaml".to_owned(),
+            "sub/a.yaml".to_owned(),
+            "b.yaml".to_owned(),
+        ];
+        let typed = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let manifests = Path::new("/nowhere/manifests");
+        assert_eq!(
+            manifest_paths(
+                &typed(&["/nowhere/manifests/b.yaml", "b.yaml"]),
+                &known,
+                manifests
+            ),
+            Ok(typed(&["b.yaml"]))
+        );
+        assert_eq!(
+            manifest_paths(&typed(&["a.yaml"]), &known, manifests),
+            Ok(typed(&["a.yaml"]))
+        );
+        let errors = manifest_paths(&typed(&["x.yaml", "b.yaml", "y.yaml"]), &known, manifests);
+        assert_eq!(errors.unwrap_err().len(), 2);
+    }
+}

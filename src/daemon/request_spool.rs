@@ -1,0 +1,58 @@
+//! The spool: where the verbs and the daemon's own parts lay requests for the daemon's loop.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use windrow_model::manifest;
+
+use crate::files;
+use crate::layout::Layout;
+use crate::observe::requests::Request;
+
+/// Most of a request's subject that stands in its file's name, in bytes.
+const LONGEST_SUBJECT: usize = 128;
+
+/// Where requests are laid. The second place is for those that cannot be kept on the disk, because it is full or read-only.
+/// There they last as long as the boot.
+pub fn spools(layout: &Layout) -> [PathBuf; 2] {
+    [layout.state_dir(), layout.run_dir()].map(|place| place.join("requests"))
+}
+
+/// Lays any request into the daemon's spool; `about` becomes a part of its file's name. The name, by which the
+/// daemon speaks of it.
+///
+/// # Errors
+///
+/// Those of the file system.
+pub fn lay_request(layout: &Layout, request: &Request, about: &str) -> anyhow::Result<String> {
+    // Requests are taken in the order of their names.
+    let stem = format!(
+        "{:020}-{}-{}",
+        request.at.as_nanosecond(),
+        std::process::id(),
+        shorten(about)
+    );
+    let name = format!("{stem}.json");
+    let text = serde_json::to_string_pretty(request)? + "\n";
+    let [disk, memory] = spools(layout);
+    write_into(&disk, &name, &text)
+        .or_else(|why| write_into(&memory, &name, &text).map_err(|_| why))?;
+    Ok(stem)
+}
+
+fn write_into(spool: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    files::make_private(spool)
+        .map_err(|error| anyhow::anyhow!("{} cannot be created: {error}", spool.display()))?;
+    let path = spool.join(name);
+    files::replace(&path, text.as_bytes(), 0o600, files::Durability::Durable)
+        .map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", path.display()))
+}
+
+/// A part of a file's name that leaves room for the rest of it, and still tells two apart.
+fn shorten(about: &str) -> Cow<'_, str> {
+    if about.len() <= LONGEST_SUBJECT {
+        return about.into();
+    }
+    let begin: String = about.chars().take(LONGEST_SUBJECT / 4).collect();
+    format!("{begin}-{}", &manifest::sha256_hex(about.as_bytes())[..32]).into()
+}
