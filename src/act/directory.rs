@@ -13,12 +13,12 @@ use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::Mode;
 
 /// The directory in which a path's last part lies, open.
-pub(super) struct Place {
+pub(super) struct ParentDirectory {
     fd: OwnedFd,
     name: String,
 }
 
-impl Place {
+impl ParentDirectory {
     /// Opens the directory of `path` (relative, with `/`) below `base`. `None` when it is not there.
     pub(super) fn find(base: &Path, path: &str) -> io::Result<Option<Self>> {
         let mut parts: Vec<&str> = path.split('/').collect();

@@ -42,7 +42,7 @@ pub struct Executor {
     /// A ledger that could not be written yet.
     unsaved: Option<Arc<Ledger>>,
     /// What is failing and was told.
-    failing: BTreeMap<String, Failure>,
+    failing: BTreeMap<String, FailedAction>,
     pause: Duration,
     /// What failed is not tried before then.
     again: Option<Instant>,
@@ -50,7 +50,7 @@ pub struct Executor {
 
 /// Something that could not be done.
 #[derive(Debug, Clone, PartialEq)]
-struct Failure {
+struct FailedAction {
     event: Event,
     /// The base name that the marker hides, and what is wrong with it.
     marker: Option<(String, MarkerTrouble)>,
@@ -83,7 +83,7 @@ impl Executor {
             let known = self.failing.get(&what).filter(|_| waits).cloned();
             let failure = match known {
                 Some(known) => Some(known),
-                None => match self.one(&action) {
+                None => match self.carry_out_action(&action) {
                     Ok(true) => {
                         carried.surprised = true;
                         None
@@ -125,7 +125,7 @@ impl Executor {
     /// Carries one action out at once, outside the order of a decision. When it fails the next
     /// decision asks for it again, and tells.
     pub fn at_once(&self, action: &Action) -> bool {
-        matches!(self.one(action), Ok(false))
+        matches!(self.carry_out_action(action), Ok(false))
     }
 
     /// Markers that could not be made or removed, by the base name that they hide.
@@ -142,7 +142,7 @@ impl Executor {
     }
 
     /// Carries one action out; true when the directory was not as it was thought to be.
-    fn one(&self, action: &Action) -> Result<bool, String> {
+    fn carry_out_action(&self, action: &Action) -> Result<bool, String> {
         let outcome = match action {
             Action::Hold { path, mark } => self.markers.create(path, mark),
             Action::Lift { path } => self.markers.remove(path),
@@ -172,7 +172,7 @@ impl Executor {
     }
 }
 
-fn failure(what: &str, action: &Action, why: String) -> Failure {
+fn failure(what: &str, action: &Action, why: String) -> FailedAction {
     let line = format!("could not {what}: {why}");
     let (code, file, marker) = match action {
         Action::Hold { path, mark } => {
@@ -186,7 +186,7 @@ fn failure(what: &str, action: &Action, why: String) -> Failure {
         }
         Action::SaveLedger(_) => {
             let message = Code::ActionFailed.say(&[("what", what), ("error", &why)]);
-            return Failure {
+            return FailedAction {
                 event: Event {
                     code: Code::ActionFailed,
                     file: None,
@@ -198,7 +198,7 @@ fn failure(what: &str, action: &Action, why: String) -> Failure {
     };
     let message = format!("{file} {}", code.say(&[("error", &line)]));
     let (path, trouble) = marker;
-    Failure {
+    FailedAction {
         event: Event {
             code,
             file: Some(file),

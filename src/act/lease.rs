@@ -40,7 +40,7 @@ pub struct ClusterLease {
 
 /// Who has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Holder {
+pub enum LeaseHolder {
     /// This node.
     Us,
     /// Another one.
@@ -69,7 +69,7 @@ impl ClusterLease {
     /// # Errors
     ///
     /// In a line, when kube-apiserver does not answer or refuses.
-    pub async fn take(&mut self, client: &Client, now: Timestamp) -> Result<Holder, String> {
+    pub async fn take(&mut self, client: &Client, now: Timestamp) -> Result<LeaseHolder, String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         let Some(mut found) = limited(api.get_opt(self.name)).await? else {
             let lease = Lease {
@@ -88,10 +88,10 @@ impl ClusterLease {
         let holder = spec.holder_identity.clone().unwrap_or_default();
         let ours = holder == self.holder;
         if ours && !due(&spec, now) {
-            return Ok(Holder::Us);
+            return Ok(LeaseHolder::Us);
         }
         if !ours && !holder.is_empty() && !self.may_take_over(&version, &spec, now) {
-            return Ok(Holder::Other(holder));
+            return Ok(LeaseHolder::Other(holder));
         }
         found.spec = Some(self.spec(Some(&spec), now));
         let written = limited(api.replace(self.name, &PostParams::default(), &found)).await;
@@ -158,10 +158,10 @@ impl ClusterLease {
     }
 
     /// The loser of a race asks again.
-    fn won(&self, written: Result<(), String>) -> Result<Holder, String> {
+    fn won(&self, written: Result<(), String>) -> Result<LeaseHolder, String> {
         match written {
-            Ok(()) => Ok(Holder::Us),
-            Err(why) if why.starts_with("409") => Ok(Holder::Other(
+            Ok(()) => Ok(LeaseHolder::Us),
+            Err(why) if why.starts_with("409") => Ok(LeaseHolder::Other(
                 "another server, which was quicker".to_owned(),
             )),
             Err(why) => Err(why),

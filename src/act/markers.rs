@@ -16,7 +16,7 @@ use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 use thiserror::Error;
 use windrow_decide::Mark;
 
-use super::directory::Place;
+use super::directory::ParentDirectory;
 use crate::files::temporary_in;
 
 /// Longest name in any file system that a node runs on, in bytes.
@@ -82,7 +82,7 @@ impl Markers {
     ///
     /// Those of the file system, with the path.
     pub fn create(&self, path: &str, mark: &Mark) -> Result<MarkerOutcome, MarkerError> {
-        self.in_place(path, "create the marker", |place| match look(place)? {
+        self.in_place(path, "create the marker", |place| match look_at(place)? {
             There::Foreign => Ok(MarkerOutcome::Foreign),
             There::Ours(known) if known == *mark => Ok(MarkerOutcome::Unchanged),
             There::Ours(_) => write(place, mark, true),
@@ -96,7 +96,7 @@ impl Markers {
     ///
     /// Those of the file system, with the path.
     pub fn remove(&self, path: &str) -> Result<MarkerOutcome, MarkerError> {
-        self.in_place(path, "remove the marker", |place| match look(place)? {
+        self.in_place(path, "remove the marker", |place| match look_at(place)? {
             There::Foreign => Ok(MarkerOutcome::Foreign),
             There::Nothing => Ok(MarkerOutcome::Unchanged),
             There::Ours(_) => {
@@ -116,9 +116,9 @@ impl Markers {
     ///
     /// Those of the file system, with the path.
     pub fn read(&self, path: &str) -> Result<Option<Mark>, MarkerError> {
-        let place = Place::find(&self.directory, path);
+        let place = ParentDirectory::find(&self.directory, path);
         let found = place.and_then(|place| match place {
-            Some(place) => look(&place),
+            Some(place) => look_at(&place),
             None => Ok(There::Nothing),
         });
         match found {
@@ -132,9 +132,9 @@ impl Markers {
         &self,
         path: &str,
         what: &'static str,
-        act: impl FnOnce(&Place) -> io::Result<MarkerOutcome>,
+        act: impl FnOnce(&ParentDirectory) -> io::Result<MarkerOutcome>,
     ) -> Result<MarkerOutcome, MarkerError> {
-        match Place::find(&self.directory, path) {
+        match ParentDirectory::find(&self.directory, path) {
             Ok(Some(place)) => act(&place),
             Ok(None) => Ok(MarkerOutcome::NoDirectory),
             Err(error) => Err(error),
@@ -162,7 +162,7 @@ impl Markers {
 }
 
 /// What lies at a marker's place. A link or a directory hides a file too, and is not ours.
-fn look(place: &Place) -> io::Result<There> {
+fn look_at(place: &ParentDirectory) -> io::Result<There> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let stat = match fstatat(place.fd(), place.name(), AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
@@ -185,7 +185,7 @@ fn look(place: &Place) -> io::Result<There> {
 
 /// Writes a marker under a temporary name and links it into place, so that its name never stands
 /// for half a content, which would look like somebody else's.
-fn write(place: &Place, mark: &Mark, over_ours: bool) -> io::Result<MarkerOutcome> {
+fn write(place: &ParentDirectory, mark: &Mark, over_ours: bool) -> io::Result<MarkerOutcome> {
     let mut file = temporary_in(&place.path(), 0o600)?;
     // Not through the temporary, which would put its own name, another one each time, into an error.
     file.as_file_mut().write_all(mark.to_json().as_bytes())?;

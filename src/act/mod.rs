@@ -17,7 +17,7 @@ pub mod units;
 
 pub use executor::{Carried, Executor};
 pub use gates::{StateFile, put_drop_in, read_drop_in, remember_refused};
-pub use lease::{ClusterLease, Holder};
+pub use lease::{ClusterLease, LeaseHolder};
 pub use ledger::{LedgerRead, read_ledger, save_ledger};
 pub use lock::Lock;
 pub use markers::{MarkerError, MarkerOutcome, Markers};

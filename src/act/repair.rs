@@ -223,7 +223,7 @@ pub async fn carry_out(
 ) -> Result<(), Unfinished> {
     while let Some(step) = record.cure.steps.get(record.done) {
         tell(record.done, step);
-        one(client, step).await?;
+        carry_out_step(client, step).await?;
         record.done += 1;
         records.write(record)?;
     }
@@ -232,7 +232,7 @@ pub async fn carry_out(
     Ok(())
 }
 
-async fn one(client: &Client, step: &Step) -> Result<(), Unfinished> {
+async fn carry_out_step(client: &Client, step: &Step) -> Result<(), Unfinished> {
     let began = Instant::now();
     let patience = Duration::from_secs(step.patience.into());
     let mut waits_for_it = step.request.is_none();
@@ -249,7 +249,7 @@ async fn one(client: &Client, step: &Step) -> Result<(), Unfinished> {
                     last = format!("it was waited for in vain until {}", step.goal.say());
                 }
                 if let (false, Some(request)) = (waits_for_it, &step.request) {
-                    match send(client, request).await {
+                    match carry_out_request(client, request).await {
                         Ok(()) => waits_for_it = true,
                         Err(why) if began.elapsed() >= REFUSED.min(patience) => {
                             return Err(failed(why));
@@ -273,27 +273,27 @@ async fn one(client: &Client, step: &Step) -> Result<(), Unfinished> {
 
 async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
     let request = Http::get(path).body(Vec::new());
-    match ask(client, request.map_err(|error| error.to_string())?).await? {
+    match send(client, request.map_err(|error| error.to_string())?).await? {
         (200, value) => Ok(Some(value)),
         (404, _) => Ok(None),
         (status, value) => Err(refusal(status, &value)),
     }
 }
 
-async fn send(client: &Client, request: &Request) -> Result<(), String> {
+async fn carry_out_request(client: &Client, request: &Request) -> Result<(), String> {
     let http = Http::builder()
         .method(request.method.verb())
         .uri(&request.path)
         .header("content-type", request.method.content_type())
         .body(request.body.to_string().into_bytes())
         .map_err(|error| error.to_string())?;
-    match ask(client, http).await? {
+    match send(client, http).await? {
         (200..=299, _) => Ok(()),
         (status, value) => Err(refusal(status, &value)),
     }
 }
 
-async fn ask(client: &Client, request: Http<Vec<u8>>) -> Result<(u16, Value), String> {
+async fn send(client: &Client, request: Http<Vec<u8>>) -> Result<(u16, Value), String> {
     let answer = timeout(PATIENCE, async {
         let response = client.send(request.map(Body::from)).await?;
         let status = response.status().as_u16();

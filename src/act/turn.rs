@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::time::sleep;
 
-use super::{ClusterLease, Holder, Lock};
+use super::{ClusterLease, LeaseHolder, Lock};
 
 /// How long the lease counts without being renewed.
 const LEASE: Duration = Duration::from_secs(60);
@@ -50,13 +50,13 @@ impl<'c> Turn<'c> {
             Err(error) => return Err((lease, format!("{}: {error}", path.display()))),
         };
         match lease.take(client, now()).await {
-            Ok(Holder::Us) => Ok(Self {
+            Ok(LeaseHolder::Us) => Ok(Self {
                 lease,
                 client,
                 now,
                 _lock: lock,
             }),
-            Ok(Holder::Other(who)) => {
+            Ok(LeaseHolder::Other(who)) => {
                 Err((lease, format!("{who} has the cluster's lease on repairs")))
             }
             Err(why) => Err((lease, why)),
@@ -84,8 +84,8 @@ impl<'c> Turn<'c> {
         loop {
             sleep(RENEW).await;
             match self.lease.take(self.client, (self.now)()).await {
-                Ok(Holder::Us) => failing = None,
-                Ok(Holder::Other(who)) => {
+                Ok(LeaseHolder::Us) => failing = None,
+                Ok(LeaseHolder::Other(who)) => {
                     return format!("{who} has the cluster's lease on repairs by now");
                 }
                 // kube-apiserver may be away for a moment; nobody takes over what has not run out.

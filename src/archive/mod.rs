@@ -32,7 +32,7 @@ pub const OWN_NODE: &str = "node/own.json";
 /// The index, `apiVersion: windrow.dev/v1`, `kind: Report`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Index {
+pub struct ReportIndex {
     /// `windrow.dev/v1`
     pub api_version: String,
     /// `Report`
@@ -78,7 +78,7 @@ pub struct Missing {
 
 /// One thing that was collected, with its secrets.
 #[derive(Debug)]
-pub struct Item {
+pub struct CollectedItem {
     /// Path in the archive.
     pub path: String,
     /// What it is.
@@ -86,14 +86,14 @@ pub struct Item {
     /// Where it was had.
     pub source: String,
     /// What was found.
-    pub content: Content,
+    pub content: CollectedContent,
     /// Was it cut off at a limit?
     pub truncated: bool,
 }
 
 /// What was found.
 #[derive(Debug)]
-pub enum Content {
+pub enum CollectedContent {
     /// Text of any kind.
     Text(String),
     /// JSON, or YAML that was read; written as JSON.
@@ -108,7 +108,7 @@ pub enum Content {
 #[derive(Debug, Default)]
 pub struct Collected {
     /// What was found.
-    pub items: Vec<Item>,
+    pub items: Vec<CollectedItem>,
     /// What could not be had.
     pub missing: Vec<Missing>,
     /// Secrets of files that are not in the archive themselves.
@@ -127,14 +127,14 @@ impl Collected {
 
 /// Whose archive it is.
 #[derive(Debug, Clone)]
-pub struct Head {
+pub struct ArchiveOwner {
     /// The node's host name.
     pub host: String,
     /// When it is made.
     pub created: Timestamp,
 }
 
-impl Head {
+impl ArchiveOwner {
     /// The name of the archive and of its one directory: host and time.
     pub fn name(&self) -> String {
         let host: String = self
@@ -157,23 +157,27 @@ impl Head {
 /// # Errors
 ///
 /// Those of `out`.
-pub fn pack(mut collected: Collected, head: &Head, out: impl Write) -> io::Result<Index> {
+pub fn pack(
+    mut collected: Collected,
+    owner: &ArchiveOwner,
+    out: impl Write,
+) -> io::Result<ReportIndex> {
     for item in &collected.items {
         match &item.content {
-            Content::Text(text) => collected.learner.text(text),
-            Content::Tree(tree) => collected.learner.value(tree),
-            Content::Trees(trees) | Content::Lines(trees) => {
+            CollectedContent::Text(text) => collected.learner.text(text),
+            CollectedContent::Tree(tree) => collected.learner.value(tree),
+            CollectedContent::Trees(trees) | CollectedContent::Lines(trees) => {
                 trees.iter().for_each(|tree| collected.learner.value(tree));
             }
         }
     }
     let redactor = collected.learner.redactor();
     let mut archive = tar::Builder::new(GzEncoder::new(out, Compression::default()));
-    let mut index = Index {
+    let mut index = ReportIndex {
         api_version: "windrow.dev/v1".to_owned(),
         kind: "Report".to_owned(),
-        created: head.created,
-        host: head.host.clone(),
+        created: owner.created,
+        host: owner.host.clone(),
         windrow: env!("CARGO_PKG_VERSION").to_owned(),
         files: Vec::new(),
         missing: collected
@@ -203,25 +207,27 @@ pub fn pack(mut collected: Collected, head: &Head, out: impl Write) -> io::Resul
     // The index comes first: a reader need not unpack everything to see what there is.
     let mut own = json_pretty(&index)?;
     own.push('\n');
-    append(&mut archive, head, INDEX, &own)?;
+    append(&mut archive, owner, INDEX, &own)?;
     for (path, text) in packed {
-        append(&mut archive, head, &path, &text)?;
+        append(&mut archive, owner, &path, &text)?;
     }
     archive.into_inner()?.finish()?.flush()?;
     Ok(index)
 }
 
-fn shown(content: &Content, redactor: &Redactor) -> String {
+fn shown(content: &CollectedContent, redactor: &Redactor) -> String {
     let tree = |tree: &Value| -> String {
         // A tree of strings can always be written.
         json_pretty(&redactor.value(tree)).unwrap_or_default() + "\n"
     };
     match content {
         // A colour of a log's is no text.
-        Content::Text(text) => printable_lines(&redactor.text(text)),
-        Content::Tree(one) => tree(one),
-        Content::Trees(several) => several.iter().map(tree).collect::<Vec<_>>().join("---\n"),
-        Content::Lines(several) => several
+        CollectedContent::Text(text) => printable_lines(&redactor.text(text)),
+        CollectedContent::Tree(one) => tree(one),
+        CollectedContent::Trees(several) => {
+            several.iter().map(tree).collect::<Vec<_>>().join("---\n")
+        }
+        CollectedContent::Lines(several) => several
             .iter()
             .map(|line| json(&redactor.value(line)).unwrap_or_default() + "\n")
             .collect(),
@@ -230,16 +236,16 @@ fn shown(content: &Content, redactor: &Redactor) -> String {
 
 fn append(
     archive: &mut tar::Builder<impl Write>,
-    head: &Head,
+    owner: &ArchiveOwner,
     path: &str,
     text: &str,
 ) -> io::Result<()> {
     let mut header = tar::Header::new_gnu();
     header.set_size(text.len() as u64);
     header.set_mode(0o600);
-    header.set_mtime(u64::try_from(head.created.as_second()).unwrap_or_default());
+    header.set_mtime(u64::try_from(owner.created.as_second()).unwrap_or_default());
     header.set_entry_type(tar::EntryType::Regular);
-    let path = format!("{}/{path}", head.name());
+    let path = format!("{}/{path}", owner.name());
     archive.append_data(&mut header, path, text.as_bytes())
 }
 

@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::{INDEX, Index};
+use super::{INDEX, ReportIndex};
 
 /// Most bytes of an archive, unpacked.
 const LARGEST: u64 = 512 << 20;
@@ -30,7 +30,7 @@ pub enum ReadError {
     NoIndex,
     /// Its index cannot be read.
     #[error("its {INDEX} cannot be read: {0}")]
-    Index(#[from] serde_json::Error),
+    ReportIndex(#[from] serde_json::Error),
     /// Its index is another one.
     #[error(
         "its {INDEX} is a {0}, not a Report of windrow.dev/v1: use the Windrow that wrote it, or a newer one"
@@ -42,7 +42,7 @@ pub enum ReadError {
 #[derive(Debug, Clone)]
 pub struct Archive {
     /// Its index.
-    pub index: Index,
+    pub index: ReportIndex,
     /// Its files by their path below its one directory.
     pub files: BTreeMap<String, Vec<u8>>,
 }

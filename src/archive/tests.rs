@@ -4,15 +4,15 @@ use serde_json::json;
 
 use super::*;
 
-fn head() -> Head {
-    Head {
+fn owner() -> ArchiveOwner {
+    ArchiveOwner {
         host: "n1.example".to_owned(),
         created: "2026-11-21T20:15:00Z".parse().unwrap(),
     }
 }
 
-fn item(path: &str, content: Content) -> Item {
-    Item {
+fn item(path: &str, content: CollectedContent) -> CollectedItem {
+    CollectedItem {
         path: path.to_owned(),
         what: "a thing".to_owned(),
         source: "/somewhere".to_owned(),
@@ -23,14 +23,14 @@ fn item(path: &str, content: Content) -> Item {
 
 fn packed(collected: Collected) -> Vec<u8> {
     let mut bytes = Vec::new();
-    pack(collected, &head(), &mut bytes).unwrap();
+    pack(collected, &owner(), &mut bytes).unwrap();
     bytes
 }
 
 #[test]
 fn the_committed_schema_is_that_of_the_index() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/report.schema.json");
-    let schema = serde_json::to_string_pretty(&schemars::schema_for!(Index)).unwrap() + "\n";
+    let schema = serde_json::to_string_pretty(&schemars::schema_for!(ReportIndex)).unwrap() + "\n";
     if std::env::var_os("WINDROW_UPDATE").is_some() {
         fs::write(path, &schema).unwrap();
     }
@@ -42,14 +42,14 @@ fn the_committed_schema_is_that_of_the_index() {
 
 #[test]
 fn an_archive_has_one_directory_named_after_host_and_time() {
-    assert_eq!(head().name(), "windrow-report-n1.example-20261121T201500Z");
-    let odd = Head {
+    assert_eq!(owner().name(), "windrow-report-n1.example-20261121T201500Z");
+    let odd = ArchiveOwner {
         host: "../a b/é".to_owned(),
-        ..head()
+        ..owner()
     };
     assert_eq!(odd.name(), "windrow-report-a-b-20261121T201500Z");
     let bytes = packed(Collected {
-        items: vec![item("a/b.txt", Content::Text("x".to_owned()))],
+        items: vec![item("a/b.txt", CollectedContent::Text("x".to_owned()))],
         ..Collected::default()
     });
     let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&bytes[..]));
@@ -58,7 +58,7 @@ fn an_archive_has_one_directory_named_after_host_and_time() {
         .unwrap()
         .map(|entry| entry.unwrap().path().unwrap().display().to_string())
         .collect();
-    let at = |path: &str| format!("{}/{path}", head().name());
+    let at = |path: &str| format!("{}/{path}", owner().name());
     assert_eq!(names, [at("report.json"), at("a/b.txt")]);
 }
 
@@ -67,8 +67,8 @@ fn what_is_packed_can_be_read_with_its_index() {
     let nodes = json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Node"}]});
     let mut collected = Collected {
         items: vec![
-            item(&objects_path("", "Node"), Content::Tree(nodes)),
-            item("m.yaml", Content::Trees(vec![json!(1), json!(2)])),
+            item(&objects_path("", "Node"), CollectedContent::Tree(nodes)),
+            item("m.yaml", CollectedContent::Trees(vec![json!(1), json!(2)])),
         ],
         ..Collected::default()
     };
@@ -87,8 +87,14 @@ fn a_secret_of_one_file_is_taken_out_of_all_the_others_and_of_the_index() {
     let secret = "Tr0ub4dor&3x";
     let mut collected = Collected {
         items: vec![
-            item("journal.txt", Content::Text(format!("saw {secret} again"))),
-            item("config.yaml", Content::Tree(json!({ "token": secret }))),
+            item(
+                "journal.txt",
+                CollectedContent::Text(format!("saw {secret} again")),
+            ),
+            item(
+                "config.yaml",
+                CollectedContent::Tree(json!({ "token": secret })),
+            ),
         ],
         ..Collected::default()
     };
@@ -107,12 +113,12 @@ fn what_is_no_archive_is_refused_with_what_to_do() {
     let whole = packed(Collected::default());
     assert!(refused(&whole[..whole.len() / 2]).contains("cut off"));
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
-    append(&mut builder, &head(), "other.json", "{}").unwrap();
+    append(&mut builder, &owner(), "other.json", "{}").unwrap();
     let other = builder.into_inner().unwrap().finish().unwrap();
     assert!(refused(&other).contains("has no report.json"));
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
     let newer = r#"{"apiVersion": "windrow.dev/v9", "kind": "Report"}"#;
-    append(&mut builder, &head(), INDEX, newer).unwrap();
+    append(&mut builder, &owner(), INDEX, newer).unwrap();
     let newer = builder.into_inner().unwrap().finish().unwrap();
     assert!(refused(&newer).contains("windrow.dev/v9"));
 }
@@ -120,7 +126,7 @@ fn what_is_no_archive_is_refused_with_what_to_do() {
 #[test]
 fn names_that_lead_elsewhere_are_not_read() {
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
-    append(&mut builder, &head(), INDEX, &serde_json::to_string(&json!({
+    append(&mut builder, &owner(), INDEX, &serde_json::to_string(&json!({
         "apiVersion": "windrow.dev/v1", "kind": "Report", "created": "2026-11-21T20:15:00Z", "host": "n",
         "windrow": "0", "files": [], "missing": [], "redacted": 0,
     })).unwrap()).unwrap();

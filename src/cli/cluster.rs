@@ -14,7 +14,7 @@ use crate::observe::objects::{Room, ask_by_name, list, reach, saved};
 
 /// Where a cluster's objects come from.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct From {
+pub(super) struct ObjectSource {
     /// Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a
     /// directory of lists, as `kubectl get KIND -A -o json` writes them
     #[arg(long, value_name = "REPORT")]
@@ -31,7 +31,7 @@ pub(super) enum Output {
     Json,
 }
 
-impl From {
+impl ObjectSource {
     /// The kubeconfig that is used.
     pub(super) fn kubeconfig(&self, context: &Context) -> PathBuf {
         let own = || context.layout.admin_kubeconfig();
@@ -39,10 +39,14 @@ impl From {
     }
 
     /// The objects of these kinds and as of when they are; or how the verb ends, after it has said why.
-    pub(super) fn objects(&self, kinds: &[Kind], context: &Context) -> anyhow::Result<Looked> {
+    pub(super) fn objects(
+        &self,
+        kinds: &[Kind],
+        context: &Context,
+    ) -> anyhow::Result<Result<ClusterObjects, Exit>> {
         if let Some(path) = &self.from {
             return Ok(saved(path)
-                .map(|found| Seen {
+                .map(|found| ClusterObjects {
                     objects: found.objects,
                     at: found.at.unwrap_or_else(now),
                     own: found.own,
@@ -55,7 +59,7 @@ impl From {
         let kubeconfig = self.kubeconfig(context);
         let looked = runtime()?.block_on(async {
             let client = reach(&ApiServer::new(), &kubeconfig).await?;
-            Ok::<_, String>(Seen {
+            Ok::<_, String>(ClusterObjects {
                 objects: list(&client, kinds).await,
                 at: now(),
                 own: None,
@@ -106,18 +110,14 @@ impl From {
     }
 }
 
-/// What was seen.
-pub(super) struct Seen {
-    /// The objects.
+/// The objects of a cluster, live or saved.
+pub(super) struct ClusterObjects {
     pub(super) objects: Objects,
     /// As of when they are.
     pub(super) at: Timestamp,
     /// What the files of the node said that a report is of.
     pub(super) own: Option<OwnNode>,
 }
-
-/// What was seen, or how the verb ends.
-pub(super) type Looked = Result<Seen, Exit>;
 
 /// A runtime for a verb that asks the cluster.
 pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

@@ -14,19 +14,19 @@ use crate::observe::unit_sandbox;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    action: Action,
+    verb: ConfigVerb,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum ConfigVerb {
     /// Show the configuration in force
-    Show(Show),
+    Show(ShowArgs),
     /// Check settings and rules, and name every error
-    Check(Check),
+    Check(CheckArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct Check {
+struct CheckArgs {
     /// Files of `windrow.yaml`'s kind, rule packs, directories of them, Harvester configurations, cloud-init
     /// user-data or yip files that write them, or `-`; the node's own configuration when none is given
     #[arg(value_name = "PATH")]
@@ -34,7 +34,7 @@ struct Check {
 }
 
 #[derive(Debug, clap::Args)]
-struct Show {
+struct ShowArgs {
     /// Say which file and line set each value
     #[arg(long)]
     origin: bool,
@@ -50,22 +50,22 @@ enum Output {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    if let Action::Check(check) = &args.action
+    if let ConfigVerb::Check(check) = &args.verb
         && !check.paths.is_empty()
     {
         return Ok(check::run(&check.paths));
     }
     let loaded = context.settings();
     let mut closed = None;
-    match args.action {
-        Action::Show(show) => {
+    match args.verb {
+        ConfigVerb::Show(show) => {
             match show.output {
                 Output::Text => print!("{}", table(&loaded, show.origin)),
                 Output::Json => println!("{}", crate::printable::json_pretty(&report(&loaded))?),
             }
             complain(&loaded.errors);
         }
-        Action::Check(_) => {
+        ConfigVerb::Check(_) => {
             let node = context
                 .layout
                 .clone()
@@ -109,7 +109,7 @@ fn table(loaded: &Loaded, origin: bool) -> String {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct ConfigReport {
     api_version: &'static str,
     kind: &'static str,
     values: Vec<ValueReport>,
@@ -141,8 +141,8 @@ pub(super) fn json(loaded: &Loaded) -> serde_json::Value {
     serde_json::json!(report(loaded))
 }
 
-fn report(loaded: &Loaded) -> Report {
-    Report {
+fn report(loaded: &Loaded) -> ConfigReport {
+    ConfigReport {
         api_version: "windrow.dev/v1",
         kind: "Configuration",
         values: loaded

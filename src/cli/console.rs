@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use nix::poll::{PollFd, PollFlags, poll};
 use ratatui::buffer::Buffer;
 
-use super::document::{self, Found, exit_of, now};
+use super::document::{self, FoundStatus, exit_of, now};
 use super::follow::{Follow, timeout};
 use super::{Context, Exit};
 use crate::console::journal::Asked;
@@ -56,7 +56,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let follow = Follow::file(&context.layout.status())?;
     let view = View::new(!args.stay);
     let scene = scene(&document::current(context));
-    Console {
+    FullScreen {
         context,
         look,
         signals,
@@ -71,12 +71,12 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     .run()
 }
 
-fn scene(found: &Found) -> Scene {
+fn scene(found: &FoundStatus) -> Scene {
     Scene {
         status: found.shown(),
         last: match found {
-            Found::Current(_) => None,
-            Found::Stale { last, .. } => last.as_deref().cloned(),
+            FoundStatus::Current(_) => None,
+            FoundStatus::Stale { last, .. } => last.as_deref().cloned(),
         },
         host: Host::now(),
     }
@@ -99,7 +99,7 @@ fn lines(context: &Context) -> anyhow::Result<Exit> {
     }
 }
 
-struct Console<'a> {
+struct FullScreen<'a> {
     context: &'a Context,
     look: Look,
     signals: Signals,
@@ -125,7 +125,7 @@ enum Draw {
     Now,
 }
 
-impl Console<'_> {
+impl FullScreen<'_> {
     fn run(mut self) -> anyhow::Result<Exit> {
         self.look_again();
         let mut draw = Draw::Now;

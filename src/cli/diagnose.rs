@@ -7,7 +7,7 @@ use windrow_harvester::objects::{Kind, Objects};
 use windrow_model::reasons::Severity;
 use windrow_plan::rules::Platform;
 
-use super::cluster::{From, Output, Seen, print};
+use super::cluster::{ClusterObjects, ObjectSource, Output, print};
 use super::{Context, Exit, style};
 use crate::daemon::node_findings::read_own_node;
 use crate::observe::platform;
@@ -17,7 +17,7 @@ use crate::render::diagnosis_table;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    from: From,
+    from: ObjectSource,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -25,7 +25,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let loaded = context.settings();
-    let Seen { objects, at, own } = match args.from.objects(&kinds(), context)? {
+    let ClusterObjects { objects, at, own } = match args.from.objects(&kinds(), context)? {
         Ok(seen) => seen,
         Err(exit) => return Ok(exit),
     };

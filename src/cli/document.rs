@@ -15,7 +15,7 @@ use super::{Context, Exit};
 use crate::observe::process;
 
 /// What was found.
-pub(super) enum Found {
+pub(super) enum FoundStatus {
     /// The daemon that wrote it is alive.
     Current(Box<Status>),
     /// There is none that counts.
@@ -27,28 +27,28 @@ pub(super) enum Found {
     },
 }
 
-impl Found {
+impl FoundStatus {
     /// The document to show: the current one, or one that says Unknown and why.
     pub(super) fn shown(&self) -> Status {
         match self {
-            Found::Current(status) => status.as_ref().clone(),
-            Found::Stale { why, last } => unknown(why, last.as_deref()),
+            FoundStatus::Current(status) => status.as_ref().clone(),
+            FoundStatus::Stale { why, last } => unknown(why, last.as_deref()),
         }
     }
 }
 
 /// The node's document.
-pub(super) fn current(context: &Context) -> Found {
+pub(super) fn current(context: &Context) -> FoundStatus {
     let path = context.layout.status();
     match read(&path) {
         Ok(status) => match alive(&status) {
-            Ok(()) => Found::Current(Box::new(status)),
-            Err(why) => Found::Stale {
+            Ok(()) => FoundStatus::Current(Box::new(status)),
+            Err(why) => FoundStatus::Stale {
                 why: format!("{} is not current: {why}", path.display()),
                 last: Some(Box::new(status)),
             },
         },
-        Err(why) => Found::Stale { why, last: None },
+        Err(why) => FoundStatus::Stale { why, last: None },
     }
 }
 
@@ -73,8 +73,8 @@ pub(super) fn read(path: &Path) -> Result<Status, String> {
 /// Is the daemon running? For the verbs that leave work to it.
 pub(super) fn daemon_runs(context: &Context) -> Result<(), String> {
     match current(context) {
-        Found::Current(_) => Ok(()),
-        Found::Stale { why, .. } => Err(why),
+        FoundStatus::Current(_) => Ok(()),
+        FoundStatus::Stale { why, .. } => Err(why),
     }
 }
 

@@ -3,7 +3,7 @@
 use windrow_harvester::drain::{Drain, KINDS, check};
 use windrow_harvester::objects::{Kind, Objects, text};
 
-use super::cluster::{From, Output, print};
+use super::cluster::{ObjectSource, Output, print};
 use super::{Context, Exit, style};
 use crate::render::drain_table;
 
@@ -14,7 +14,7 @@ pub(super) struct Args {
     #[arg(value_name = "NODE")]
     node: Option<String>,
     #[command(flatten)]
-    from: From,
+    from: ObjectSource,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,

@@ -13,7 +13,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use windrow_decide::Writer;
 
-use super::document::Found;
+use super::document::FoundStatus;
 use crate::observe::process;
 
 /// Where the kernel does not tell that a process ends (before Linux 5.3), it is looked for this
@@ -62,10 +62,10 @@ impl Follow {
     }
 
     /// Makes the end of the process that wrote what was found worth a look.
-    pub(super) fn writer_of(&mut self, found: &Found) {
+    pub(super) fn writer_of(&mut self, found: &FoundStatus) {
         self.life = match found {
-            Found::Current(status) => status.writer.as_ref().map_or(Life::Nobody, life_of),
-            Found::Stale { .. } => Life::Nobody,
+            FoundStatus::Current(status) => status.writer.as_ref().map_or(Life::Nobody, life_of),
+            FoundStatus::Stale { .. } => Life::Nobody,
         };
     }
 

@@ -38,20 +38,20 @@ use crate::report::journal;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: GatesVerb,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Verb {
+enum GatesVerb {
     /// Would every component start? Everything that is wrong is said at once
-    Check(Look),
+    Check(LookArgs),
     /// Show which gates are set, and where each comes from
-    Show(Look),
+    Show(LookArgs),
     /// Try what the configuration asks for on the running server: rke2-server is restarted, and
     /// everything put back when kube-apiserver does not come up with it
-    Apply(Apply),
+    Apply(ApplyArgs),
     /// Put back what was in force before the last change, or end the trial that is under way
-    Rollback(Rollback),
+    Rollback(RollbackArgs),
     /// Take out of Windrow's drop-in what the RKE2 that is about to start would refuse (systemd runs
     /// this before each of its starts)
     #[command(hide = true)]
@@ -59,7 +59,7 @@ enum Verb {
 }
 
 #[derive(Debug, clap::Args)]
-struct Look {
+struct LookArgs {
     /// Directories of RKE2 drop-ins, single configuration files, Harvester configurations, cloud-init
     /// user-data, yip files, or `-`; the node's own configuration when none is given
     #[arg(value_name = "PATH")]
@@ -73,7 +73,7 @@ struct Look {
 }
 
 #[derive(Debug, clap::Args)]
-struct Apply {
+struct ApplyArgs {
     /// Try gates that the check refuses, too: the trial shows whether it was right
     #[arg(long)]
     force: bool,
@@ -83,7 +83,7 @@ struct Apply {
 }
 
 #[derive(Debug, clap::Args)]
-struct Rollback {
+struct RollbackArgs {
     /// Do not ask whether rke2-server may be restarted
     #[arg(short, long)]
     yes: bool,
@@ -97,16 +97,16 @@ enum Output {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let (look, shows) = match args.verb {
-        Verb::Check(look) => (look, false),
-        Verb::Show(look) => (look, true),
-        Verb::Apply(apply) => return trial::apply(&apply, context),
-        Verb::Rollback(rollback) => return trial::rollback(&rollback, context),
-        Verb::Settle => return Ok(before_start(&context.layout)),
+        GatesVerb::Check(look) => (look, false),
+        GatesVerb::Show(look) => (look, true),
+        GatesVerb::Apply(apply) => return trial::apply(&apply, context),
+        GatesVerb::Rollback(rollback) => return trial::rollback(&rollback, context),
+        GatesVerb::Settle => return Ok(before_start(&context.layout)),
     };
     let inputs = if look.paths.is_empty() {
-        Inputs::node(&context.layout)
+        GateInputs::node(&context.layout)
     } else {
-        Inputs::gather(&look.paths)
+        GateInputs::gather(&look.paths)
     };
     if let Some(exit) = inputs.refused() {
         return Ok(exit);
@@ -190,7 +190,7 @@ fn observe(context: &Context, data_dir: &str, report: &mut GatesReport) -> anyho
 
 /// What the node's configuration would do.
 fn node_report(context: &Context) -> anyhow::Result<Result<GatesReport, Exit>> {
-    let inputs = Inputs::node(&context.layout);
+    let inputs = GateInputs::node(&context.layout);
     if let Some(exit) = inputs.refused() {
         return Ok(Err(exit));
     }
@@ -216,8 +216,8 @@ fn confirm(
 }
 
 /// What the files do once Windrow's drop-in is among them.
-fn judge(inputs: Inputs, resolved: &Resolved) -> GatesReport {
-    let Inputs {
+fn judge(inputs: GateInputs, resolved: &Resolved) -> GatesReport {
+    let GateInputs {
         mut files,
         requests,
         own,
@@ -246,9 +246,9 @@ fn judge(inputs: Inputs, resolved: &Resolved) -> GatesReport {
     GatesReport::of(resolved, &assessment, &planned, &own)
 }
 
-/// What is looked at.
+/// The configuration that is looked at.
 #[derive(Default)]
-struct Inputs {
+struct GateInputs {
     files: Vec<ConfigFile>,
     requests: Vec<Request>,
     /// Where Windrow's drop-in is, or would be.
@@ -263,7 +263,7 @@ struct Inputs {
     wrong: Vec<String>,
 }
 
-impl Inputs {
+impl GateInputs {
     fn node(layout: &Layout) -> Self {
         let Found { files, errors } = config_files(layout);
         let loaded = configuration::load(layout);
@@ -289,7 +289,7 @@ impl Inputs {
             } else if path.is_dir() {
                 inputs.directory(path);
             } else {
-                inputs.one(path);
+                inputs.file(path);
             }
         }
         let loaded = settings::merge(std::mem::take(&mut inputs.settings));
@@ -332,7 +332,7 @@ impl Inputs {
         }
     }
 
-    fn one(&mut self, path: &Path) {
+    fn file(&mut self, path: &Path) {
         let shown = path.display().to_string();
         let place = match path.file_name().is_some_and(|name| name == "config.yaml") {
             true => Place::Main,

@@ -181,7 +181,7 @@ fn manifests_in(
             let markers = found.markers.into_iter();
             inputs
                 .markers
-                .extend(markers.filter_map(ForeignMarker::seen));
+                .extend(markers.filter_map(ForeignMarker::from_entry));
             let files = found.files.into_iter();
             let read = files.filter_map(|file| match file.state {
                 FileState::Read(content) => {

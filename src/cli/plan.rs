@@ -95,13 +95,13 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         .or(inputs.harvester.then_some(Platform::Harvester))
         .or(loaded.settings.platform)
         .or_else(|| on_node.then(|| detect(&context.layout)).flatten());
-    let plan = of(inputs, &rules, platform);
+    let plan = plan_inputs(inputs, &rules, platform);
     print(&plan, args.output)?;
     Ok(exit_of(&plan))
 }
 
 /// The plan of the node's own manifests directory, which was gathered.
-pub(super) fn of_node(
+pub(super) fn plan_node(
     context: &Context,
     loaded: &Loaded,
     inputs: Inputs,
@@ -111,10 +111,10 @@ pub(super) fn of_node(
         return Err(errors);
     }
     let platform = loaded.settings.platform.or_else(|| detect(&context.layout));
-    Ok(of(inputs, &rules, platform))
+    Ok(plan_inputs(inputs, &rules, platform))
 }
 
-fn of(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> Plan {
+fn plan_inputs(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> Plan {
     let limits = Limits::default();
     let carriers = inputs.carriers.iter();
     let mut disabled: Vec<_> = carriers

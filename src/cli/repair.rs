@@ -16,7 +16,7 @@ use super::{Context, Exit, style};
 use crate::act::repair::{Record, Records, Worker, carry_out};
 use crate::act::{Turn, lease_on_repairs};
 use crate::apiserver::ApiServer;
-use crate::daemon::repairs::tell;
+use crate::daemon::repairs::report_to_daemon;
 use crate::observe::management::lease_holder;
 use crate::observe::objects::{list, reach};
 use crate::observe::requests::RequestAction;
@@ -200,7 +200,7 @@ async fn turn<'c>(context: &Context, client: &'c Client) -> Result<Turn<'c>, Str
 
 /// Tells the daemon, for the flight and the journal.
 fn note(context: &Context, records: &Records, record: &Record, what: RequestAction, why: &str) {
-    tell(
+    report_to_daemon(
         &context.layout,
         what,
         &records.name(record),

@@ -9,11 +9,11 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use windrow_model::manifest::{Object, addon_name, read_each};
 
-use super::document::{self, Found, now};
+use super::document::{self, FoundStatus, now};
 use super::inputs::{self, Input};
 use super::{Context, Exit, config, plan};
 use crate::apiserver::ApiServer;
-use crate::archive::{Collected, Content, Head, Index, Item, pack};
+use crate::archive::{ArchiveOwner, Collected, CollectedContent, CollectedItem, ReportIndex, pack};
 use crate::daemon::node_findings::read_own_node;
 use crate::files::{Durability, read_text, replace};
 use crate::layout::Layout;
@@ -45,7 +45,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         eprintln!("windrow: the archive is not for a terminal: name a file with -o, or redirect");
         return Ok(Exit::Usage);
     }
-    let head = Head {
+    let head = ArchiveOwner {
         host: host(&context.layout),
         created: now(),
     };
@@ -107,7 +107,7 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     })
 }
 
-fn summary(index: &Index, bytes: usize, place: &str) {
+fn summary(index: &ReportIndex, bytes: usize, place: &str) {
     eprintln!(
         "{place}: {} files, {} KiB, {} secrets taken out",
         index.files.len(),
@@ -130,11 +130,11 @@ fn host(layout: &Layout) -> String {
 }
 
 fn add(into: &mut Collected, path: &str, what: &str, tree: Value) {
-    into.items.push(Item {
+    into.items.push(CollectedItem {
         path: path.to_owned(),
         what: what.to_owned(),
         source: format!("windrow {}", env!("CARGO_PKG_VERSION")),
-        content: Content::Tree(tree),
+        content: CollectedContent::Tree(tree),
         truncated: false,
     });
 }
@@ -142,8 +142,10 @@ fn add(into: &mut Collected, path: &str, what: &str, tree: Value) {
 /// What Windrow itself says: status, plan, settings, manifests, markers, versions.
 fn own(context: &Context, into: &mut Collected) {
     match document::current(context) {
-        Found::Current(status) => add(into, "status.json", "the status document", json!(status)),
-        Found::Stale { why, last } => {
+        FoundStatus::Current(status) => {
+            add(into, "status.json", "the status document", json!(status))
+        }
+        FoundStatus::Stale { why, last } => {
             if let Some(last) = last {
                 let what = "the status document as it was last written: it is not current";
                 add(into, "status.json", what, json!(last));
@@ -170,7 +172,7 @@ fn own(context: &Context, into: &mut Collected) {
             "the manifests: what each declares",
             files,
         );
-        match plan::of_node(context, &loaded, found) {
+        match plan::plan_node(context, &loaded, found) {
             Ok(plan) => add(into, "plan.json", "the plan", json!(PlanReport::of(&plan))),
             Err(errors) => into.missing("the plan", errors.join("; ")),
         }

@@ -25,7 +25,7 @@ use crate::daemon::gates::GateController;
 use crate::daemon::incidents::Diagnoser;
 use crate::daemon::outlets;
 use crate::daemon::sandbox::{Ends, Sandbox, lay_out};
-use crate::daemon::{Clock, Daemon, Signals, link};
+use crate::daemon::{Clock, Daemon, DaemonSignals, link};
 use crate::layout::Layout;
 use crate::observe::cluster;
 use crate::observe::probes::{self, Endpoints, World};
@@ -79,7 +79,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
             return Ok(Exit::AnotherRuns);
         }
     };
-    let signals = Signals::take()?;
+    let signals = DaemonSignals::listen()?;
     let (link, events, interests) = link();
     let configuration = Configuration::load(&layout);
     let kubeconfig = configuration.root().admin_kubeconfig();
@@ -216,7 +216,7 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
         args.speed
     );
 
-    let signals = Signals::take()?;
+    let signals = DaemonSignals::listen()?;
     let (link, events, interests) = link();
     let (publish, _) = watch::channel(Arc::new(Configuration::load(&layout)));
     let daemon = Daemon::new(publish, clock.clone(), link);

@@ -8,7 +8,7 @@ use windrow_decide::{HeldFile, Holder, ProbeStatus, Readiness, Status};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::ProbeState;
 
-use super::document::{self, Found, age, exit_of, now, word};
+use super::document::{self, FoundStatus, age, exit_of, now, word};
 use super::follow::Follow;
 use super::{Context, Exit, style};
 use crate::printable::printable;
@@ -62,7 +62,7 @@ fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
 }
 
-fn text(args: &Args, found: &Found) -> String {
+fn text(args: &Args, found: &FoundStatus) -> String {
     let status = found.shown();
     if args.json {
         // A document that was read can be written.
@@ -72,7 +72,7 @@ fn text(args: &Args, found: &Found) -> String {
         return one_line(&status) + "\n";
     }
     let mut text = people(&status, now(), style());
-    if let Found::Stale {
+    if let FoundStatus::Stale {
         last: Some(last), ..
     } = found
     {

@@ -50,8 +50,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             }
         },
         None => match document::current(context) {
-            document::Found::Current(status) => (*status, now()),
-            document::Found::Stale { why, .. } => {
+            document::FoundStatus::Current(status) => (*status, now()),
+            document::FoundStatus::Stale { why, .. } => {
                 eprintln!("windrow: {why}");
                 eprintln!("To explain an old document: windrow why --status FILE {asked}");
                 return Ok(Exit::Unknown);

@@ -24,7 +24,7 @@ pub fn find(layout: &Layout) -> ConfigFiles {
         .map(|directory| directory.join("windrow.yaml"))
         .rfind(|path| fs::symlink_metadata(path).is_ok());
     if let Some(path) = main {
-        finder.take(Role::Settings, "windrow.yaml".to_owned(), path);
+        finder.read_file(Role::Settings, "windrow.yaml".to_owned(), path);
     }
     for (role, below) in [(Role::Settings, "conf.d"), (Role::Rules, "rules.d")] {
         let mut names = BTreeMap::new();
@@ -32,7 +32,7 @@ pub fn find(layout: &Layout) -> ConfigFiles {
             finder.list(&directory.join(below), &mut names);
         }
         for (name, path) in names {
-            finder.take(role, name, path);
+            finder.read_file(role, name, path);
         }
     }
     finder.found
@@ -69,7 +69,7 @@ impl Finder {
         }
     }
 
-    fn take(&mut self, role: Role, name: String, path: PathBuf) {
+    fn read_file(&mut self, role: Role, name: String, path: PathBuf) {
         match read(&path) {
             Ok(text) => self.found.files.push(ConfigFile {
                 role,

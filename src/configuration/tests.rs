@@ -21,7 +21,7 @@ fn root(files: &[(&str, &str)]) -> (tempfile::TempDir, Layout) {
     (directory, layout)
 }
 
-fn said(loaded: &Loaded, layout: &Layout) -> Vec<String> {
+fn error_lines(loaded: &Loaded, layout: &Layout) -> Vec<String> {
     let root = layout.root().display().to_string();
     loaded
         .errors
@@ -60,14 +60,14 @@ fn the_shipped_file_says_the_default_when_its_lines_are_uncommented() {
         .collect();
     let (_directory, layout) = root(&[("/etc/windrow/windrow.yaml", &uncommented)]);
     let loaded = load(&layout);
-    assert_eq!(said(&loaded, &layout), [""; 0]);
+    assert_eq!(error_lines(&loaded, &layout), [""; 0]);
     assert_eq!(loaded.settings, Settings::default());
     for value in &loaded.values {
         assert_ne!(value.origin, Origin::Default, "{} is missing", value.key);
     }
     let (_directory, layout) = root(&[("/usr/lib/windrow/windrow.yaml", shipped)]);
     let loaded = load(&layout);
-    assert_eq!(said(&loaded, &layout), [""; 0]);
+    assert_eq!(error_lines(&loaded, &layout), [""; 0]);
     assert_eq!(loaded.settings, Settings::default());
 }
 
@@ -105,7 +105,7 @@ fn the_last_word_on_a_key_counts_and_its_origin_is_known() {
         ),
     ]);
     let loaded = load(&layout);
-    assert_eq!(said(&loaded, &layout), [""; 0]);
+    assert_eq!(error_lines(&loaded, &layout), [""; 0]);
     assert_eq!(loaded.settings.platform, Some(Platform::Harvester));
     assert_eq!(loaded.settings.staging.rescan, Duration::from_secs(45));
     assert_eq!(
@@ -152,7 +152,7 @@ fn a_file_of_the_same_name_in_a_later_directory_masks() {
     ]);
     symlink("/dev/null", layout.path("/run/windrow/conf.d/20-b.yaml")).unwrap();
     let loaded = load(&layout);
-    assert_eq!(said(&loaded, &layout), [""; 0]);
+    assert_eq!(error_lines(&loaded, &layout), [""; 0]);
     let mut expected = Settings {
         platform: Some(Platform::Rke2),
         ..Settings::default()
@@ -170,7 +170,7 @@ fn a_shipped_rule_pack_is_masked_by_a_file_of_its_name() {
     fs::remove_file(layout.path(masked)).unwrap();
     symlink("/dev/null", layout.path(masked)).unwrap();
     let loaded = load(&layout);
-    assert_eq!(said(&loaded, &layout), [""; 0]);
+    assert_eq!(error_lines(&loaded, &layout), [""; 0]);
     assert!(loaded.rules.rules.len() < shipped);
 }
 
@@ -207,7 +207,7 @@ fn every_error_of_every_file_is_told_with_its_line_and_such_a_file_sets_nothing(
     )
     .unwrap();
     let loaded = load(&layout);
-    let said = said(&loaded, &layout);
+    let said = error_lines(&loaded, &layout);
     for expected in [
         "windrow.yaml:1: platform: expected auto, harvester or rke2, not `harvestr`",
         "windrow.yaml:3: staging.enabled: expected true or false, not `maybe`",
@@ -242,7 +242,7 @@ fn an_error_in_a_rule_file_is_told_with_its_place() {
         "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\nrulez: []\n",
     )]);
     let loaded = load(&layout);
-    let said = said(&loaded, &layout);
+    let said = error_lines(&loaded, &layout);
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(
         said[0].starts_with("/etc/windrow/rules.d/90-site.yaml:4:"),
@@ -290,7 +290,7 @@ fn probes_are_merged_by_name_and_shown_with_who_defined_them() {
         shown("probes.custom.two"),
         "off /etc/windrow/conf.d/20-b.yaml:4"
     );
-    let said = said(&loaded, &layout);
+    let said = error_lines(&loaded, &layout);
     assert_eq!(
         said,
         [
@@ -321,7 +321,7 @@ fn what_the_daemon_cures_by_itself_is_named_by_codes_that_have_a_cure() {
         loaded.settings.repair.auto,
         [Code::AddonStuck, Code::MachinesBlockSettings]
     );
-    let said = said(&loaded, &layout);
+    let said = error_lines(&loaded, &layout);
     for expected in [
         "20-bad.yaml:4: repair.auto: there is no code addon-stck: did you mean `addon-stuck`?",
         "20-bad.yaml:5: repair.auto: Windrow has no cure for apply-storm: write one of addon-stuck, drain-blocked",

@@ -19,11 +19,11 @@ const LAST_WORDS: Duration = Duration::from_secs(4);
 #[derive(Debug, Default)]
 pub struct Background {
     tasks: JoinSet<()>,
-    started: HashMap<Id, Task>,
+    started: HashMap<Id, StartedTask>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Task {
+struct StartedTask {
     name: &'static str,
     /// It has something to take back when the daemon stops.
     has_last_words: bool,
@@ -31,21 +31,21 @@ struct Task {
 
 /// A task that ended before the daemon did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedTask {
     /// What it did.
     pub name: &'static str,
     /// It panicked. Its words stay on standard error: they may quote what it read.
     pub panicked: bool,
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for EndedTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = if self.panicked { "panicked" } else { "ended" };
         write!(f, "the task \"{}\" {how}", self.name)
     }
 }
 
-impl Ended {
+impl EndedTask {
     /// For the journal.
     pub fn event(&self) -> Event {
         Event {
@@ -78,7 +78,7 @@ impl Background {
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         let id = self.tasks.spawn(work).id();
-        let task = Task {
+        let task = StartedTask {
             name,
             has_last_words,
         };
@@ -86,14 +86,14 @@ impl Background {
     }
 
     /// Waits until one of them ends; for ever when there is none.
-    pub async fn ended(&mut self) -> Ended {
+    pub async fn ended(&mut self) -> EndedTask {
         let (id, panicked) = match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => (id, false),
             Some(Err(error)) => (error.id(), error.is_panic()),
             None => std::future::pending().await,
         };
         let task = self.started.remove(&id);
-        Ended {
+        EndedTask {
             name: task.map_or("unnamed", |task| task.name),
             panicked,
         }

@@ -29,7 +29,7 @@ impl DataDir {
     }
 
     /// What is wrong, if it is time to look.
-    pub(super) fn look(&mut self, layout: &Layout, ours: &str) -> Option<Vec<Finding>> {
+    pub(super) fn findings(&mut self, layout: &Layout, ours: &str) -> Option<Vec<Finding>> {
         if self.looked.is_some_and(|at| at.elapsed() < EVERY) {
             return None;
         }

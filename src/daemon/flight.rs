@@ -23,7 +23,7 @@ const LARGEST: usize = 2 << 20;
 const OEM: &str = "/oem";
 
 /// The recorder, if there is one.
-pub(super) struct Flight {
+pub(super) struct FlightRecorder {
     writer: Option<FlightWriter>,
     place: Option<Place>,
     configuration: Option<Configuration>,
@@ -31,7 +31,7 @@ pub(super) struct Flight {
     tap: Tap,
 }
 
-impl Flight {
+impl FlightRecorder {
     pub(super) fn none() -> Self {
         Self {
             writer: None,

@@ -83,7 +83,7 @@ impl Diagnoser {
                 // What it says of the role and of how the node is changes when to look.
                 changed = self.status.changed() => if changed.is_err() { return },
                 () = wait(due) => {
-                    self.look(&configuration, &rules).await;
+                    self.diagnose(&configuration, &rules).await;
                     last = Some(Instant::now());
                 }
             }
@@ -118,13 +118,13 @@ impl Diagnoser {
     }
 
     /// Looks, and tells what is new.
-    async fn look(&mut self, configuration: &Configuration, rules: &[FindingRule]) {
+    async fn diagnose(&mut self, configuration: &Configuration, rules: &[FindingRule]) {
         let (settings, layout) = (configuration.settings(), configuration.layout());
         // Nobody answers: probes tell of that, and nothing was judged.
         let Ok(client) = reach(&self.api, &layout.admin_kubeconfig()).await else {
             return;
         };
-        let own = self.own(layout, settings).await;
+        let own = self.own_node(layout, settings).await;
         let Ok(mut looked) = timeout(PATIENCE, look_at_cluster(&client, self.now, &own)).await
         else {
             return;
@@ -132,17 +132,17 @@ impl Diagnoser {
         if let Ok(by_rules) = timeout(PATIENCE, look_by_rules_at_cluster(&client, rules)).await {
             looked.extend(by_rules);
         }
-        self.tell(looked.clone());
+        self.report(looked.clone());
         let repairer = &mut self.repairer;
         if repairer.repair(&client, layout, settings, &looked).await
             && let Ok(looked) = timeout(PATIENCE, look_at_cluster(&client, self.now, &own)).await
         {
-            self.tell(looked);
+            self.report(looked);
         }
     }
 
     /// What the node's own files say. The plan and the gate controller report two of these themselves.
-    async fn own(&self, layout: &Layout, settings: &Settings) -> OwnNode {
+    async fn own_node(&self, layout: &Layout, settings: &Settings) -> OwnNode {
         let (layout, now) = (layout.clone(), self.now);
         let limits = settings.staging.limits.clone();
         let read = tokio::task::spawn_blocking(move || OwnNode {
@@ -152,15 +152,15 @@ impl Diagnoser {
         read.await.unwrap_or_default()
     }
 
-    fn tell(&mut self, looked: Vec<Looked>) {
-        for event in self.take(looked) {
+    fn report(&mut self, looked: Vec<Looked>) {
+        for event in self.take_findings(looked) {
             journal::tell(&event);
         }
         self.publish();
     }
 
     /// Takes a look in. What is to be told of it.
-    fn take(&mut self, looked: Vec<Looked>) -> Vec<Event> {
+    fn take_findings(&mut self, looked: Vec<Looked>) -> Vec<Event> {
         let mut events = Vec::new();
         for Looked { name, found } in looked {
             // Not judged this time.
@@ -172,7 +172,7 @@ impl Diagnoser {
                 .iter()
                 .filter(|one| !before.iter().any(|old| old.is_same(one)))
             {
-                events.push(Event::new(new.code, told(new)));
+                events.push(Event::new(new.code, journal_line(new)));
             }
             for over in before
                 .iter()
@@ -202,7 +202,7 @@ impl Diagnoser {
 }
 
 /// For the journal: what is wrong, and which command cures it.
-fn told(finding: &Finding) -> String {
+fn journal_line(finding: &Finding) -> String {
     match finding.remedy() {
         Some(cure) => format!("{} (cure: {cure})", finding.message),
         None => finding.message.clone(),
@@ -264,7 +264,7 @@ mod tests {
     fn an_incident_is_told_once_and_again_when_it_is_over() {
         let mut diagnoser = diagnoser();
         let mut codes = |found| -> Vec<&'static str> {
-            let events = diagnoser.take(looked(found));
+            let events = diagnoser.take_findings(looked(found));
             events.iter().map(|event| event.code.as_str()).collect()
         };
         assert_eq!(codes(Ok(vec![stuck("a")])), ["addon-stuck"]);
@@ -287,13 +287,13 @@ mod tests {
     #[test]
     fn the_status_has_what_was_found_until_it_is_over() {
         let mut diagnoser = diagnoser();
-        diagnoser.take(looked(Ok(vec![stuck("a")])));
+        diagnoser.take_findings(looked(Ok(vec![stuck("a")])));
         diagnoser.publish();
         let found = diagnoser.view.borrow().clone();
         let incident = found[0].incident.as_ref().unwrap();
         assert_eq!(incident.documentation, "incidents/addon.md");
         assert_eq!(incident.cure, None, "a finding without a cure offers none");
-        diagnoser.take(looked(Ok(vec![])));
+        diagnoser.take_findings(looked(Ok(vec![])));
         diagnoser.publish();
         assert_eq!(diagnoser.view.borrow().len(), 0);
     }

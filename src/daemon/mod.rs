@@ -64,19 +64,19 @@ pub fn link() -> (Link, mpsc::Sender<ClusterEvent>, watch::Receiver<Interests>) 
 }
 
 /// The signals that the daemon obeys.
-pub struct Signals {
+pub struct DaemonSignals {
     terminate: Signal,
     interrupt: Signal,
     reload: Signal,
 }
 
-impl Signals {
+impl DaemonSignals {
     /// Takes the signals over.
     ///
     /// # Errors
     ///
     /// When the system refuses a handler.
-    pub fn take() -> std::io::Result<Self> {
+    pub fn listen() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -87,12 +87,12 @@ impl Signals {
 
 impl Daemon {
     /// Runs until it is told to stop, by a signal or by `stop` becoming true.
-    pub async fn run(mut self, mut signals: Signals, mut stop: watch::Receiver<bool>) {
+    pub async fn run(mut self, mut signals: DaemonSignals, mut stop: watch::Receiver<bool>) {
         self.start();
         loop {
             let time = self.next_wake();
             let wake = tokio::select! {
-                // Signals first: a flood of events must not keep the daemon from stopping.
+                // DaemonSignals first: a flood of events must not keep the daemon from stopping.
                 biased;
                 _ = signals.terminate.recv() => Wake::Stop,
                 _ = signals.interrupt.recv() => Wake::Stop,

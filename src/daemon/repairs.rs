@@ -68,14 +68,14 @@ pub(super) struct Repairer {
 }
 
 /// Where it is done, and written down.
-struct Place<'a> {
+struct RepairSite<'a> {
     client: &'a Client,
     layout: &'a Layout,
     records: &'a Records,
 }
 
 /// What there is to do.
-enum Work {
+enum RepairWork {
     /// Go on with what was begun.
     Resume(Record),
     /// Begin.
@@ -109,18 +109,18 @@ impl Repairer {
         let lease = lease.unwrap_or_else(|| lease_on_repairs(lease_holder(layout)));
         match Turn::take(lease, &layout.state_dir(), client, self.now).await {
             Ok(mut turn) => {
-                let place = Place {
+                let site = RepairSite {
                     client,
                     layout,
                     records: &records,
                 };
                 let begun = match work {
-                    Work::Resume(record) => Some(record),
-                    Work::Begin(finding, of) => self.begin(&turn, &place, &finding, of).await,
+                    RepairWork::Resume(record) => Some(record),
+                    RepairWork::Begin(finding, of) => self.begin(&turn, &site, &finding, of).await,
                 };
                 let is_begun = begun.is_some();
                 if let Some(record) = begun {
-                    self.carry_out(&mut turn, &place, record).await;
+                    self.carry_out(&mut turn, &site, record).await;
                 }
                 self.lease = Some(turn.end().await);
                 is_begun
@@ -135,7 +135,12 @@ impl Repairer {
     }
 
     /// The first thing to do.
-    fn work(&mut self, records: &Records, settings: &Settings, looked: &[Looked]) -> Option<Work> {
+    fn work(
+        &mut self,
+        records: &Records,
+        settings: &Settings,
+        looked: &[Looked],
+    ) -> Option<RepairWork> {
         let auto = &settings.repair.auto;
         let found: Vec<(&Finding, String)> = looked
             .iter()
@@ -156,7 +161,7 @@ impl Repairer {
         };
         let own = |record: &&Record| record.by == Worker::Daemon && !paused(record);
         if let Some(record) = begun.iter().find(own) {
-            return Some(Work::Resume(record.clone()));
+            return Some(RepairWork::Resume(record.clone()));
         }
         let is_begun = |finding: &Finding| {
             let mut begun = begun.iter();
@@ -165,14 +170,14 @@ impl Repairer {
         found
             .into_iter()
             .find(|(finding, of)| before.contains(of) && !is_begun(finding))
-            .map(|(finding, of)| Work::Begin(Box::new(finding.clone()), of))
+            .map(|(finding, of)| RepairWork::Begin(Box::new(finding.clone()), of))
     }
 
     /// Begins a cure, unless it was begun for the same before, by any server.
     async fn begin(
         &self,
         turn: &Turn<'_>,
-        place: &Place<'_>,
+        site: &RepairSite<'_>,
         finding: &Finding,
         of: String,
     ) -> Option<Record> {
@@ -191,14 +196,14 @@ impl Repairer {
         let note = serde_json::to_string(&attempts[late..]).ok()?;
         // What cannot be written down for all is not begun.
         turn.write_note(note).await.ok()?;
-        let record = place
+        let record = site
             .records
             .begin(finding, cure, Worker::Daemon, (self.now)())
             .ok()?;
-        tell(
-            place.layout,
+        report_to_daemon(
+            site.layout,
             RequestAction::RepairBegun,
-            &place.records.name(&record),
+            &site.records.name(&record),
             (BY, &cure.summary),
             (self.now)(),
         );
@@ -206,12 +211,12 @@ impl Repairer {
     }
 
     /// Carries a cure out, looks whether it helped, and tells.
-    async fn carry_out(&mut self, turn: &mut Turn<'_>, place: &Place<'_>, mut record: Record) {
-        let Place {
+    async fn carry_out(&mut self, turn: &mut Turn<'_>, site: &RepairSite<'_>, mut record: Record) {
+        let RepairSite {
             client,
             layout,
             records,
-        } = place;
+        } = site;
         let now = self.now;
         let name = records.name(&record);
         let work = async {
@@ -236,7 +241,7 @@ impl Repairer {
             Ok(()) => (RequestAction::RepairDone, String::new()),
             Err(why) => (RequestAction::RepairFailed, why),
         };
-        tell(layout, action, &name, (BY, &why), now());
+        report_to_daemon(layout, action, &name, (BY, &why), now());
     }
 }
 
@@ -259,7 +264,7 @@ fn attempts(note: Option<&str>) -> Vec<Attempt> {
 }
 
 /// Tells the daemon, which records it in the flight and the journal, also should it not run now.
-pub fn tell(
+pub fn report_to_daemon(
     layout: &Layout,
     action: RequestAction,
     record: &str,

@@ -42,7 +42,7 @@ impl SpooledRequests {
     }
 
     /// Hands every new request over.
-    pub(super) fn take(
+    pub(super) fn take_spooled(
         &mut self,
         state: &mut StagingState,
         manifests: &Path,
@@ -156,11 +156,11 @@ mod tests {
         let (settings, rules) = (Settings::default(), RuleSet::shipped());
         let now = Timestamp::UNIX_EPOCH;
         let mut state = StagingState::new(settings, rules, None, Ledger::default(), now);
-        look(&mut state, text);
+        scan_text(&mut state, text);
         state
     }
 
-    fn look(state: &mut StagingState, text: &str) {
+    fn scan_text(state: &mut StagingState, text: &str) {
         scanned(state, Content::Bytes(text.into()));
     }
 
@@ -204,7 +204,7 @@ mod tests {
             requests.finish();
             assert!(path.exists() && is_held(&mut state));
         }
-        let taken = requests.take(&mut state, manifests, now);
+        let taken = requests.take_spooled(&mut state, manifests, now);
         assert_eq!(taken.events, []);
         assert!(!is_held(&mut state));
         requests.finish();
@@ -220,15 +220,18 @@ mod tests {
         let (place, mut requests, path) = spooled(&RELEASE.replace('}', &digest));
         let (manifests, now) = (Path::new("/nowhere"), Timestamp::UNIX_EPOCH);
         let mut before = self::state(WIDGET);
-        assert_eq!(requests.take(&mut before, manifests, now).events, []);
+        assert_eq!(
+            requests.take_spooled(&mut before, manifests, now).events,
+            []
+        );
         assert!(!is_held(&mut before));
         // Its ledger was lost, and so it is read again by the next daemon, with the content of before or another one.
         let again = || SpooledRequests::new(requests.spools.clone());
         let mut same = state(&format!("# written anew\n{WIDGET}"));
-        assert_eq!(again().take(&mut same, manifests, now).events, []);
+        assert_eq!(again().take_spooled(&mut same, manifests, now).events, []);
         assert!(!is_held(&mut same));
         let mut other = state(&WIDGET.replace("name: a", "name: b"));
-        let taken = again().take(&mut other, manifests, now);
+        let taken = again().take_spooled(&mut other, manifests, now);
         assert!(
             taken.events[0].message.contains("other content"),
             "{taken:?}"
@@ -244,7 +247,7 @@ mod tests {
         let target = "nowhere".to_owned();
         scanned(&mut state, Content::DanglingSymlink { target });
         let now = Timestamp::UNIX_EPOCH;
-        let taken = requests.take(&mut state, Path::new("/nowhere"), now);
+        let taken = requests.take_spooled(&mut state, Path::new("/nowhere"), now);
         let said = &taken.events[0].message;
         assert!(said.contains("leads nowhere"), "{said}");
         assert_eq!(

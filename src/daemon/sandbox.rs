@@ -103,7 +103,7 @@ impl Sandbox {
             let before = (self.files.generation(), self.node.log().len());
             self.mirror(now, out)?;
             self.node.advance(now, &self.files);
-            self.tell(out)?;
+            self.print_news(out)?;
             let interests = ends.interests.borrow_and_update().clone();
             for event in self.watch.poll(self.node.cluster(), &interests) {
                 if ends.events.send(event).await.is_err() {
@@ -244,7 +244,7 @@ impl Sandbox {
     }
 
     /// Prints what is new on the node.
-    fn tell(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    fn print_news(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let fresh = self.node.log()[self.told..].to_vec();
         self.told = self.node.log().len();
         for happening in fresh {

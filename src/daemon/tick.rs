@@ -17,8 +17,8 @@ use windrow_plan::{Finding, base_name};
 
 use super::clock::Clock;
 use super::data_dir::DataDir;
-use super::flight::Flight;
-use super::gates::View;
+use super::flight::FlightRecorder;
+use super::gates::GatesView;
 use super::look::{Look, Seen};
 use super::reloading::{Reloaded, Reloading};
 use super::repairs;
@@ -74,10 +74,10 @@ pub struct Daemon {
     retry: Option<Instant>,
     watchdog: Option<(Duration, Instant)>,
     startup: Vec<Event>,
-    pub(super) gates: watch::Receiver<Option<View>>,
+    pub(super) gates: watch::Receiver<Option<GatesView>>,
     pub(super) incidents: watch::Receiver<Vec<Finding>>,
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
-    flight: Flight,
+    flight: FlightRecorder,
     /// What was decided and could not be done yet, by file: told once it is done.
     withheld: BTreeMap<String, Event>,
 }
@@ -101,7 +101,7 @@ impl Daemon {
             ));
         }
         let kind = loaded.settings.platform.or_else(|| platform::detect(&root));
-        let mut flight = Flight::none();
+        let mut flight = FlightRecorder::none();
         flight.configured(&layout, loaded, kind, clock.now());
         let state = StagingState::new(
             loaded.settings.clone(),
@@ -146,7 +146,7 @@ impl Daemon {
 
     /// With somebody who keeps watch over the feature gates: what the status is to say of them comes in.
     #[must_use]
-    pub fn with_gates(mut self, gates: watch::Receiver<Option<View>>) -> Self {
+    pub fn with_gates(mut self, gates: watch::Receiver<Option<GatesView>>) -> Self {
         self.gates = gates;
         self
     }
@@ -342,7 +342,7 @@ impl Daemon {
         // The first tick is for the markers alone.
         let ours = &self.state.settings().data_dir;
         if self.scanned_once
-            && let Some(findings) = self.data_dir.look(&self.layout, ours)
+            && let Some(findings) = self.data_dir.findings(&self.layout, ours)
         {
             for finding in &findings {
                 let at = finding.at.first().map(|at| format!(" ({at})"));
@@ -414,9 +414,9 @@ impl Daemon {
             }
             None => self.untell("the watch"),
         }
-        let taken = self
-            .requests
-            .take(&mut self.state, &self.layout.manifests(), self.clock.now());
+        let taken =
+            self.requests
+                .take_spooled(&mut self.state, &self.layout.manifests(), self.clock.now());
         for event in taken.events {
             journal::tell(&event);
         }

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use support::cluster::{Cluster, DEADLINE, Minor, Spec, Who, eventually};
-use windrow::act::{ClusterLease, Holder};
+use windrow::act::{ClusterLease, LeaseHolder};
 use windrow_gates::catalogue::{Catalogue, Standing};
 use windrow_gates::metrics;
 
@@ -74,18 +74,22 @@ async fn one_server_at_a_time_has_the_lease_and_one_that_was_left_behind_is_take
     };
     let (mut one, mut two) = (node("node1"), node("node2"));
     let now = Timestamp::now;
-    assert_eq!(one.take(client, now()).await, Ok(Holder::Us));
-    assert_eq!(one.take(client, now()).await, Ok(Holder::Us), "it is ours");
-    let other = Holder::Other("node1".to_owned());
+    assert_eq!(one.take(client, now()).await, Ok(LeaseHolder::Us));
+    assert_eq!(
+        one.take(client, now()).await,
+        Ok(LeaseHolder::Us),
+        "it is ours"
+    );
+    let other = LeaseHolder::Other("node1".to_owned());
     assert_eq!(two.take(client, now()).await, Ok(other.clone()));
     two.release(client)
         .await
         .expect("somebody else's is left alone");
     assert_eq!(two.take(client, now()).await, Ok(other.clone()));
     // After a crash the same node has it still.
-    assert_eq!(node("node1").take(client, now()).await, Ok(Holder::Us));
+    assert_eq!(node("node1").take(client, now()).await, Ok(LeaseHolder::Us));
     one.release(client).await.expect("given back");
-    assert_eq!(two.take(client, now()).await, Ok(Holder::Us));
+    assert_eq!(two.take(client, now()).await, Ok(LeaseHolder::Us));
     one.release(client).await.expect("not ours any more");
 
     // node2 has died long ago.
@@ -100,11 +104,11 @@ async fn one_server_at_a_time_has_the_lease_and_one_that_was_left_behind_is_take
     let first = one.take(client, now()).await;
     assert_eq!(
         first,
-        Ok(Holder::Other("node2".to_owned())),
+        Ok(LeaseHolder::Other("node2".to_owned())),
         "clocks differ"
     );
     eventually("it is taken over", DEADLINE, async || {
-        (one.take(client, now()).await == Ok(Holder::Us)).then_some(())
+        (one.take(client, now()).await == Ok(LeaseHolder::Us)).then_some(())
     })
     .await;
     let taken = leases.get("windrow-gates").await.expect("the lease");
@@ -131,6 +135,8 @@ async fn of_two_who_ask_at_once_one_gets_the_lease() {
     let now = Timestamp::now();
     let asked = nodes.iter_mut().map(|node| node.take(client, now));
     let answers = futures::future::join_all(asked).await;
-    let won = answers.iter().filter(|answer| **answer == Ok(Holder::Us));
+    let won = answers
+        .iter()
+        .filter(|answer| **answer == Ok(LeaseHolder::Us));
     assert_eq!(won.count(), 1, "{answers:?}");
 }

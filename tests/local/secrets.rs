@@ -15,7 +15,7 @@ use node::planted;
 use plant::{Planter, corpus, lines};
 use serde_json::{Value, json};
 use support::Node;
-use windrow::archive::{Archive, Collected, Content, Head, Item, pack};
+use windrow::archive::{Archive, ArchiveOwner, Collected, CollectedContent, CollectedItem, pack};
 
 use crate::support::apiserver;
 use crate::support::bus;
@@ -86,7 +86,7 @@ fn nothing_planted_in_a_journal_or_an_answer_of_the_cluster_comes_out_of_an_arch
     let mut planter = Planter::new();
     let mut collected = Collected::default();
     let mut add = |path: &str, content| {
-        collected.items.push(Item {
+        collected.items.push(CollectedItem {
             path: path.to_owned(),
             what: "x".to_owned(),
             source: "x".to_owned(),
@@ -97,16 +97,16 @@ fn nothing_planted_in_a_journal_or_an_answer_of_the_cluster_comes_out_of_an_arch
     let lead = "2026-11-22T18:27:48.123456+0000 rke2[1234]: ";
     add(
         "journal/rke2-server.log",
-        Content::Text(lines(&mut planter, "journal", lead).join("\n")),
+        CollectedContent::Text(lines(&mut planter, "journal", lead).join("\n")),
     );
     let go = "2026-11-22T18:27:48+0000 rke2[1]: time=\"2026-11-22T18:27:48Z\" level=error msg=\"it failed\" error=";
     add(
         "journal/rancherd.log",
-        Content::Text(lines(&mut planter, "journal of rancherd", go).join("\n")),
+        CollectedContent::Text(lines(&mut planter, "journal of rancherd", go).join("\n")),
     );
     add(
         "host/plain",
-        Content::Text(lines(&mut planter, "text", "").join("\n")),
+        CollectedContent::Text(lines(&mut planter, "text", "").join("\n")),
     );
     let messages: Vec<Value> = lines(&mut planter, "a condition's message", "")
         .into_iter()
@@ -114,13 +114,15 @@ fn nothing_planted_in_a_journal_or_an_answer_of_the_cluster_comes_out_of_an_arch
         .collect();
     add(
         "cluster/x.json",
-        Content::Tree(json!({"kind": "X", "apiVersion": "v1", "status": {"conditions": messages}})),
+        CollectedContent::Tree(
+            json!({"kind": "X", "apiVersion": "v1", "status": {"conditions": messages}}),
+        ),
     );
     collected.missing(
         "the cluster",
         lines(&mut planter, "an API error", "403: ").join("\n"),
     );
-    let head = Head {
+    let head = ArchiveOwner {
         host: "n1".to_owned(),
         created: Timestamp::UNIX_EPOCH,
     };

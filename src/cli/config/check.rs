@@ -19,7 +19,7 @@ use crate::files::read_bytes;
 
 /// Checks what is named, by itself: nothing of this machine's configuration counts.
 pub(super) fn run(paths: &[PathBuf]) -> Exit {
-    let mut given = Given::default();
+    let mut given = NamedConfigurations::default();
     for path in paths {
         if path.is_dir() && !is_standard_input(path) {
             given.directory(path);
@@ -57,7 +57,7 @@ pub(super) fn run(paths: &[PathBuf]) -> Exit {
 
 /// What was named.
 #[derive(Default)]
-struct Given {
+struct NamedConfigurations {
     /// What would be on one node each: files of one name may be on several, and each is looked at.
     nodes: Vec<ConfigFiles>,
     /// What is wrong beside what the files of Windrow's say.
@@ -68,7 +68,7 @@ struct Given {
     not_looked_at: bool,
 }
 
-impl Given {
+impl NamedConfigurations {
     /// A directory like `/etc/windrow`, or one of drop-ins, rule packs or configurations.
     fn directory(&mut self, path: &Path) {
         let before = self.nodes.len();

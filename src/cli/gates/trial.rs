@@ -8,8 +8,8 @@ use windrow_decide::Status;
 use windrow_gates::trial::State;
 use windrow_gates::{Outcome, TrialStatus};
 
-use super::{Apply, Rollback, node_report, print};
-use crate::cli::document::{Found, current, daemon_runs, now};
+use super::{ApplyArgs, RollbackArgs, node_report, print};
+use crate::cli::document::{FoundStatus, current, daemon_runs, now};
 use crate::cli::follow::Follow;
 use crate::cli::manual::who;
 use crate::cli::{Context, Exit, style};
@@ -19,7 +19,7 @@ use crate::observe::requests::{Request, RequestAction};
 /// systemd starts a daemon that died anew, and it goes on with the trial.
 const DAEMON_RETURNS: Duration = Duration::from_secs(120);
 
-pub(super) fn apply(args: &Apply, context: &Context) -> anyhow::Result<Exit> {
+pub(super) fn apply(args: &ApplyArgs, context: &Context) -> anyhow::Result<Exit> {
     if let Some(exit) = without_daemon(context) {
         return Ok(exit);
     }
@@ -40,10 +40,10 @@ pub(super) fn apply(args: &Apply, context: &Context) -> anyhow::Result<Exit> {
     if !args.yes && !agreed(question)? {
         return Ok(Exit::Usage);
     }
-    ask(context, RequestAction::GatesApply, args.force)
+    lay_and_follow(context, RequestAction::GatesApply, args.force)
 }
 
-pub(super) fn rollback(args: &Rollback, context: &Context) -> anyhow::Result<Exit> {
+pub(super) fn rollback(args: &RollbackArgs, context: &Context) -> anyhow::Result<Exit> {
     if let Some(exit) = without_daemon(context) {
         return Ok(exit);
     }
@@ -51,7 +51,7 @@ pub(super) fn rollback(args: &Rollback, context: &Context) -> anyhow::Result<Exi
     if !args.yes && !agreed(question)? {
         return Ok(Exit::Usage);
     }
-    ask(context, RequestAction::GatesRollback, false)
+    lay_and_follow(context, RequestAction::GatesRollback, false)
 }
 
 fn without_daemon(context: &Context) -> Option<Exit> {
@@ -81,7 +81,7 @@ fn agreed(question: &str) -> anyhow::Result<bool> {
 }
 
 /// Lays the request, and follows what becomes of it.
-fn ask(context: &Context, action: RequestAction, force: bool) -> anyhow::Result<Exit> {
+fn lay_and_follow(context: &Context, action: RequestAction, force: bool) -> anyhow::Result<Exit> {
     // Before the request: nothing of the answer is missed.
     let mut follow = Follow::file(&context.layout.status())?;
     let request = Request {
@@ -100,23 +100,23 @@ fn ask(context: &Context, action: RequestAction, force: bool) -> anyhow::Result<
         let found = current(context);
         follow.writer_of(&found);
         let until = match &found {
-            Found::Current(status) => {
+            FoundStatus::Current(status) => {
                 gone = None;
                 match answer(status, &name) {
-                    Progress::Nothing => {}
-                    Progress::Step(step) if step == shown => {}
-                    Progress::Step(step) => {
+                    TrialProgress::Nothing => {}
+                    TrialProgress::Step(step) if step == shown => {}
+                    TrialProgress::Step(step) => {
                         println!("{step}");
                         shown = step;
                     }
-                    Progress::Over(exit, words) => {
+                    TrialProgress::Over(exit, words) => {
                         println!("{words}");
                         return Ok(exit);
                     }
                 }
                 None
             }
-            Found::Stale { why, .. } => {
+            FoundStatus::Stale { why, .. } => {
                 if gone.is_none() {
                     println!("the daemon is away ({why}); it goes on when it is back");
                 }
@@ -133,31 +133,31 @@ fn ask(context: &Context, action: RequestAction, force: bool) -> anyhow::Result<
     }
 }
 
-enum Progress {
+enum TrialProgress {
     Nothing,
     Step(String),
     Over(Exit, String),
 }
 
-fn answer(status: &Status, name: &str) -> Progress {
+fn answer(status: &Status, name: &str) -> TrialProgress {
     let Some(gates) = &status.gates else {
-        return Progress::Nothing;
+        return TrialProgress::Nothing;
     };
     if let Some(answer) = gates.answered.iter().find(|answer| answer.request == name) {
         let exit = match answer.outcome {
             Outcome::Unchanged | Outcome::Kept => Exit::Ok,
             Outcome::NotTried | Outcome::RolledBack => Exit::NotYet,
         };
-        return Progress::Over(exit, format!("nothing was changed: {}", answer.why));
+        return TrialProgress::Over(exit, format!("nothing was changed: {}", answer.why));
     }
     let trial = gates.trial.as_ref();
     match trial.filter(|trial| trial.requests.iter().any(|request| request == name)) {
         Some(trial) => progress(trial, name),
-        None => Progress::Nothing,
+        None => TrialProgress::Nothing,
     }
 }
 
-fn progress(trial: &TrialStatus, name: &str) -> Progress {
+fn progress(trial: &TrialStatus, name: &str) -> TrialProgress {
     let why = trial.why.as_deref().unwrap_or("no reason is known");
     // Whoever asked for it to be taken back has what was asked for.
     let taken_back = trial.requests.iter().position(|request| request == name) == Some(1);
@@ -179,7 +179,7 @@ fn progress(trial: &TrialStatus, name: &str) -> Progress {
             Outcome::NotTried if taken_back => (Exit::Ok, format!("not tried: {why}")),
             Outcome::NotTried => (Exit::NotYet, format!("not tried: {why}")),
         };
-        return Progress::Over(exit, words);
+        return TrialProgress::Over(exit, words);
     }
     let step = match trial.state {
         State::Idle | State::Leased => "waits for its turn in the cluster",
@@ -189,7 +189,7 @@ fn progress(trial: &TrialStatus, name: &str) -> Progress {
         State::RollingBack => "does not work: puts back what was in force before",
         State::Kept | State::RolledBack => "is over",
     };
-    Progress::Step(match (&trial.waits_for, trial.state) {
+    TrialProgress::Step(match (&trial.waits_for, trial.state) {
         (Some(waits_for), State::Idle) => format!("{}: {step} ({waits_for})", trial.gates),
         _ => format!("{}: {step}", trial.gates),
     })

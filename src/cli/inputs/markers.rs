@@ -22,7 +22,7 @@ pub(in crate::cli) struct ForeignMarker {
 
 impl ForeignMarker {
     /// In a directory.
-    pub(super) fn seen(marker: MarkerEntry) -> Option<Self> {
+    pub(super) fn from_entry(marker: MarkerEntry) -> Option<Self> {
         marker.mark.is_none().then_some(Self { path: marker.path })
     }
 

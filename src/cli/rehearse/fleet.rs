@@ -23,20 +23,20 @@ const STAND_IN: &str = "its first server (not given, without files)";
 pub(super) struct ReadNode {
     pub(super) name: String,
     pub(super) membership: Membership,
-    pub(super) laid: Vec<Laid>,
+    pub(super) laid: Vec<LaidManifest>,
     pub(super) setup: Setup,
     pub(super) findings: Vec<Finding>,
 }
 
 /// A manifest that lies on a node.
-pub(super) struct Laid {
+pub(super) struct LaidManifest {
     path: String,
     digest: String,
     at: Location,
 }
 
-impl Laid {
-    pub(super) fn of(file: &Input, read: &ManifestFile) -> Self {
+impl LaidManifest {
+    pub(super) fn new(file: &Input, read: &ManifestFile) -> Self {
         Self {
             path: file.path.clone(),
             digest: read.digest.clone(),
@@ -53,7 +53,7 @@ impl Laid {
 type NodeFindings = (String, Vec<Finding>);
 
 /// All nodes together.
-pub(super) struct Cluster {
+pub(super) struct Fleet {
     pub(super) setup: Setup,
     pub(super) nodes: Vec<NodeFindings>,
     /// What is wrong between them.
@@ -61,10 +61,10 @@ pub(super) struct Cluster {
 }
 
 /// One cluster of them all, with these restarts.
-pub(super) fn together(
+pub(super) fn join_nodes(
     mut nodes: Vec<ReadNode>,
     reboots: &[(Option<String>, Duration)],
-) -> Result<Cluster, String> {
+) -> Result<Fleet, String> {
     let founds = |node: &&ReadNode| !node.membership.joins;
     let serves = |node: &&ReadNode| node.membership.agent.is_none();
     let founder = nodes
@@ -130,7 +130,7 @@ pub(super) fn together(
         findings.extend(unread);
         named.push((node.name, findings));
     }
-    Ok(Cluster {
+    Ok(Fleet {
         setup,
         nodes: named,
         findings,
@@ -179,14 +179,14 @@ fn roles(nodes: &[ReadNode], harvester: bool) -> Vec<JoinRole> {
 }
 
 /// Servers that have different files of one Addon: each applies its own, and Addons are the cluster's.
-fn disagreements(servers: &[(&str, &[Laid])]) -> Vec<Finding> {
-    let mut addons: BTreeMap<&str, Vec<(&str, &Laid)>> = BTreeMap::new();
+fn disagreements(servers: &[(&str, &[LaidManifest])]) -> Vec<Finding> {
+    let mut addons: BTreeMap<&str, Vec<(&str, &LaidManifest)>> = BTreeMap::new();
     for (name, laid) in servers {
         for file in *laid {
             addons.entry(file.addon()).or_default().push((name, file));
         }
     }
-    let differ = |files: &[(&str, &Laid)]| {
+    let differ = |files: &[(&str, &LaidManifest)]| {
         let mut others = files.iter().skip(1);
         others.any(|(node, file)| *node != files[0].0 && file.digest != files[0].1.digest)
     };
@@ -212,8 +212,8 @@ fn disagreements(servers: &[(&str, &[Laid])]) -> Vec<Finding> {
 }
 
 /// Files of an agent that nothing reads, and that no server applies for it.
-fn unread(agent: &ReadNode, servers: &[(&str, &[Laid])]) -> Option<Finding> {
-    let applied = |file: &Laid| {
+fn unread(agent: &ReadNode, servers: &[(&str, &[LaidManifest])]) -> Option<Finding> {
+    let applied = |file: &LaidManifest| {
         let mut laid = servers.iter().flat_map(|(_, laid)| *laid);
         laid.any(|other| other.addon() == file.addon() && other.digest == file.digest)
     };

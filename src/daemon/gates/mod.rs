@@ -2,7 +2,7 @@
 //! will start; after it the status says what is asked for, written and in effect.
 //!
 //! ```text
-//!   inputs (files on the disk) ──> settle ──> the drop-in, View ──────────────────────────> status
+//!   inputs (files on the disk) ──> settle ──> the drop-in, GatesView ──────────────────────────> status
 //!                                    ^                                                      ^
 //!   hook (before every start of RKE2)┘     GateController ──> TrialDriver (one change) ─────┤
 //!                                                └──────────> StartupWatch (between trials) ┘
@@ -29,7 +29,7 @@ use windrow_decide::settings::OnChange;
 use windrow_gates::{Component, Rke2State, Trial};
 
 use self::inputs::DropInInputs;
-pub use self::settle::{Outcome, View, concerns, settle};
+pub use self::settle::{GatesView, SettleOutcome, concerns, settle};
 use self::startup_watch::StartupWatch;
 use self::trial::TrialDriver;
 use super::request_spool::spools;
@@ -50,9 +50,9 @@ pub struct GateController {
     /// Published also when somebody asks for something that concerns gates: what is in force is then as fresh as the request.
     configured: Published,
     api: ApiServer,
-    view: watch::Sender<Option<View>>,
+    view: watch::Sender<Option<GatesView>>,
     /// What follows from files alone.
-    base: Option<View>,
+    base: Option<GatesView>,
     trial: TrialDriver,
     startup: StartupWatch,
     /// When it was last looked for an upgrade.
@@ -66,7 +66,7 @@ impl GateController {
     pub async fn begin(
         configured: Published,
         api: ApiServer,
-        view: watch::Sender<Option<View>>,
+        view: watch::Sender<Option<GatesView>>,
         now: fn() -> Timestamp,
     ) -> Self {
         let mut controller = Self {
@@ -80,7 +80,7 @@ impl GateController {
             unanswered: false,
         };
         if concerns(&controller.configuration()) {
-            controller.look().await;
+            controller.settle().await;
         }
         controller
     }
@@ -90,7 +90,7 @@ impl GateController {
     pub async fn run(mut self) {
         // What others set is worth a finding too, but nothing waits for it.
         if self.base.is_none() {
-            self.look().await;
+            self.settle().await;
         }
         self.requests().await;
         loop {
@@ -101,14 +101,14 @@ impl GateController {
             };
             match under_way && !self.is_trying() {
                 // What waited for it waits no longer.
-                true => self.look().await,
+                true => self.settle().await,
                 false => self.publish(),
             }
             tokio::select! {
                 published = self.configured.changed() => match published {
                     Ok(()) => {
                         self.requests().await;
-                        self.look().await;
+                        self.settle().await;
                     }
                     Err(_) => return,
                 },
@@ -131,10 +131,10 @@ impl GateController {
 
     /// Between trials: is RKE2 kept from coming up by a gate? Is an upgrade on its way?
     async fn watch_over(&mut self) -> Duration {
-        let pause = self.startup.look().await;
+        let pause = self.startup.check().await;
         let upgrade = self.startup.is_ready() && self.look_for_upgrade().await;
         if self.startup.changed() || upgrade {
-            self.look().await;
+            self.settle().await;
         }
         pause
     }
@@ -191,7 +191,7 @@ impl GateController {
         };
         let name = path.file_stem().and_then(|name| name.to_str());
         self.trial
-            .asked(name.unwrap_or_default(), request, &node)
+            .take_request(name.unwrap_or_default(), request, &node)
             .await;
         // Its consequences are on the disk.
         if let Err(error) = fs::remove_file(path) {
@@ -207,7 +207,7 @@ impl GateController {
             .ok()
     }
 
-    async fn look(&mut self) {
+    async fn settle(&mut self) {
         let rke2 = rke2_state().await;
         let configuration = self.configuration();
         let settled = tokio::task::spawn_blocking(move || settle(&configuration, rke2)).await;

@@ -14,7 +14,7 @@ use crate::configuration::Configuration;
 
 /// What the status document says of feature gates.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct View {
+pub struct GatesView {
     /// Its `gates` section.
     pub section: GatesStatus,
     /// What is wrong or worth knowing.
@@ -23,16 +23,16 @@ pub struct View {
 
 /// What became of the drop-in, and what is to be told of it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Outcome {
+pub struct SettleOutcome {
     /// For the status; `None` when gates are nobody's concern on this node.
-    pub view: Option<View>,
+    pub view: Option<GatesView>,
     /// For the journal.
     pub events: Vec<Event>,
 }
 
 impl DropInInputs {
     /// What the status says once the drop-in is `settled`.
-    pub(super) fn view(&self, settled: &Settled) -> View {
+    pub(super) fn view(&self, settled: &Settled) -> GatesView {
         let mut section = GatesStatus::of(
             &self.resolved,
             &self.settings.feature_gates,
@@ -88,21 +88,21 @@ impl DropInInputs {
                     .collect(),
             });
         }
-        View { section, findings }
+        GatesView { section, findings }
     }
 }
 
 /// Makes the drop-in what it should be now that RKE2 is in this state.
-pub fn settle(configuration: &Configuration, rke2: Rke2State) -> Outcome {
+pub fn settle(configuration: &Configuration, rke2: Rke2State) -> SettleOutcome {
     settle_on(&DropInInputs::read(configuration), rke2)
 }
 
 /// The same right before a start: what is installed is what starts, whatever is on its way.
-pub(super) fn settle_for_start(configuration: &Configuration, rke2: Rke2State) -> Outcome {
+pub(super) fn settle_for_start(configuration: &Configuration, rke2: Rke2State) -> SettleOutcome {
     settle_on(&DropInInputs::read_for(configuration, false), rke2)
 }
 
-fn settle_on(inputs: &DropInInputs, rke2: Rke2State) -> Outcome {
+fn settle_on(inputs: &DropInInputs, rke2: Rke2State) -> SettleOutcome {
     let settled = inputs.settled(rke2);
     let mut events = Vec::new();
     for left in &settled.dropped {
@@ -127,7 +127,7 @@ fn settle_on(inputs: &DropInInputs, rke2: Rke2State) -> Outcome {
     }
     let concerns = !inputs.settings.feature_gates.is_empty() || inputs.current.is_some();
     let view = inputs.view(&settled);
-    Outcome {
+    SettleOutcome {
         view: (concerns || !view.section.effective.is_empty() || !view.findings.is_empty())
             .then_some(view),
         events,

@@ -71,7 +71,7 @@ impl StartupWatch {
     }
 
     /// Looks. After which pause to look again.
-    pub(super) async fn look(&mut self) -> Duration {
+    pub(super) async fn check(&mut self) -> Duration {
         let Ok(systemd) = Systemd::connect().await else {
             return AT_REST;
         };

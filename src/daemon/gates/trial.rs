@@ -4,8 +4,8 @@
 //! What runs before each start of RKE2 (`windrow gates settle`) plays its part too: it lets the gates
 //! of a trial through, counts the starts, and puts back what was saved when nobody else does.
 
+mod announce;
 mod asked;
-mod tell;
 mod turn;
 
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use windrow_gates::{
 };
 use windrow_model::reasons::Code;
 
-use self::tell::{say_step, tell};
+use self::announce::{announce_state, announce_step};
 use super::inputs::DropInInputs;
 use super::verification::{Verification, VerificationResult};
 use crate::act::{ClusterLease, StateFile, put_drop_in, read_drop_in, remember_refused, units};
@@ -52,13 +52,13 @@ pub(super) struct TrialDriver {
 }
 
 /// Paths and settings, as they are in force at a step.
-struct Site {
+struct TrialSite {
     layout: Layout,
     own: String,
     patience: Duration,
 }
 
-impl From<&Configuration> for Site {
+impl From<&Configuration> for TrialSite {
     fn from(configuration: &Configuration) -> Self {
         let layout = configuration.layout();
         Self {
@@ -95,8 +95,8 @@ impl TrialDriver {
         }
     }
 
-    fn site(&self) -> Site {
-        Site::from(&**self.configured.borrow())
+    fn site(&self) -> TrialSite {
+        TrialSite::from(&**self.configured.borrow())
     }
 
     /// What is told of it.
@@ -155,7 +155,7 @@ impl TrialDriver {
         }
     }
 
-    async fn go_on(&mut self, mut trial: Trial, site: &Site) -> Result<Duration, String> {
+    async fn go_on(&mut self, mut trial: Trial, site: &TrialSite) -> Result<Duration, String> {
         // In this order: a start that is seen has read what is seen of the drop-in, or older.
         let current = read_drop_in(&site.layout).map_err(|error| error.to_string())?;
         let on_disk = trial.on_disk(current.as_deref());
@@ -201,7 +201,8 @@ impl TrialDriver {
             self.waits_for = None;
         }
         for step in steps {
-            self.take(step, &mut trial, current.clone(), site).await?;
+            self.take_step(step, &mut trial, current.clone(), site)
+                .await?;
         }
         Ok(match to == from {
             true => LOOK_AGAIN,
@@ -216,7 +217,7 @@ impl TrialDriver {
         to: State,
         result: &VerificationResult,
         on_disk: OnDisk,
-        site: &Site,
+        site: &TrialSite,
     ) -> Result<(), String> {
         let (layout, own) = (&site.layout, site.own.as_str());
         match to {
@@ -252,11 +253,11 @@ impl TrialDriver {
             _ => None,
         };
         self.remember(layout, trial)?;
-        tell(trial, own);
+        announce_state(trial, own);
         Ok(())
     }
 
-    async fn keep_good(&mut self, trial: &Trial, site: &Site) -> Result<(), String> {
+    async fn keep_good(&mut self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
         let (layout, own) = (&site.layout, site.own.as_str());
         let saved = trial.saved.clone().unwrap_or_default();
         let good = KnownGood {
@@ -267,14 +268,14 @@ impl TrialDriver {
             content: trial.asked.content.clone(),
             previous: (trial.change == Change::Apply).then_some(saved),
         };
-        let told = |error: std::io::Error| error.to_string();
-        StateFile::KnownGood.keep(layout, &good).map_err(told)?;
+        let line = |error: std::io::Error| error.to_string();
+        StateFile::KnownGood.keep(layout, &good).map_err(line)?;
         let known: Option<Refused> = StateFile::Refused.recall(layout).unwrap_or_default();
         match known.and_then(|known| known.without(&trial.gates(own, &[]), own)) {
             Some(left) => StateFile::Refused.keep(layout, &left),
             None => StateFile::Refused.forget(layout),
         }
-        .map_err(told)?;
+        .map_err(line)?;
         if trial.change == Change::Rollback {
             let why = format!("{} rolled it back", trial.by);
             remember_refused(layout, &good.version, &trial.going(own), &why, own)?;
@@ -282,7 +283,7 @@ impl TrialDriver {
         Ok(())
     }
 
-    fn never_tried(&mut self, mut trial: Trial, site: &Site) -> Result<Duration, String> {
+    fn never_tried(&mut self, mut trial: Trial, site: &TrialSite) -> Result<Duration, String> {
         let why = trial.why.clone().unwrap_or_else(|| {
             let waited = match &self.waits_for {
                 Some(waited) => format!(": {waited}"),
@@ -299,16 +300,16 @@ impl TrialDriver {
         trial.state = State::Leased;
         trial.since = (self.now)();
         self.remember(&site.layout, &trial)?;
-        tell(&trial, &site.own);
+        announce_state(&trial, &site.own);
         Ok(Duration::ZERO)
     }
 
-    async fn take(
+    async fn take_step(
         &mut self,
         step: Step,
         trial: &mut Trial,
         current: Option<String>,
-        site: &Site,
+        site: &TrialSite,
     ) -> Result<(), String> {
         match step {
             Step::Save => {
@@ -334,7 +335,7 @@ impl TrialDriver {
         &mut self,
         trial: &mut Trial,
         content: Option<String>,
-        site: &Site,
+        site: &TrialSite,
     ) -> Result<(), String> {
         // Which start has read it is only known once it is there.
         trial.baseline = None;
@@ -344,7 +345,7 @@ impl TrialDriver {
             .map_err(|error| format!("{}: {error}", site.own))
     }
 
-    async fn verify(&mut self, trial: &Trial, unit: &Unit, site: &Site) -> VerificationResult {
+    async fn verify(&mut self, trial: &Trial, unit: &Unit, site: &TrialSite) -> VerificationResult {
         let back = trial.state == State::RollingBack;
         let verification = Verification {
             api: &self.api,
@@ -377,7 +378,12 @@ fn is_settled(state: State, on_disk: OnDisk) -> bool {
     }
 }
 
-fn why_not(trial: &Trial, result: &VerificationResult, on_disk: OnDisk, site: &Site) -> String {
+fn why_not(
+    trial: &Trial,
+    result: &VerificationResult,
+    on_disk: OnDisk,
+    site: &TrialSite,
+) -> String {
     let said = trial.written.and_then(|written| {
         let said = effect::refusal(&site.layout, Component::KubeApiserver, Some(written));
         said.map(|(refusal, _)| format!("kube-apiserver says: {}", refusal.line))

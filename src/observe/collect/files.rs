@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windrow_model::manifest::{self, Limits, yaml};
 
 use super::{Collecting, Found};
-use crate::archive::Content;
+use crate::archive::CollectedContent;
 use crate::files::read_text;
 use crate::observe::rke2;
 use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
@@ -174,8 +174,8 @@ fn lines(text: &str, stay: bool) -> Found {
         .collect();
     Found {
         content: match stay {
-            true => Content::Lines(trees),
-            false => Content::Trees(trees),
+            true => CollectedContent::Lines(trees),
+            false => CollectedContent::Trees(trees),
         },
         bytes: text.len(),
         truncated: false,
@@ -236,7 +236,7 @@ fn manifests(collecting: &mut Collecting<'_>) {
             Ok(text) => {
                 let documents = manifest::nodes(&text, &limits);
                 let found = Found {
-                    content: Content::Trees(
+                    content: CollectedContent::Trees(
                         documents.iter().map(manifest::Node::to_json).collect(),
                     ),
                     bytes: text.len(),

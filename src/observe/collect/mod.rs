@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use windrow_harvester::incidents::OwnNode;
 
 use crate::apiserver::ApiServer;
-use crate::archive::{Collected, Content, Item, OWN_NODE};
+use crate::archive::{Collected, CollectedContent, CollectedItem, OWN_NODE};
 use crate::layout::Layout;
 
 /// Most bytes of one file, command or answer.
@@ -96,7 +96,7 @@ impl Collecting<'_> {
             return self.into.missing(format!("{what} ({source})"), why);
         }
         self.bytes += found.bytes;
-        self.into.items.push(Item {
+        self.into.items.push(CollectedItem {
             path,
             what: what.to_owned(),
             source,
@@ -112,7 +112,7 @@ impl Collecting<'_> {
 
 /// Something that was found.
 struct Found {
-    content: Content,
+    content: CollectedContent,
     bytes: usize,
     truncated: bool,
 }
@@ -121,14 +121,14 @@ impl Found {
     fn text(text: String, truncated: bool) -> Self {
         Self {
             bytes: text.len(),
-            content: Content::Text(text),
+            content: CollectedContent::Text(text),
             truncated,
         }
     }
 
     fn tree(tree: serde_json::Value, bytes: usize) -> Self {
         Self {
-            content: Content::Tree(tree),
+            content: CollectedContent::Tree(tree),
             bytes,
             truncated: false,
         }

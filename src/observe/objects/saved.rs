@@ -245,12 +245,12 @@ mod tests {
 
     #[test]
     fn a_report_says_what_there_was_what_was_not_served_and_what_is_not_known() {
-        use crate::archive::{Collected, Content, Head, Item, pack};
-        let list = |kind: &str, truncated: bool| Item {
+        use crate::archive::{ArchiveOwner, Collected, CollectedContent, CollectedItem, pack};
+        let list = |kind: &str, truncated: bool| CollectedItem {
             path: format!("cluster/core_{kind}.json"),
             what: "objects of the cluster".to_owned(),
             source: "GET".to_owned(),
-            content: Content::Tree(
+            content: CollectedContent::Tree(
                 serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [
                     {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}}
                 ]}),
@@ -265,7 +265,7 @@ mod tests {
         collected.missing("Volume of longhorn.io/v1beta2", "HTTP 404");
         collected.missing("PodDisruptionBudget of policy/v1", "403: forbidden");
         let created: Timestamp = "2026-11-21T20:15:00Z".parse().unwrap();
-        let head = Head {
+        let head = ArchiveOwner {
             host: "n1".to_owned(),
             created,
         };

@@ -11,7 +11,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::merge;
 
 use super::super::inputs::DropInInputs;
-use super::{TrialDriver, say_step, unit};
+use super::{TrialDriver, announce_step, unit};
 use crate::act::StateFile;
 use crate::observe::kubelet::Kubelet;
 use crate::observe::requests::{Request, RequestAction};
@@ -23,7 +23,7 @@ const ANSWERS: usize = 8;
 
 impl TrialDriver {
     /// Takes a request up. `node` is what the drop-in depends on, read just now.
-    pub(in crate::daemon::gates) async fn asked(
+    pub(in crate::daemon::gates) async fn take_request(
         &mut self,
         name: &str,
         request: &Request,
@@ -211,7 +211,7 @@ impl TrialDriver {
         self.lease = None;
         self.leased = false;
         self.as_asked = None;
-        say_step(&trial, &node.own, "waits for its turn in the cluster");
+        announce_step(&trial, &node.own, "waits for its turn in the cluster");
         Ok(())
     }
 }

@@ -5,26 +5,26 @@ use std::time::Duration;
 use windrow_gates::trial::State;
 use windrow_gates::{Change, Component, Trial};
 
-use super::{Site, TRY_AGAIN, TrialDriver};
-use crate::act::{ClusterLease, Holder};
+use super::{TRY_AGAIN, TrialDriver, TrialSite};
+use crate::act::{ClusterLease, LeaseHolder};
 use crate::observe::effect;
 use crate::observe::management::lease_holder;
 
 impl TrialDriver {
     /// Takes or renews the cluster's lease. A rollback by hand goes on without it where nobody answers:
     /// it is what a server that is down needs.
-    pub(super) async fn hold_lease(&mut self, trial: &Trial, site: &Site, ready: bool) {
+    pub(super) async fn hold_lease(&mut self, trial: &Trial, site: &TrialSite, ready: bool) {
         let before = matches!(trial.state, State::Idle | State::Leased);
         if !before && !ready {
             return;
         }
         let taken = self.take_lease(site).await;
         match taken {
-            Ok(Holder::Us) => {
+            Ok(LeaseHolder::Us) => {
                 self.leased = true;
                 self.waits_for = None;
             }
-            Ok(Holder::Other(who)) => {
+            Ok(LeaseHolder::Other(who)) => {
                 self.leased = false;
                 self.waits_for = Some(format!("{who} has the lease on changes of feature gates"));
             }
@@ -35,7 +35,7 @@ impl TrialDriver {
         }
     }
 
-    async fn take_lease(&mut self, site: &Site) -> Result<Holder, String> {
+    async fn take_lease(&mut self, site: &TrialSite) -> Result<LeaseHolder, String> {
         let client = effect::client(
             &self.api,
             &site.layout.admin_kubeconfig(),
@@ -55,7 +55,7 @@ impl TrialDriver {
     pub(super) async fn give_back(
         &mut self,
         mut trial: Trial,
-        site: &Site,
+        site: &TrialSite,
     ) -> Result<Duration, String> {
         let client = effect::client(
             &self.api,

@@ -36,7 +36,7 @@ impl TrialDriver {
     }
 }
 
-pub(super) fn say_step(trial: &Trial, own: &str, step: &str) {
+pub(super) fn announce_step(trial: &Trial, own: &str, step: &str) {
     let gates = list(&trial.gates(own, &[]));
     journal::tell(&Event::new(
         Code::GateTrial,
@@ -45,7 +45,7 @@ pub(super) fn say_step(trial: &Trial, own: &str, step: &str) {
 }
 
 /// Tells where a trial stands now.
-pub(super) fn tell(trial: &Trial, own: &str) {
+pub(super) fn announce_state(trial: &Trial, own: &str) {
     let step = match trial.state {
         State::Written => "written; rke2-server has to be restarted",
         State::Restarting => "rke2-server restarts",
@@ -55,7 +55,7 @@ pub(super) fn tell(trial: &Trial, own: &str) {
     };
     match ended(trial, own) {
         Some(event) => journal::tell(&event),
-        None if !step.is_empty() => say_step(trial, own, step),
+        None if !step.is_empty() => announce_step(trial, own, step),
         None => {}
     }
 }

@@ -1,0 +1,90 @@
+//! `windrow rehearse --fix`: a corrected copy of the files that were given.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use windrow_model::manifest::{Content, Limits};
+use windrow_plan::Finding;
+use windrow_simulate::rehearse::fix::{Lacking, Source, corrected};
+
+use super::super::inputs::Inputs;
+use super::{Exit, UnusableInput};
+use crate::files::{Durability, replace};
+
+/// The files as a person gave them.
+pub(super) fn sources(inputs: &Inputs) -> Vec<Source> {
+    let Inputs {
+        files,
+        carriers,
+        parts,
+        ..
+    } = inputs;
+    for part in parts {
+        eprintln!(
+            "windrow: {part}: a part of a file cannot be corrected in a copy; mend it by hand"
+        );
+    }
+    let whole = carriers.iter().filter(|(shown, _)| !parts.contains(shown));
+    let carried = whole.map(|(shown, text)| Source {
+        name: Path::new(shown)
+            .file_name()
+            .and_then(OsStr::to_str)
+            .filter(|_| shown != "standard input")
+            .unwrap_or("stdin.yaml")
+            .to_owned(),
+        shown: shown.clone(),
+        text: text.clone(),
+        carries: files
+            .iter()
+            .filter(|file| file.shown.file == *shown)
+            .map(|file| file.path.clone())
+            .collect(),
+    });
+    let plain = files
+        .iter()
+        .filter(|file| carriers.iter().all(|(shown, _)| *shown != file.shown.file))
+        .filter_map(|file| match &file.content {
+            Content::Bytes(bytes) => Some(Source {
+                name: file.path.clone(),
+                shown: file.shown.file.clone(),
+                text: String::from_utf8_lossy(bytes).into_owned(),
+                carries: Vec::new(),
+            }),
+            _ => None,
+        });
+    carried.chain(plain).collect()
+}
+
+/// Writes what can be corrected; the files themselves stay as they are.
+pub(super) fn write_corrected(
+    directory: &Path,
+    sources: &[Source],
+    findings: &[Finding],
+    lacking: &[Lacking],
+    limits: &Limits,
+) -> Result<(), UnusableInput> {
+    let corrected = corrected(sources, findings, lacking, limits);
+    for left in &corrected.left {
+        eprintln!("windrow: {left}");
+    }
+    for (name, text) in corrected.files {
+        let path = directory.join(&name);
+        let above = path.parent().unwrap_or(directory);
+        let written = fs::create_dir_all(above).and_then(|()| match path.exists() {
+            true => Err(std::io::Error::other(
+                "it is there already; name a new directory",
+            )),
+            false => replace(&path, text.as_bytes(), 0o600, Durability::Volatile),
+        });
+        if let Err(error) = written {
+            let message = format!("{}: cannot be written: {error}", path.display());
+            return Err((Exit::Usage, vec![message]));
+        }
+        let same = |source: &Source| source.name == name && source.text == text;
+        if !sources.iter().any(same) {
+            eprintln!("windrow: {} is corrected", path.display());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! One node of a rehearsal: its files are read and planned, what they prove is found, and they are laid out for the simulation.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use windrow_decide::settings::{self, ConfigFiles, Loaded};
+use windrow_gates::{Target, Version, assess};
+use windrow_harvester::HarvesterVersion;
+use windrow_model::manifest::extract::Extracted;
+use windrow_model::manifest::{Content, Limits, ManifestFile};
+use windrow_plan::rke2::config::merge;
+use windrow_plan::rules::{Location, Platform, RuleSet};
+use windrow_plan::{Finding, Plan, examine_content, link};
+use windrow_simulate::rehearse::carriers;
+use windrow_simulate::rehearse::guesses::guesses;
+use windrow_simulate::rehearse::membership::{Membership, membership};
+use windrow_simulate::rehearse::proofs::{Given, asked, image_list, lacking, not_bundled, proofs};
+use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
+
+use super::super::inputs::{self, ForeignMarker, Input, Inputs, rke2_files, skipped_by};
+use super::fix::{sources, write_corrected};
+use super::fleet::{LaidManifest, ReadNode};
+use super::{Args, Exit, POWER_ON, UnusableInput};
+use crate::files::read_text;
+
+/// What cloud-init and yip write when units have started already: the earliest delay, and how much later it can be. Modelled.
+const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(50));
+
+/// Reads the files of one node.
+pub(super) fn read_node(
+    args: &Args,
+    name: &str,
+    paths: &[PathBuf],
+) -> Result<ReadNode, UnusableInput> {
+    // What is on this machine has nothing to do with the node: only what its own files say counts.
+    let limits = settings::Settings::default().staging.limits;
+    let mut inputs = inputs::gather(paths, &limits);
+    if !inputs.errors.is_empty() {
+        return Err((Exit::Usage, inputs.errors));
+    }
+    let (loaded, rules) = configuration(args, &inputs)?;
+    let versions = Versions::new(args, inputs.harvester);
+    let plan = plan(&inputs, &rules, versions.platform());
+
+    let mut findings = std::mem::take(&mut inputs.findings);
+    for (shown, text) in &inputs.carriers {
+        findings.extend(carriers::findings(shown, text, &limits));
+    }
+    let manifests: Vec<ManifestFile> = inputs.files.iter().map(Input::manifest).collect();
+    let disabled = disabled(&inputs, &limits);
+    let images = images(&args.images)?;
+    let unhidden: Vec<(&Input, &ManifestFile)> = inputs
+        .files
+        .iter()
+        .zip(&manifests)
+        .filter(|(file, _)| skipped_by(&inputs.markers, &file.path).is_none())
+        .collect();
+    let read: Vec<_> = unhidden
+        .iter()
+        .map(|(file, read)| (*read, &file.shown))
+        .collect();
+    let given = Given {
+        files: &read,
+        plan: &plan,
+        disabled: &disabled,
+        images: images.as_ref(),
+    };
+    findings.extend(proofs(&given));
+    findings.extend(plan.findings.iter().cloned());
+    findings.extend(gate_findings(&inputs.configuration, versions.named_rke2));
+    if let Some(directory) = &args.fix {
+        let (sources, lacking) = (sources(&inputs), lacking(&given));
+        write_corrected(directory, &sources, &findings, &lacking, &limits)?;
+    }
+
+    let scenario = Scenario {
+        cannot_run: images
+            .as_ref()
+            .map(|images| not_bundled(&read, images))
+            .unwrap_or_default(),
+        asked: asked(&read),
+        may_bring: guesses(&plan),
+        disabled: disabled.into_iter().map(|(name, _)| name).collect(),
+        ..versions.scenario(inputs.storage_network.as_deref())
+    };
+    let laid = unhidden
+        .iter()
+        .map(|(file, read)| LaidManifest::new(file, read))
+        .collect();
+    let membership = inputs
+        .carriers
+        .iter()
+        .map(|(shown, text)| membership(shown, text, &limits))
+        .fold(Membership::default(), Membership::and);
+    let (files, changes) = lay_out(inputs.files, inputs.markers);
+    Ok(ReadNode {
+        name: name.to_owned(),
+        membership,
+        laid,
+        findings,
+        setup: Setup {
+            scenario,
+            files,
+            changes,
+            settings: Arc::new(loaded.settings),
+            rules: rules.into(),
+            joins: Vec::new(),
+        },
+    })
+}
+
+/// Windrow's own configuration and the rules on that node.
+fn configuration(args: &Args, inputs: &Inputs) -> Result<(Loaded, RuleSet), UnusableInput> {
+    let loaded = settings::merge(ConfigFiles {
+        files: inputs::carried_configuration(&inputs.configuration),
+        errors: Vec::new(),
+        preset: inputs.preset,
+    });
+    let (rules, errors) = inputs::rules(&loaded, &args.rules, inputs.preset);
+    match errors.is_empty() {
+        true => Ok((loaded, rules)),
+        false => Err((Exit::Configuration, errors)),
+    }
+}
+
+/// Which versions run on the node.
+struct Versions {
+    /// `None` where it is a plain RKE2 node.
+    harvester: Option<HarvesterVersion>,
+    /// RKE2's, where the command line names it or a version of Harvester that has it.
+    named_rke2: Option<Version>,
+}
+
+impl Versions {
+    fn new(args: &Args, is_harvester: bool) -> Self {
+        Self {
+            harvester: args
+                .harvester
+                .or(is_harvester.then_some(HarvesterVersion::LATEST)),
+            named_rke2: args
+                .rke2
+                .or(args.harvester.and_then(HarvesterVersion::rke2)),
+        }
+    }
+
+    fn platform(&self) -> Platform {
+        match self.harvester {
+            Some(_) => Platform::Harvester,
+            None => Platform::Rke2,
+        }
+    }
+
+    fn scenario(&self, storage_network: Option<&str>) -> Scenario {
+        let rke2 = self
+            .named_rke2
+            .or(self.harvester.and_then(HarvesterVersion::rke2));
+        let scenario = match self.harvester {
+            Some(version) => Scenario::harvester(version, storage_network, POWER_ON),
+            None => Scenario::rke2(POWER_ON),
+        };
+        Scenario {
+            // Up to 1.35 RKE2 rewrites charts. An unknown version is taken to do so.
+            rewrites_charts: rke2.is_none_or(Version::rewrites_charts),
+            ..scenario
+        }
+    }
+}
+
+fn plan(inputs: &Inputs, rules: &RuleSet, platform: Platform) -> Plan {
+    let examined: Vec<_> = inputs
+        .files
+        .iter()
+        .map(|file| {
+            let (content, shown) = (&file.content, file.shown.clone());
+            let examined = examine_content(
+                &file.path,
+                content,
+                &file.limits,
+                shown,
+                rules,
+                Some(platform),
+            );
+            Arc::new(examined.skipped_by(skipped_by(&inputs.markers, &file.path)))
+        })
+        .collect();
+    link(&examined, rules, Some(platform))
+}
+
+/// RKE2's packaged components that the files switch off, and where.
+fn disabled(inputs: &Inputs, limits: &Limits) -> Vec<(String, Location)> {
+    let carriers = inputs.carriers.iter();
+    carriers
+        .flat_map(|(shown, text)| carriers::disabled(shown, text, limits))
+        .chain(inputs.markers.iter().filter_map(ForeignMarker::disables))
+        .collect()
+}
+
+/// The images of all lists; `None` where no list is given.
+fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, UnusableInput> {
+    let mut images = BTreeSet::new();
+    for list in lists {
+        let text = read_text(list).map_err(|error| {
+            let message = format!("{}: cannot be read: {error}", list.display());
+            (Exit::Usage, vec![message])
+        })?;
+        images.extend(image_list(&text));
+    }
+    Ok((!lists.is_empty()).then_some(images))
+}
+
+/// Would every component start with the gates that the configuration sets?
+fn gate_findings(configuration: &[Extracted], version: Option<Version>) -> Vec<Finding> {
+    let files = rke2_files(configuration);
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let target = version.map_or(Target::Unknown, Target::Known);
+    assess(&merge(&files), None, &target).findings
+}
+
+/// What is on the node's disk at power-on, and what is written later.
+fn lay_out(
+    files: Vec<Input>,
+    markers: Vec<ForeignMarker>,
+) -> (SimulatedDirectory, Vec<DirectoryChange>) {
+    let mut directory = SimulatedDirectory::new();
+    let mut changes = Vec::new();
+    for marker in markers {
+        directory.put(marker.path, Content::Bytes(Vec::new()), POWER_ON);
+    }
+    for file in files {
+        let path = file.path;
+        match file.late {
+            None => directory.put(path, file.content, POWER_ON),
+            Some(by) => changes.push(DirectoryChange {
+                after: LATE.0,
+                late: LATE.1,
+                by: Some(by),
+                path,
+                content: Some(file.content),
+            }),
+        }
+    }
+    (directory, changes)
+}
