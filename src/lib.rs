@@ -16,6 +16,7 @@ pub mod daemon;
 pub mod files;
 pub mod kubeconfig;
 pub mod layout;
+mod locked;
 pub mod observe;
 mod printable;
 pub mod render;

@@ -15,7 +15,7 @@ mod throttle;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Uri;
@@ -26,6 +26,7 @@ pub use self::throttle::Counts;
 
 use self::throttle::{Counters, Throttle};
 use crate::kubeconfig::{Authorization, Kubeconfig, Sources, Trust};
+use crate::locked::lock;
 
 /// To connect, with TLS, takes no longer. What answers at all does so within milliseconds, and the kernel
 /// sends what was lost once more after one second and after three: it may be lost twice.
@@ -129,7 +130,7 @@ impl ApiServer {
         target: Target,
         change: impl FnOnce(&mut Kubeconfig),
     ) -> Result<Connection, String> {
-        let mut connections = locked(&self.0.connections);
+        let mut connections = lock(&self.0.connections);
         if let Some(kept) = connections.get(&target)
             && kept.is_current()
         {
@@ -154,7 +155,7 @@ impl ApiServer {
 
     fn throttle(&self, server: &Uri) -> Arc<Throttle> {
         let address = server.authority().map_or("", |address| address.as_str());
-        let mut throttles = locked(&self.0.throttles);
+        let mut throttles = lock(&self.0.throttles);
         throttles.entry(address.to_owned()).or_default().clone()
     }
 }
@@ -183,16 +184,11 @@ impl Connection {
 
     /// One with a client of a test's own.
     #[cfg(test)]
-    pub(crate) fn of(client: Client) -> Self {
+    pub(crate) fn with_client(client: Client) -> Self {
         Self {
             client,
             sources: Arc::default(),
             throttle: Arc::default(),
         }
     }
-}
-
-/// A lock that a panic elsewhere does not take away.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

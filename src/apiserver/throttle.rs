@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
 use super::connection::Http;
-use super::locked;
+use crate::locked::lock;
 
 /// Requests to one server at once; watches, which last, are not counted among them. At a node's start
 /// every object that something waits for is listed, and every probe asks: kube-apiserver has others to
@@ -55,13 +55,13 @@ impl Throttle {
         if let Some(seconds) = seconds {
             let until = Instant::now() + Duration::from_secs(seconds).min(LONGEST);
             // Another answer may ask for longer.
-            let mut known = locked(&self.until);
+            let mut known = lock(&self.until);
             *known = (*known).max(Some(until));
         }
     }
 
     pub(super) fn left(&self) -> Duration {
-        let until = *locked(&self.until);
+        let until = *lock(&self.until);
         until.map_or(Duration::ZERO, |until| {
             until.saturating_duration_since(Instant::now())
         })

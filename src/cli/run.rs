@@ -28,7 +28,7 @@ use crate::daemon::sandbox::{Ends, Sandbox, lay_out};
 use crate::daemon::{Clock, Daemon, DaemonSignals, link};
 use crate::layout::Layout;
 use crate::observe::cluster;
-use crate::observe::probes::{self, Endpoints, World};
+use crate::observe::probes::{self, Endpoints, ProbeContext};
 use crate::report::journal;
 
 /// Run the daemon
@@ -100,7 +100,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         daemon.status(),
         found,
     );
-    let world = Arc::new(World::new(
+    let probe_context = Arc::new(ProbeContext::new(
         probed,
         Endpoints::default(),
         api.clone(),
@@ -111,13 +111,13 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         &mut background,
         configured,
         api.clone(),
-        world.clone(),
+        probe_context.clone(),
         daemon.status(),
     );
     let daemon = daemon.with_webhooks(told);
     background.start(
         "probes",
-        probes::probe(world, interests.clone(), events.clone()),
+        probes::probe(probe_context, interests.clone(), events.clone()),
     );
     background.start(
         "cluster",

@@ -16,7 +16,7 @@ use crate::apiserver::ApiServer;
 use crate::configuration::Published;
 use crate::kubeconfig;
 use crate::layout::Layout;
-use crate::observe::probes;
+use crate::observe::probes::{ProbeContext, role_and_name};
 use crate::report::cluster::{self, Subject, Switches};
 use crate::report::dbus::{self, Desk, Verb};
 use crate::report::{login, target, why};
@@ -27,7 +27,7 @@ pub fn open(
     background: &mut Background,
     configured: Published,
     api: ApiServer,
-    world: probes::Shared,
+    probe_context: Arc<ProbeContext>,
     status: watch::Receiver<Option<Arc<Status>>>,
 ) -> watch::Receiver<Vec<WebhookStatus>> {
     // Units are for the daemon that systemd runs, not for one that a person tries by hand.
@@ -41,7 +41,7 @@ pub fn open(
     let told = remote::open(background, configured.clone(), status.clone());
     let desk = Arc::new(NodeDesk {
         configured: configured.clone(),
-        world,
+        probe_context,
     });
     let root = configured.borrow().root().clone();
     background.start_with_last_words(
@@ -60,7 +60,7 @@ pub fn open(
 /// What the cluster's outlet asks.
 struct NodeDesk {
     configured: Published,
-    world: probes::Shared,
+    probe_context: Arc<ProbeContext>,
 }
 
 impl cluster::Desk for NodeDesk {
@@ -74,7 +74,7 @@ impl cluster::Desk for NodeDesk {
 
     fn subject(&self) -> BoxFuture<'_, Subject> {
         async {
-            let (role, name) = probes::whoami(&self.world).await;
+            let (role, name) = role_and_name(&self.probe_context).await;
             let layout = self.configured.borrow().layout().clone();
             let own = layout.kubelet_kubeconfig();
             Subject {

@@ -16,7 +16,7 @@ use support::cluster::{Cluster, DEADLINE, Spec, Who, everything, refused};
 use tokio::sync::{mpsc, watch};
 use windrow::apiserver::ApiServer;
 use windrow::layout::Layout;
-use windrow::observe::probes::{Endpoints, World, probe};
+use windrow::observe::probes::{Endpoints, ProbeContext, probe};
 use windrow_decide::{ClusterEvent, Interests, ProbeInterest};
 use windrow_plan::readiness::node::{
     CustomProbe, CustomQuestion, NodeEvent, ObjectQuestion, Phase, ProbeOutcome, Role, Severity,
@@ -89,7 +89,7 @@ async fn answers(
         bus: Some("unix:path=/nonexistent/bus".to_owned()),
         ..Endpoints::default()
     };
-    let world = World::new(
+    let context = ProbeContext::new(
         Layout::new(root),
         endpoints,
         ApiServer::new(),
@@ -106,7 +106,7 @@ async fn answers(
     };
     let (_keep, interests) = watch::channel(interests);
     let (events, mut told) = mpsc::channel(64);
-    let probing = tokio::spawn(probe(Arc::new(world), interests, events));
+    let probing = tokio::spawn(probe(Arc::new(context), interests, events));
     let mut answers = BTreeMap::new();
     let collected = tokio::time::timeout(DEADLINE, async {
         while !wanted.iter().all(|probe| answers.contains_key(*probe)) {

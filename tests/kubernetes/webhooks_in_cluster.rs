@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use windrow::apiserver::ApiServer;
 use windrow::layout::Layout;
-use windrow::observe::probes::{Endpoints, World, probe};
+use windrow::observe::probes::{Endpoints, ProbeContext, probe};
 use windrow_decide::{ClusterEvent, Interests, ProbeInterest};
 use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome};
 use windrow_plan::rules::Platform;
@@ -164,7 +164,7 @@ async fn said(root: &Path) -> ProbeOutcome {
         bus: Some("unix:path=/nonexistent/bus".to_owned()),
         ..Endpoints::default()
     };
-    let world = World::new(
+    let context = ProbeContext::new(
         Layout::new(root),
         endpoints,
         ApiServer::new(),
@@ -180,7 +180,7 @@ async fn said(root: &Path) -> ProbeOutcome {
     };
     let (_keep, interests) = watch::channel(interests);
     let (events, mut told) = mpsc::channel(64);
-    let probing = tokio::spawn(probe(Arc::new(world), interests, events));
+    let probing = tokio::spawn(probe(Arc::new(context), interests, events));
     let outcome = tokio::time::timeout(DEADLINE, async {
         loop {
             if let ClusterEvent::Node(NodeEvent::Probed(id, outcome)) = told.recv().await.unwrap()

@@ -5,15 +5,15 @@ use windrow_harvester::addons::{Parts, State, is_settled, job_of, judge};
 use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::cluster::admin;
-use super::kubernetes::{Ask, Credential, Named, asked, object};
-use super::world::World;
+use super::context::ProbeContext;
+use super::kubernetes::{Ask, Credential, NamespacedName, asked, object};
 
 /// More Addons in trouble are counted, not named.
 const NAMED: usize = 3;
 
 /// Are all of them settled, or on their way?
-pub(super) async fn settled(world: &World, node: &str) -> ProbeOutcome {
-    let list = match admin(world, Ask::Addons, node, "").await {
+pub(super) async fn settled(context: &ProbeContext, node: &str) -> ProbeOutcome {
+    let list = match admin(context, Ask::Addons, node, "").await {
         Ok(list) => list,
         Err(ProbeOutcome::Failed { .. }) => {
             let asked = asked(Ask::Addons, Credential::Admin, node);
@@ -26,11 +26,11 @@ pub(super) async fn settled(world: &World, node: &str) -> ProbeOutcome {
     let addons = list["items"].as_array().into_iter().flatten();
     for addon in addons.filter(|addon| !is_settled(addon)) {
         let text = |key: &str| addon["metadata"][key].as_str().unwrap_or_default();
-        let named = Named {
+        let named = NamespacedName {
             namespace: text("namespace"),
             name: text("name"),
         };
-        match state(world, node, addon, named).await {
+        match state(context, node, addon, named).await {
             Ok(state) if state.is_on_its_way() => {}
             Ok(state) => wrong.push(format!("{}: {}", named.name, state.say())),
             Err(unknown) => not_known = Some(unknown),
@@ -52,20 +52,20 @@ pub(super) async fn settled(world: &World, node: &str) -> ProbeOutcome {
 }
 
 async fn state(
-    world: &World,
+    context: &ProbeContext,
     node: &str,
     addon: &Value,
-    named: Named<'_>,
+    named: NamespacedName<'_>,
 ) -> Result<State, ProbeOutcome> {
-    let chart = found(world, node, Ask::HelmChart(named)).await?;
+    let chart = found(context, node, Ask::HelmChart(named)).await?;
     let job_name = chart.as_ref().and_then(job_of);
-    let job_named = job_name.map(|name| Named { name, ..named });
+    let job_named = job_name.map(|name| NamespacedName { name, ..named });
     let job = match job_named {
-        Some(named) => found(world, node, Ask::Job(named)).await?,
+        Some(named) => found(context, node, Ask::Job(named)).await?,
         None => None,
     };
     let pods = match job_named.filter(|_| job.is_some()) {
-        Some(named) => found(world, node, Ask::JobPods(named)).await?,
+        Some(named) => found(context, node, Ask::JobPods(named)).await?,
         None => None,
     };
     let pods = pods.as_ref().and_then(|list| list["items"].as_array());
@@ -75,12 +75,16 @@ async fn state(
         job: job.as_ref(),
         pods: pods.map_or(&[], Vec::as_slice),
     };
-    Ok(judge(&parts, (world.now)()))
+    Ok(judge(&parts, (context.now)()))
 }
 
 /// `None` when it does not exist; an error when that could not be found out.
-async fn found(world: &World, node: &str, ask: Ask<'_>) -> Result<Option<Value>, ProbeOutcome> {
-    match object(&world.kubernetes, ask, Credential::Admin, node, "").await {
+async fn found(
+    context: &ProbeContext,
+    node: &str,
+    ask: Ask<'_>,
+) -> Result<Option<Value>, ProbeOutcome> {
+    match object(&context.kubernetes, ask, Credential::Admin, node, "").await {
         Ok(value) => Ok(Some(value)),
         Err(ProbeOutcome::Failed { .. }) => Ok(None),
         Err(unknown) => Err(unknown),

@@ -22,7 +22,7 @@ pub(super) struct Bus {
 
 /// A unit, as systemd has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Unit {
+pub(super) struct UnitState {
     /// `loaded`, `not-found`, `masked`, `bad-setting`, `error`…
     pub(super) load: String,
     /// `active`, `activating`, `inactive`, `failed`…
@@ -46,7 +46,7 @@ impl Bus {
     }
 
     /// A service unit. One that does not exist is `not-found`, not an error.
-    pub(super) async fn unit(&self, name: &str) -> Result<Unit, String> {
+    pub(super) async fn unit(&self, name: &str) -> Result<UnitState, String> {
         let path: OwnedObjectPath = self
             .call(SYSTEMD, MANAGER_PATH, MANAGER, "LoadUnit", &(name,))
             .await?;
@@ -60,7 +60,7 @@ impl Bus {
         };
         // A unit that is not there has no service properties.
         let service = service.unwrap_or_default();
-        Ok(Unit {
+        Ok(UnitState {
             load: text(&unit, "LoadState"),
             active: text(&unit, "ActiveState"),
             sub: text(&unit, "SubState"),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use windrow_plan::readiness::node::ProbeOutcome;
 
-use super::world::World;
+use super::context::ProbeContext;
 
 /// Told when no more than so many days are left.
 const DAYS: i64 = 14;
@@ -14,10 +14,10 @@ const DAY: i64 = 24 * 60 * 60;
 const LARGEST: u64 = 1 << 20;
 
 /// The first to run out.
-pub(super) fn expiry(world: &World) -> ProbeOutcome {
+pub(super) fn expiry(context: &ProbeContext) -> ProbeOutcome {
     let mut soonest: Option<(i64, String)> = None;
     let mut unreadable = None;
-    for path in files(world) {
+    for path in files(context) {
         let name = path
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
@@ -40,7 +40,7 @@ pub(super) fn expiry(world: &World) -> ProbeOutcome {
         });
         return ProbeOutcome::unknown(asked, why);
     };
-    judge((world.now)(), at, &name)
+    judge((context.now)(), at, &name)
 }
 
 fn judge(now: Timestamp, at: i64, name: &str) -> ProbeOutcome {
@@ -52,8 +52,8 @@ fn judge(now: Timestamp, at: i64, name: &str) -> ProbeOutcome {
     }
 }
 
-fn files(world: &World) -> Vec<PathBuf> {
-    let layout = world.layout();
+fn files(context: &ProbeContext) -> Vec<PathBuf> {
+    let layout = context.layout();
     let data = layout.data_dir();
     [data.join("server/tls"), data.join("agent")]
         .iter()

@@ -4,22 +4,22 @@ use serde_json::Value;
 use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
 use windrow_plan::rules::Platform;
 
-use super::Asked;
-use super::kubernetes::{Ask, Credential, NoReply, asked, object, words};
-use super::upgrade::{self, Sign};
-use super::world::World;
+use super::answer::ProbeAnswer;
+use super::context::ProbeContext;
+use super::kubernetes::{Ask, Credential, NoApiReply, asked, object, words};
+use super::upgrade::{self, Sign, SignMemory};
 
 /// kube-apiserver's `/readyz` with the credential that the node has.
-pub(super) async fn apiserver(world: &World, role: Role, node: &str) -> ProbeOutcome {
-    let credential = World::credential(role);
+pub(super) async fn apiserver(context: &ProbeContext, role: Role, node: &str) -> ProbeOutcome {
+    let credential = Credential::for_role(role);
     let unknown = |why: String| ProbeOutcome::unknown(asked(Ask::Readyz, credential, node), why);
-    match world.kubernetes.ask(Ask::Readyz, credential, node).await {
+    match context.kubernetes.ask(Ask::Readyz, credential, node).await {
         Ok(reply) if reply.status == 200 => ProbeOutcome::Passed,
         Ok(reply) if matches!(reply.status, 401 | 403 | 404 | 429) => unknown(words(&reply)),
         Ok(reply) => ProbeOutcome::failed(failed_checks(&reply.body, reply.status)),
         // It is there to be asked or it is not: silence of its own endpoint is an answer.
-        Err(none @ (NoReply::Down(_) | NoReply::Late(_))) => ProbeOutcome::failed(none.say()),
-        Err(none @ (NoReply::NotNow | NoReply::Other(_))) => unknown(none.say()),
+        Err(none @ (NoApiReply::Down(_) | NoApiReply::Late(_))) => ProbeOutcome::failed(none.say()),
+        Err(none @ (NoApiReply::NotNow | NoApiReply::Other(_))) => unknown(none.say()),
     }
 }
 
@@ -38,20 +38,21 @@ fn failed_checks(body: &[u8], status: u16) -> String {
 
 /// The own Node: its condition, not its existence. What is done to the node stands there too.
 pub(super) async fn own_node(
-    world: &World,
+    context: &ProbeContext,
+    upgrade: &SignMemory,
     role: Role,
     node: &str,
     platform: Option<Platform>,
-) -> Asked {
-    let credential = World::credential(role);
+) -> ProbeAnswer {
+    let credential = Credential::for_role(role);
     let absent = format!("there is no Node {node} yet");
-    let upgrades = upgrade::is_told_here(platform, role.serves_api());
+    let upgrades = upgrade::is_seen_by_signs(platform, role.serves_api());
     // Both at once: together they must not take longer than one may.
     let (found, job) = tokio::join!(
-        object(&world.kubernetes, Ask::OwnNode, credential, node, &absent),
+        object(&context.kubernetes, Ask::OwnNode, credential, node, &absent),
         async {
             match upgrades && Ask::UpgradeJobs.allowed(credential) {
-                true => admin(world, Ask::UpgradeJobs, node, "").await.ok(),
+                true => admin(context, Ask::UpgradeJobs, node, "").await.ok(),
                 false => None,
             }
         }
@@ -59,11 +60,15 @@ pub(super) async fn own_node(
     let mut events = Vec::new();
     // Not known: what was known stays.
     if let Some(jobs) = job {
-        events.push(upgrade::seen(world, Sign::Job(plan_at_work(&jobs))));
+        events.push(upgrade::take_sign(
+            context,
+            upgrade,
+            Sign::Job(plan_at_work(&jobs)),
+        ));
     }
     let value = match found {
         Ok(value) => value,
-        Err(outcome) => return Asked { outcome, events },
+        Err(outcome) => return ProbeAnswer { outcome, events },
     };
     if upgrades {
         let sign = Sign::Node {
@@ -72,13 +77,13 @@ pub(super) async fn own_node(
                 .as_str()
                 .map(str::to_owned),
         };
-        events.push(upgrade::seen(world, sign));
+        events.push(upgrade::take_sign(context, upgrade, sign));
     }
     events.extend([
         NodeEvent::Transition(Transition::Drain, draining(&value)),
         NodeEvent::Transition(Transition::Promotion, promoting(&value)),
     ]);
-    Asked {
+    ProbeAnswer {
         outcome: condition(&value, "Ready")
             .unwrap_or_else(|| ProbeOutcome::failed("its kubelet has not reported yet")),
         events,
@@ -133,9 +138,9 @@ fn condition(object: &Value, kind: &str) -> Option<ProbeOutcome> {
 }
 
 /// Rancher's Deployment.
-pub(super) async fn rancher(world: &World, node: &str) -> ProbeOutcome {
+pub(super) async fn rancher(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "Rancher is not installed yet";
-    match admin(world, Ask::Rancher, node, absent).await {
+    match admin(context, Ask::Rancher, node, absent).await {
         Ok(deployment) => condition(&deployment, "Available")
             .unwrap_or_else(|| ProbeOutcome::failed("its Deployment has no status yet")),
         Err(outcome) => outcome,
@@ -143,9 +148,9 @@ pub(super) async fn rancher(world: &World, node: &str) -> ProbeOutcome {
 }
 
 /// Harvester's chart, on day 0.
-pub(super) async fn managed_chart(world: &World, node: &str) -> ProbeOutcome {
+pub(super) async fn managed_chart(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "ManagedChart fleet-local/harvester does not exist yet";
-    match admin(world, Ask::ManagedChart, node, absent).await {
+    match admin(context, Ask::ManagedChart, node, absent).await {
         Ok(chart) => match condition(&chart, "Ready") {
             Some(ProbeOutcome::Failed { why, .. }) if only_modified(&why) => ProbeOutcome::Passed,
             Some(outcome) => outcome,
@@ -167,8 +172,8 @@ fn only_modified(message: &str) -> bool {
 }
 
 /// A ready endpoint of Harvester's webhook: without one, every change is refused.
-pub(super) async fn ready_endpoint(world: &World, node: &str) -> ProbeOutcome {
-    let list = match admin(world, Ask::WebhookEndpoints, node, "it has none yet").await {
+pub(super) async fn ready_endpoint(context: &ProbeContext, node: &str) -> ProbeOutcome {
+    let list = match admin(context, Ask::WebhookEndpoints, node, "it has none yet").await {
         Ok(list) => list,
         Err(outcome) => return outcome,
     };
@@ -187,18 +192,18 @@ pub(super) async fn ready_endpoint(world: &World, node: &str) -> ProbeOutcome {
 }
 
 /// Harvester's server keeps its settings; and is Harvester being upgraded?
-pub(super) async fn settings(world: &World, node: &str) -> Asked {
+pub(super) async fn settings(context: &ProbeContext, node: &str) -> ProbeAnswer {
     let absent = "Setting server-version does not exist";
-    let outcome = match admin(world, Ask::ServerVersion, node, absent).await {
+    let outcome = match admin(context, Ask::ServerVersion, node, absent).await {
         Ok(_) => ProbeOutcome::Passed,
         Err(outcome) => outcome,
     };
-    let events = match admin(world, Ask::Upgrades, node, "").await {
+    let events = match admin(context, Ask::Upgrades, node, "").await {
         Ok(list) => vec![NodeEvent::Transition(Transition::Upgrade, upgrading(&list))],
         // Not known: what was known stays.
         Err(_) => Vec::new(),
     };
-    Asked { outcome, events }
+    ProbeAnswer { outcome, events }
 }
 
 fn upgrading(list: &Value) -> Option<String> {
@@ -208,9 +213,9 @@ fn upgrading(list: &Value) -> Option<String> {
 }
 
 /// The storage network: the setting is there, and configured if it says anything.
-pub(super) async fn storage_network(world: &World, node: &str) -> ProbeOutcome {
+pub(super) async fn storage_network(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "Setting storage-network does not exist yet";
-    let setting = match admin(world, Ask::StorageNetwork, node, absent).await {
+    let setting = match admin(context, Ask::StorageNetwork, node, absent).await {
         Ok(setting) => setting,
         Err(outcome) => return outcome,
     };
@@ -222,12 +227,12 @@ pub(super) async fn storage_network(world: &World, node: &str) -> ProbeOutcome {
 }
 
 pub(super) async fn admin(
-    world: &World,
+    context: &ProbeContext,
     ask: Ask<'_>,
     node: &str,
     absent: &str,
 ) -> Result<Value, ProbeOutcome> {
-    object(&world.kubernetes, ask, Credential::Admin, node, absent).await
+    object(&context.kubernetes, ask, Credential::Admin, node, absent).await
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Probes of the configuration: HTTP, TCP, units, files, objects.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -17,17 +19,22 @@ use windrow_plan::readiness::node::{
 };
 use windrow_plan::rules::EvaluationError;
 
+use super::context::ProbeContext;
 use super::http::{self, NoAnswer};
-use super::kubernetes::{Ask, Credential, Named, asked, object, object_path};
-use super::world::{World, lock};
+use super::kubernetes::{Ask, Credential, NamespacedName, asked, object, object_path};
 use crate::files::read_text;
+use crate::locked::lock;
 
-/// So much of a file is looked at.
+/// No more of a file is looked at.
 const LOOKED_AT: u64 = 256 * 1024;
+
+/// Paths of the files that are being looked at.
+pub(super) type PendingFiles = Arc<Mutex<BTreeSet<String>>>;
 
 /// Asks a probe of the configuration.
 pub(super) async fn ask(
-    world: &World,
+    context: &ProbeContext,
+    pending: &PendingFiles,
     role: Role,
     node: &str,
     probe: &CustomProbe,
@@ -35,11 +42,11 @@ pub(super) async fn ask(
     // What is asked is given up a little before the probe is: its answer says more.
     let patience = probe.timeout * 9 / 10;
     let outcome = match &probe.question {
-        CustomQuestion::Http(question) => over_http(world, question, patience).await,
+        CustomQuestion::Http(question) => over_http(context, question, patience).await,
         CustomQuestion::Tcp { host, port } => tcp(host, *port, patience).await,
-        CustomQuestion::Unit { name, states } => unit(world, name, states).await,
-        CustomQuestion::File(question) => file(world, question).await,
-        CustomQuestion::Object(question) => an_object(world, role, node, question).await,
+        CustomQuestion::Unit { name, states } => unit(context, name, states).await,
+        CustomQuestion::File(question) => file(context, pending, question).await,
+        CustomQuestion::Object(question) => an_object(context, role, node, question).await,
     };
     match (outcome, &probe.message) {
         (ProbeOutcome::Failed { why, code, stuck }, Some(message)) => ProbeOutcome::Failed {
@@ -51,12 +58,16 @@ pub(super) async fn ask(
     }
 }
 
-async fn over_http(world: &World, question: &HttpQuestion, patience: Duration) -> ProbeOutcome {
+async fn over_http(
+    context: &ProbeContext,
+    question: &HttpQuestion,
+    patience: Duration,
+) -> ProbeOutcome {
     // Path and query may hold a key.
     let shown = windrow_decide::settings::origin(&question.url);
     let asked = || format!("GET {shown}");
     let prepared =
-        client(world, question).and_then(|client| Ok((client, headers(world, question)?)));
+        client(context, question).and_then(|client| Ok((client, headers(context, question)?)));
     let (client, headers) = match prepared {
         Ok(prepared) => prepared,
         Err(why) => return ProbeOutcome::unknown(asked(), why),
@@ -89,13 +100,13 @@ fn holds(body: &[u8], text: &str) -> bool {
     memchr::memmem::find(body, text.as_bytes()).is_some()
 }
 
-fn client(world: &World, question: &HttpQuestion) -> Result<reqwest::Client, String> {
+fn client(context: &ProbeContext, question: &HttpQuestion) -> Result<reqwest::Client, String> {
     if question.insecure || question.url.starts_with("http:") {
-        return Ok(world.http.clone());
+        return Ok(context.http.clone());
     }
     let mut builder = http::builder();
     if let Some(path) = &question.ca_file {
-        let read = read_text(&world.layout().path(path)).map_err(|error| error.to_string());
+        let read = read_text(&context.layout().path(path)).map_err(|error| error.to_string());
         let certificates = read.and_then(|text| {
             reqwest::Certificate::from_pem_bundle(text.as_bytes())
                 .map_err(|error| error.to_string())
@@ -111,14 +122,15 @@ fn client(world: &World, question: &HttpQuestion) -> Result<reqwest::Client, Str
         .map_err(|error| format!("no client for it: {error}"))
 }
 
-/// `Name: value` lines. No line is ever told: it may be a secret.
-fn headers(world: &World, question: &HttpQuestion) -> Result<HeaderMap, String> {
+/// `Name: value` lines. No error shows a line: it may be a secret.
+fn headers(context: &ProbeContext, question: &HttpQuestion) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     let Some(path) = &question.headers_file else {
         return Ok(headers);
     };
-    let told = |why: &str| format!("headersFile {path}: {why}");
-    let text = read_text(&world.layout().path(path)).map_err(|error| told(&error.to_string()))?;
+    let wrong = |why: &str| format!("headersFile {path}: {why}");
+    let text =
+        read_text(&context.layout().path(path)).map_err(|error| wrong(&error.to_string()))?;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -131,7 +143,7 @@ fn headers(world: &World, question: &HttpQuestion) -> Result<HeaderMap, String> 
             Some((name, value))
         });
         let (name, value) =
-            header.ok_or_else(|| told(&format!("line {} is not `Name: value`", number + 1)))?;
+            header.ok_or_else(|| wrong(&format!("line {} is not `Name: value`", number + 1)))?;
         headers.append(name, value);
     }
     Ok(headers)
@@ -148,8 +160,8 @@ async fn tcp(host: &str, port: u16, patience: Duration) -> ProbeOutcome {
     }
 }
 
-async fn unit(world: &World, name: &str, states: &[String]) -> ProbeOutcome {
-    let unit = match world.bus.unit(name).await {
+async fn unit(context: &ProbeContext, name: &str, states: &[String]) -> ProbeOutcome {
+    let unit = match context.bus.unit(name).await {
         Ok(unit) => unit,
         Err(why) => return ProbeOutcome::unknown(format!("systemd about {name}"), why),
     };
@@ -163,32 +175,40 @@ async fn unit(world: &World, name: &str, states: &[String]) -> ProbeOutcome {
     }
 }
 
-async fn file(world: &World, question: &FileQuestion) -> ProbeOutcome {
+async fn file(
+    context: &ProbeContext,
+    pending: &PendingFiles,
+    question: &FileQuestion,
+) -> ProbeOutcome {
     let path = &question.path;
-    // A file system that hangs keeps a thread of its own waiting and nobody else, and never a second.
-    if !lock(&world.files).insert(path.clone()) {
+    // A file system that hangs keeps one thread waiting, which is its own, and never a second one.
+    if !lock(pending).insert(path.clone()) {
         return ProbeOutcome::unknown(path, "the file system does not answer");
     }
     let (send, answer) = tokio::sync::oneshot::channel();
-    let (place, asked, now) = (world.layout().path(path), question.clone(), (world.now)());
-    let pending = world.files.clone();
+    let (place, asked, now) = (
+        context.layout().path(path),
+        question.clone(),
+        (context.now)(),
+    );
+    let still_pending = pending.clone();
     let started = std::thread::Builder::new()
         .name("file".to_owned())
         .spawn(move || {
-            let outcome = look(&place, &asked, now);
-            lock(&pending).remove(&asked.path);
-            // Nobody waits any more: the probe was given up.
+            let outcome = look_at(&place, &asked, now);
+            lock(&still_pending).remove(&asked.path);
+            // It fails when the probe was given up.
             let _ = send.send(outcome);
         });
     if let Err(error) = started {
-        lock(&world.files).remove(path);
+        lock(pending).remove(path);
         return ProbeOutcome::unknown(path, error.to_string());
     }
     let lost = |_| ProbeOutcome::unknown(path, "it could not be looked at");
     answer.await.unwrap_or_else(lost)
 }
 
-fn look(place: &Path, question: &FileQuestion, now: Timestamp) -> ProbeOutcome {
+fn look_at(place: &Path, question: &FileQuestion, now: Timestamp) -> ProbeOutcome {
     let path = &question.path;
     let found = match fs::metadata(place) {
         Ok(found) => found,
@@ -243,19 +263,19 @@ fn beginning(place: &Path) -> io::Result<Vec<u8>> {
 }
 
 async fn an_object(
-    world: &World,
+    context: &ProbeContext,
     role: Role,
     node: &str,
     question: &ObjectQuestion,
 ) -> ProbeOutcome {
-    let credential = World::credential(role);
+    let credential = Credential::for_role(role);
     let name = question.name.as_deref().unwrap_or(node);
     let absent = format!("there is no {} {name}", question.kind);
     let found = match credential {
-        Credential::Admin => match path(world, node, question, name).await {
+        Credential::Admin => match path(context, node, question, name).await {
             Ok(path) => {
                 object(
-                    &world.kubernetes,
+                    &context.kubernetes,
                     Ask::Object(&path),
                     credential,
                     node,
@@ -273,12 +293,12 @@ async fn an_object(
             }
             let ask = match question.kind.as_str() {
                 "Node" => Ask::OwnNode,
-                _ => Ask::Service(Named {
+                _ => Ask::Service(NamespacedName {
                     namespace: question.namespace.as_deref().unwrap_or("default"),
                     name,
                 }),
             };
-            object(&world.kubernetes, ask, credential, node, &absent).await
+            object(&context.kubernetes, ask, credential, node, &absent).await
         }
     };
     let (value, expression) = match (found, &question.expression) {
@@ -299,7 +319,7 @@ async fn an_object(
 
 /// Where the object stands: only discovery knows the plural, and whether there are namespaces.
 async fn path(
-    world: &World,
+    context: &ProbeContext,
     node: &str,
     question: &ObjectQuestion,
     name: &str,
@@ -310,7 +330,7 @@ async fn path(
     let ask = Ask::Resources(api_version);
     let absent = format!("{api_version} is not served");
     let admin = Credential::Admin;
-    let served = object(&world.kubernetes, ask, admin, node, &absent).await?;
+    let served = object(&context.kubernetes, ask, admin, node, &absent).await?;
     let resources = served["resources"].as_array();
     let resource = resources.into_iter().flatten().find(|resource| {
         let plural = resource["name"].as_str().unwrap_or_default();

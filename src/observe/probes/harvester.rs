@@ -1,5 +1,6 @@
 //! Harvester seen from outside: its VIP, and what it says over it.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -7,46 +8,55 @@ use tokio::time::Instant;
 use windrow_harvester::{HarvesterVersion, vip_mode};
 use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, Vip, VipMode};
 
-use super::Asked;
-use super::http::{self, Answer, NoAnswer, get};
-use super::kubernetes::{Ask, object};
-use super::world::{World, lock};
+use super::answer::ProbeAnswer;
+use super::context::ProbeContext;
+use super::http::{self, HttpAnswer, NoAnswer, get};
+use super::kubernetes::{Ask, Credential, object};
+use crate::locked::lock;
 use crate::observe::kube_vip;
 
 /// A connection takes no longer to be made.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Nor may finding the address out take the time that asking it needs.
 const LOOKUP: Duration = Duration::from_millis(1500);
-/// An address that answers is not looked up anew for so long.
+/// For this long an address that answers is not looked up again.
 const KNOWN: Duration = Duration::from_secs(60);
 
-/// The VIP, as it was last found.
+/// The VIP that was last found, for all probes that ask it.
+#[derive(Default)]
+pub(super) struct VipMemory(Mutex<Option<KnownVip>>);
+
 #[derive(Debug, Clone)]
-pub(super) struct KnownVip {
+struct KnownVip {
     vip: Vip,
     /// When; `None` once it has stopped answering.
     at: Option<Instant>,
 }
 
 impl KnownVip {
-    /// Unless it should be looked up anew.
+    /// The VIP, unless it should be looked up again.
     fn fresh(self) -> Option<Vip> {
         (self.at?.elapsed() < KNOWN).then_some(self.vip)
     }
 }
 
 /// Does the VIP answer? Tells which it is, too.
-pub(super) async fn vip_answers(world: &World, role: Role, node: &str) -> Asked {
-    match vip(world, role, node).await {
+pub(super) async fn vip_answers(
+    context: &ProbeContext,
+    memory: &VipMemory,
+    role: Role,
+    node: &str,
+) -> ProbeAnswer {
+    match vip(context, memory, role, node).await {
         Ok(vip) => {
-            let outcome = connects(&vip.address, world.endpoints.vip_https).await;
+            let outcome = connects(&vip.address, context.endpoints.vip_https).await;
             if outcome != ProbeOutcome::Passed {
-                // It may be another one by now: looked up anew, and kept where that cannot be.
-                if let Some(known) = lock(&world.vip).as_mut() {
+                // It may be another one by now: it is looked up again, and kept when that fails.
+                if let Some(known) = lock(&memory.0).as_mut() {
                     known.at = None;
                 }
             }
-            Asked {
+            ProbeAnswer {
                 outcome,
                 events: vec![NodeEvent::Vip(vip)],
             }
@@ -56,8 +66,14 @@ pub(super) async fn vip_answers(world: &World, role: Role, node: &str) -> Asked 
 }
 
 /// Does the VIP answer on this port?
-pub(super) async fn vip_port(world: &World, role: Role, node: &str, port: u16) -> ProbeOutcome {
-    match vip(world, role, node).await {
+pub(super) async fn vip_port(
+    context: &ProbeContext,
+    memory: &VipMemory,
+    role: Role,
+    node: &str,
+    port: u16,
+) -> ProbeOutcome {
+    match vip(context, memory, role, node).await {
         Ok(vip) => connects(&vip.address, port).await,
         Err(outcome) => outcome,
     }
@@ -79,12 +95,17 @@ async fn connects(vip: &str, port: u16) -> ProbeOutcome {
 /// carries it, else, on a node that joined, from the address it joined by. What was found stays
 /// found: the VIP is asked about just when kube-apiserver may be gone. Where the cluster does not say
 /// how its address is found, the installer's configuration may.
-async fn vip(world: &World, role: Role, node: &str) -> Result<Vip, ProbeOutcome> {
-    let known = lock(&world.vip).clone();
+async fn vip(
+    context: &ProbeContext,
+    memory: &VipMemory,
+    role: Role,
+    node: &str,
+) -> Result<Vip, ProbeOutcome> {
+    let known = lock(&memory.0).clone();
     let found = match known.and_then(|known| known.fresh()) {
         Some(vip) => Ok(vip),
         None => {
-            let looked = tokio::time::timeout(LOOKUP, look_up(world, role, node));
+            let looked = tokio::time::timeout(LOOKUP, look_up(context, memory, role, node));
             looked.await.unwrap_or_else(|_| {
                 Err(ProbeOutcome::unknown(
                     "the VIP's address",
@@ -97,37 +118,42 @@ async fn vip(world: &World, role: Role, node: &str) -> Result<Vip, ProbeOutcome>
         Ok(vip) => vip,
         Err(none) => {
             let joined_by = || {
-                let rancherd = world.rancherd()?;
+                let rancherd = context.rancherd()?;
                 let address = host(rancherd.str_at(&["server"])?)?;
                 Some(Vip {
                     address,
                     mode: None,
                 })
             };
-            let known = lock(&world.vip).clone().map(|known| known.vip);
+            let known = lock(&memory.0).clone().map(|known| known.vip);
             known.or_else(joined_by).ok_or(none)?
         }
     };
     Ok(Vip {
-        mode: vip.mode.or_else(|| installed_mode(world)),
+        mode: vip.mode.or_else(|| installed_mode(context)),
         ..vip
     })
 }
 
-async fn look_up(world: &World, role: Role, node: &str) -> Result<Vip, ProbeOutcome> {
-    let credential = World::credential(role);
+async fn look_up(
+    context: &ProbeContext,
+    memory: &VipMemory,
+    role: Role,
+    node: &str,
+) -> Result<Vip, ProbeOutcome> {
+    let credential = Credential::for_role(role);
     let absent = "there is no VIP yet";
     let mut none = ProbeOutcome::failed(absent);
     for ask in [Ask::Vip, Ask::Traefik, Ask::Expose] {
         if !ask.allowed(credential) {
             continue;
         }
-        let found = object(&world.kubernetes, ask, credential, node, absent).await;
+        let found = object(&context.kubernetes, ask, credential, node, absent).await;
         match found.as_ref().map(|found| (address(found), found)) {
             Ok((Some(address), found)) => {
                 let mode = found["data"]["mode"].as_str().and_then(VipMode::read);
                 let vip = Vip { address, mode };
-                *lock(&world.vip) = Some(KnownVip {
+                *lock(&memory.0) = Some(KnownVip {
                     vip: vip.clone(),
                     at: Some(Instant::now()),
                 });
@@ -150,21 +176,21 @@ fn address(object: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Can kube-vip get the VIP's address from DHCP? Asked of its own log, where that is how the address is found.
-pub(super) fn dhcp_clash(world: &World) -> ProbeOutcome {
-    let known = lock(&world.vip).clone().and_then(|known| known.vip.mode);
-    if known.or_else(|| installed_mode(world)) != Some(VipMode::Dhcp) {
+/// Can kube-vip get the VIP's address from DHCP? ProbeAnswer of its own log, where that is how the address is found.
+pub(super) fn dhcp_clash(context: &ProbeContext, memory: &VipMemory) -> ProbeOutcome {
+    let known = lock(&memory.0).clone().and_then(|known| known.vip.mode);
+    if known.or_else(|| installed_mode(context)) != Some(VipMode::Dhcp) {
         return ProbeOutcome::Passed;
     }
-    match kube_vip::port_68_refused(&world.layout(), (world.now)()) {
+    match kube_vip::port_68_refused(&context.layout(), (context.now)()) {
         Some(said) => ProbeOutcome::failed(said),
         None => ProbeOutcome::Passed,
     }
 }
 
 /// How the installer was told to find the VIP's address.
-fn installed_mode(world: &World) -> Option<VipMode> {
-    let config = world.config("/oem/harvester.config")?;
+fn installed_mode(context: &ProbeContext) -> Option<VipMode> {
+    let config = context.config("/oem/harvester.config")?;
     vip_mode(&config).and_then(VipMode::read)
 }
 
@@ -182,40 +208,45 @@ fn host(url: &str) -> Option<String> {
 /// Harvester's own word. `/v1/harvester/readyz` says most and wants the cluster token; where this node's
 /// Harvester does not serve it, or the token is not taken, the question is the one that Harvester's console
 /// asks. The token is sent nowhere else.
-pub(super) async fn ready(world: &World, role: Role, node: &str) -> ProbeOutcome {
-    let vip = match vip(world, role, node).await {
+pub(super) async fn ready(
+    context: &ProbeContext,
+    memory: &VipMemory,
+    role: Role,
+    node: &str,
+) -> ProbeOutcome {
+    let vip = match vip(context, memory, role, node).await {
         Ok(vip) => vip,
         Err(outcome) => return outcome,
     };
-    let (vip, port) = (vip.address, world.endpoints.vip_https);
+    let (vip, port) = (vip.address, context.endpoints.vip_https);
     let authority = match vip.contains(':') {
         true => format!("[{vip}]:{port}"),
         false => format!("{vip}:{port}"),
     };
-    let rancherd = world.rancherd();
+    let rancherd = context.rancherd();
     let token = rancherd
         .as_ref()
         .and_then(|config| config.str_at(&["token"]));
-    if let Some(token) = token.filter(|token| !token.is_empty() && serves_readyz(world)) {
+    if let Some(token) = token.filter(|token| !token.is_empty() && serves_readyz(context)) {
         let url = format!("https://{authority}/v1/harvester/readyz");
-        match get(&world.http, &url, Some(token)).await {
+        match get(&context.http, &url, Some(token)).await {
             Ok(answer) if matches!(answer.status, 401 | 403 | 404) => {}
             other => return readyz(&url, other),
         }
     }
     let url = format!("https://{authority}/v1/harvester/cluster/local");
-    cluster_local(&url, get(&world.http, &url, None).await)
+    cluster_local(&url, get(&context.http, &url, None).await)
 }
 
 /// Does this node's Harvester serve `readyz`? No, where its version is not known.
-fn serves_readyz(world: &World) -> bool {
-    let release = world.config("/etc/harvester-release.yaml");
+fn serves_readyz(context: &ProbeContext) -> bool {
+    let release = context.config("/etc/harvester-release.yaml");
     let version = release.as_ref().and_then(|one| one.str_at(&["harvester"]));
     let version = version.and_then(|text| text.parse::<HarvesterVersion>().ok());
     version.is_some_and(HarvesterVersion::serves_readyz)
 }
 
-fn readyz(url: &str, answer: Result<Answer, NoAnswer>) -> ProbeOutcome {
+fn readyz(url: &str, answer: Result<HttpAnswer, NoAnswer>) -> ProbeOutcome {
     let answer = match usual(url, answer) {
         Ok(answer) => answer,
         Err(outcome) => return outcome,
@@ -235,7 +266,7 @@ fn readyz(url: &str, answer: Result<Answer, NoAnswer>) -> ProbeOutcome {
     }
 }
 
-fn cluster_local(url: &str, answer: Result<Answer, NoAnswer>) -> ProbeOutcome {
+fn cluster_local(url: &str, answer: Result<HttpAnswer, NoAnswer>) -> ProbeOutcome {
     match usual(url, answer) {
         Ok(_) => ProbeOutcome::Passed,
         Err(outcome) => outcome,
@@ -243,7 +274,7 @@ fn cluster_local(url: &str, answer: Result<Answer, NoAnswer>) -> ProbeOutcome {
 }
 
 /// What every answer but a 200 means.
-fn usual(url: &str, answer: Result<Answer, NoAnswer>) -> Result<Answer, ProbeOutcome> {
+fn usual(url: &str, answer: Result<HttpAnswer, NoAnswer>) -> Result<HttpAnswer, ProbeOutcome> {
     let asked = || format!("GET {url}");
     match answer {
         Ok(answer) if answer.status == 200 => Ok(answer),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use windrow_plan::readiness::node::ProbeOutcome;
 
-use super::world::World;
+use super::context::ProbeContext;
 
 /// Less free space than this, in percent: RKE2's kubelet evicts pods at 5.
 const SPACE_PERCENT: u64 = 10;
@@ -15,8 +15,8 @@ const MEMORY_PERCENT: u64 = 5;
 /// More processes that want to run, for each core, over the last 15 minutes.
 const LOAD_PER_CORE: f64 = 4.0;
 
-fn read(world: &World, path: &str) -> Result<String, ProbeOutcome> {
-    std::fs::read_to_string(world.layout().path(path))
+fn read(context: &ProbeContext, path: &str) -> Result<String, ProbeOutcome> {
+    std::fs::read_to_string(context.layout().path(path))
         .map_err(|error| ProbeOutcome::unknown(path, error.to_string()))
 }
 
@@ -25,11 +25,11 @@ fn outcome(judged: Result<ProbeOutcome, ProbeOutcome>) -> ProbeOutcome {
 }
 
 /// Is there a way out?
-pub(super) fn default_route(world: &World) -> ProbeOutcome {
+pub(super) fn default_route(context: &ProbeContext) -> ProbeOutcome {
     outcome((|| {
-        let v4 = read(world, "/proc/net/route")?;
+        let v4 = read(context, "/proc/net/route")?;
         // Not there where IPv6 is switched off.
-        let v6 = read(world, "/proc/net/ipv6_route").unwrap_or_default();
+        let v6 = read(context, "/proc/net/ipv6_route").unwrap_or_default();
         Ok(match has_default_v4(&v4) || has_default_v6(&v6) {
             true => ProbeOutcome::Passed,
             false => ProbeOutcome::failed("neither for IPv4 nor for IPv6"),
@@ -61,8 +61,8 @@ fn has_default_v6(table: &str) -> bool {
 }
 
 /// Has a physical NIC a link?
-pub(super) fn carrier(world: &World) -> ProbeOutcome {
-    let directory = world.layout().path("/sys/class/net");
+pub(super) fn carrier(context: &ProbeContext) -> ProbeOutcome {
+    let directory = context.layout().path("/sys/class/net");
     let entries = match std::fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) => return ProbeOutcome::unknown("/sys/class/net", error.to_string()),
@@ -95,8 +95,8 @@ pub(super) enum Scarce {
 }
 
 /// Free space or inodes where RKE2, etcd and images live.
-pub(super) fn disk(world: &World, scarce: Scarce) -> ProbeOutcome {
-    let layout = world.layout();
+pub(super) fn disk(context: &ProbeContext, scarce: Scarce) -> ProbeOutcome {
+    let layout = context.layout();
     let data = layout.data_dir();
     let mut seen = Vec::new();
     let mut low = Vec::new();
@@ -104,8 +104,8 @@ pub(super) fn disk(world: &World, scarce: Scarce) -> ProbeOutcome {
         data.join("server/db"),
         data.join("agent"),
         data.to_owned(),
-        world.layout().path("/var/lib/kubelet"),
-        world.layout().path("/var/lib"),
+        context.layout().path("/var/lib/kubelet"),
+        context.layout().path("/var/lib"),
     ] {
         let Ok(found) = nix::sys::statvfs::statvfs(&path) else {
             continue;
@@ -119,7 +119,7 @@ pub(super) fn disk(world: &World, scarce: Scarce) -> ProbeOutcome {
             Scarce::Inodes => (found.files_available(), found.files(), INODES_PERCENT),
         };
         if let Some(percent) = percent(free, total).filter(|percent| *percent < least) {
-            low.push(format!("{}: {percent}% free", shown(world, &path)));
+            low.push(format!("{}: {percent}% free", shown(context, &path)));
         }
     }
     match (seen.is_empty(), low.is_empty()) {
@@ -130,8 +130,8 @@ pub(super) fn disk(world: &World, scarce: Scarce) -> ProbeOutcome {
 }
 
 /// The path as it is on the node.
-fn shown(world: &World, path: &Path) -> String {
-    let layout = world.layout();
+fn shown(context: &ProbeContext, path: &Path) -> String {
+    let layout = context.layout();
     let inside = path.strip_prefix(layout.root()).unwrap_or(path);
     Path::new("/").join(inside).display().to_string()
 }
@@ -144,9 +144,9 @@ fn percent(free: u64, total: u64) -> Option<u64> {
 }
 
 /// Memory that is available.
-pub(super) fn memory(world: &World) -> ProbeOutcome {
+pub(super) fn memory(context: &ProbeContext) -> ProbeOutcome {
     outcome((|| {
-        let text = read(world, "/proc/meminfo")?;
+        let text = read(context, "/proc/meminfo")?;
         let figure = |name: &str| -> Option<u64> {
             text.lines()
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?
@@ -167,10 +167,10 @@ pub(super) fn memory(world: &World) -> ProbeOutcome {
 }
 
 /// The load of the last 15 minutes, by core.
-pub(super) fn load(world: &World) -> ProbeOutcome {
+pub(super) fn load(context: &ProbeContext) -> ProbeOutcome {
     outcome((|| {
-        let text = read(world, "/proc/loadavg")?;
-        let cores = read(world, "/proc/stat")?
+        let text = read(context, "/proc/loadavg")?;
+        let cores = read(context, "/proc/stat")?
             .lines()
             .filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "))
             .count();
@@ -193,8 +193,8 @@ pub(super) fn load(world: &World) -> ProbeOutcome {
 }
 
 /// Is the clock synchronised?
-pub(super) async fn clock(world: &World) -> ProbeOutcome {
-    match world.bus.synchronised().await {
+pub(super) async fn clock(context: &ProbeContext) -> ProbeOutcome {
+    match context.bus.synchronised().await {
         Ok(true) => ProbeOutcome::Passed,
         Ok(false) => ProbeOutcome::failed("timedate1 says NTPSynchronized=no"),
         Err(why) => ProbeOutcome::unknown("timedate1's NTPSynchronized", why),

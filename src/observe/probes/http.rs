@@ -1,14 +1,7 @@
-//! Health over HTTP: the kubelet, etcd, the supervisor.
-//!
-//! These are asked on the loopback interface, where RKE2's certificates name the node and not
-//! 127.0.0.1's trust: the certificate is not checked, and nothing secret is sent.
+//! HTTP for probes: clients, requests with a bound on time and size, and why there is no answer.
 
 use std::error::Error;
 use std::time::Duration;
-
-use windrow_plan::readiness::node::ProbeOutcome;
-
-use super::world::World;
 
 /// No answer that is looked at is longer.
 const LONGEST: usize = 256 * 1024;
@@ -32,14 +25,14 @@ pub(super) fn builder() -> reqwest::ClientBuilder {
 }
 
 /// An answer.
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
 
 /// Why there is no answer.
 pub(super) enum NoAnswer {
-    /// Nobody listens there, or the connection broke: the other side is not up.
+    /// The connection was refused or broke: the other side is not up.
     Down(String),
     /// It took too long.
     Late,
@@ -62,7 +55,7 @@ pub(super) async fn get(
     client: &reqwest::Client,
     url: &str,
     token: Option<&str>,
-) -> Result<Answer, NoAnswer> {
+) -> Result<HttpAnswer, NoAnswer> {
     let mut request = client.get(url);
     if let Some(token) = token {
         request = request.bearer_auth(token);
@@ -74,25 +67,25 @@ pub(super) async fn get(
 pub(super) async fn send(
     request: reqwest::RequestBuilder,
     patience: Duration,
-) -> Result<Answer, NoAnswer> {
+) -> Result<HttpAnswer, NoAnswer> {
     let asked = async {
-        let mut response = request.send().await.map_err(|error| of(&error))?;
+        let mut response = request.send().await.map_err(|error| no_answer(&error))?;
         let status = response.status().as_u16();
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| of(&error))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(&error))? {
             body.extend_from_slice(&chunk);
             if body.len() > LONGEST {
                 return Err(NoAnswer::Garbage("the answer is too long".to_owned()));
             }
         }
-        Ok(Answer { status, body })
+        Ok(HttpAnswer { status, body })
     };
     tokio::time::timeout(patience, asked)
         .await
         .unwrap_or(Err(NoAnswer::Late))
 }
 
-fn of(error: &reqwest::Error) -> NoAnswer {
+fn no_answer(error: &reqwest::Error) -> NoAnswer {
     // The innermost cause says it best; the outer ones repeat the URL.
     let mut inner: &dyn Error = error;
     while let Some(cause) = inner.source() {
@@ -103,51 +96,5 @@ fn of(error: &reqwest::Error) -> NoAnswer {
         NoAnswer::Down(why)
     } else {
         NoAnswer::Garbage(why)
-    }
-}
-
-/// The kubelet's own health.
-pub(super) async fn kubelet(world: &World) -> ProbeOutcome {
-    let url = format!("{}/healthz", world.endpoints.kubelet);
-    healthy(world, &url, |body| body.starts_with(b"ok")).await
-}
-
-/// RKE2's supervisor. It listens before etcd and kube-apiserver are up: a first sign of life.
-pub(super) async fn supervisor(world: &World) -> ProbeOutcome {
-    let url = format!("{}/ping", world.endpoints.supervisor);
-    healthy(world, &url, |body| body.starts_with(b"pong")).await
-}
-
-/// etcd, where this node has it.
-pub(super) async fn etcd(world: &World) -> ProbeOutcome {
-    let pod = world
-        .layout()
-        .data_dir()
-        .join("agent/pod-manifests/etcd.yaml");
-    if !pod.exists() {
-        return ProbeOutcome::unknown("etcd", "this node has no static pod of it");
-    }
-    let url = format!("{}/health?serializable=true", world.endpoints.etcd);
-    healthy(world, &url, |body| {
-        serde_json::from_slice::<serde_json::Value>(body)
-            .is_ok_and(|answer| answer["health"] == "true")
-    })
-    .await
-}
-
-/// 200 with the body that is expected. What answers something else altogether is not what was asked
-/// for, and nothing is known.
-async fn healthy(world: &World, url: &str, expected: fn(&[u8]) -> bool) -> ProbeOutcome {
-    match get(&world.http, url, None).await {
-        Ok(answer) if answer.status == 200 && expected(&answer.body) => ProbeOutcome::Passed,
-        Ok(answer) if answer.status == 200 => {
-            ProbeOutcome::unknown(format!("GET {url}"), "the answer is not the one expected")
-        }
-        Ok(answer) if matches!(answer.status, 401 | 403) => {
-            ProbeOutcome::unknown(format!("GET {url}"), format!("HTTP {}", answer.status))
-        }
-        Ok(answer) => ProbeOutcome::failed(format!("HTTP {}", answer.status)),
-        Err(NoAnswer::Garbage(why)) => ProbeOutcome::unknown(format!("GET {url}"), why),
-        Err(none) => ProbeOutcome::failed(none.say(PATIENCE)),
     }
 }

@@ -9,9 +9,9 @@ use http::{Method, Request};
 use kube::client::Body;
 use serde_json::Value;
 use windrow_model::redact;
-use windrow_plan::readiness::node::ProbeOutcome;
+use windrow_plan::readiness::node::{ProbeOutcome, Role};
 
-use super::world::Place;
+use super::current_layout::CurrentLayout;
 use crate::apiserver::ApiServer;
 
 /// An answer takes no longer. Shorter than the shortest probe's own limit.
@@ -27,6 +27,16 @@ pub(super) enum Credential {
     Admin,
     /// The node's own identity (`system:node:NAME`), from the kubelet's kubeconfig.
     Node,
+}
+
+impl Credential {
+    /// The one that a node of this role has.
+    pub(super) fn for_role(role: Role) -> Self {
+        match role.serves_api() {
+            true => Self::Admin,
+            false => Self::Node,
+        }
+    }
 }
 
 /// Everything that is asked. All of it is GET, but for the update that changes nothing.
@@ -66,13 +76,13 @@ pub(super) enum Ask<'a> {
     /// Harvester's Addons, all of them.
     Addons,
     /// The HelmChart of an Addon.
-    HelmChart(Named<'a>),
+    HelmChart(NamespacedName<'a>),
     /// The Job of a HelmChart.
-    Job(Named<'a>),
+    Job(NamespacedName<'a>),
     /// The pods of such a Job: why one waits for its image stands nowhere else.
-    JobPods(Named<'a>),
+    JobPods(NamespacedName<'a>),
     /// A Service of the configuration's choice: a node may read Services.
-    Service(Named<'a>),
+    Service(NamespacedName<'a>),
     /// What an API version serves (`v1`, `apps/v1`): discovery.
     Resources(&'a str),
     /// An object of the configuration's choice, by its path ([`object_path`]).
@@ -85,7 +95,7 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 
 /// A name in a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Named<'a> {
+pub(super) struct NamespacedName<'a> {
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
 }
@@ -197,7 +207,7 @@ impl Ask<'_> {
             Ask::Addons => "/apis/harvesterhci.io/v1beta1/addons".to_owned(),
             Ask::HelmChart(named) => named.below("/apis/helm.cattle.io/v1", "helmcharts"),
             Ask::Job(named) => named.below("/apis/batch/v1", "jobs"),
-            Ask::JobPods(Named { namespace, name }) => format!(
+            Ask::JobPods(NamespacedName { namespace, name }) => format!(
                 "/api/v1/namespaces/{}/pods?labelSelector=job-name%3D{}&limit=20",
                 segment(namespace),
                 segment(name)
@@ -234,7 +244,7 @@ fn api(version: &str) -> String {
     }
 }
 
-impl Named<'_> {
+impl NamespacedName<'_> {
     fn below(self, api: &str, resource: &str) -> String {
         let (namespace, name) = (segment(self.namespace), segment(self.name));
         format!("{api}/namespaces/{namespace}/{resource}/{name}")
@@ -257,20 +267,20 @@ fn segment(name: &str) -> String {
 }
 
 #[cfg(test)]
-const ANY: Named<'static> = Named {
+const ANY: NamespacedName<'static> = NamespacedName {
     namespace: "some",
     name: "thing",
 };
 
 /// An answer of kube-apiserver.
-pub(super) struct Reply {
+pub(super) struct ApiReply {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
 
 /// Why there is none.
 #[derive(Debug)]
-pub(super) enum NoReply {
+pub(super) enum NoApiReply {
     /// Nobody listens.
     Down(String),
     /// Not within this time.
@@ -281,26 +291,26 @@ pub(super) enum NoReply {
     Other(String),
 }
 
-impl NoReply {
+impl NoApiReply {
     pub(super) fn say(&self) -> String {
         match self {
-            NoReply::Down(why) | NoReply::Other(why) => why.clone(),
+            NoApiReply::Down(why) | NoApiReply::Other(why) => why.clone(),
             // Without the time that is left: what it says is not to change with every question.
-            NoReply::NotNow => "kube-apiserver asks to be left alone for a while".to_owned(),
-            NoReply::Late(patience) => format!("no answer within {} s", patience.as_secs()),
+            NoApiReply::NotNow => "kube-apiserver asks to be left alone for a while".to_owned(),
+            NoApiReply::Late(patience) => format!("no answer within {} s", patience.as_secs()),
         }
     }
 }
 
 /// Asks kube-apiserver with the credentials of the node.
 pub(super) struct Kubernetes {
-    place: Place,
+    layout: CurrentLayout,
     api: ApiServer,
 }
 
 impl Kubernetes {
-    pub(super) fn new(place: Place, api: ApiServer) -> Self {
-        Self { place, api }
+    pub(super) fn new(layout: CurrentLayout, api: ApiServer) -> Self {
+        Self { layout, api }
     }
 
     /// Asks, if it may be asked.
@@ -309,13 +319,13 @@ impl Kubernetes {
         ask: Ask<'_>,
         credential: Credential,
         node: &str,
-    ) -> Result<Reply, NoReply> {
+    ) -> Result<ApiReply, NoApiReply> {
         if !ask.allowed(credential) {
-            return Err(NoReply::Other(
+            return Err(NoApiReply::Other(
                 "not asked: a node's identity may not".to_owned(),
             ));
         }
-        let layout = self.place.layout();
+        let layout = self.layout.get();
         let path = match credential {
             Credential::Admin => layout.admin_kubeconfig(),
             Credential::Node => layout.kubelet_kubeconfig(),
@@ -323,30 +333,30 @@ impl Kubernetes {
         let patience = ask.patience();
         let answer = tokio::time::timeout(patience, async {
             let connection = self.api.connection(&path).await;
-            let connection = connection.map_err(NoReply::Other)?;
+            let connection = connection.map_err(NoApiReply::Other)?;
             // It is asked again soon enough, and has not so much time.
             if !connection.left().is_zero() {
-                return Err(NoReply::NotNow);
+                return Err(NoApiReply::NotNow);
             }
             let request = ask
                 .request(node)
-                .map_err(|error| NoReply::Other(error.to_string()))?;
+                .map_err(|error| NoApiReply::Other(error.to_string()))?;
             let response = connection
                 .client()
                 .send(request)
                 .await
-                .map_err(|error| of(&error))?;
+                .map_err(|error| no_reply(&error))?;
             let status = response.status().as_u16();
             let body = response.into_body().collect_bytes().await;
-            let body = body.map_err(|error| of(&error))?.to_vec();
-            Ok(Reply { status, body })
+            let body = body.map_err(|error| no_reply(&error))?.to_vec();
+            Ok(ApiReply { status, body })
         })
         .await;
-        answer.unwrap_or(Err(NoReply::Late(patience)))
+        answer.unwrap_or(Err(NoApiReply::Late(patience)))
     }
 }
 
-fn of(error: &kube::Error) -> NoReply {
+fn no_reply(error: &kube::Error) -> NoApiReply {
     let mut inner: &dyn std::error::Error = error;
     let mut refused = false;
     while let Some(cause) = inner.source() {
@@ -357,8 +367,8 @@ fn of(error: &kube::Error) -> NoReply {
     }
     let why = inner.to_string();
     match refused {
-        true => NoReply::Down(why),
-        false => NoReply::Other(why),
+        true => NoApiReply::Down(why),
+        false => NoApiReply::Other(why),
     }
 }
 
@@ -403,7 +413,7 @@ pub(super) async fn object(
 }
 
 /// A refusal in kube-apiserver's own words, without the values that they quote.
-pub(super) fn words(reply: &Reply) -> String {
+pub(super) fn words(reply: &ApiReply) -> String {
     let message = serde_json::from_slice::<Value>(&reply.body)
         .ok()
         .and_then(|status| status["message"].as_str().map(str::to_owned));
@@ -449,7 +459,7 @@ mod tests {
     #[test]
     fn a_name_from_the_cluster_leads_nowhere_else() {
         let named = |name| {
-            Ask::Job(Named {
+            Ask::Job(NamespacedName {
                 namespace: "a",
                 name,
             })

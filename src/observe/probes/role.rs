@@ -1,36 +1,36 @@
-//! What the node is in its cluster, read anew again and again: a node can be promoted.
+//! What the node is in its cluster. It is read again and again: a node can be promoted.
 
 use windrow_model::manifest::{Node, Value, yaml};
 use windrow_plan::readiness::node::Role;
 
-use super::bus::Unit;
-use super::world::World;
+use super::bus::UnitState;
+use super::context::ProbeContext;
 use crate::observe::rke2;
 
-/// The role and the name of the own Node.
-pub(super) async fn read(world: &World) -> (Role, String) {
-    let config = Config::read(world);
-    let server = world.bus.unit("rke2-server.service").await;
-    let agent = world.bus.unit("rke2-agent.service").await;
+/// What the node is in its cluster, and the name of its own Node, as they are now.
+pub async fn role_and_name(context: &ProbeContext) -> (Role, String) {
+    let config = Config::read(context);
+    let server = context.bus.unit("rke2-server.service").await;
+    let agent = context.bus.unit("rke2-agent.service").await;
     let serves = match (server, agent) {
         (Ok(server), Ok(agent)) => by_units(&server, &agent),
         // Without the bus, what RKE2 has left on the disk tells.
-        _ => by_files(world),
+        _ => by_files(context),
     };
     (role(serves, &config), config.name)
 }
 
 /// Is it a server? Both units may be installed: which one is at work tells, then which one is
 /// enabled.
-fn by_units(server: &Unit, agent: &Unit) -> Option<bool> {
-    let at_work = |unit: &Unit| {
+fn by_units(server: &UnitState, agent: &UnitState) -> Option<bool> {
+    let at_work = |unit: &UnitState| {
         unit.load == "loaded"
             && matches!(
                 unit.active.as_str(),
                 "active" | "activating" | "reloading" | "deactivating" | "failed"
             )
     };
-    let enabled = |unit: &Unit| unit.load == "loaded" && unit.file.starts_with("enabled");
+    let enabled = |unit: &UnitState| unit.load == "loaded" && unit.file.starts_with("enabled");
     for is in [at_work, enabled] {
         match (is(server), is(agent)) {
             (true, false) => return Some(true),
@@ -42,8 +42,8 @@ fn by_units(server: &Unit, agent: &Unit) -> Option<bool> {
     (server.load == "masked" && agent.load == "not-found").then_some(true)
 }
 
-fn by_files(world: &World) -> Option<bool> {
-    let layout = world.layout();
+fn by_files(context: &ProbeContext) -> Option<bool> {
+    let layout = context.layout();
     let data = layout.data_dir();
     if data.join("server/tls").exists() {
         return Some(true);
@@ -74,8 +74,8 @@ struct Config {
 }
 
 impl Config {
-    fn read(world: &World) -> Self {
-        let mut found = rke2::config_files(&world.layout()).files;
+    fn read(context: &ProbeContext) -> Self {
+        let mut found = rke2::config_files(&context.layout()).files;
         // As RKE2 reads them: config.yaml first, then the drop-ins in byte order.
         found.sort_by(|a, b| (a.place, a.name()).cmp(&(b.place, b.name())));
         let files: Vec<Node> = found
@@ -89,7 +89,7 @@ impl Config {
                 .map(str::trim)
                 .filter(|text| !text.is_empty())
         };
-        let rancherd = world.rancherd();
+        let rancherd = context.rancherd();
         let joined_by = rancherd
             .as_ref()
             .and_then(|config| config.str_at(&["server"]))
@@ -98,14 +98,14 @@ impl Config {
             joins: joined_by || text("server").is_some(),
             witness: last("disable-apiserver")
                 .is_some_and(|node| matches!(node.value, Value::Bool(true))),
-            name: text("node-name").map_or_else(|| host_name(world), str::to_owned),
+            name: text("node-name").map_or_else(|| host_name(context), str::to_owned),
         }
     }
 }
 
 /// The kubelet's default: the host name in lower case.
-fn host_name(world: &World) -> String {
-    std::fs::read_to_string(world.layout().path("/proc/sys/kernel/hostname"))
+fn host_name(context: &ProbeContext) -> String {
+    std::fs::read_to_string(context.layout().path("/proc/sys/kernel/hostname"))
         .map(|name| name.trim().to_lowercase())
         .unwrap_or_default()
 }
@@ -114,12 +114,12 @@ fn host_name(world: &World) -> String {
 mod tests {
     use super::*;
 
-    fn unit(load: &str, active: &str, file: &str) -> Unit {
-        Unit {
+    fn unit(load: &str, active: &str, file: &str) -> UnitState {
+        UnitState {
             load: load.to_owned(),
             active: active.to_owned(),
             file: file.to_owned(),
-            ..Unit::default()
+            ..UnitState::default()
         }
     }
 

@@ -14,19 +14,22 @@ use std::fs;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use servers::Server;
+use servers::TestServer;
+use tokio::sync::{mpsc, watch};
+use windrow_decide::{ClusterEvent, Interests, ProbeInterest};
+use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, specs};
 
-use super::*;
+use super::context::{Endpoints, ProbeContext};
 use crate::apiserver::ApiServer;
 use crate::layout::Layout;
 
 /// A node below a temporary directory.
-struct Place {
+struct TestNode {
     root: tempfile::TempDir,
     endpoints: Endpoints,
 }
 
-impl Place {
+impl TestNode {
     fn new() -> Self {
         Self {
             root: tempfile::tempdir().unwrap(),
@@ -63,18 +66,18 @@ impl Place {
         self.write(path, text);
     }
 
-    fn admin(&self, server: &Server) {
+    fn admin(&self, server: &TestServer) {
         self.kubeconfig("/etc/rancher/rke2/rke2.yaml", &server.url);
     }
 
-    fn identity(&self, server: &Server) {
+    fn identity(&self, server: &TestServer) {
         let path = "/var/lib/rancher/rke2/agent/kubelet.kubeconfig";
         self.kubeconfig(path, &server.url);
     }
 
-    fn world(&self) -> World {
+    fn context(&self) -> ProbeContext {
         let api = ApiServer::new();
-        World::new(self.layout(), self.endpoints.clone(), api, Timestamp::now).unwrap()
+        ProbeContext::new(self.layout(), self.endpoints.clone(), api, Timestamp::now).unwrap()
     }
 }
 
@@ -94,7 +97,7 @@ fn unknown(outcome: &ProbeOutcome) -> String {
 
 #[test]
 fn every_probe_of_the_table_is_known_to_the_adapters() {
-    let source = include_str!("mod.rs");
+    let source = include_str!("ask.rs");
     for row in windrow_plan::readiness::node::BUILTIN {
         let arm = format!("\"{}\" =>", row.name);
         assert!(source.contains(&arm), "{} has no adapter", row.name);

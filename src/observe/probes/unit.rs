@@ -1,15 +1,38 @@
 //! RKE2's unit: is it there, does it run, does it end again and again?
 
+use std::sync::Mutex;
+
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
 use windrow_plan::rules::Platform;
 
-use super::bus::Unit;
-use super::world::{Restarts, World, lock};
-use super::{Asked, upgrade};
+use super::answer::ProbeAnswer;
+use super::bus::UnitState;
+use super::context::ProbeContext;
+use super::upgrade::{self, SignMemory};
+use crate::locked::lock;
 
-/// A unit that was started anew so often and does not run is in a crash loop, whenever we came.
+/// A unit that systemd has restarted this often and that does not run is in a crash loop, though nobody watched it rise.
 const MANY: u32 = 3;
+
+/// What is remembered of the unit's restarts between two questions.
+#[derive(Default)]
+pub(super) struct RestartMemory(Mutex<RestartHistory>);
+
+/// How often RKE2's unit was restarted, as last seen.
+#[derive(Debug, Clone, Copy, Default)]
+struct RestartHistory {
+    /// Which unit: a promoted node has another one.
+    unit: &'static str,
+    /// systemd's count of the restarts that it made by itself.
+    last: Option<u32>,
+    /// How often that count has risen since the unit last ran.
+    rises: u32,
+    /// Did it run when it was last seen?
+    ran: bool,
+    /// Is it being restarted by hand?
+    by_hand: bool,
+}
 
 /// The unit of a role.
 pub(super) fn name_of(role: Role) -> Option<&'static str> {
@@ -21,7 +44,7 @@ pub(super) fn name_of(role: Role) -> Option<&'static str> {
 }
 
 /// Is it installed? Of a node whose role is not known, either unit will do.
-pub(super) async fn installed(world: &World, role: Role) -> ProbeOutcome {
+pub(super) async fn installed(context: &ProbeContext, role: Role) -> ProbeOutcome {
     let names: &[&str] = match name_of(role) {
         Some("rke2-agent.service") => &["rke2-agent.service"],
         Some(_) => &["rke2-server.service"],
@@ -29,7 +52,7 @@ pub(super) async fn installed(world: &World, role: Role) -> ProbeOutcome {
     };
     let mut outcome = ProbeOutcome::failed("there is no rke2 unit");
     for name in names {
-        match world.bus.unit(name).await {
+        match context.bus.unit(name).await {
             Ok(unit) => match loaded(name, &unit) {
                 ProbeOutcome::Passed => return ProbeOutcome::Passed,
                 other if unit.load != "not-found" => outcome = other,
@@ -41,7 +64,7 @@ pub(super) async fn installed(world: &World, role: Role) -> ProbeOutcome {
     outcome
 }
 
-fn loaded(name: &str, unit: &Unit) -> ProbeOutcome {
+fn loaded(name: &str, unit: &UnitState) -> ProbeOutcome {
     match unit.load.as_str() {
         "loaded" => ProbeOutcome::Passed,
         "not-found" => ProbeOutcome::failed(format!("there is no {name}")),
@@ -52,48 +75,62 @@ fn loaded(name: &str, unit: &Unit) -> ProbeOutcome {
 }
 
 /// Does it run? Also tells whether the machine shuts down (the unit ends then), and whether the unit is
-/// being started anew, by hand or because there is a newer RKE2.
-pub(super) async fn service(world: &World, role: Role, platform: Option<Platform>) -> Asked {
+/// being restarted, by hand or because there is a newer RKE2.
+pub(super) async fn service(
+    context: &ProbeContext,
+    restarts: &RestartMemory,
+    upgrade: &SignMemory,
+    role: Role,
+    platform: Option<Platform>,
+) -> ProbeAnswer {
     let Some(name) = name_of(role) else {
         return ProbeOutcome::unknown("RKE2's unit", "the node's role is not known").into();
     };
     let mut events = Vec::new();
-    let outcome = match world.bus.unit(name).await {
+    let outcome = match context.bus.unit(name).await {
         Ok(unit) => {
-            let before = Some(*lock(&world.restarts)).filter(|known| known.unit == name);
+            let before = Some(*lock(&restarts.0)).filter(|known| known.unit == name);
             let (outcome, next) = runs(name, &unit, before.unwrap_or_default());
-            *lock(&world.restarts) = next;
+            *lock(&restarts.0) = next;
             events.push(NodeEvent::Transition(
                 Transition::Restart,
                 next.by_hand.then(|| format!("{name} is {}", unit.active)),
             ));
-            if upgrade::is_told_here(platform, role.serves_api()) {
+            if upgrade::is_seen_by_signs(platform, role.serves_api()) {
                 let down = outcome != ProbeOutcome::Passed;
-                events.push(upgrade::seen(world, upgrade::Sign::Down(down)));
+                events.push(upgrade::take_sign(
+                    context,
+                    upgrade,
+                    upgrade::Sign::Down(down),
+                ));
             }
             outcome
         }
         Err(why) => ProbeOutcome::unknown(format!("systemd about {name}"), why),
     };
-    if let Ok(stopping) = world.bus.stopping().await {
+    if let Ok(stopping) = context.bus.stopping().await {
         events.push(NodeEvent::Transition(
             Transition::Shutdown,
             stopping.then(|| "systemd stops its units".to_owned()),
         ));
     }
-    Asked { outcome, events }
+    ProbeAnswer { outcome, events }
 }
 
 /// Judges a unit, with what was seen of its restarts before.
-fn runs(name: &'static str, unit: &Unit, before: Restarts) -> (ProbeOutcome, Restarts) {
+fn runs(
+    name: &'static str,
+    unit: &UnitState,
+    before: RestartHistory,
+) -> (ProbeOutcome, RestartHistory) {
     let rose = before.last.is_some_and(|last| unit.restarts > last);
-    // What systemd starts anew by itself waits in auto-restart first, and is counted.
+    // What systemd restarts by itself waits in auto-restart first, and is counted.
     let in_between = matches!(unit.active.as_str(), "activating" | "deactivating");
     let by_hand = in_between
         && !unit.sub.starts_with("auto-restart")
         && !rose
         && (before.ran || before.by_hand);
-    let mut restarts = Restarts {
+    let mut restarts = RestartHistory {
         unit: name,
         last: Some(unit.restarts),
         rises: before.rises + u32::from(rose),
@@ -133,8 +170,8 @@ fn runs(name: &'static str, unit: &Unit, before: Restarts) -> (ProbeOutcome, Res
 mod tests {
     use super::*;
 
-    fn unit(active: &str, sub: &str, restarts: u32) -> Unit {
-        Unit {
+    fn unit(active: &str, sub: &str, restarts: u32) -> UnitState {
+        UnitState {
             load: "loaded".to_owned(),
             active: active.to_owned(),
             sub: sub.to_owned(),
@@ -154,7 +191,11 @@ mod tests {
     #[test]
     fn a_restart_count_that_rises_while_the_unit_does_not_run_is_a_crash_loop() {
         let name = "rke2-server.service";
-        let (starting, seen) = runs(name, &unit("activating", "start", 0), Restarts::default());
+        let (starting, seen) = runs(
+            name,
+            &unit("activating", "start", 0),
+            RestartHistory::default(),
+        );
         assert_eq!(code(&starting), None, "a start may last half an hour");
         let (looping, seen) = runs(name, &unit("activating", "auto-restart", 1), seen);
         assert_eq!(code(&looping), Some(Code::RkeCrashLoop));
@@ -168,7 +209,11 @@ mod tests {
 
     #[test]
     fn a_unit_that_ran_and_is_stopped_or_started_is_restarted_by_hand_unless_systemd_does_it() {
-        let (_, first) = runs("u", &unit("activating", "start", 0), Restarts::default());
+        let (_, first) = runs(
+            "u",
+            &unit("activating", "start", 0),
+            RestartHistory::default(),
+        );
         assert!(!first.by_hand, "the first start of a boot");
         let (_, ran) = runs("u", &unit("active", "running", 2), first);
         let (_, stops) = runs("u", &unit("deactivating", "stop-sigterm", 2), ran);
@@ -189,17 +234,21 @@ mod tests {
 
     #[test]
     fn a_unit_that_was_often_started_before_we_came_is_in_a_crash_loop_too() {
-        let (outcome, _) = runs("u", &unit("activating", "start", 40), Restarts::default());
+        let (outcome, _) = runs(
+            "u",
+            &unit("activating", "start", 40),
+            RestartHistory::default(),
+        );
         assert_eq!(code(&outcome), Some(Code::RkeCrashLoop));
     }
 
     #[test]
     fn a_masked_unit_is_proved_to_stay_down() {
-        let masked = Unit {
+        let masked = UnitState {
             load: "masked".to_owned(),
-            ..Unit::default()
+            ..UnitState::default()
         };
-        let (outcome, _) = runs("u", &masked, Restarts::default());
+        let (outcome, _) = runs("u", &masked, RestartHistory::default());
         assert!(matches!(outcome, ProbeOutcome::Failed { stuck: true, .. }));
     }
 }

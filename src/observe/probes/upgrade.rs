@@ -4,16 +4,22 @@
 //! the binary on the disk is newer than what runs, and the unit does not run, or the node is cordoned.
 //! A newer binary alone is none: it may lie there for weeks.
 
+use std::sync::Mutex;
+
 use windrow_gates::Version;
 use windrow_plan::readiness::node::{NodeEvent, Transition};
 use windrow_plan::rules::Platform;
 
-use super::world::{World, lock};
+use super::context::ProbeContext;
+use crate::locked::lock;
 use crate::observe::rke2;
 
-/// What was seen.
+/// The signs that were seen, for the probes that see one each.
+#[derive(Default)]
+pub(super) struct SignMemory(Mutex<Signs>);
+
 #[derive(Debug, Default)]
-pub(super) struct Signs {
+struct Signs {
     /// What runs (`v1.34.2+rke2r1`), as the own Node says.
     running: Option<String>,
     /// What lies on the disk, and by what that file is known.
@@ -39,22 +45,22 @@ pub(super) enum Sign {
     },
 }
 
-/// Does this file tell of upgrades here? On a server of Harvester, Harvester's own Upgrade does.
-pub(super) fn is_told_here(platform: Option<Platform>, serves_api: bool) -> bool {
+/// Is an upgrade recognised by these signs here? On a server of Harvester, Harvester's own Upgrade says it.
+pub(super) fn is_seen_by_signs(platform: Option<Platform>, serves_api: bool) -> bool {
     !(platform == Some(Platform::Harvester) && serves_api)
 }
 
-/// Takes a sign in, and tells what all of them amount to.
-pub(super) fn seen(world: &World, sign: Sign) -> NodeEvent {
-    let mut signs = lock(&world.upgrade);
+/// Takes a sign in. What all of them amount to is the event.
+pub(super) fn take_sign(context: &ProbeContext, memory: &SignMemory, sign: Sign) -> NodeEvent {
+    let mut signs = lock(&memory.0);
     match sign {
         Sign::Job(plan) => {
             signs.job = plan.map(|plan| format!("Plan {plan} of system-upgrade-controller"));
         }
-        Sign::Down(down) => signs.restart = newer(world, &mut signs, down),
+        Sign::Down(down) => signs.restart = newer(context, &mut signs, down),
         Sign::Node { cordoned, running } => {
             signs.running = running;
-            signs.cordon = newer(world, &mut signs, cordoned);
+            signs.cordon = newer(context, &mut signs, cordoned);
         }
     }
     let Signs {
@@ -68,10 +74,10 @@ pub(super) fn seen(world: &World, sign: Sign) -> NodeEvent {
 }
 
 /// What is newer on the disk than what runs; looked for only when it matters.
-fn newer(world: &World, signs: &mut Signs, matters: bool) -> Option<String> {
+fn newer(context: &ProbeContext, signs: &mut Signs, matters: bool) -> Option<String> {
     let running = signs.running.as_deref().filter(|_| matters)?;
     let (running, _) = running.split_once('+').unwrap_or((running, ""));
-    let layout = world.layout();
+    let layout = context.layout();
     let stamp = rke2::stamp(&layout)?;
     if signs
         .installed

@@ -7,6 +7,7 @@
 //! looks at some objects only may not be called for ours: neither is tried.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -15,17 +16,18 @@ use tokio::time::Instant;
 use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::cluster::{admin, ready_endpoint};
+use super::context::ProbeContext;
 use super::kubernetes::{Ask, Credential, asked, words};
-use super::world::{World, lock};
+use crate::locked::lock;
 
 /// As their configurations begin: Harvester's `harvester-validator` and `harvester-mutator`, Rancher's
 /// `rancher.cattle.io`, KubeVirt's `virt-api-…` and `virt-operator-…`.
 const OURS: &[&str] = &[HARVESTER, "rancher.cattle.io", "virt-api", "virt-operator"];
 const HARVESTER: &str = "harvester";
 const SETTINGS: &str = "/apis/harvesterhci.io/v1beta1/settings";
-/// So many kinds are looked through for an object to try with.
+/// This many kinds are looked through for an object to try with.
 const TRIED: usize = 8;
-/// What the configurations said is believed for so long while all goes well.
+/// While all goes well, what the configurations said is believed for this long.
 const BELIEVED: Duration = Duration::from_secs(600);
 
 /// Webhooks that the same pods answer.
@@ -39,9 +41,12 @@ struct Answerer {
     object: Option<String>,
 }
 
-/// What is remembered between two questions.
+/// The webhooks that were last found, with the objects to try them with.
+#[derive(Default)]
+pub(super) struct WebhookMemory(Mutex<Option<KnownWebhooks>>);
+
 #[derive(Debug)]
-pub(super) struct Known {
+struct KnownWebhooks {
     answerers: Vec<Answerer>,
     at: Instant,
 }
@@ -59,13 +64,17 @@ enum Tried {
 }
 
 /// Does each of them answer?
-pub(super) async fn answer(world: &World, node: &str) -> ProbeOutcome {
-    let known = lock(&world.webhooks).take();
+pub(super) async fn answer(
+    context: &ProbeContext,
+    memory: &WebhookMemory,
+    node: &str,
+) -> ProbeOutcome {
+    let known = lock(&memory.0).take();
     let known = known.filter(|known| known.at.elapsed() < BELIEVED);
     let known = match known {
         Some(known) => known,
-        None => match look(world, node).await {
-            Ok(answerers) => Known {
+        None => match registered(context, node).await {
+            Ok(answerers) => KnownWebhooks {
                 answerers,
                 at: Instant::now(),
             },
@@ -76,11 +85,11 @@ pub(super) async fn answer(world: &World, node: &str) -> ProbeOutcome {
         return ProbeOutcome::failed("Harvester has not registered its webhooks yet");
     }
     let tries = known.answerers.iter().map(|answerer| async move {
-        let tried = attempt(world, node, answerer).await;
+        let tried = attempt(context, node, answerer).await;
         match (answerer.harvesters, tried) {
             (_, Tried::Silent(why)) => ProbeOutcome::failed(why),
             (true, Tried::NotKnown(asked, why)) => ProbeOutcome::unknown(asked, why),
-            (true, Tried::Nothing) => ready_endpoint(world, node).await,
+            (true, Tried::Nothing) => ready_endpoint(context, node).await,
             // Nothing of the node rests on them alone: what is not known of them is no blocker.
             (_, Tried::Answers | Tried::NotKnown(..) | Tried::Nothing) => ProbeOutcome::Passed,
         }
@@ -90,24 +99,24 @@ pub(super) async fn answer(world: &World, node: &str) -> ProbeOutcome {
     let wrong = outcome(|said| matches!(said, ProbeOutcome::Failed { .. }))
         .or_else(|| outcome(|said| matches!(said, ProbeOutcome::Unknown { .. })));
     match wrong {
-        // Objects may be gone, configurations other ones: looked up anew.
+        // Objects may be gone and configurations changed: next time they are looked up again.
         Some(wrong) => wrong,
         None => {
-            *lock(&world.webhooks) = Some(known);
+            *lock(&memory.0) = Some(known);
             ProbeOutcome::Passed
         }
     }
 }
 
 /// The webhooks that are registered, each with an object to try it with.
-async fn look(world: &World, node: &str) -> Result<Vec<Answerer>, ProbeOutcome> {
+async fn registered(context: &ProbeContext, node: &str) -> Result<Vec<Answerer>, ProbeOutcome> {
     let mut configurations = Vec::new();
     for plural in [
         "validatingwebhookconfigurations",
         "mutatingwebhookconfigurations",
     ] {
         let ask = Ask::WebhookConfigurations(plural);
-        let list = admin(world, ask, node, "webhooks are not served").await?;
+        let list = admin(context, ask, node, "webhooks are not served").await?;
         if let Some(items) = list["items"].as_array() {
             configurations.extend(items.iter().cloned());
         }
@@ -117,12 +126,12 @@ async fn look(world: &World, node: &str) -> Result<Vec<Answerer>, ProbeOutcome> 
         for kind in &answerer.kinds {
             let found = match kind.as_str() {
                 // The one that nobody changes: some others are checked by reaching out elsewhere.
-                SETTINGS => admin(world, Ask::ServerVersion, node, "")
+                SETTINGS => admin(context, Ask::ServerVersion, node, "")
                     .await
                     .ok()
                     .map(|_| Ask::ServerVersion.path(node)),
                 kind => {
-                    let list = admin(world, Ask::First(kind), node, "").await;
+                    let list = admin(context, Ask::First(kind), node, "").await;
                     list.ok().and_then(|list| object_in(kind, &list))
                 }
             };
@@ -135,12 +144,12 @@ async fn look(world: &World, node: &str) -> Result<Vec<Answerer>, ProbeOutcome> 
     Ok(answerers)
 }
 
-async fn attempt(world: &World, node: &str, answerer: &Answerer) -> Tried {
+async fn attempt(context: &ProbeContext, node: &str, answerer: &Answerer) -> Tried {
     let Some(object) = &answerer.object else {
         return Tried::Nothing;
     };
     let ask = Ask::Unchanged(object);
-    let reply = world.kubernetes.ask(ask, Credential::Admin, node).await;
+    let reply = context.kubernetes.ask(ask, Credential::Admin, node).await;
     let asked = asked(ask, Credential::Admin, node);
     match reply {
         Ok(reply) if (200..300).contains(&reply.status) => Tried::Answers,
@@ -175,7 +184,7 @@ fn answerers(configurations: &[Value]) -> Vec<Answerer> {
             continue;
         }
         for webhook in list(&configuration["webhooks"]) {
-            // One that may be missing keeps nobody from anything.
+            // Where nobody answers, nothing is refused.
             if webhook["failurePolicy"] == "Ignore" {
                 continue;
             }

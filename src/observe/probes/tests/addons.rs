@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::servers::{Says, Server};
+use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::addons;
 
@@ -24,20 +24,20 @@ async fn server(
     status: &'static str,
     job: Option<serde_json::Value>,
     refuse: &'static str,
-) -> Server {
-    Server::http(move |target| {
+) -> TestServer {
+    TestServer::http(move |target| {
         let path = target.split('?').next().unwrap();
-        let not_there = Says::Http(404, "{}".to_owned());
+        let not_there = ServerReply::Http(404, "{}".to_owned());
         if path == refuse {
-            return Says::Http(403, "{}".to_owned());
+            return ServerReply::Http(403, "{}".to_owned());
         }
         match path {
             "/apis/harvesterhci.io/v1beta1/addons" => {
-                Says::ok(&json!({"items": [addon(status)]}).to_string())
+                ServerReply::ok(&json!({"items": [addon(status)]}).to_string())
             }
-            CHART => Says::ok(r#"{"status": {"jobName": "helm-install-seeder"}}"#),
-            JOB => job.as_ref().map_or(not_there, |job| Says::ok(&job.to_string())),
-            PODS => Says::ok(
+            CHART => ServerReply::ok(r#"{"status": {"jobName": "helm-install-seeder"}}"#),
+            JOB => job.as_ref().map_or(not_there, |job| ServerReply::ok(&job.to_string())),
+            PODS => ServerReply::ok(
                 r#"{"items": [{"status": {"containerStatuses": [
                     {"image": "klipper-helm", "state": {"waiting": {"reason": "ErrImagePull"}}}]}}]}"#,
             ),
@@ -47,10 +47,10 @@ async fn server(
     .await
 }
 
-async fn asked(server: &Server) -> ProbeOutcome {
-    let place = Place::new();
+async fn asked(server: &TestServer) -> ProbeOutcome {
+    let place = TestNode::new();
     place.admin(server);
-    addons::settled(&place.world(), "n1").await
+    addons::settled(&place.context(), "n1").await
 }
 
 #[tokio::test]
@@ -103,6 +103,6 @@ async fn what_is_refused_on_the_way_is_not_known() {
 
 #[tokio::test]
 async fn a_cluster_without_the_kind_is_not_known_either() {
-    let server = Server::http(|_| Says::Http(404, "{}".to_owned())).await;
+    let server = TestServer::http(|_| ServerReply::Http(404, "{}".to_owned())).await;
     assert!(unknown(&asked(&server).await).contains("not served"));
 }

@@ -4,14 +4,17 @@ use tokio::process::Child;
 use windrow_plan::readiness::node::{CustomQuestion, Transition};
 
 use super::*;
-use crate::observe::probes::{host, unit};
+use crate::observe::probes::custom::PendingFiles;
+use crate::observe::probes::unit::{self, RestartMemory};
+use crate::observe::probes::upgrade::SignMemory;
+use crate::observe::probes::{custom, host};
 
-struct Manager {
+struct ManagerInterface {
     state: &'static str,
 }
 
 #[zbus::interface(name = "org.freedesktop.systemd1.Manager")]
-impl Manager {
+impl ManagerInterface {
     fn load_unit(&self, name: &str) -> zbus::fdo::Result<zbus::OwnedObjectPath> {
         let path = match name {
             "rke2-server.service" => "/unit/server",
@@ -27,13 +30,13 @@ impl Manager {
     }
 }
 
-struct Unit {
+struct UnitInterface {
     load: &'static str,
     active: &'static str,
 }
 
 #[zbus::interface(name = "org.freedesktop.systemd1.Unit")]
-impl Unit {
+impl UnitInterface {
     #[zbus(property)]
     fn load_state(&self) -> String {
         self.load.to_owned()
@@ -58,10 +61,10 @@ impl Unit {
     }
 }
 
-struct Service;
+struct ServiceInterface;
 
 #[zbus::interface(name = "org.freedesktop.systemd1.Service")]
-impl Service {
+impl ServiceInterface {
     #[zbus(property, name = "NRestarts")]
     fn restarts(&self) -> u32 {
         7
@@ -73,10 +76,10 @@ impl Service {
     }
 }
 
-struct Timedate;
+struct TimedateInterface;
 
 #[zbus::interface(name = "org.freedesktop.timedate1")]
-impl Timedate {
+impl TimedateInterface {
     #[zbus(property, name = "NTPSynchronized")]
     fn synchronised(&self) -> bool {
         false
@@ -92,23 +95,23 @@ async fn bus(directory: &std::path::Path) -> Option<(Child, String)> {
 
 async fn played(address: &str, active: &'static str, state: &'static str) -> zbus::Connection {
     zbus::connection::Builder::address(address)
-        .serve_at("/org/freedesktop/systemd1", Manager { state })
+        .serve_at("/org/freedesktop/systemd1", ManagerInterface { state })
         .serve_at(
             "/unit/server",
-            Unit {
+            UnitInterface {
                 load: "loaded",
                 active,
             },
         )
-        .serve_at("/unit/server", Service)
+        .serve_at("/unit/server", ServiceInterface)
         .serve_at(
             "/unit/none",
-            Unit {
+            UnitInterface {
                 load: "not-found",
                 active: "inactive",
             },
         )
-        .serve_at("/org/freedesktop/timedate1", Timedate)
+        .serve_at("/org/freedesktop/timedate1", TimedateInterface)
         .name("org.freedesktop.systemd1")
         .name("org.freedesktop.timedate1")
         .build()
@@ -117,31 +120,33 @@ async fn played(address: &str, active: &'static str, state: &'static str) -> zbu
 }
 
 /// A probe of the configuration about a unit.
-async fn custom_unit(world: &World, name: &str, state: &str) -> ProbeOutcome {
+async fn custom_unit(context: &ProbeContext, name: &str, state: &str) -> ProbeOutcome {
     let question = CustomQuestion::Unit {
         name: name.to_owned(),
         states: vec![state.to_owned()],
     };
     let probe = super::custom::probe(question);
-    crate::observe::probes::custom::ask(world, Role::FirstServer, "n1", &probe).await
+    let pending = PendingFiles::default();
+    custom::ask(context, &pending, Role::FirstServer, "n1", &probe).await
 }
 
 #[tokio::test]
 async fn units_and_the_clock_are_read_over_the_bus() {
-    let mut place = Place::new();
+    let mut place = TestNode::new();
     let Some((_daemon, address)) = bus(place.root.path()).await else {
         eprintln!("skipped: there is no dbus-daemon");
         return;
     };
     place.endpoints.bus = Some(address.clone());
     let connection = played(&address, "activating", "running").await;
-    let world = place.world();
+    let context = place.context();
+    let (restarts, upgrade) = (RestartMemory::default(), SignMemory::default());
     assert_eq!(
-        unit::installed(&world, Role::FirstServer).await,
+        unit::installed(&context, Role::FirstServer).await,
         ProbeOutcome::Passed
     );
-    assert!(failed(&unit::installed(&world, Role::Agent).await).contains("no rke2"));
-    let asked = unit::service(&world, Role::FirstServer, None).await;
+    assert!(failed(&unit::installed(&context, Role::Agent).await).contains("no rke2"));
+    let asked = unit::service(&context, &restarts, &upgrade, Role::FirstServer, None).await;
     assert!(
         failed(&asked.outcome).contains("started again"),
         "{:?}",
@@ -154,7 +159,7 @@ async fn units_and_the_clock_are_read_over_the_bus() {
     ] {
         assert!(asked.events.contains(&NodeEvent::Transition(kind, None)));
     }
-    assert!(failed(&host::clock(&world).await).contains("NTPSynchronized=no"));
+    assert!(failed(&host::clock(&context).await).contains("NTPSynchronized=no"));
     for (name, state, expected) in [
         ("rke2-server.service", "activating", "passed"),
         (
@@ -164,7 +169,7 @@ async fn units_and_the_clock_are_read_over_the_bus() {
         ),
         ("other.service", "inactive", "there is no other.service"),
     ] {
-        let outcome = custom_unit(&world, name, state).await;
+        let outcome = custom_unit(&context, name, state).await;
         match expected {
             "passed" => assert_eq!(outcome, ProbeOutcome::Passed),
             why => assert_eq!(failed(&outcome), why),
@@ -174,7 +179,7 @@ async fn units_and_the_clock_are_read_over_the_bus() {
     // The other side goes and comes back: nothing has to be started anew here.
     drop(connection);
     let again = played(&address, "active", "stopping").await;
-    let asked = unit::service(&world, Role::FirstServer, None).await;
+    let asked = unit::service(&context, &restarts, &upgrade, Role::FirstServer, None).await;
     assert_eq!(asked.outcome, ProbeOutcome::Passed);
     assert!(matches!(
         asked.events.last(),
@@ -183,7 +188,7 @@ async fn units_and_the_clock_are_read_over_the_bus() {
     // It ran, and now it is stopped or started: by hand, for systemd counts no restart.
     drop(again);
     let _third = played(&address, "deactivating", "running").await;
-    let asked = unit::service(&world, Role::FirstServer, None).await;
+    let asked = unit::service(&context, &restarts, &upgrade, Role::FirstServer, None).await;
     assert!(
         asked
             .events
@@ -196,9 +201,14 @@ async fn units_and_the_clock_are_read_over_the_bus() {
 
 #[tokio::test]
 async fn without_a_bus_nothing_is_known_of_units() {
-    let place = Place::new();
-    let world = place.world();
-    let said = unknown(&unit::service(&world, Role::Agent, None).await.outcome);
+    let place = TestNode::new();
+    let context = place.context();
+    let (restarts, upgrade) = (RestartMemory::default(), SignMemory::default());
+    let said = unknown(
+        &unit::service(&context, &restarts, &upgrade, Role::Agent, None)
+            .await
+            .outcome,
+    );
     assert!(said.contains("rke2-agent.service"), "{said}");
-    assert!(unknown(&host::clock(&world).await).contains("timedate1"));
+    assert!(unknown(&host::clock(&context).await).contains("timedate1"));
 }

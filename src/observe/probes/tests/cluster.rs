@@ -1,8 +1,10 @@
 //! kube-apiserver and the health endpoints.
 
-use super::servers::{Says, Server};
+use super::servers::{ServerReply, TestServer};
 use super::*;
-use crate::observe::probes::{cluster, http};
+use crate::observe::probes::kubernetes::{Ask, Credential};
+use crate::observe::probes::upgrade::SignMemory;
+use crate::observe::probes::{cluster, components};
 
 const NODE: &str = "/api/v1/nodes/n1";
 
@@ -15,25 +17,25 @@ fn ready_node(status: &str) -> String {
 
 #[tokio::test]
 async fn the_health_endpoints_pass_fail_or_are_not_known() {
-    let mut place = Place::new();
-    let world = place.world();
-    assert!(failed(&http::kubelet(&world).await).contains("refused"));
-    assert!(failed(&http::supervisor(&world).await).contains("refused"));
+    let mut place = TestNode::new();
+    let context = place.context();
+    assert!(failed(&components::kubelet(&context).await).contains("refused"));
+    assert!(failed(&components::supervisor(&context).await).contains("refused"));
     for (says, expected) in [
-        (Says::ok("ok"), "passed"),
-        (Says::Http(500, "no".to_owned()), "failed: HTTP 500"),
-        (Says::Http(401, String::new()), "unknown: HTTP 401"),
+        (ServerReply::ok("ok"), "passed"),
+        (ServerReply::Http(500, "no".to_owned()), "failed: HTTP 500"),
+        (ServerReply::Http(401, String::new()), "unknown: HTTP 401"),
         (
-            Says::ok("<html>login</html>"),
+            ServerReply::ok("<html>login</html>"),
             "unknown: the answer is not the one expected",
         ),
-        (Says::Garbage, "unknown: "),
-        (Says::TooMuch, "unknown: the answer is too long"),
-        (Says::Nothing, "failed: no answer within 4 s"),
+        (ServerReply::Garbage, "unknown: "),
+        (ServerReply::TooMuch, "unknown: the answer is too long"),
+        (ServerReply::Nothing, "failed: no answer within 4 s"),
     ] {
-        let server = Server::http(move |_| says.clone()).await;
+        let server = TestServer::http(move |_| says.clone()).await;
         place.endpoints.kubelet.clone_from(&server.url);
-        let said = match http::kubelet(&place.world()).await {
+        let said = match components::kubelet(&place.context()).await {
             ProbeOutcome::Passed => "passed".to_owned(),
             ProbeOutcome::Failed { why, .. } => format!("failed: {why}"),
             ProbeOutcome::Unknown { why, .. } => format!("unknown: {why}"),
@@ -44,35 +46,45 @@ async fn the_health_endpoints_pass_fail_or_are_not_known() {
 
 #[tokio::test]
 async fn the_supervisor_is_asked_behind_its_own_certificate() {
-    let mut place = Place::new();
-    let server = Server::https(|target| match target {
-        "/ping" => Says::ok("pong"),
-        _ => Says::Http(404, String::new()),
+    let mut place = TestNode::new();
+    let server = TestServer::https(|target| match target {
+        "/ping" => ServerReply::ok("pong"),
+        _ => ServerReply::Http(404, String::new()),
     })
     .await;
     place.endpoints.supervisor.clone_from(&server.url);
-    assert_eq!(http::supervisor(&place.world()).await, ProbeOutcome::Passed);
+    assert_eq!(
+        components::supervisor(&place.context()).await,
+        ProbeOutcome::Passed
+    );
 }
 
 #[tokio::test]
 async fn etcd_is_asked_only_where_the_node_has_it() {
-    let mut place = Place::new();
-    let server = Server::http(|_| Says::ok(r#"{"health": "false"}"#)).await;
+    let mut place = TestNode::new();
+    let server = TestServer::http(|_| ServerReply::ok(r#"{"health": "false"}"#)).await;
     place.endpoints.etcd.clone_from(&server.url);
-    assert!(unknown(&http::etcd(&place.world()).await).contains("no static pod"));
+    assert!(unknown(&components::etcd(&place.context()).await).contains("no static pod"));
     assert!(server.asked().is_empty());
     place.write("/var/lib/rancher/rke2/agent/pod-manifests/etcd.yaml", "");
-    assert!(unknown(&http::etcd(&place.world()).await).contains("not the one expected"));
+    assert!(unknown(&components::etcd(&place.context()).await).contains("not the one expected"));
     assert!(server.asked()[0].starts_with("GET /health?serializable=true "));
 }
 
 #[tokio::test]
 async fn the_own_node_is_ready_by_its_condition_and_tells_of_a_drain() {
     for (status, passed) in [("True", true), ("False", false), ("Unknown", false)] {
-        let place = Place::new();
-        let server = Server::http(move |_| Says::ok(&ready_node(status))).await;
+        let place = TestNode::new();
+        let server = TestServer::http(move |_| ServerReply::ok(&ready_node(status))).await;
         place.admin(&server);
-        let asked = cluster::own_node(&place.world(), Role::FirstServer, "n1", None).await;
+        let asked = cluster::own_node(
+            &place.context(),
+            &SignMemory::default(),
+            Role::FirstServer,
+            "n1",
+            None,
+        )
+        .await;
         match passed {
             true => assert_eq!(asked.outcome, ProbeOutcome::Passed),
             false => assert_eq!(failed(&asked.outcome), "KubeletNotReady"),
@@ -88,9 +100,9 @@ async fn the_own_node_is_ready_by_its_condition_and_tells_of_a_drain() {
 
 #[tokio::test]
 async fn a_refusal_says_who_asked_what_and_why_it_was_refused() {
-    let place = Place::new();
-    let server = Server::http(|_| {
-        Says::Http(
+    let place = TestNode::new();
+    let server = TestServer::http(|_| {
+        ServerReply::Http(
             403,
             r#"{"kind": "Status", "message": "node 'n1' cannot read 'n2', only its own Node object"}"#
                 .to_owned(),
@@ -98,7 +110,14 @@ async fn a_refusal_says_who_asked_what_and_why_it_was_refused() {
     })
     .await;
     place.identity(&server);
-    let asked = cluster::own_node(&place.world(), Role::Agent, "n1", None).await;
+    let asked = cluster::own_node(
+        &place.context(),
+        &SignMemory::default(),
+        Role::Agent,
+        "n1",
+        None,
+    )
+    .await;
     let said = unknown(&asked.outcome);
     assert_eq!(
         said,
@@ -108,20 +127,17 @@ async fn a_refusal_says_who_asked_what_and_why_it_was_refused() {
 
 #[tokio::test]
 async fn what_a_node_identity_may_not_ask_is_not_asked() {
-    let place = Place::new();
-    let server = Server::http(|_| Says::ok("{}")).await;
+    let place = TestNode::new();
+    let server = TestServer::http(|_| ServerReply::ok("{}")).await;
     place.identity(&server);
-    let world = place.world();
+    let context = place.context();
     for ask in [
-        kubernetes::Ask::Vip,
-        kubernetes::Ask::Rancher,
-        kubernetes::Ask::Upgrades,
-        kubernetes::Ask::Unchanged("/api/v1/nodes/n1"),
+        Ask::Vip,
+        Ask::Rancher,
+        Ask::Upgrades,
+        Ask::Unchanged("/api/v1/nodes/n1"),
     ] {
-        let answer = world
-            .kubernetes
-            .ask(ask, kubernetes::Credential::Node, "n1")
-            .await;
+        let answer = context.kubernetes.ask(ask, Credential::Node, "n1").await;
         assert!(answer.is_err());
     }
     assert!(server.asked().is_empty());
@@ -131,20 +147,33 @@ async fn what_a_node_identity_may_not_ask_is_not_asked() {
 async fn an_object_that_cannot_be_had_is_not_known_and_one_that_does_not_exist_fails() {
     for (says, expected) in [
         (
-            Says::Http(404, "{}".to_owned()),
+            ServerReply::Http(404, "{}".to_owned()),
             "failed: there is no Node n1 yet",
         ),
-        (Says::Http(500, "{}".to_owned()), "unknown: HTTP 500"),
-        (Says::Http(429, "{}".to_owned()), "unknown: HTTP 429"),
-        (Says::ok("not JSON"), "unknown: the answer is no JSON"),
-        (Says::Garbage, "unknown: "),
-        (Says::Nothing, "unknown: no answer within 4 s"),
-        (Says::ok("{}"), "failed: its kubelet has not reported yet"),
+        (ServerReply::Http(500, "{}".to_owned()), "unknown: HTTP 500"),
+        (ServerReply::Http(429, "{}".to_owned()), "unknown: HTTP 429"),
+        (
+            ServerReply::ok("not JSON"),
+            "unknown: the answer is no JSON",
+        ),
+        (ServerReply::Garbage, "unknown: "),
+        (ServerReply::Nothing, "unknown: no answer within 4 s"),
+        (
+            ServerReply::ok("{}"),
+            "failed: its kubelet has not reported yet",
+        ),
     ] {
-        let place = Place::new();
-        let server = Server::http(move |_| says.clone()).await;
+        let place = TestNode::new();
+        let server = TestServer::http(move |_| says.clone()).await;
         place.admin(&server);
-        let asked = cluster::own_node(&place.world(), Role::FirstServer, "n1", None).await;
+        let asked = cluster::own_node(
+            &place.context(),
+            &SignMemory::default(),
+            Role::FirstServer,
+            "n1",
+            None,
+        )
+        .await;
         let said = match asked.outcome {
             ProbeOutcome::Passed => "passed".to_owned(),
             ProbeOutcome::Failed { why, .. } => format!("failed: {why}"),
@@ -156,30 +185,30 @@ async fn an_object_that_cannot_be_had_is_not_known_and_one_that_does_not_exist_f
 
 #[tokio::test]
 async fn readyz_names_what_failed_and_needs_a_credential_that_is_there() {
-    let place = Place::new();
-    let world = place.world();
-    let missing = cluster::apiserver(&world, Role::FirstServer, "n1").await;
+    let place = TestNode::new();
+    let context = place.context();
+    let missing = cluster::apiserver(&context, Role::FirstServer, "n1").await;
     assert!(unknown(&missing).contains("not there yet"));
-    let server = Server::http(|_| {
+    let server = TestServer::http(|_| {
         let text = "[+]ping ok\n[-]etcd failed: reason withheld\n".to_owned();
-        Says::Http(500, text)
+        ServerReply::Http(500, text)
     })
     .await;
     place.admin(&server);
-    let outcome = cluster::apiserver(&world, Role::FirstServer, "n1").await;
+    let outcome = cluster::apiserver(&context, Role::FirstServer, "n1").await;
     assert_eq!(failed(&outcome), "etcd failed");
     // The server goes away.
     drop(server);
     place.kubeconfig("/etc/rancher/rke2/rke2.yaml", "http://127.0.0.1:1");
-    let gone = cluster::apiserver(&place.world(), Role::FirstServer, "n1").await;
+    let gone = cluster::apiserver(&place.context(), Role::FirstServer, "n1").await;
     assert!(failed(&gone).contains("refused"), "{gone:?}");
 }
 
 #[tokio::test]
 async fn harvesters_parts_are_judged_by_what_they_say_of_themselves() {
-    let place = Place::new();
-    let server = Server::http(|target| {
-        Says::ok(match target.split('?').next().unwrap() {
+    let place = TestNode::new();
+    let server = TestServer::http(|target| {
+        ServerReply::ok(match target.split('?').next().unwrap() {
             "/apis/apps/v1/namespaces/cattle-system/deployments/rancher" => {
                 r#"{"status": {"conditions": [{"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"}]}}"#
             }
@@ -200,18 +229,18 @@ async fn harvesters_parts_are_judged_by_what_they_say_of_themselves() {
     })
     .await;
     place.admin(&server);
-    let world = place.world();
-    let rancher = cluster::rancher(&world, "n1").await;
+    let context = place.context();
+    let rancher = cluster::rancher(&context, "n1").await;
     assert_eq!(failed(&rancher), "MinimumReplicasUnavailable");
     assert_eq!(
-        cluster::managed_chart(&world, "n1").await,
+        cluster::managed_chart(&context, "n1").await,
         ProbeOutcome::Passed
     );
-    let webhook = cluster::ready_endpoint(&world, "n1").await;
+    let webhook = cluster::ready_endpoint(&context, "n1").await;
     assert!(failed(&webhook).contains("no pod"));
-    let storage = cluster::storage_network(&world, "n1").await;
+    let storage = cluster::storage_network(&context, "n1").await;
     assert_eq!(failed(&storage), "In Progress: Stopping Pods");
-    let settings = cluster::settings(&world, "n1").await;
+    let settings = cluster::settings(&context, "n1").await;
     assert_eq!(settings.outcome, ProbeOutcome::Passed);
     assert!(matches!(
         settings.events.as_slice(),

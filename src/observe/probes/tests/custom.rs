@@ -8,9 +8,9 @@ use windrow_plan::readiness::node::{
 };
 use windrow_plan::rules::Expression;
 
-use super::servers::{Says, Server};
+use super::servers::{ServerReply, TestServer};
 use super::*;
-use crate::observe::probes::custom;
+use crate::observe::probes::custom::{self, PendingFiles};
 
 pub(super) fn probe(question: CustomQuestion) -> CustomProbe {
     CustomProbe {
@@ -27,8 +27,15 @@ pub(super) fn probe(question: CustomQuestion) -> CustomProbe {
     }
 }
 
-async fn ask(place: &Place, question: CustomQuestion) -> ProbeOutcome {
-    custom::ask(&place.world(), Role::FirstServer, "n1", &probe(question)).await
+async fn ask(place: &TestNode, question: CustomQuestion) -> ProbeOutcome {
+    custom::ask(
+        &place.context(),
+        &PendingFiles::default(),
+        Role::FirstServer,
+        "n1",
+        &probe(question),
+    )
+    .await
 }
 
 fn http(url: &str) -> HttpQuestion {
@@ -63,12 +70,12 @@ fn object(api_version: &str, kind: &str, name: &str, expression: &str) -> Custom
 
 #[tokio::test]
 async fn an_answer_over_http_has_to_have_the_status_and_the_text() {
-    let place = Place::new();
-    let server = Server::http(|target| match target {
-        "/ok" => Says::ok("all is well"),
-        "/login" => Says::Http(401, String::new()),
-        "/moved" => Says::Http(302, String::new()),
-        _ => Says::Http(503, String::new()),
+    let place = TestNode::new();
+    let server = TestServer::http(|target| match target {
+        "/ok" => ServerReply::ok("all is well"),
+        "/login" => ServerReply::Http(401, String::new()),
+        "/moved" => ServerReply::Http(302, String::new()),
+        _ => ServerReply::Http(503, String::new()),
     })
     .await;
     let at = |path: &str| http(&format!("{}{path}", server.url));
@@ -92,8 +99,8 @@ async fn an_answer_over_http_has_to_have_the_status_and_the_text() {
 
 #[tokio::test]
 async fn headers_come_from_a_file_and_neither_they_nor_a_query_are_ever_told() {
-    let place = Place::new();
-    let server = Server::http(|_| Says::Http(403, String::new())).await;
+    let place = TestNode::new();
+    let server = TestServer::http(|_| ServerReply::Http(403, String::new())).await;
     let mut question = http(&format!("{}/v2/?token=s3cret", server.url));
     question.headers_file = Some("/etc/windrow/h".to_owned());
     let missing = ask(&place, CustomQuestion::Http(question.clone())).await;
@@ -115,8 +122,8 @@ async fn headers_come_from_a_file_and_neither_they_nor_a_query_are_ever_told() {
 
 #[tokio::test]
 async fn a_certificate_is_checked_unless_it_is_said_that_it_is_not() {
-    let place = Place::new();
-    let (server, certificate) = Server::https_as("127.0.0.1", |_| Says::ok("ok")).await;
+    let place = TestNode::new();
+    let (server, certificate) = TestServer::https_as("127.0.0.1", |_| ServerReply::ok("ok")).await;
     let mut question = http(&server.url);
     let distrusted = ask(&place, CustomQuestion::Http(question.clone())).await;
     assert_ne!(distrusted, ProbeOutcome::Passed);
@@ -139,21 +146,28 @@ async fn a_certificate_is_checked_unless_it_is_said_that_it_is_not() {
 
 #[tokio::test]
 async fn a_server_that_is_silent_has_failed_and_one_that_talks_nonsense_is_not_known() {
-    let place = Place::new();
-    let silent = Server::http(|_| Says::Nothing).await;
+    let place = TestNode::new();
+    let silent = TestServer::http(|_| ServerReply::Nothing).await;
     let mut late = probe(CustomQuestion::Http(http(&silent.url)));
     late.timeout = Duration::from_secs(1);
-    let outcome = custom::ask(&place.world(), Role::FirstServer, "n1", &late).await;
+    let outcome = custom::ask(
+        &place.context(),
+        &PendingFiles::default(),
+        Role::FirstServer,
+        "n1",
+        &late,
+    )
+    .await;
     assert_eq!(failed(&outcome), "no answer within 1 s");
-    let garbage = Server::http(|_| Says::Garbage).await;
+    let garbage = TestServer::http(|_| ServerReply::Garbage).await;
     let outcome = ask(&place, CustomQuestion::Http(http(&garbage.url))).await;
     unknown(&outcome);
 }
 
 #[tokio::test]
 async fn a_port_has_to_be_listened_at_and_the_message_is_the_authors() {
-    let place = Place::new();
-    let server = Server::http(|_| Says::ok("")).await;
+    let place = TestNode::new();
+    let server = TestServer::http(|_| ServerReply::ok("")).await;
     let at = |port| CustomQuestion::Tcp {
         host: "127.0.0.1".to_owned(),
         port,
@@ -161,7 +175,14 @@ async fn a_port_has_to_be_listened_at_and_the_message_is_the_authors() {
     assert_eq!(ask(&place, at(server.port)).await, ProbeOutcome::Passed);
     let mut nobody = probe(at(1));
     nobody.message = Some("the SAN is gone, call storage".to_owned());
-    let outcome = custom::ask(&place.world(), Role::FirstServer, "n1", &nobody).await;
+    let outcome = custom::ask(
+        &place.context(),
+        &PendingFiles::default(),
+        Role::FirstServer,
+        "n1",
+        &nobody,
+    )
+    .await;
     let said = failed(&outcome);
     assert!(
         said.starts_with("the SAN is gone, call storage (127.0.0.1 port 1: "),
@@ -171,7 +192,7 @@ async fn a_port_has_to_be_listened_at_and_the_message_is_the_authors() {
 
 #[tokio::test]
 async fn a_file_is_there_or_not_says_something_and_is_new() {
-    let place = Place::new();
+    let place = TestNode::new();
     let ask = async |question| ask(&place, CustomQuestion::File(question)).await;
     let mut absent = file("/run/maintenance");
     assert_eq!(
@@ -202,28 +223,28 @@ async fn a_file_is_there_or_not_says_something_and_is_new() {
     assert!(unknown(&ask(hangs).await).contains("not a regular file"));
 }
 
-fn api(target: &str) -> Says {
+fn api(target: &str) -> ServerReply {
     match target {
-        "/apis/apps/v1" => Says::ok(
+        "/apis/apps/v1" => ServerReply::ok(
             r#"{"resources": [{"name": "deployments/scale", "kind": "Deployment", "namespaced": true},
                               {"name": "deployments", "kind": "Deployment", "namespaced": true}]}"#,
         ),
-        "/api/v1" => {
-            Says::ok(r#"{"resources": [{"name": "nodes", "kind": "Node", "namespaced": false}]}"#)
-        }
+        "/api/v1" => ServerReply::ok(
+            r#"{"resources": [{"name": "nodes", "kind": "Node", "namespaced": false}]}"#,
+        ),
         "/apis/apps/v1/namespaces/web/deployments/proxy"
         | "/api/v1/namespaces/web/services/proxy" => {
-            Says::ok(r#"{"status": {"availableReplicas": 2}}"#)
+            ServerReply::ok(r#"{"status": {"availableReplicas": 2}}"#)
         }
-        "/api/v1/nodes/n1" => Says::ok(r#"{"metadata": {"labels": {"gpu": "yes"}}}"#),
-        _ => Says::Http(404, "{}".to_owned()),
+        "/api/v1/nodes/n1" => ServerReply::ok(r#"{"metadata": {"labels": {"gpu": "yes"}}}"#),
+        _ => ServerReply::Http(404, "{}".to_owned()),
     }
 }
 
 #[tokio::test]
 async fn an_object_is_found_by_its_kind_and_judged_by_an_expression() {
-    let place = Place::new();
-    let server = Server::http(api).await;
+    let place = TestNode::new();
+    let server = TestServer::http(api).await;
     place.admin(&server);
     let of = |expression: &str| object("apps/v1", "Deployment", "proxy", expression);
     assert_eq!(ask(&place, of("")).await, ProbeOutcome::Passed);
@@ -258,11 +279,20 @@ async fn an_object_is_found_by_its_kind_and_judged_by_an_expression() {
 
 #[tokio::test]
 async fn a_node_asks_with_its_identity_what_it_may_and_nothing_else() {
-    let place = Place::new();
-    let server = Server::http(api).await;
+    let place = TestNode::new();
+    let server = TestServer::http(api).await;
     place.identity(&server);
-    let world = place.world();
-    let ask = async |question| custom::ask(&world, Role::Agent, "n1", &probe(question)).await;
+    let context = place.context();
+    let ask = async |question| {
+        custom::ask(
+            &context,
+            &PendingFiles::default(),
+            Role::Agent,
+            "n1",
+            &probe(question),
+        )
+        .await
+    };
     let service = ask(object("v1", "Service", "proxy", "")).await;
     assert_eq!(service, ProbeOutcome::Passed);
     assert_eq!(

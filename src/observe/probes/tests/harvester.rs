@@ -2,16 +2,18 @@
 
 use windrow_plan::readiness::node::{Vip, VipMode};
 
-use super::servers::{Says, Server};
+use super::servers::{ServerReply, TestServer};
 use super::*;
-use crate::observe::probes::harvester;
+use crate::observe::probes::harvester::{self, VipMemory};
 
 const TOKEN: &str = "a-cluster-token";
 
 /// A joined node of Harvester v1.8.0 whose VIP is the loopback address.
-async fn joined(says: impl Fn(&str) -> Says + Send + Sync + 'static) -> (Place, Server) {
-    let mut place = Place::new();
-    let server = Server::https(says).await;
+async fn joined(
+    says: impl Fn(&str) -> ServerReply + Send + Sync + 'static,
+) -> (TestNode, TestServer) {
+    let mut place = TestNode::new();
+    let server = TestServer::https(says).await;
     place.endpoints.vip_https = server.port;
     place.write(
         "/etc/rancher/rancherd/config.yaml",
@@ -21,7 +23,7 @@ async fn joined(says: impl Fn(&str) -> Says + Send + Sync + 'static) -> (Place, 
     (place, server)
 }
 
-fn release(place: &Place, version: &str) {
+fn release(place: &TestNode, version: &str) {
     place.write(
         "/etc/harvester-release.yaml",
         format!("harvester: {version}\nos: Harvester {version}\n"),
@@ -30,16 +32,19 @@ fn release(place: &Place, version: &str) {
 
 #[tokio::test]
 async fn harvester_is_ready_when_it_says_so_and_its_own_words_are_told() {
-    let (place, server) = joined(|_| Says::ok(r#"{"ready": true}"#)).await;
-    let outcome = harvester::ready(&place.world(), Role::Agent, "n1").await;
+    let (place, server) = joined(|_| ServerReply::ok(r#"{"ready": true}"#)).await;
+    let outcome =
+        harvester::ready(&place.context(), &VipMemory::default(), Role::Agent, "n1").await;
     assert_eq!(outcome, ProbeOutcome::Passed);
     let asked = server.asked();
     assert!(asked[0].starts_with("GET /v1/harvester/readyz "));
     assert!(asked[0].contains(&format!("Bearer {TOKEN}")));
 
     let (place, _server) =
-        joined(|_| Says::ok(r#"{"ready": false, "msg": "rkeControlPlane is not ready"}"#)).await;
-    let outcome = harvester::ready(&place.world(), Role::Agent, "n1").await;
+        joined(|_| ServerReply::ok(r#"{"ready": false, "msg": "rkeControlPlane is not ready"}"#))
+            .await;
+    let outcome =
+        harvester::ready(&place.context(), &VipMemory::default(), Role::Agent, "n1").await;
     assert_eq!(failed(&outcome), "rkeControlPlane is not ready");
 }
 
@@ -47,11 +52,12 @@ async fn harvester_is_ready_when_it_says_so_and_its_own_words_are_told() {
 async fn where_readyz_does_not_exist_or_refuses_the_consoles_question_is_asked_without_the_token() {
     for status in [401, 404] {
         let (place, server) = joined(move |target| match target {
-            "/v1/harvester/cluster/local" => Says::ok("{}"),
-            _ => Says::Http(status, String::new()),
+            "/v1/harvester/cluster/local" => ServerReply::ok("{}"),
+            _ => ServerReply::Http(status, String::new()),
         })
         .await;
-        let outcome = harvester::ready(&place.world(), Role::Agent, "n1").await;
+        let outcome =
+            harvester::ready(&place.context(), &VipMemory::default(), Role::Agent, "n1").await;
         assert_eq!(outcome, ProbeOutcome::Passed);
         let asked = server.asked();
         assert_eq!(asked.len(), 2);
@@ -68,9 +74,10 @@ async fn before_1_8_and_where_the_version_is_not_known_the_token_is_not_sent() {
         ("v1.5.0", false),
         ("master-2c1a7a-head", false),
     ] {
-        let (place, server) = joined(|_| Says::ok(r#"{"ready": true}"#)).await;
+        let (place, server) = joined(|_| ServerReply::ok(r#"{"ready": true}"#)).await;
         release(&place, version);
-        let outcome = harvester::ready(&place.world(), Role::Agent, "n1").await;
+        let outcome =
+            harvester::ready(&place.context(), &VipMemory::default(), Role::Agent, "n1").await;
         assert_eq!(outcome, ProbeOutcome::Passed);
         let asked = server.asked();
         let token = asked.iter().any(|request| request.contains(TOKEN));
@@ -82,13 +89,14 @@ async fn before_1_8_and_where_the_version_is_not_known_the_token_is_not_sent() {
 #[tokio::test]
 async fn the_token_is_never_in_an_outcome() {
     for says in [
-        Says::Http(503, format!("no, {TOKEN}")),
-        Says::ok(TOKEN),
-        Says::Garbage,
-        Says::Http(401, TOKEN.to_owned()),
+        ServerReply::Http(503, format!("no, {TOKEN}")),
+        ServerReply::ok(TOKEN),
+        ServerReply::Garbage,
+        ServerReply::Http(401, TOKEN.to_owned()),
     ] {
         let (place, _server) = joined(move |_| says.clone()).await;
-        let outcome = harvester::ready(&place.world(), Role::Agent, "n1").await;
+        let outcome =
+            harvester::ready(&place.context(), &VipMemory::default(), Role::Agent, "n1").await;
         assert_ne!(outcome, ProbeOutcome::Passed);
         assert!(!format!("{outcome:?}").contains(TOKEN), "{outcome:?}");
     }
@@ -96,42 +104,45 @@ async fn the_token_is_never_in_an_outcome() {
 
 #[tokio::test]
 async fn the_vip_is_the_one_in_the_cluster_and_stays_known_when_the_cluster_is_gone() {
-    let mut place = Place::new();
-    let vip = Server::http(|_| Says::ok("")).await;
+    let mut place = TestNode::new();
+    let vip = TestServer::http(|_| ServerReply::ok("")).await;
     place.endpoints.vip_https = vip.port;
     let port = vip.port;
-    let api = Server::http(|target| match target {
+    let api = TestServer::http(|target| match target {
         "/api/v1/namespaces/harvester-system/configmaps/vip" => {
-            Says::ok(r#"{"data": {"ip": "127.0.0.1", "mode": "dhcp"}}"#)
+            ServerReply::ok(r#"{"data": {"ip": "127.0.0.1", "mode": "dhcp"}}"#)
         }
-        _ => Says::Http(404, "{}".to_owned()),
+        _ => ServerReply::Http(404, "{}".to_owned()),
     })
     .await;
     place.admin(&api);
-    let world = place.world();
-    let asked = harvester::vip_answers(&world, Role::FirstServer, "n1").await;
+    let context = place.context();
+    let memory = VipMemory::default();
+    let asked = harvester::vip_answers(&context, &memory, Role::FirstServer, "n1").await;
     assert_eq!(asked.outcome, ProbeOutcome::Passed);
     let told = Vip {
         address: "127.0.0.1".to_owned(),
         mode: Some(VipMode::Dhcp),
     };
     assert_eq!(asked.events, [NodeEvent::Vip(told)]);
-    let outcome = harvester::vip_port(&world, Role::FirstServer, "n1", port).await;
+    let outcome = harvester::vip_port(&context, &memory, Role::FirstServer, "n1", port).await;
     assert_eq!(outcome, ProbeOutcome::Passed);
     drop(api);
-    let outcome = harvester::vip_port(&world, Role::FirstServer, "n1", port).await;
+    let outcome = harvester::vip_port(&context, &memory, Role::FirstServer, "n1", port).await;
     assert_eq!(outcome, ProbeOutcome::Passed);
     drop(vip);
-    let outcome = harvester::vip_port(&world, Role::FirstServer, "n1", 1).await;
+    let outcome = harvester::vip_port(&context, &memory, Role::FirstServer, "n1", 1).await;
     assert!(failed(&outcome).starts_with("127.0.0.1 port 1: "));
 }
 
 #[tokio::test]
 async fn how_the_vips_address_is_found_is_read_from_the_installers_configuration_where_the_cluster_does_not_say()
  {
-    let (place, _server) = joined(|_| Says::ok("")).await;
+    let (place, _server) = joined(|_| ServerReply::ok("")).await;
     let told = async || {
-        let asked = harvester::vip_answers(&place.world(), Role::Agent, "n1").await;
+        let asked =
+            harvester::vip_answers(&place.context(), &VipMemory::default(), Role::Agent, "n1")
+                .await;
         match asked.events.as_slice() {
             [NodeEvent::Vip(vip)] => vip.mode,
             other => panic!("{other:?}"),
@@ -145,10 +156,17 @@ async fn how_the_vips_address_is_found_is_read_from_the_installers_configuration
 #[tokio::test]
 async fn without_any_vip_the_first_server_says_so_and_a_refusal_is_not_a_no() {
     for (status, expected) in [(404, "there is no VIP yet"), (403, "403")] {
-        let place = Place::new();
-        let api = Server::http(move |_| Says::Http(status, "{}".to_owned())).await;
+        let place = TestNode::new();
+        let api = TestServer::http(move |_| ServerReply::Http(status, "{}".to_owned())).await;
         place.admin(&api);
-        let outcome = harvester::vip_port(&place.world(), Role::FirstServer, "n1", 1).await;
+        let outcome = harvester::vip_port(
+            &place.context(),
+            &VipMemory::default(),
+            Role::FirstServer,
+            "n1",
+            1,
+        )
+        .await;
         let said = match &outcome {
             ProbeOutcome::Unknown { why, .. } if status == 403 => why,
             ProbeOutcome::Failed { why, .. } if status == 404 => why,
@@ -160,8 +178,8 @@ async fn without_any_vip_the_first_server_says_so_and_a_refusal_is_not_a_no() {
 
 #[tokio::test]
 async fn kube_vips_own_words_tell_that_the_dhcp_clients_port_is_taken() {
-    let place = Place::new();
-    let ask = || harvester::dhcp_clash(&place.world());
+    let place = TestNode::new();
+    let ask = || harvester::dhcp_clash(&place.context(), &VipMemory::default());
     let said = "listen udp4 :68: bind: address already in use";
     place.write(
         "/var/log/pods/harvester-system_kube-vip-x7l2k_1/kube-vip/0.log",

@@ -5,63 +5,66 @@ use crate::observe::probes::{certificates, host, role};
 
 #[test]
 fn the_default_route_is_read_and_what_cannot_be_read_is_not_known() {
-    let place = Place::new();
-    assert!(unknown(&host::default_route(&place.world())).contains("/proc/net/route"));
+    let place = TestNode::new();
+    assert!(unknown(&host::default_route(&place.context())).contains("/proc/net/route"));
     let head = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n";
     place.write("/proc/net/route", head);
-    assert!(failed(&host::default_route(&place.world())).contains("neither"));
+    assert!(failed(&host::default_route(&place.context())).contains("neither"));
     let route = "e0\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\n";
     place.write("/proc/net/route", format!("{head}{route}"));
-    assert_eq!(host::default_route(&place.world()), ProbeOutcome::Passed);
+    assert_eq!(host::default_route(&place.context()), ProbeOutcome::Passed);
 }
 
 #[test]
 fn a_physical_nic_with_a_link_is_enough_and_a_bridge_is_none() {
-    let place = Place::new();
+    let place = TestNode::new();
     place.write("/sys/class/net/mgmt-br/carrier", "1\n");
-    assert!(unknown(&host::carrier(&place.world())).contains("no physical NIC"));
+    assert!(unknown(&host::carrier(&place.context())).contains("no physical NIC"));
     place.write("/sys/class/net/e0/carrier", "0\n");
     place.write("/sys/class/net/e0/device/vendor", "x");
-    assert_eq!(failed(&host::carrier(&place.world())), "e0 without a link");
+    assert_eq!(
+        failed(&host::carrier(&place.context())),
+        "e0 without a link"
+    );
     place.write("/sys/class/net/e1/carrier", "1\n");
     place.write("/sys/class/net/e1/device/vendor", "x");
-    assert_eq!(host::carrier(&place.world()), ProbeOutcome::Passed);
+    assert_eq!(host::carrier(&place.context()), ProbeOutcome::Passed);
 }
 
 #[test]
 fn memory_and_load_are_judged_by_the_kernels_figures() {
-    let place = Place::new();
-    assert!(unknown(&host::memory(&place.world())).contains("/proc/meminfo"));
+    let place = TestNode::new();
+    assert!(unknown(&host::memory(&place.context())).contains("/proc/meminfo"));
     place.write("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 4 kB\n");
-    assert_eq!(failed(&host::memory(&place.world())), "4% available");
+    assert_eq!(failed(&host::memory(&place.context())), "4% available");
     place.write("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 40 kB\n");
-    assert_eq!(host::memory(&place.world()), ProbeOutcome::Passed);
+    assert_eq!(host::memory(&place.context()), ProbeOutcome::Passed);
     place.write("/proc/meminfo", "garbage");
-    assert!(unknown(&host::memory(&place.world())).contains("no figures"));
+    assert!(unknown(&host::memory(&place.context())).contains("no figures"));
     place.write("/proc/stat", "cpu  1 2\ncpu0 1\ncpu1 1\nintr 5\n");
     place.write("/proc/loadavg", "90.00 50.00 9.00 1/2 3\n");
-    assert!(failed(&host::load(&place.world())).contains("2 cores"));
+    assert!(failed(&host::load(&place.context())).contains("2 cores"));
     place.write("/proc/loadavg", "90.00 50.00 7.00 1/2 3\n");
-    assert_eq!(host::load(&place.world()), ProbeOutcome::Passed);
+    assert_eq!(host::load(&place.context()), ProbeOutcome::Passed);
 }
 
 #[test]
 fn the_disk_is_looked_at_where_rke2_lives() {
-    let place = Place::new();
-    let nothing = host::disk(&place.world(), host::Scarce::Space);
+    let place = TestNode::new();
+    let nothing = host::disk(&place.context(), host::Scarce::Space);
     assert!(unknown(&nothing).contains("none of RKE2's directories"));
     place.write("/var/lib/rancher/rke2/agent/x", "");
     // The file system of the tests has what it has; both answers are answers.
     for scarce in [host::Scarce::Space, host::Scarce::Inodes] {
-        let outcome = host::disk(&place.world(), scarce);
+        let outcome = host::disk(&place.context(), scarce);
         assert!(!matches!(outcome, ProbeOutcome::Unknown { .. }));
     }
 }
 
 #[test]
 fn the_certificate_that_runs_out_first_is_told() {
-    let place = Place::new();
-    assert!(unknown(&certificates::expiry(&place.world())).contains("none yet"));
+    let place = TestNode::new();
+    assert!(unknown(&certificates::expiry(&place.context())).contains("none yet"));
     let certificate = |days: i64| {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::new(vec!["n1".to_owned()]).unwrap();
@@ -74,36 +77,39 @@ fn the_certificate_that_runs_out_first_is_told() {
     let tls = "/var/lib/rancher/rke2/server/tls";
     place.write(&format!("{tls}/good.crt"), certificate(300));
     place.write(&format!("{tls}/garbage.crt"), "garbage");
-    assert_eq!(certificates::expiry(&place.world()), ProbeOutcome::Passed);
+    assert_eq!(certificates::expiry(&place.context()), ProbeOutcome::Passed);
     place.write(
         "/var/lib/rancher/rke2/agent/client-kubelet.crt",
         certificate(3),
     );
     assert_eq!(
-        failed(&certificates::expiry(&place.world())),
+        failed(&certificates::expiry(&place.context())),
         "client-kubelet.crt runs out in 3 days"
     );
 }
 
 #[tokio::test]
 async fn without_a_bus_the_role_comes_from_what_rke2_left_on_the_disk() {
-    let place = Place::new();
+    let place = TestNode::new();
     place.write("/proc/sys/kernel/hostname", "Node-1\n");
     assert_eq!(
-        role::read(&place.world()).await,
+        role::role_and_name(&place.context()).await,
         (Role::Unknown, "node-1".to_owned())
     );
     place.write("/var/lib/rancher/rke2/agent/kubelet.kubeconfig", "");
-    assert_eq!(role::read(&place.world()).await.0, Role::Agent);
+    assert_eq!(role::role_and_name(&place.context()).await.0, Role::Agent);
     place.write("/var/lib/rancher/rke2/server/tls/server-ca.crt", "");
-    assert_eq!(role::read(&place.world()).await.0, Role::FirstServer);
+    assert_eq!(
+        role::role_and_name(&place.context()).await.0,
+        Role::FirstServer
+    );
     let dropin = "/etc/rancher/rke2/config.yaml.d/40-rancherd.yaml";
     place.write(dropin, "server: https://10.0.0.9:9345\nnode-name: n7\n");
     assert_eq!(
-        role::read(&place.world()).await,
+        role::role_and_name(&place.context()).await,
         (Role::JoinedServer, "n7".to_owned())
     );
     let witness = "/etc/rancher/rke2/config.yaml.d/50-rancher.yaml";
     place.write(witness, "disable-apiserver: true\n");
-    assert_eq!(role::read(&place.world()).await.0, Role::Witness);
+    assert_eq!(role::role_and_name(&place.context()).await.0, Role::Witness);
 }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use windrow_plan::rules::Platform;
 
-use super::servers::{Says, Server};
+use super::servers::{ServerReply, TestServer};
 use super::*;
+use crate::observe::probes::ask::{ProbedNode, Prober};
+use crate::observe::probes::schedule::{ProbePace, Unrest, probe, repeat_probe};
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -31,12 +33,12 @@ fn wants(platform: Platform) -> Interests {
 
 #[tokio::test]
 async fn probing_begins_with_the_role_and_ends_when_it_is_switched_off() {
-    let place = Place::new();
+    let place = TestNode::new();
     place.write("/var/lib/rancher/rke2/server/tls/server-ca.crt", "");
     place.write("/proc/sys/kernel/random/boot_id", "boot-7\n");
     let (interests, wanted) = watch::channel(wants(Platform::Harvester));
     let (events, mut told) = mpsc::channel(64);
-    let task = tokio::spawn(probe(Arc::new(place.world()), wanted, events));
+    let task = tokio::spawn(probe(Arc::new(place.context()), wanted, events));
     match next(&mut told).await {
         NodeEvent::Probing { role, boot, specs } => {
             assert_eq!((role, boot.as_str()), (Role::FirstServer, "boot-7"));
@@ -63,12 +65,12 @@ async fn probing_begins_with_the_role_and_ends_when_it_is_switched_off() {
 #[tokio::test]
 async fn rke2s_data_directory_and_probes_of_the_configuration_may_change_while_the_node_is_probed()
 {
-    let place = Place::new();
+    let place = TestNode::new();
     place.write("/data/rke2/server/tls/server-ca.crt", "");
     let (interests, wanted) = watch::channel(wants(Platform::Rke2));
     let (events, mut told) = mpsc::channel(64);
-    let world = Arc::new(place.world());
-    let task = tokio::spawn(probe(world.clone(), wanted, events));
+    let context = Arc::new(place.context());
+    let task = tokio::spawn(probe(context.clone(), wanted, events));
     let first = next(&mut told).await;
     assert!(
         matches!(
@@ -102,7 +104,7 @@ async fn rke2s_data_directory_and_probes_of_the_configuration_may_change_while_t
         }
     }
     assert!(
-        world
+        context
             .layout()
             .manifests()
             .ends_with("data/rke2/server/manifests")
@@ -121,20 +123,20 @@ async fn rke2s_data_directory_and_probes_of_the_configuration_may_change_while_t
 
 #[tokio::test]
 async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
-    let mut place = Place::new();
-    let silent = Server::http(|_| Says::Nothing).await;
+    let mut place = TestNode::new();
+    let silent = TestServer::http(|_| ServerReply::Nothing).await;
     place.admin(&silent);
-    let healthy = Server::http(|_| Says::ok("ok")).await;
+    let healthy = TestServer::http(|_| ServerReply::ok("ok")).await;
     place.endpoints.kubelet.clone_from(&healthy.url);
-    let world = Arc::new(place.world());
-    let subject = Subject {
+    let prober = Arc::new(Prober::new(Arc::new(place.context())));
+    let probed = ProbedNode {
         interest: ProbeInterest {
             platform: Some(Platform::Rke2),
             installed: false,
             ..ProbeInterest::default()
         },
         role: Role::FirstServer,
-        node: "n1".to_owned(),
+        name: "n1".to_owned(),
     };
     let (events, mut told) = mpsc::channel(64);
     let ask = |name: &str, timeout: Duration| {
@@ -145,10 +147,10 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
             .unwrap();
         spec.period = Duration::from_millis(5);
         spec.timeout = timeout;
-        let paced = (spec.clone(), Pace::of(&spec));
-        let (world, subject) = (world.clone(), subject.clone());
-        let asked = one(world, subject, paced, Unrest::default(), events.clone());
-        tokio::spawn(asked)
+        let paced = (spec.clone(), ProbePace::for_spec(&spec));
+        let (prober, probed) = (prober.clone(), probed.clone());
+        let repeated = repeat_probe(prober, probed, paced, Unrest::default(), events.clone());
+        tokio::spawn(repeated)
     };
     // This one has more patience than the test: whatever comes, comes from the other.
     let hangs = ask("node", PATIENCE * 60);
@@ -179,12 +181,12 @@ fn what_goes_on_passing_is_asked_ever_less_often_down_to_its_rest() {
     let specs = specs(Role::FirstServer, Some(Platform::Harvester));
     let pauses = |name: &str| -> Vec<u64> {
         let spec = specs.iter().find(|spec| spec.id.as_str() == name).unwrap();
-        let mut pace = Pace::of(spec);
+        let mut pace = ProbePace::for_spec(spec);
         let mut pauses: Vec<u64> = (0..4)
-            .map(|_| (pace.period + pace.more()).as_secs())
+            .map(|_| (pace.period + pace.extra_pause()).as_secs())
             .collect();
         pace.hurry();
-        pauses.push((pace.period + pace.more()).as_secs());
+        pauses.push((pace.period + pace.extra_pause()).as_secs());
         pauses
     };
     assert_eq!(pauses("apiserver"), [10, 20, 40, 40, 10]);
@@ -195,17 +197,17 @@ fn what_goes_on_passing_is_asked_ever_less_often_down_to_its_rest() {
 
 #[tokio::test]
 async fn a_probe_that_rests_is_asked_at_once_when_another_one_stops_passing() {
-    let place = Place::new();
+    let place = TestNode::new();
     let route = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n\
                  eth0 00000000 0102030A 0003 0 0 0 00000000 0 0 0\n";
     place.write("/proc/net/route", route);
     place.write("/sys/class/net/eth0/device/x", "");
     place.write("/sys/class/net/eth0/carrier", "1\n");
-    let world = Arc::new(place.world());
-    let subject = Subject {
+    let prober = Arc::new(Prober::new(Arc::new(place.context())));
+    let probed = ProbedNode {
         interest: ProbeInterest::default(),
         role: Role::FirstServer,
-        node: "n1".to_owned(),
+        name: "n1".to_owned(),
     };
     let (events, mut told) = mpsc::channel(64);
     let unrest = Unrest::default();
@@ -217,15 +219,15 @@ async fn a_probe_that_rests_is_asked_at_once_when_another_one_stops_passing() {
             "nic-carrier" => period,
             _ => continue,
         };
-        let pace = Pace {
+        let pace = ProbePace {
             period,
             rest,
             next: rest,
         };
-        let (world, subject) = (world.clone(), subject.clone());
-        tokio::spawn(one(
-            world,
-            subject,
+        let (prober, probed) = (prober.clone(), probed.clone());
+        tokio::spawn(repeat_probe(
+            prober,
+            probed,
             (spec, pace),
             unrest.clone(),
             events.clone(),

@@ -11,7 +11,7 @@ use crate::testing::server::{self, Stream};
 
 /// What a server does with a request.
 #[derive(Clone)]
-pub(super) enum Says {
+pub(super) enum ServerReply {
     /// A status and a body.
     Http(u16, String),
     /// Bytes that are no HTTP.
@@ -22,37 +22,37 @@ pub(super) enum Says {
     Nothing,
 }
 
-impl Says {
+impl ServerReply {
     pub(super) fn ok(body: &str) -> Self {
         Self::Http(200, body.to_owned())
     }
 }
 
 /// A server; it ends with its owner.
-pub(super) struct Server {
+pub(super) struct TestServer {
     pub(super) url: String,
     pub(super) port: u16,
     asked: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
 
-type Handler = Arc<dyn Fn(&str) -> Says + Send + Sync>;
+type Handler = Arc<dyn Fn(&str) -> ServerReply + Send + Sync>;
 
-impl Server {
+impl TestServer {
     /// Plain HTTP; `says` gets each request's target.
-    pub(super) async fn http(says: impl Fn(&str) -> Says + Send + Sync + 'static) -> Self {
+    pub(super) async fn http(says: impl Fn(&str) -> ServerReply + Send + Sync + 'static) -> Self {
         Self::start(Arc::new(says), None).await
     }
 
     /// The same behind a certificate that nobody knows.
-    pub(super) async fn https(says: impl Fn(&str) -> Says + Send + Sync + 'static) -> Self {
+    pub(super) async fn https(says: impl Fn(&str) -> ServerReply + Send + Sync + 'static) -> Self {
         Self::https_as("somebody.example", says).await.0
     }
 
     /// The same with a certificate for this name, and the certificate.
     pub(super) async fn https_as(
         name: &str,
-        says: impl Fn(&str) -> Says + Send + Sync + 'static,
+        says: impl Fn(&str) -> ServerReply + Send + Sync + 'static,
     ) -> (Self, String) {
         let (tls, certificate) = server::certificate(name);
         let server = Self::start(Arc::new(says), Some(tls)).await;
@@ -81,7 +81,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -100,16 +100,16 @@ async fn serve(mut stream: Stream, says: Handler, log: Arc<Mutex<Vec<String>>>) 
     let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
     log.lock().unwrap().push(head);
     let answer = match says(&target) {
-        Says::Http(status, body) => format!(
+        ServerReply::Http(status, body) => format!(
             "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
             body.len()
         ),
-        Says::Garbage => "SSH-2.0-OpenSSH_9.9\r\n\r\n".to_owned(),
-        Says::TooMuch => format!(
+        ServerReply::Garbage => "SSH-2.0-OpenSSH_9.9\r\n\r\n".to_owned(),
+        ServerReply::TooMuch => format!(
             "HTTP/1.1 200 X\r\nconnection: close\r\n\r\n{}",
             "x".repeat(2 << 20)
         ),
-        Says::Nothing => return std::future::pending().await,
+        ServerReply::Nothing => return std::future::pending().await,
     };
     let _ = stream.write_all(answer.as_bytes()).await;
     let _ = stream.shutdown().await;

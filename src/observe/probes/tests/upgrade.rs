@@ -3,20 +3,16 @@
 use windrow_plan::readiness::node::Transition;
 use windrow_plan::rules::Platform;
 
-use super::servers::{Says, Server};
+use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::cluster;
-use crate::observe::probes::upgrade::{Sign, is_told_here, seen};
+use crate::observe::probes::upgrade::{Sign, SignMemory, is_seen_by_signs, take_sign};
 
 fn upgrading(events: &[NodeEvent]) -> Option<String> {
     events.iter().rev().find_map(|event| match event {
         NodeEvent::Transition(Transition::Upgrade, why) => why.clone(),
         _ => None,
     })
-}
-
-fn told(event: NodeEvent) -> Option<String> {
-    upgrading(&[event])
 }
 
 fn node(cordoned: bool, running: &str) -> Sign {
@@ -27,15 +23,15 @@ fn node(cordoned: bool, running: &str) -> Sign {
 }
 
 /// A Plan's Job on the node, and the Node.
-fn jobs(status: &'static str) -> impl Fn(&str) -> Says {
+fn jobs(status: &'static str) -> impl Fn(&str) -> ServerReply {
     move |target| match target.split('?').next().unwrap() {
-        "/apis/batch/v1/jobs" => Says::ok(&format!(
+        "/apis/batch/v1/jobs" => ServerReply::ok(&format!(
             r#"{{"items": [
                 {{"metadata": {{"labels": {{"upgrade.cattle.io/plan": "done"}}}},
                   "status": {{"conditions": [{{"type": "Complete", "status": "True"}}]}}}},
                 {{"metadata": {{"labels": {{"upgrade.cattle.io/plan": "server-plan"}}}}, "status": {status}}}]}}"#
         )),
-        _ => Says::ok(r#"{"status": {"nodeInfo": {"kubeletVersion": "v1.34.2+rke2r1"}}}"#),
+        _ => ServerReply::ok(r#"{"status": {"nodeInfo": {"kubeletVersion": "v1.34.2+rke2r1"}}}"#),
     }
 }
 
@@ -56,12 +52,19 @@ async fn a_plans_job_on_the_node_is_an_upgrade_until_it_has_ended() {
             None,
         ),
     ] {
-        let place = Place::new();
-        let server = Server::http(jobs(status)).await;
+        let place = TestNode::new();
+        let server = TestServer::http(jobs(status)).await;
         place.admin(&server);
-        let world = place.world();
+        let context = place.context();
         let plain = Some(Platform::Rke2);
-        let asked = cluster::own_node(&world, Role::FirstServer, "n1", plain).await;
+        let asked = cluster::own_node(
+            &context,
+            &SignMemory::default(),
+            Role::FirstServer,
+            "n1",
+            plain,
+        )
+        .await;
         assert_eq!(upgrading(&asked.events).as_deref(), expected, "{status}");
         let asked = server.asked().join("");
         assert!(asked.contains("upgrade.cattle.io%2Fnode%3Dn1"), "{asked}");
@@ -74,11 +77,18 @@ async fn jobs_are_not_asked_for_by_an_agent_nor_where_harvester_upgrades() {
         (Role::Agent, Platform::Rke2),
         (Role::FirstServer, Platform::Harvester),
     ] {
-        let place = Place::new();
-        let server = Server::http(jobs("{}")).await;
+        let place = TestNode::new();
+        let server = TestServer::http(jobs("{}")).await;
         place.admin(&server);
         place.identity(&server);
-        let asked = cluster::own_node(&place.world(), role, "n1", Some(platform)).await;
+        let asked = cluster::own_node(
+            &place.context(),
+            &SignMemory::default(),
+            role,
+            "n1",
+            Some(platform),
+        )
+        .await;
         assert_eq!(upgrading(&asked.events), None);
         let heads = server.asked();
         assert!(
@@ -87,42 +97,32 @@ async fn jobs_are_not_asked_for_by_an_agent_nor_where_harvester_upgrades() {
         );
     }
     assert!(
-        is_told_here(Some(Platform::Harvester), false),
+        is_seen_by_signs(Some(Platform::Harvester), false),
         "by its unit and its cordon"
     );
 }
 
 #[test]
 fn a_newer_binary_is_an_upgrade_while_the_unit_is_down_or_the_node_cordoned() {
-    let place = Place::new();
+    let place = TestNode::new();
     let binary =
         |version: &str| place.write("/usr/local/bin/rke2", format!("...{version}+rke2r1..."));
     binary("v1.35.6");
-    let world = place.world();
+    let (context, memory) = (place.context(), SignMemory::default());
+    let seen = |sign| upgrading(&[take_sign(&context, &memory, sign)]);
+    assert_eq!(seen(Sign::Down(true)), None, "what ran is not known");
     assert_eq!(
-        told(seen(&world, Sign::Down(true))),
-        None,
-        "what ran is not known"
-    );
-    assert_eq!(
-        told(seen(&world, node(false, "v1.34.2+rke2r1"))),
+        seen(node(false, "v1.34.2+rke2r1")),
         None,
         "it may lie there for weeks"
     );
     let why = "RKE2 v1.35.6 is installed, v1.34.2 ran";
-    assert_eq!(told(seen(&world, Sign::Down(true))).as_deref(), Some(why));
-    assert_eq!(told(seen(&world, Sign::Down(false))), None);
-    assert_eq!(
-        told(seen(&world, node(true, "v1.34.2+rke2r1"))).as_deref(),
-        Some(why)
-    );
-    assert_eq!(
-        told(seen(&world, node(true, "v1.35.6+rke2r1"))),
-        None,
-        "it has arrived"
-    );
+    assert_eq!(seen(Sign::Down(true)).as_deref(), Some(why));
+    assert_eq!(seen(Sign::Down(false)), None);
+    assert_eq!(seen(node(true, "v1.34.2+rke2r1")).as_deref(), Some(why));
+    assert_eq!(seen(node(true, "v1.35.6+rke2r1")), None, "it has arrived");
     // Another file: read anew.
     binary("v1.36.0-and-longer");
     binary("v1.36.1");
-    assert!(told(seen(&world, node(true, "v1.35.6+rke2r1"))).is_some());
+    assert!(seen(node(true, "v1.35.6+rke2r1")).is_some());
 }

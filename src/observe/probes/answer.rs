@@ -1,0 +1,18 @@
+//! What comes of asking a probe.
+
+use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome};
+
+/// A probe's answer, and what else was seen on the way.
+pub(super) struct ProbeAnswer {
+    pub(super) outcome: ProbeOutcome,
+    pub(super) events: Vec<NodeEvent>,
+}
+
+impl From<ProbeOutcome> for ProbeAnswer {
+    fn from(outcome: ProbeOutcome) -> Self {
+        Self {
+            outcome,
+            events: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Asks a probe: of the table, or of the configuration. Keeps what each of them remembers.
+
+use std::sync::Arc;
+
+use windrow_decide::ProbeInterest;
+use windrow_plan::readiness::node::{ProbeOutcome, Role};
+
+use super::answer::ProbeAnswer;
+use super::context::ProbeContext;
+use super::{
+    addons, certificates, cluster, components, custom, harvester, host, unit, upgrade, webhooks,
+};
+
+/// The node as it is probed. When it changes, other probes run.
+#[derive(Clone, PartialEq)]
+pub(super) struct ProbedNode {
+    pub(super) interest: ProbeInterest,
+    pub(super) role: Role,
+    pub(super) name: String,
+}
+
+/// Asks probes, and keeps what they remember from one question to the next.
+pub(super) struct Prober {
+    context: Arc<ProbeContext>,
+    vip: harvester::VipMemory,
+    unit: unit::RestartMemory,
+    upgrade: upgrade::SignMemory,
+    webhooks: webhooks::WebhookMemory,
+    files: custom::PendingFiles,
+}
+
+impl Prober {
+    pub(super) fn new(context: Arc<ProbeContext>) -> Self {
+        Self {
+            context,
+            vip: harvester::VipMemory::default(),
+            unit: unit::RestartMemory::default(),
+            upgrade: upgrade::SignMemory::default(),
+            webhooks: webhooks::WebhookMemory::default(),
+            files: custom::PendingFiles::default(),
+        }
+    }
+
+    /// Asks a probe by its name.
+    pub(super) async fn ask(&self, probed: &ProbedNode, probe: &str) -> ProbeAnswer {
+        let ProbedNode {
+            interest,
+            role,
+            name,
+        } = probed;
+        let (role, node, platform) = (*role, name.as_str(), interest.platform);
+        let (context, vip) = (&*self.context, &self.vip);
+        let mut custom = interest.custom.iter();
+        if let Some(custom) = custom.find(|custom| custom.id().as_str() == probe) {
+            let outcome = custom::ask(context, &self.files, role, node, custom).await;
+            return outcome.into();
+        }
+        match probe {
+            "default-route" => host::default_route(context).into(),
+            "nic-carrier" => host::carrier(context).into(),
+            "vip" => harvester::vip_answers(context, vip, role, node).await,
+            "vip-join" => {
+                let port = context.endpoints.vip_join;
+                let outcome = harvester::vip_port(context, vip, role, node, port).await;
+                outcome.into()
+            }
+            "dhcp-client-clash" => harvester::dhcp_clash(context, vip).into(),
+            "rke2-installed" => unit::installed(context, role).await.into(),
+            "rke2-service" => {
+                unit::service(context, &self.unit, &self.upgrade, role, platform).await
+            }
+            "supervisor" => components::supervisor(context).await.into(),
+            "etcd" => components::etcd(context).await.into(),
+            "apiserver" => cluster::apiserver(context, role, node).await.into(),
+            "kubelet" => components::kubelet(context).await.into(),
+            "node" => cluster::own_node(context, &self.upgrade, role, node, platform).await,
+            "rancher" => cluster::rancher(context, node).await.into(),
+            "managed-chart" => cluster::managed_chart(context, node).await.into(),
+            "harvester" => harvester::ready(context, vip, role, node).await.into(),
+            "webhook" => webhooks::answer(context, &self.webhooks, node).await.into(),
+            "settings" => cluster::settings(context, node).await,
+            "storage-network" => cluster::storage_network(context, node).await.into(),
+            "addons" => addons::settled(context, node).await.into(),
+            "certificates" => certificates::expiry(context).into(),
+            "clock" => host::clock(context).await.into(),
+            "disk-space" => host::disk(context, host::Scarce::Space).into(),
+            "disk-inodes" => host::disk(context, host::Scarce::Inodes).into(),
+            "memory" => host::memory(context).into(),
+            "load" => host::load(context).into(),
+            other => ProbeOutcome::unknown(other, "nothing knows how to ask it").into(),
+        }
+    }
+}

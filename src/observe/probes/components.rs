@@ -1,0 +1,54 @@
+//! Health of what runs on the node itself: the kubelet, etcd, the supervisor.
+//!
+//! They are asked on the loopback interface. RKE2's certificates name the node, not 127.0.0.1: the certificate is not checked,
+//! and nothing secret is sent.
+
+use windrow_plan::readiness::node::ProbeOutcome;
+
+use super::context::ProbeContext;
+use super::http::{NoAnswer, PATIENCE, get};
+
+/// The kubelet's own health.
+pub(super) async fn kubelet(context: &ProbeContext) -> ProbeOutcome {
+    let url = format!("{}/healthz", context.endpoints.kubelet);
+    healthy(context, &url, |body| body.starts_with(b"ok")).await
+}
+
+/// RKE2's supervisor. It listens before etcd and kube-apiserver are up: a first sign of life.
+pub(super) async fn supervisor(context: &ProbeContext) -> ProbeOutcome {
+    let url = format!("{}/ping", context.endpoints.supervisor);
+    healthy(context, &url, |body| body.starts_with(b"pong")).await
+}
+
+/// etcd, where this node has it.
+pub(super) async fn etcd(context: &ProbeContext) -> ProbeOutcome {
+    let pod = context
+        .layout()
+        .data_dir()
+        .join("agent/pod-manifests/etcd.yaml");
+    if !pod.exists() {
+        return ProbeOutcome::unknown("etcd", "this node has no static pod of it");
+    }
+    let url = format!("{}/health?serializable=true", context.endpoints.etcd);
+    healthy(context, &url, |body| {
+        serde_json::from_slice::<serde_json::Value>(body)
+            .is_ok_and(|answer| answer["health"] == "true")
+    })
+    .await
+}
+
+/// 200 with the body that is expected. Who answers something else altogether is not who was asked, and nothing is known.
+async fn healthy(context: &ProbeContext, url: &str, expected: fn(&[u8]) -> bool) -> ProbeOutcome {
+    match get(&context.http, url, None).await {
+        Ok(answer) if answer.status == 200 && expected(&answer.body) => ProbeOutcome::Passed,
+        Ok(answer) if answer.status == 200 => {
+            ProbeOutcome::unknown(format!("GET {url}"), "the answer is not the one expected")
+        }
+        Ok(answer) if matches!(answer.status, 401 | 403) => {
+            ProbeOutcome::unknown(format!("GET {url}"), format!("HTTP {}", answer.status))
+        }
+        Ok(answer) => ProbeOutcome::failed(format!("HTTP {}", answer.status)),
+        Err(NoAnswer::Garbage(why)) => ProbeOutcome::unknown(format!("GET {url}"), why),
+        Err(none) => ProbeOutcome::failed(none.say(PATIENCE)),
+    }
+}

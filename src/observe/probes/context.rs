@@ -1,0 +1,104 @@
+//! What every probe may touch: paths, addresses, clients, a clock. All of it is passed in, so that
+//! probes run against a temporary directory and servers on the loopback interface.
+
+use jiff::Timestamp;
+use windrow_model::manifest::{Node, yaml};
+
+use super::bus::Bus;
+use super::current_layout::CurrentLayout;
+use super::http;
+use super::kubernetes::Kubernetes;
+use crate::apiserver::ApiServer;
+use crate::layout::Layout;
+
+/// Where things answer on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoints {
+    /// RKE2's supervisor.
+    pub supervisor: String,
+    /// etcd's health.
+    pub etcd: String,
+    /// The kubelet's health.
+    pub kubelet: String,
+    /// The VIP's HTTPS port.
+    pub vip_https: u16,
+    /// The VIP's supervisor port.
+    pub vip_join: u16,
+    /// The system bus; `None` for the usual one.
+    pub bus: Option<String>,
+}
+
+impl Default for Endpoints {
+    fn default() -> Self {
+        Self {
+            supervisor: "https://127.0.0.1:9345".to_owned(),
+            etcd: "http://127.0.0.1:2381".to_owned(),
+            kubelet: "http://127.0.0.1:10248".to_owned(),
+            vip_https: 443,
+            vip_join: 9345,
+            bus: None,
+        }
+    }
+}
+
+/// What probes look with. It remembers nothing of what they found.
+pub struct ProbeContext {
+    layout: CurrentLayout,
+    pub(super) endpoints: Endpoints,
+    pub(super) http: reqwest::Client,
+    pub(super) bus: Bus,
+    pub(super) kubernetes: Kubernetes,
+    pub(super) now: fn() -> Timestamp,
+}
+
+impl ProbeContext {
+    /// A node below a layout.
+    ///
+    /// # Errors
+    ///
+    /// When no HTTP client can be made.
+    pub fn new(
+        layout: Layout,
+        endpoints: Endpoints,
+        api: ApiServer,
+        now: fn() -> Timestamp,
+    ) -> Result<Self, reqwest::Error> {
+        let layout = CurrentLayout::new(layout);
+        Ok(Self {
+            http: http::client()?,
+            bus: Bus::new(endpoints.bus.clone()),
+            kubernetes: Kubernetes::new(layout.clone(), api),
+            layout,
+            endpoints,
+            now,
+        })
+    }
+
+    /// Where things live now.
+    pub(super) fn layout(&self) -> Layout {
+        self.layout.get()
+    }
+
+    /// From now on, RKE2's data directory is this one.
+    pub(super) fn set_data_dir(&self, data_dir: &str) {
+        self.layout.set_data_dir(data_dir);
+    }
+
+    /// A configuration file of a few lines; `None` when it is not there or cannot be read as one.
+    pub(super) fn config(&self, path: &str) -> Option<Node> {
+        let text = std::fs::read_to_string(self.layout().path(path)).ok()?;
+        yaml::one(&text).ok().flatten()
+    }
+
+    /// rancherd's configuration. It holds the cluster token: nothing of it is ever printed.
+    pub(super) fn rancherd(&self) -> Option<Node> {
+        self.config("/etc/rancher/rancherd/config.yaml")
+    }
+
+    /// Which boot this is.
+    pub(super) fn boot(&self) -> String {
+        std::fs::read_to_string(self.layout().path("/proc/sys/kernel/random/boot_id"))
+            .map(|text| text.trim().to_owned())
+            .unwrap_or_default()
+    }
+}

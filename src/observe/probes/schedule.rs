@@ -1,0 +1,169 @@
+//! When each probe is asked.
+//!
+//! A probe that hangs is given up after its timeout and is Unknown. The next question comes when its period is over; there are
+//! never two questions to one probe at a time. A probe that goes on passing is asked less and less often, down to its rest. When
+//! one stops passing, all of them are asked at once, and as often as in the beginning: what has happened is then seen as soon
+//! and as fully as if no probe had ever rested.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use windrow_decide::{ClusterEvent, Interests};
+use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, ProbeSpec, custom_specs, specs};
+
+use super::ask::{ProbedNode, Prober};
+use super::context::ProbeContext;
+use super::role::role_and_name;
+use crate::backoff::spread;
+
+/// How often the role is read: a node can be promoted.
+const ROLE_EVERY: Duration = Duration::from_secs(20);
+
+/// Probes until the receiver of the events is gone, or until a probe panics: its last answer would stay
+/// for ever.
+pub async fn probe(
+    context: Arc<ProbeContext>,
+    mut interests: watch::Receiver<Interests>,
+    events: mpsc::Sender<ClusterEvent>,
+) {
+    let prober = Arc::new(Prober::new(context.clone()));
+    let mut probed: Option<ProbedNode> = None;
+    let mut tasks = JoinSet::new();
+    let unrest = Unrest::default();
+    loop {
+        let interest = interests.borrow_and_update().probes.clone();
+        let now = match interest {
+            Some(interest) => {
+                if !interest.data_dir.is_empty() {
+                    context.set_data_dir(&interest.data_dir);
+                }
+                let (role, name) = role_and_name(&context).await;
+                Some(ProbedNode {
+                    interest,
+                    role,
+                    name,
+                })
+            }
+            None => None,
+        };
+        if now != probed {
+            // Answers about the node as it was are of no use any more.
+            tasks.shutdown().await;
+            let wanted = now.as_ref().map(wanted).unwrap_or_default();
+            let event = match &now {
+                Some(node) => NodeEvent::Probing {
+                    role: node.role,
+                    boot: context.boot(),
+                    specs: wanted.clone(),
+                },
+                None => NodeEvent::NotProbing,
+            };
+            if events.send(ClusterEvent::Node(event)).await.is_err() {
+                return;
+            }
+            if let Some(node) = &now {
+                for spec in wanted {
+                    let pace = ProbePace::for_spec(&spec);
+                    let (prober, node) = (prober.clone(), node.clone());
+                    let (unrest, events) = (unrest.clone(), events.clone());
+                    tasks.spawn(repeat_probe(prober, node, (spec, pace), unrest, events));
+                }
+            }
+            probed = now;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(ROLE_EVERY) => {}
+            changed = interests.changed() => if changed.is_err() { return },
+            () = events.closed() => return,
+            Some(Err(ended)) = tasks.join_next() => if ended.is_panic() { return },
+        }
+    }
+}
+
+fn wanted(node: &ProbedNode) -> Vec<ProbeSpec> {
+    let ProbedNode { interest, role, .. } = node;
+    specs(*role, interest.platform)
+        .into_iter()
+        .filter(|spec| !(spec.day_zero && interest.installed))
+        .chain(custom_specs(&interest.custom, *role, interest.platform))
+        .collect()
+}
+
+/// Tells every probe that one has stopped passing.
+pub(super) type Unrest = Arc<watch::Sender<()>>;
+
+/// How long to wait before a probe is asked again.
+pub(super) struct ProbePace {
+    pub(super) period: Duration,
+    /// The longest pause.
+    pub(super) rest: Duration,
+    /// The pause after the next pass.
+    pub(super) next: Duration,
+}
+
+impl ProbePace {
+    pub(super) fn for_spec(spec: &ProbeSpec) -> Self {
+        Self {
+            period: spec.period,
+            rest: spec.rest(),
+            next: spec.period,
+        }
+    }
+
+    /// It passed: how much longer than its period it may be left alone.
+    pub(super) fn extra_pause(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(self.rest);
+        pause.saturating_sub(self.period)
+    }
+
+    /// Something is not as it was.
+    pub(super) fn hurry(&mut self) {
+        self.next = self.period;
+    }
+}
+
+/// Asks one probe again and again, for ever.
+pub(super) async fn repeat_probe(
+    prober: Arc<Prober>,
+    node: ProbedNode,
+    (spec, mut pace): (ProbeSpec, ProbePace),
+    unrest: Unrest,
+    events: mpsc::Sender<ClusterEvent>,
+) {
+    let mut disturbed = unrest.subscribe();
+    let mut passed = false;
+    loop {
+        // From here on: what happens while it is asked may not be in its answer.
+        disturbed.mark_unchanged();
+        let answer = prober.ask(&node, spec.id.as_str());
+        let answer = tokio::time::timeout(spec.timeout, answer)
+            .await
+            .unwrap_or_else(|_| {
+                let why = format!("no answer within {} s", spec.timeout.as_secs());
+                ProbeOutcome::unknown("the probe", why).into()
+            });
+        let before = std::mem::replace(&mut passed, answer.outcome == ProbeOutcome::Passed);
+        if before && !passed {
+            unrest.send_replace(());
+        }
+        let outcome = NodeEvent::Probed(spec.id.clone(), answer.outcome);
+        for event in answer.events.into_iter().chain([outcome]) {
+            if events.send(ClusterEvent::Node(event)).await.is_err() {
+                return;
+            }
+        }
+        tokio::time::sleep(spread(pace.period)).await;
+        if !passed {
+            pace.hurry();
+            continue;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(spread(pace.extra_pause())) => {}
+            // Its sender lives as long as this.
+            _ = disturbed.changed() => pace.hurry(),
+        }
+    }
+}
