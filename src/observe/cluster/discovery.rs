@@ -1,9 +1,9 @@
 //! Which of the kinds that are waited for does the API serve?
 //!
 //! Only the groups of kinds that are not known to be served are asked: at once, then whenever a
-//! CustomResourceDefinition or an APIService changes, and besides after pauses that double up to a
-//! minute. Each change begins them anew, because a definition that is established is not yet in the
-//! discovery documents.
+//! CustomResourceDefinition or an APIService changes, and also after pauses that double up to a
+//! minute. Each change makes the pauses short again: a definition that is established is not yet in
+//! the discovery documents.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -21,9 +21,8 @@ use windrow_decide::{ClusterEvent, Detail, Interests};
 use windrow_model::manifest::GroupKind;
 use windrow_plan::readiness::KindSeen;
 
-use super::connect::{Shared, explain};
 use super::follow::Followed;
-use super::interests::Task;
+use super::session::{ApiSession, RequestFailure, SessionTask};
 use crate::backoff::Backoff;
 
 /// The pause after something changed.
@@ -32,12 +31,12 @@ const SOON: Duration = Duration::from_secs(2);
 const SELDOM: Duration = Duration::from_secs(60);
 /// The longest pause as long as discovery itself cannot be asked.
 const UNANSWERED: Duration = Duration::from_secs(10);
-/// So long further changes of definitions are collected before discovery is asked.
+/// For this long further changes of definitions are collected before discovery is asked.
 const SETTLE: Duration = Duration::from_millis(50);
 
 /// What is known of a kind.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum KindState {
     /// It is served in this way.
     Served {
         resource: ApiResource,
@@ -49,28 +48,28 @@ pub(super) enum Kind {
     Unknown(String),
 }
 
-impl Kind {
+impl KindState {
     fn seen(&self) -> KindSeen {
         match self {
-            Kind::Served { .. } => KindSeen::Served,
-            Kind::NotServed => KindSeen::NotServed,
-            Kind::Unknown(why) => KindSeen::Unknown { why: why.clone() },
+            KindState::Served { .. } => KindSeen::Served,
+            KindState::NotServed => KindSeen::NotServed,
+            KindState::Unknown(why) => KindSeen::Unknown { why: why.clone() },
         }
     }
 }
 
 /// The kinds, for the watches on their objects.
-pub(super) type Kinds = watch::Sender<HashMap<GroupKind, Kind>>;
+pub(super) type Kinds = watch::Sender<HashMap<GroupKind, KindState>>;
 
 /// Asks for the kinds of interest for as long as the session lives.
 pub(super) async fn discover(
-    shared: Arc<Shared>,
+    session: Arc<ApiSession>,
     kinds: Arc<Kinds>,
     mut interests: watch::Receiver<Interests>,
 ) {
-    let mut told: HashMap<GroupKind, KindSeen> = HashMap::new();
+    let mut reported: HashMap<GroupKind, KindSeen> = HashMap::new();
     let changed = Arc::new(Notify::new());
-    let mut definitions: Option<[Task; 2]> = None;
+    let mut definitions: Option<[SessionTask; 2]> = None;
     let mut pauses = Backoff::new(SOON, SELDOM);
     loop {
         let (asked, needed) = {
@@ -80,24 +79,24 @@ pub(super) async fn discover(
                 interests.kinds.iter().cloned().chain(of_objects).collect();
             (interests.kinds.clone(), needed)
         };
-        let answered = ask(&shared, &kinds, &needed).await;
-        told.retain(|kind, _| asked.contains(kind));
+        let answered = ask_groups(&session, &kinds, &needed).await;
+        reported.retain(|kind, _| asked.contains(kind));
         for kind in &asked {
             let seen = kinds
                 .borrow()
                 .get(kind)
-                .map_or(KindSeen::NotAsked, Kind::seen);
-            if told.get(kind) != Some(&seen) {
-                told.insert(kind.clone(), seen.clone());
+                .map_or(KindSeen::NotAsked, KindState::seen);
+            if reported.get(kind) != Some(&seen) {
+                reported.insert(kind.clone(), seen.clone());
                 let event = ClusterEvent::Kind(kind.clone(), seen);
-                if shared.events.send(event).await.is_err() {
+                if session.events.send(event).await.is_err() {
                     return;
                 }
             }
         }
         let complete = needed
             .iter()
-            .all(|kind| matches!(kinds.borrow().get(kind), Some(Kind::Served { .. })));
+            .all(|kind| matches!(kinds.borrow().get(kind), Some(KindState::Served { .. })));
         if complete {
             definitions = None;
             if interests.changed().await.is_err() {
@@ -107,8 +106,8 @@ pub(super) async fn discover(
         }
         definitions.get_or_insert_with(|| {
             [
-                watch::<CustomResourceDefinition>(&shared, &changed),
-                watch::<APIService>(&shared, &changed),
+                watch_definitions::<CustomResourceDefinition>(&session, &changed),
+                watch_definitions::<APIService>(&session, &changed),
             ]
         });
         if !answered {
@@ -129,10 +128,13 @@ pub(super) async fn discover(
 }
 
 /// A watch on the metadata of what defines kinds, as a trigger and for nothing else.
-fn watch<K: Resource<DynamicType = ()>>(shared: &Arc<Shared>, changed: &Arc<Notify>) -> Task {
-    let (watched, changed) = (shared.clone(), changed.clone());
+fn watch_definitions<K: Resource<DynamicType = ()>>(
+    session: &Arc<ApiSession>,
+    changed: &Arc<Notify>,
+) -> SessionTask {
+    let (watched, changed) = (session.clone(), changed.clone());
     let resource = ApiResource::erase::<K>(&());
-    Task::start(shared, async move {
+    SessionTask::start(session, async move {
         let definitions = Followed {
             api: Api::<DynamicObject>::all_with(watched.client(), &resource),
             detail: Detail::Metadata,
@@ -148,24 +150,28 @@ fn watch<K: Resource<DynamicType = ()>>(shared: &Arc<Shared>, changed: &Arc<Noti
 }
 
 /// Asks for the groups of kinds that are not known to be served. False when one could not be asked.
-async fn ask(shared: &Shared, kinds: &Kinds, needed: &BTreeSet<GroupKind>) -> bool {
+async fn ask_groups(session: &ApiSession, kinds: &Kinds, needed: &BTreeSet<GroupKind>) -> bool {
     let mut answered = true;
     let mut groups: BTreeMap<&str, Vec<&GroupKind>> = BTreeMap::new();
     for kind in needed {
-        if !matches!(kinds.borrow().get(kind), Some(Kind::Served { .. })) {
+        if !matches!(kinds.borrow().get(kind), Some(KindState::Served { .. })) {
             groups.entry(&kind.group).or_default().push(kind);
         }
     }
     for (group, wanted) in groups {
-        let served = group_kinds(shared, group).await;
-        if let Err(refusal) = &served {
+        let served = group_kinds(session, group).await;
+        if let Err(Unanswered { path, failure }) = &served {
             answered = false;
-            if refusal.doubtful {
-                shared.doubt.notify_one();
+            if failure.is_doubtful() {
+                session.doubt.notify_one();
             }
-            if refusal.forbidden {
-                // Nobody listens any more: the loop around this sees it next.
-                let _ = shared.events.send(refusal.told()).await;
+            if failure.is_forbidden() {
+                let event = ClusterEvent::Refused {
+                    what: path.clone(),
+                    why: failure.why.clone(),
+                };
+                // It fails when the receiver is gone, which the loop around this sees next.
+                let _ = session.events.send(event).await;
             }
         }
         kinds.send_if_modified(|known| {
@@ -175,8 +181,8 @@ async fn ask(shared: &Shared, kinds: &Kinds, needed: &BTreeSet<GroupKind>) -> bo
                     Ok(served) => served
                         .get(kind.kind.as_str())
                         .cloned()
-                        .unwrap_or(Kind::NotServed),
-                    Err(refusal) => Kind::Unknown(refusal.to_string()),
+                        .unwrap_or(KindState::NotServed),
+                    Err(unanswered) => KindState::Unknown(unanswered.to_string()),
                 };
                 changed |= known.insert(kind.clone(), now.clone()) != Some(now);
             }
@@ -186,34 +192,27 @@ async fn ask(shared: &Shared, kinds: &Kinds, needed: &BTreeSet<GroupKind>) -> bo
     answered
 }
 
-struct Refusal {
+/// A discovery document that could not be had.
+struct Unanswered {
     path: String,
-    why: String,
-    forbidden: bool,
-    doubtful: bool,
+    failure: RequestFailure,
 }
 
-impl Refusal {
-    fn told(&self) -> ClusterEvent {
-        ClusterEvent::Refused {
-            what: self.path.clone(),
-            why: self.why.clone(),
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
+impl fmt::Display for Unanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.why)
+        write!(f, "{}: {}", self.path, self.failure.why)
     }
 }
 
 /// The kinds of a group in the versions that are served, the preferred one first.
-async fn group_kinds(shared: &Shared, group: &str) -> Result<HashMap<String, Kind>, Refusal> {
+async fn group_kinds(
+    session: &ApiSession,
+    group: &str,
+) -> Result<HashMap<String, KindState>, Unanswered> {
     let versions = if group.is_empty() {
         vec!["v1".to_owned()]
     } else {
-        let Some(found) = get::<APIGroup>(shared, &format!("/apis/{group}")).await? else {
+        let Some(found) = get::<APIGroup>(session, &format!("/apis/{group}")).await? else {
             return Ok(HashMap::new());
         };
         let preferred = found.preferred_version.map(|version| version.version);
@@ -233,7 +232,7 @@ async fn group_kinds(shared: &Shared, group: &str) -> Result<HashMap<String, Kin
         } else {
             format!("/apis/{group}/{version}")
         };
-        let Some(list) = get::<APIResourceList>(shared, &path).await? else {
+        let Some(list) = get::<APIResourceList>(session, &path).await? else {
             continue;
         };
         for found in list.resources {
@@ -246,44 +245,40 @@ async fn group_kinds(shared: &Shared, group: &str) -> Result<HashMap<String, Kin
             } else {
                 format!("{group}/{version}")
             };
-            kinds.entry(found.kind.clone()).or_insert(Kind::Served {
-                resource: ApiResource {
-                    group: group.to_owned(),
-                    version: version.clone(),
-                    api_version,
-                    kind: found.kind,
-                    plural: found.name,
-                },
-                namespaced: found.namespaced,
-            });
+            kinds
+                .entry(found.kind.clone())
+                .or_insert(KindState::Served {
+                    resource: ApiResource {
+                        group: group.to_owned(),
+                        version: version.clone(),
+                        api_version,
+                        kind: found.kind,
+                        plural: found.name,
+                    },
+                    namespaced: found.namespaced,
+                });
         }
     }
     Ok(kinds)
 }
 
 /// Asks for a discovery document; `None` when it does not exist.
-async fn get<T: DeserializeOwned>(shared: &Shared, path: &str) -> Result<Option<T>, Refusal> {
-    let refusal = |why: String, code: Option<u16>| Refusal {
-        path: path.to_owned(),
-        why,
-        forbidden: code == Some(403),
-        // As for watches: 401 is about the credential, 5xx or no answer about the server.
-        doubtful: code.is_none_or(|code| code == 401 || code >= 500),
-    };
+async fn get<T: DeserializeOwned>(
+    session: &ApiSession,
+    path: &str,
+) -> Result<Option<T>, Unanswered> {
     // A list without parameters is a plain GET of the path.
-    let request = Request::new(path)
-        .list(&ListParams::default())
-        .map_err(|error| refusal(error.to_string(), None))?;
-    match shared.answer(shared.client().request::<T>(request)).await {
-        Ok(Ok(document)) => Ok(Some(document)),
-        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
-        Ok(Err(error)) => {
-            let code = match &error {
-                kube::Error::Api(status) => Some(status.code),
-                _ => None,
-            };
-            Err(refusal(explain(&error), code))
-        }
-        Err(late) => Err(refusal(late, None)),
+    let request = Request::new(path).list(&ListParams::default());
+    let answer = session.answer(async {
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        session.client().request::<T>(request).await
+    });
+    match answer.await {
+        Ok(document) => Ok(Some(document)),
+        Err(failure) if failure.is_not_found() => Ok(None),
+        Err(failure) => Err(Unanswered {
+            path: path.to_owned(),
+            failure,
+        }),
     }
 }

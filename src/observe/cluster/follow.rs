@@ -1,4 +1,7 @@
-//! Lists, then watches, and begins anew when the watch breaks: the one loop under every watch.
+//! The one loop under every watch: it lists, watches, and lists again when the watch breaks.
+//!
+//! A watch that kube-apiserver ends after its time is taken up where it stood. One that breaks, expires or is refused is
+//! followed by a pause and a new list.
 
 use std::time::Duration;
 
@@ -11,18 +14,18 @@ use tokio::time::timeout;
 use windrow_decide::{ClusterEvent, Detail};
 use windrow_model::redact;
 
-use super::connect::{Shared, explain};
+use super::session::{ApiSession, RequestFailure, explain};
 use crate::backoff::Backoff;
 
-/// kube-apiserver ends a watch after so long; it is then taken up where it stood.
+/// kube-apiserver ends a watch after this time.
 const WATCH_SECONDS: u32 = 290;
-/// A watch that is silent for longer is dead, whatever the connection says.
+/// A watch that is silent for longer is dead, even when its connection is not.
 const DEAD: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 20);
-/// More of a list than this is asked for in no case.
+/// Objects in a page of a list.
 const PAGE: u32 = 500;
 
-/// What a watch tells.
-pub(super) enum Change {
+/// What a watch has seen.
+pub(super) enum WatchChange {
     /// All that is there.
     Listed(Vec<Value>),
     /// One object is new or changed.
@@ -47,27 +50,26 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// Lists and watches until nobody listens any more. `tell` says what a change means.
-    pub(super) async fn follow<F>(&self, shared: &Shared, tell: F)
+    /// Lists and watches until the receiver of the events is gone. `meaning` makes events of a change.
+    pub(super) async fn follow<F>(&self, session: &ApiSession, meaning: F)
     where
-        F: FnMut(Change) -> Vec<ClusterEvent> + Send,
+        F: FnMut(WatchChange) -> Vec<ClusterEvent> + Send,
     {
         let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-        let mut outlet = Outlet { shared, tell };
+        let mut sink = EventSink { session, meaning };
         loop {
-            let failure = match self.list(shared).await {
+            let failure = match self.list(session).await {
                 Ok((objects, version)) => {
-                    if !outlet.tell(Change::Listed(objects)).await {
+                    if !sink.send(WatchChange::Listed(objects)).await {
                         return;
                     }
                     let began = tokio::time::Instant::now();
-                    let failure = match self.watch(version, &mut outlet).await {
-                        Ended::Closed => return,
-                        Ended::Expired => None,
-                        Ended::Failed(failure) => Some(failure),
+                    let failure = match self.watch(version, &mut sink).await {
+                        WatchEnd::Closed => return,
+                        WatchEnd::Expired => None,
+                        WatchEnd::Failed(failure) => Some(failure),
                     };
-                    // A watch that held for a while was a success; one that never does is not
-                    // asked for without pauses.
+                    // A watch that held for a while was a success. Where watches break at once the pauses go on growing.
                     if began.elapsed() > Duration::from_secs(10) {
                         pauses.reset();
                     }
@@ -76,17 +78,18 @@ impl Followed {
                 Err(failure) => Some(failure),
             };
             if let Some(failure) = failure {
-                if failure.doubtful {
-                    shared.doubt.notify_one();
+                if failure.is_doubtful() {
+                    session.doubt.notify_one();
                 }
-                if failure.forbidden && !outlet.refused(self.what(), &failure.why).await {
+                if failure.is_forbidden() && !sink.send_refusal(self.request(), &failure.why).await
+                {
                     return;
                 }
-                let change = Change::Failed {
+                let change = WatchChange::Failed {
+                    not_found: failure.is_not_found(),
                     why: failure.why,
-                    not_found: failure.not_found,
                 };
-                if !outlet.tell(change).await {
+                if !sink.send(change).await {
                     return;
                 }
             }
@@ -94,8 +97,8 @@ impl Followed {
         }
     }
 
-    /// What is asked, for people.
-    fn what(&self) -> String {
+    /// What is asked for, in words.
+    fn request(&self) -> String {
         let url = self.api.resource_url();
         match &self.fields {
             Some(fields) => format!("{url} with {fields}"),
@@ -103,7 +106,7 @@ impl Followed {
         }
     }
 
-    async fn list(&self, shared: &Shared) -> Result<(Vec<Value>, String), Failure> {
+    async fn list(&self, session: &ApiSession) -> Result<(Vec<Value>, String), RequestFailure> {
         let mut objects = Vec::new();
         let mut parameters = ListParams {
             field_selector: self.fields.clone(),
@@ -111,8 +114,8 @@ impl Followed {
         };
         loop {
             let page = match self.detail {
-                Detail::Full => page(shared, self.api.list(&parameters)).await?,
-                Detail::Metadata => page(shared, self.api.list_metadata(&parameters)).await?,
+                Detail::Full => page(session, self.api.list(&parameters)).await?,
+                Detail::Metadata => page(session, self.api.list_metadata(&parameters)).await?,
             };
             objects.extend(page.objects);
             match page.next {
@@ -122,91 +125,91 @@ impl Followed {
         }
     }
 
-    async fn watch<F>(&self, mut version: String, outlet: &mut Outlet<'_, F>) -> Ended
+    async fn watch<F>(&self, mut version: String, sink: &mut EventSink<'_, F>) -> WatchEnd
     where
-        F: FnMut(Change) -> Vec<ClusterEvent> + Send,
+        F: FnMut(WatchChange) -> Vec<ClusterEvent> + Send,
     {
         let parameters = WatchParams {
             field_selector: self.fields.clone(),
             ..WatchParams::default().timeout(WATCH_SECONDS)
         };
         loop {
-            let shared = outlet.shared;
+            let session = sink.session;
             let opened = match self.detail {
-                Detail::Full => open(shared, self.api.watch(&parameters, &version)).await,
+                Detail::Full => open(session, self.api.watch(&parameters, &version)).await,
                 Detail::Metadata => {
-                    open(shared, self.api.watch_metadata(&parameters, &version)).await
+                    open(session, self.api.watch_metadata(&parameters, &version)).await
                 }
             };
             let mut stream = match opened {
                 Ok(stream) => stream,
-                Err(failure) if failure.gone => return Ended::Expired,
-                Err(failure) => return Ended::Failed(failure),
+                Err(failure) if failure.is_gone() => return WatchEnd::Expired,
+                Err(failure) => return WatchEnd::Failed(failure),
             };
             let began = tokio::time::Instant::now();
             loop {
                 match timeout(DEAD, stream.next()).await {
-                    // Silent, or ended: whatever the reason, it is taken up where it stood.
+                    // Silent, or ended: it is taken up where it stood.
                     Err(_) | Ok(None) => break,
                     Ok(Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)))) => {
                         remember(&mut version, &object);
-                        if !outlet.tell(Change::Applied(object)).await {
-                            return Ended::Closed;
+                        if !sink.send(WatchChange::Applied(object)).await {
+                            return WatchEnd::Closed;
                         }
                     }
                     Ok(Some(Ok(WatchEvent::Deleted(object)))) => {
                         remember(&mut version, &object);
-                        if !outlet.tell(Change::Gone(object)).await {
-                            return Ended::Closed;
+                        if !sink.send(WatchChange::Gone(object)).await {
+                            return WatchEnd::Closed;
                         }
                     }
                     Ok(Some(Ok(WatchEvent::Bookmark(bookmark)))) => {
                         version = bookmark.metadata.resource_version;
                     }
                     Ok(Some(Ok(WatchEvent::Error(status)))) => {
-                        let failure = Failure::of(&kube::Error::Api(status));
-                        return if failure.gone {
-                            Ended::Expired
+                        let failure = RequestFailure::from_error(&kube::Error::Api(status));
+                        return if failure.is_gone() {
+                            WatchEnd::Expired
                         } else {
-                            Ended::Failed(failure)
+                            WatchEnd::Failed(failure)
                         };
                     }
-                    // What was cut or cannot be read may have hidden a change: list anew.
+                    // What was cut off or cannot be read may have hidden a change: list again.
                     Ok(Some(Err(error))) => {
                         tracing::trace!("a watch broke: {}", explain(&error));
-                        return Ended::Expired;
+                        return WatchEnd::Expired;
                     }
                 }
             }
-            // A server that ends every watch at once is asked with pauses, from the list on.
+            // Where a server ends every watch at once, a pause and a new list keep this loop from turning as fast as it can.
             if began.elapsed() < Duration::from_secs(5) {
-                return Ended::Expired;
+                return WatchEnd::Expired;
             }
         }
     }
 }
 
-/// Where changes go once it is known what they mean.
-struct Outlet<'s, F> {
-    shared: &'s Shared,
-    tell: F,
+/// Sends what a change means.
+struct EventSink<'s, F> {
+    session: &'s ApiSession,
+    meaning: F,
 }
 
-impl<F> Outlet<'_, F>
+impl<F> EventSink<'_, F>
 where
-    F: FnMut(Change) -> Vec<ClusterEvent> + Send,
+    F: FnMut(WatchChange) -> Vec<ClusterEvent> + Send,
 {
-    /// False when nobody listens any more.
-    async fn refused(&self, what: String, why: &str) -> bool {
+    /// False when the receiver is gone.
+    async fn send_refusal(&self, what: String, why: &str) -> bool {
         let why = why.to_owned();
         let event = ClusterEvent::Refused { what, why };
-        self.shared.events.send(event).await.is_ok()
+        self.session.events.send(event).await.is_ok()
     }
 
-    /// False when nobody listens any more.
-    async fn tell(&mut self, change: Change) -> bool {
-        for event in (self.tell)(change) {
-            if self.shared.events.send(event).await.is_err() {
+    /// False when the receiver is gone.
+    async fn send(&mut self, change: WatchChange) -> bool {
+        for event in (self.meaning)(change) {
+            if self.session.events.send(event).await.is_err() {
                 return false;
             }
         }
@@ -214,47 +217,13 @@ where
     }
 }
 
-enum Ended {
+/// Why a watch ended.
+enum WatchEnd {
+    /// The receiver of the events is gone.
     Closed,
-    /// The version is too old, or the stream broke: list anew.
+    /// The version is too old, or the stream broke: list again.
     Expired,
-    Failed(Failure),
-}
-
-struct Failure {
-    why: String,
-    gone: bool,
-    not_found: bool,
-    forbidden: bool,
-    doubtful: bool,
-}
-
-impl Failure {
-    fn of(error: &kube::Error) -> Self {
-        let code = match error {
-            kube::Error::Api(status) => Some(status.code),
-            _ => None,
-        };
-        Self {
-            why: explain(error),
-            gone: code == Some(410),
-            not_found: code == Some(404),
-            forbidden: code == Some(403),
-            // 401: the credential; 5xx or no answer: the server. 403 and the like are about this
-            // one request.
-            doubtful: code.is_none_or(|code| code == 401 || code >= 500),
-        }
-    }
-
-    fn late(why: String) -> Self {
-        Self {
-            why,
-            gone: false,
-            not_found: false,
-            forbidden: false,
-            doubtful: true,
-        }
-    }
+    Failed(RequestFailure),
 }
 
 struct Page {
@@ -264,17 +233,13 @@ struct Page {
 }
 
 async fn page<K>(
-    shared: &Shared,
+    session: &ApiSession,
     request: impl Future<Output = kube::Result<ObjectList<K>>>,
-) -> Result<Page, Failure>
+) -> Result<Page, RequestFailure>
 where
     K: Clone + serde::Serialize,
 {
-    let list = match shared.answer(request).await {
-        Ok(Ok(list)) => list,
-        Ok(Err(error)) => return Err(Failure::of(&error)),
-        Err(late) => return Err(Failure::late(late)),
-    };
+    let list = session.answer(request).await?;
     Ok(Page {
         objects: list.items.iter().filter_map(slim).collect(),
         version: list.metadata.resource_version.unwrap_or_default(),
@@ -283,18 +248,15 @@ where
 }
 
 async fn open<K, S>(
-    shared: &Shared,
+    session: &ApiSession,
     request: impl Future<Output = kube::Result<S>>,
-) -> Result<BoxStream<'static, kube::Result<WatchEvent<Value>>>, Failure>
+) -> Result<BoxStream<'static, kube::Result<WatchEvent<Value>>>, RequestFailure>
 where
     K: Clone + serde::Serialize + 'static,
     S: Stream<Item = kube::Result<WatchEvent<K>>> + Send + 'static,
 {
-    match shared.answer(request).await {
-        Ok(Ok(stream)) => Ok(stream.map(|event| event.map(plain)).boxed()),
-        Ok(Err(error)) => Err(Failure::of(&error)),
-        Err(late) => Err(Failure::late(late)),
-    }
+    let stream = session.answer(request).await?;
+    Ok(stream.map(|event| event.map(plain)).boxed())
 }
 
 fn plain<K: Clone + serde::Serialize>(event: WatchEvent<K>) -> WatchEvent<Value> {

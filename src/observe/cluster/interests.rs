@@ -1,24 +1,21 @@
 //! Keeps a watch for everything of interest, and for nothing else.
 
 use std::collections::{BTreeMap, HashMap};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event as KubernetesEvent;
 use kube::api::{Api, ApiResource, DynamicObject};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use windrow_decide::{Addon, ApplyFailure, ClusterEvent, Detail, Interests};
 use windrow_model::manifest::ObjectRef;
 use windrow_model::redact;
 use windrow_plan::readiness::ObjectSeen;
 
-use super::connect::Shared;
-use super::discovery::{Kind, Kinds, discover};
-use super::follow::{Change, Followed, name_of};
+use super::discovery::{KindState, Kinds, discover};
+use super::follow::{Followed, WatchChange, name_of};
+use super::session::{ApiSession, SessionTask};
 
 /// Where RKE2 keeps its Addons (k3s `pkg/deploy/controller.go`).
 const ADDONS_NAMESPACE: &str = "kube-system";
@@ -30,51 +27,30 @@ const FAILURES: &[&str] = &[
     "ApplyManifestFailed",
 ];
 
-/// A task that ends with its handle.
-pub(super) struct Task(AbortHandle);
-
-impl Task {
-    /// A panic of `work` ends the session: what it watched would stay as it was seen last.
-    pub(super) fn start(
-        shared: &Arc<Shared>,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) -> Self {
-        let shared = shared.clone();
-        let task = async move {
-            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-                shared.panicked.notify_one();
-            }
-        };
-        Self(tokio::spawn(task).abort_handle())
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// Watches what is of interest for as long as the session lives.
-pub(super) async fn watches(shared: &Arc<Shared>, mut interests: watch::Receiver<Interests>) {
+pub(super) async fn watch_interests(
+    session: &Arc<ApiSession>,
+    mut interests: watch::Receiver<Interests>,
+) {
     let kinds: Arc<Kinds> = Arc::new(watch::Sender::new(HashMap::new()));
     let _standing = [
-        Task::start(
-            shared,
-            discover(shared.clone(), kinds.clone(), interests.clone()),
+        SessionTask::start(
+            session,
+            discover(session.clone(), kinds.clone(), interests.clone()),
         ),
-        Task::start(shared, addons(shared.clone())),
-        Task::start(shared, failures(shared.clone())),
+        SessionTask::start(session, watch_addons(session.clone())),
+        SessionTask::start(session, watch_failures(session.clone())),
     ];
-    let mut objects: BTreeMap<(ObjectRef, Detail), Task> = BTreeMap::new();
+    let mut objects: BTreeMap<(ObjectRef, Detail), SessionTask> = BTreeMap::new();
     loop {
         {
             let interests = interests.borrow_and_update();
             objects.retain(|(object, detail), _| interests.objects.get(object) == Some(detail));
             for (object, detail) in &interests.objects {
                 objects.entry((object.clone(), *detail)).or_insert_with(|| {
-                    let work = one(shared.clone(), kinds.clone(), object.clone(), *detail);
-                    Task::start(shared, work)
+                    let work =
+                        watch_object(session.clone(), kinds.clone(), object.clone(), *detail);
+                    SessionTask::start(session, work)
                 });
             }
         }
@@ -85,27 +61,32 @@ pub(super) async fn watches(shared: &Arc<Shared>, mut interests: watch::Receiver
 }
 
 /// Watches one object, from the moment its kind is served.
-async fn one(shared: Arc<Shared>, kinds: Arc<Kinds>, object: ObjectRef, detail: Detail) {
+async fn watch_object(
+    session: Arc<ApiSession>,
+    kinds: Arc<Kinds>,
+    object: ObjectRef,
+    detail: Detail,
+) {
     let mut known = kinds.subscribe();
-    let mut told = None;
+    let mut reported = None;
     let kind = object.group_kind();
     let (resource, namespaced) = loop {
         let seen = match known.borrow_and_update().get(&kind) {
-            Some(Kind::Served {
+            Some(KindState::Served {
                 resource,
                 namespaced,
             }) => break (resource.clone(), *namespaced),
             // Nothing of a kind exists that the API does not serve.
-            Some(Kind::NotServed) => Some(ObjectSeen::Absent),
-            Some(Kind::Unknown(why)) => Some(ObjectSeen::Unknown { why: why.clone() }),
+            Some(KindState::NotServed) => Some(ObjectSeen::Absent),
+            Some(KindState::Unknown(why)) => Some(ObjectSeen::Unknown { why: why.clone() }),
             None => None,
         };
         if let Some(seen) = seen
-            && told.as_ref() != Some(&seen)
+            && reported.as_ref() != Some(&seen)
         {
-            told = Some(seen.clone());
+            reported = Some(seen.clone());
             let event = ClusterEvent::Object(object.clone(), seen);
-            if shared.events.send(event).await.is_err() {
+            if session.events.send(event).await.is_err() {
                 return;
             }
         }
@@ -113,7 +94,7 @@ async fn one(shared: Arc<Shared>, kinds: Arc<Kinds>, object: ObjectRef, detail: 
             return;
         }
     };
-    let client = shared.client();
+    let client = session.client();
     let api = if namespaced {
         let namespace = object.namespace.as_deref().unwrap_or("default");
         Api::<DynamicObject>::namespaced_with(client, namespace, &resource)
@@ -127,20 +108,20 @@ async fn one(shared: Arc<Shared>, kinds: Arc<Kinds>, object: ObjectRef, detail: 
     };
     let present = |value: Value| ObjectSeen::Present(Arc::new(typed(value, &resource)));
     followed
-        .follow(&shared, |change| {
+        .follow(&session, |change| {
             let seen = match change {
                 // The selector leaves one; a server that ignores it is not believed.
-                Change::Listed(objects) => objects
+                WatchChange::Listed(objects) => objects
                     .into_iter()
                     .find(|found| name_of(found) == object.name)
                     .map_or(ObjectSeen::Absent, present),
-                Change::Applied(value) if name_of(&value) == object.name => present(value),
-                Change::Gone(value) if name_of(&value) == object.name => ObjectSeen::Absent,
-                Change::Applied(_) | Change::Gone(_) => return Vec::new(),
-                Change::Failed {
+                WatchChange::Applied(value) if name_of(&value) == object.name => present(value),
+                WatchChange::Gone(value) if name_of(&value) == object.name => ObjectSeen::Absent,
+                WatchChange::Applied(_) | WatchChange::Gone(_) => return Vec::new(),
+                WatchChange::Failed {
                     not_found: true, ..
                 } => ObjectSeen::Absent,
-                Change::Failed { why, .. } => ObjectSeen::Unknown { why },
+                WatchChange::Failed { why, .. } => ObjectSeen::Unknown { why },
             };
             vec![ClusterEvent::Object(object.clone(), seen)]
         })
@@ -157,7 +138,7 @@ fn typed(mut value: Value, resource: &ApiResource) -> Value {
 }
 
 /// Watches RKE2's Addons: which content of which file was applied.
-async fn addons(shared: Arc<Shared>) {
+async fn watch_addons(session: Arc<ApiSession>) {
     let resource = ApiResource {
         group: "k3s.cattle.io".to_owned(),
         version: "v1".to_owned(),
@@ -166,25 +147,25 @@ async fn addons(shared: Arc<Shared>) {
         plural: "addons".to_owned(),
     };
     let followed = Followed {
-        api: Api::<DynamicObject>::namespaced_with(shared.client(), ADDONS_NAMESPACE, &resource),
+        api: Api::<DynamicObject>::namespaced_with(session.client(), ADDONS_NAMESPACE, &resource),
         detail: Detail::Full,
         fields: None,
     };
     followed
-        .follow(&shared, |change| {
+        .follow(&session, |change| {
             let event = match change {
-                Change::Listed(addons) => ClusterEvent::Addons(
+                WatchChange::Listed(addons) => ClusterEvent::Addons(
                     addons
                         .iter()
                         .map(|addon| (name_of(addon).to_owned(), addon_of(addon)))
                         .collect(),
                 ),
-                Change::Applied(addon) => {
+                WatchChange::Applied(addon) => {
                     ClusterEvent::Addon(name_of(&addon).to_owned(), Some(addon_of(&addon)))
                 }
-                Change::Gone(addon) => ClusterEvent::Addon(name_of(&addon).to_owned(), None),
+                WatchChange::Gone(addon) => ClusterEvent::Addon(name_of(&addon).to_owned(), None),
                 // RKE2 registers the kind while it starts. What was listed stays known.
-                Change::Failed { why, .. } => {
+                WatchChange::Failed { why, .. } => {
                     tracing::trace!("RKE2's Addons cannot be listed: {why}");
                     return Vec::new();
                 }
@@ -203,20 +184,20 @@ fn addon_of(addon: &Value) -> Addon {
 }
 
 /// Watches the events with which RKE2 says that it could not apply a file.
-async fn failures(shared: Arc<Shared>) {
+async fn watch_failures(session: Arc<ApiSession>) {
     let resource = ApiResource::erase::<KubernetesEvent>(&());
     let followed = Followed {
-        api: Api::<DynamicObject>::namespaced_with(shared.client(), ADDONS_NAMESPACE, &resource),
+        api: Api::<DynamicObject>::namespaced_with(session.client(), ADDONS_NAMESPACE, &resource),
         detail: Detail::Full,
         fields: Some("involvedObject.kind=Addon,type=Warning".to_owned()),
     };
     followed
-        .follow(&shared, |change| {
+        .follow(&session, |change| {
             let events = match change {
-                Change::Listed(events) => events,
-                Change::Applied(event) => vec![event],
-                Change::Gone(_) => return Vec::new(),
-                Change::Failed { why, .. } => {
+                WatchChange::Listed(events) => events,
+                WatchChange::Applied(event) => vec![event],
+                WatchChange::Gone(_) => return Vec::new(),
+                WatchChange::Failed { why, .. } => {
                     tracing::trace!("RKE2's events cannot be listed: {why}");
                     return Vec::new();
                 }

@@ -10,33 +10,28 @@
 //!
 //! No API yet is normal and quiet. Whatever goes wrong with a request becomes an observation,
 //! `Unknown` with the reason; it is asked again with growing pauses. A session ends when its
-//! credential is refused or the kubeconfig changes, and the next one reads it anew.
+//! credential is refused or the kubeconfig changes, and the next one reads it again.
 
 mod connect;
 mod discovery;
 mod follow;
 mod interests;
+mod session;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
-pub(in crate::observe) use self::connect::explain;
+pub(in crate::observe) use self::session::explain;
 use windrow_decide::{ClusterEvent, Interests};
 
-use self::connect::End;
+use self::connect::SessionEnd;
 use crate::apiserver::{ApiServer, Connection};
 use crate::backoff::Backoff;
 
-/// How long a request may take. Watches are longer, and are bounded in [`follow`].
-const ANSWER: Duration = Duration::from_secs(15);
-
-/// Where everything that was observed goes.
-type Events = mpsc::Sender<ClusterEvent>;
-
-/// Observes until the receiver of the events is gone, or until a watch panics: then nobody would notice
-/// that it no longer sees anything.
+/// Observes until the receiver of the events is gone, or until a watch panics: what it watched would stay as it was last seen,
+/// and no event would say so.
 pub async fn observe(
     api: ApiServer,
     kubeconfig: PathBuf,
@@ -44,32 +39,32 @@ pub async fn observe(
     events: mpsc::Sender<ClusterEvent>,
 ) {
     let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(10));
-    // What was said of it last, while it goes on being so.
-    let mut said = String::new();
+    // The trouble that the last event told of, while it lasts.
+    let mut reported = String::new();
     while !events.is_closed() {
         let why = match connection(&api, &kubeconfig).await {
             Ok(connection) => {
-                let ended = connect::session(connection, &interests, &events).await;
+                let ended = connect::run_session(connection, &interests, &events).await;
                 if ended.answered {
                     // It worked meanwhile: the same trouble is news again, and no old trouble.
-                    said.clear();
+                    reported.clear();
                     pauses.reset();
                 }
                 match ended.end {
-                    End::Closed | End::Panicked => return,
-                    // Ask again at once with what the file says now.
-                    End::CredentialChanged => {
+                    SessionEnd::Closed | SessionEnd::Panicked => return,
+                    // Ask again at once, with the credential that the file holds now.
+                    SessionEnd::CredentialChanged => {
                         pauses.reset();
                         continue;
                     }
-                    End::Refused(why) => why,
+                    SessionEnd::Refused(why) => why,
                 }
             }
             Err(why) => why,
         };
-        if why != said {
+        if why != reported {
             tracing::trace!("the cluster cannot be asked: {why}");
-            said.clone_from(&why);
+            reported.clone_from(&why);
             if events
                 .send(ClusterEvent::ApiUnreachable { why })
                 .await
@@ -83,7 +78,7 @@ pub async fn observe(
 }
 
 async fn connection(api: &ApiServer, kubeconfig: &Path) -> Result<Connection, String> {
-    // No trouble of the file's: RKE2 has not written it yet.
+    // Not an error in the file: RKE2 has not written it yet.
     if matches!(kubeconfig.try_exists(), Ok(false)) {
         return Err(format!("there is no {} yet", kubeconfig.display()));
     }

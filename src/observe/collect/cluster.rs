@@ -9,7 +9,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-use super::{Collecting, Found, LARGEST, LARGEST_OF_ALL, reduce};
+use super::collection::{CollectedPart, Collection, LARGEST, LARGEST_OF_ALL};
+use super::reduce;
 use crate::apiserver::ApiServer;
 use crate::archive::objects_path;
 use crate::kubeconfig;
@@ -23,7 +24,7 @@ const PAGE: usize = 500;
 const MOST_PAGES: usize = 10;
 
 /// A kind and where its objects are listed.
-struct Kind {
+struct ListedKind {
     group: &'static str,
     version: &'static str,
     kind: &'static str,
@@ -40,8 +41,8 @@ const fn kind(
     version: &'static str,
     kind: &'static str,
     resource: &'static str,
-) -> Kind {
-    Kind {
+) -> ListedKind {
+    ListedKind {
         group,
         version,
         kind,
@@ -52,18 +53,18 @@ const fn kind(
 }
 
 /// Everything that is asked with the admin's credential. No Secrets.
-const KINDS: &[Kind] = &[
+const KINDS: &[ListedKind] = &[
     kind("", "v1", "Node", "nodes"),
     kind("", "v1", "Namespace", "namespaces"),
     kind("", "v1", "Pod", "pods"),
-    Kind {
+    ListedKind {
         selector: "&fieldSelector=type%3DWarning",
         // RKE2's own, of which some incidents are told by what went well.
         also: "&fieldSelector=involvedObject.kind%3DAddon,type%3DNormal",
         ..kind("", "v1", "Event", "events")
     },
     kind("", "v1", "Service", "namespaces/kube-system/services"),
-    Kind {
+    ListedKind {
         selector: "&fieldSelector=metadata.name%3Dvip",
         ..kind(
             "",
@@ -143,7 +144,7 @@ const KINDS: &[Kind] = &[
     ),
 ];
 
-impl Kind {
+impl ListedKind {
     fn api_version(&self) -> String {
         match self.group {
             "" => self.version.to_owned(),
@@ -160,22 +161,22 @@ impl Kind {
     }
 }
 
-pub(super) async fn collect(api: &ApiServer, collecting: &mut Collecting<'_>) {
-    collecting.tell("the cluster");
-    let layout = &collecting.wanted.layout;
+pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
+    collection.report_progress("the cluster");
+    let layout = &collection.wanted.layout;
     let (admin, own) = (layout.admin_kubeconfig(), layout.kubelet_kubeconfig());
-    let Some((client, node)) = credential(api, collecting, admin, own).await else {
+    let Some((client, node)) = credential(api, collection, admin, own).await else {
         return;
     };
     for (path, name) in [
         ("/version", "cluster/version.json"),
         ("/readyz?verbose", "cluster/readyz"),
     ] {
-        match get(collecting, &client, path).await {
+        match get(collection, &client, path).await {
             Ok(body) => {
                 let text = String::from_utf8_lossy(&body).into_owned();
-                let found = Found::text(text, false);
-                collecting.add(
+                let found = CollectedPart::text(text, false);
+                collection.add(
                     name.to_owned(),
                     "kube-apiserver",
                     format!("GET {path}"),
@@ -183,11 +184,11 @@ pub(super) async fn collect(api: &ApiServer, collecting: &mut Collecting<'_>) {
                 );
             }
             Err(failure) => {
-                collecting.missing(format!("GET {path}"), failure.why());
+                collection.missing(format!("GET {path}"), failure.why());
                 // Nobody there: every other request would only wait.
-                if matches!(failure, Failure::NoAnswer(_)) {
+                if matches!(failure, GetFailure::NoAnswer(_)) {
                     let why = "kube-apiserver does not answer";
-                    return collecting.missing("all objects of the cluster", why);
+                    return collection.missing("all objects of the cluster", why);
                 }
             }
         }
@@ -195,19 +196,19 @@ pub(super) async fn collect(api: &ApiServer, collecting: &mut Collecting<'_>) {
     match node {
         None => {
             for kind in KINDS {
-                collecting.tell(&format!("the cluster's objects: {}", kind.kind));
+                collection.report_progress(&format!("the cluster's objects: {}", kind.kind));
                 let path = format!("{}{}", kind.path(), kind.selector);
-                list(collecting, &client, kind, &path).await;
+                list(collection, &client, kind, &path).await;
             }
         }
-        Some(node) => of_own_node(collecting, &client, &node).await,
+        Some(node) => of_own_node(collection, &client, &node).await,
     }
 }
 
 /// What a node's identity may ask (KEP-4601).
-async fn of_own_node(collecting: &mut Collecting<'_>, client: &Client, node: &str) {
+async fn of_own_node(collection: &mut Collection<'_>, client: &Client, node: &str) {
     let why = "this node's identity may not ask for them; make a report on a server too";
-    collecting.missing("most objects of the cluster", why);
+    collection.missing("most objects of the cluster", why);
     for (one, path) in [
         (
             &KINDS[0],
@@ -222,14 +223,14 @@ async fn of_own_node(collecting: &mut Collecting<'_>, client: &Client, node: &st
             format!("{}{}", KINDS[4].path(), KINDS[4].selector),
         ),
     ] {
-        list(collecting, client, one, &path).await;
+        list(collection, client, one, &path).await;
     }
 }
 
 /// A client, and the node's name where the credential is its own identity.
 async fn credential(
     api: &ApiServer,
-    collecting: &mut Collecting<'_>,
+    collection: &mut Collection<'_>,
     admin: PathBuf,
     own: PathBuf,
 ) -> Option<(Client, Option<String>)> {
@@ -244,35 +245,35 @@ async fn credential(
             Err(error) => why.push(error),
         }
     }
-    collecting.missing("all objects of the cluster", why.join("; "));
+    collection.missing("all objects of the cluster", why.join("; "));
     None
 }
 
-async fn list(collecting: &mut Collecting<'_>, client: &Client, kind: &Kind, path: &str) {
+async fn list(collection: &mut Collection<'_>, client: &Client, kind: &ListedKind, path: &str) {
     let what = format!("{} of {}", kind.kind, kind.api_version());
-    let mut taken = Taken::default();
-    let mut result = pages(collecting, client, path, &mut taken).await;
+    let mut taken = ListedObjects::default();
+    let mut result = pages(collection, client, path, &mut taken).await;
     if result.is_ok() && !kind.also.is_empty() {
         let path = format!("{}{}", kind.path(), kind.also);
-        result = pages(collecting, client, &path, &mut taken).await;
+        result = pages(collection, client, &path, &mut taken).await;
     }
     if let Err(why) = result {
-        return collecting.missing(what, why);
+        return collection.missing(what, why);
     }
-    let found = Found {
+    let found = CollectedPart {
         truncated: taken.truncated,
-        ..Found::tree(
+        ..CollectedPart::tree(
             reduce::list(&kind.api_version(), kind.kind, taken.items),
             taken.bytes,
         )
     };
     let name = objects_path(kind.group, kind.kind);
-    collecting.add(name, "objects of the cluster", format!("GET {path}"), found);
+    collection.add(name, "objects of the cluster", format!("GET {path}"), found);
 }
 
 /// Objects of a kind, as far as they were taken.
 #[derive(Default)]
-struct Taken {
+struct ListedObjects {
     items: Vec<Value>,
     bytes: usize,
     truncated: bool,
@@ -280,14 +281,14 @@ struct Taken {
 
 /// Takes a list page by page, up to a bound.
 async fn pages(
-    collecting: &Collecting<'_>,
+    collection: &Collection<'_>,
     client: &Client,
     path: &str,
-    taken: &mut Taken,
+    taken: &mut ListedObjects,
 ) -> Result<(), String> {
     let mut next = String::new();
     for _ in 0..MOST_PAGES {
-        let body = get(collecting, client, &format!("{path}{next}")).await;
+        let body = get(collection, client, &format!("{path}{next}")).await;
         let body = body.map_err(|failure| failure.why())?;
         let mut answer: Value =
             serde_json::from_slice(&body).map_err(|_| "the answer is no JSON".to_owned())?;
@@ -301,7 +302,7 @@ async fn pages(
         }
         next = format!("&continue={}", escaped(token));
         // What is more than the archive takes need not be asked for.
-        if collecting.bytes + taken.bytes > LARGEST_OF_ALL {
+        if collection.bytes + taken.bytes > LARGEST_OF_ALL {
             break;
         }
     }
@@ -310,26 +311,30 @@ async fn pages(
 }
 
 /// Why there is no answer.
-enum Failure {
+enum GetFailure {
     /// Refused, or not there.
     Answer(String),
     /// Nothing came.
     NoAnswer(String),
 }
 
-impl Failure {
+impl GetFailure {
     fn why(&self) -> String {
         match self {
-            Failure::Answer(why) | Failure::NoAnswer(why) => why.clone(),
+            GetFailure::Answer(why) | GetFailure::NoAnswer(why) => why.clone(),
         }
     }
 }
 
-async fn get(collecting: &Collecting<'_>, client: &Client, path: &str) -> Result<Vec<u8>, Failure> {
+async fn get(
+    collection: &Collection<'_>,
+    client: &Client,
+    path: &str,
+) -> Result<Vec<u8>, GetFailure> {
     let request = Request::get(path)
         .body(Body::empty())
-        .map_err(|error| Failure::Answer(error.to_string()))?;
-    let patience = collecting.time(PATIENCE);
+        .map_err(|error| GetFailure::Answer(error.to_string()))?;
+    let patience = collection.time(PATIENCE);
     let answer = async {
         let response = client.send(request).await?;
         let status = response.status();
@@ -340,7 +345,7 @@ async fn get(collecting: &Collecting<'_>, client: &Client, path: &str) -> Result
         Ok(Ok((status, body))) if status.is_success() => {
             // A list of 500 objects of this size is none that helps anybody.
             match body.len() > 8 * LARGEST {
-                true => Err(Failure::Answer(format!(
+                true => Err(GetFailure::Answer(format!(
                     "the answer has {} bytes",
                     body.len()
                 ))),
@@ -351,13 +356,13 @@ async fn get(collecting: &Collecting<'_>, client: &Client, path: &str) -> Result
             let message = serde_json::from_slice::<Value>(&body)
                 .ok()
                 .and_then(|status| status["message"].as_str().map(str::to_owned));
-            Err(Failure::Answer(match message {
+            Err(GetFailure::Answer(match message {
                 Some(message) => format!("{}: {message}", status.as_u16()),
                 None => format!("HTTP {}", status.as_u16()),
             }))
         }
-        Ok(Err(error)) => Err(Failure::NoAnswer(explain(&error))),
-        Err(_) => Err(Failure::NoAnswer(format!(
+        Ok(Err(error)) => Err(GetFailure::NoAnswer(innermost_cause(&error))),
+        Err(_) => Err(GetFailure::NoAnswer(format!(
             "no answer within {} s",
             patience.as_secs()
         ))),
@@ -365,7 +370,7 @@ async fn get(collecting: &Collecting<'_>, client: &Client, path: &str) -> Result
 }
 
 /// The innermost cause: what is around it says only that something failed.
-fn explain(error: &kube::Error) -> String {
+fn innermost_cause(error: &kube::Error) -> String {
     let mut inner: &dyn std::error::Error = error;
     while let Some(cause) = inner.source() {
         inner = cause;

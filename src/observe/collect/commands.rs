@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 
-use super::{Collecting, Found, LARGEST};
+use super::collection::{CollectedPart, Collection, LARGEST};
 
 /// No command takes longer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -71,39 +71,39 @@ const OTHERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-pub(super) async fn collect(collecting: &mut Collecting<'_>) {
-    if !collecting.wanted.live {
+pub(super) async fn collect(collection: &mut Collection<'_>) {
+    if !collection.wanted.live {
         let why = "these files are not this machine's (--root)";
-        return collecting.missing("journal, unit states, addresses", why);
+        return collection.missing("journal, unit states, addresses", why);
     }
     for (unit, lines) in JOURNALS {
-        collecting.tell(&format!("the journal of {unit}"));
+        collection.report_progress(&format!("the journal of {unit}"));
         let name = unit.split('.').next().unwrap_or_default();
         let unit = format!("--unit={unit}");
         let lines = format!("--lines={lines}");
-        journal(collecting, name, &[&unit, &lines]).await;
+        journal(collection, name, &[&unit, &lines]).await;
     }
-    collecting.tell("the kernel's warnings");
+    collection.report_progress("the kernel's warnings");
     journal(
-        collecting,
+        collection,
         "kernel",
         &["--dmesg", "--priority=warning", "--lines=1000"],
     )
     .await;
-    collecting.tell("unit states, addresses, file systems");
-    units(collecting).await;
+    collection.report_progress("unit states, addresses, file systems");
+    units(collection).await;
     for (name, words) in OTHERS {
-        match run(collecting, words).await {
+        match run(collection, words).await {
             Ok(out) => {
-                let found = Found::text(out.text, out.truncated);
-                collecting.add((*name).to_owned(), "the machine", words.join(" "), found);
+                let found = CollectedPart::text(out.text, out.truncated);
+                collection.add((*name).to_owned(), "the machine", words.join(" "), found);
             }
-            Err(why) => collecting.missing(words.join(" "), why),
+            Err(why) => collection.missing(words.join(" "), why),
         }
     }
 }
 
-async fn journal(collecting: &mut Collecting<'_>, name: &str, of: &[&str]) {
+async fn journal(collection: &mut Collection<'_>, name: &str, of: &[&str]) {
     let mut words = vec![
         "journalctl",
         "--no-pager",
@@ -112,37 +112,37 @@ async fn journal(collecting: &mut Collecting<'_>, name: &str, of: &[&str]) {
         "--output=short-iso-precise",
     ];
     words.extend(of);
-    match run(collecting, &words).await {
+    match run(collection, &words).await {
         // A unit that is not there has said nothing.
         Ok(out) if out.text.trim().is_empty() => {}
         Ok(out) => {
-            let found = Found::text(out.text, out.truncated);
-            collecting.add(
+            let found = CollectedPart::text(out.text, out.truncated);
+            collection.add(
                 format!("journal/{name}.log"),
                 "the journal",
                 words.join(" "),
                 found,
             );
         }
-        Err(why) => collecting.missing(words.join(" "), why),
+        Err(why) => collection.missing(words.join(" "), why),
     }
 }
 
-async fn units(collecting: &mut Collecting<'_>) {
+async fn units(collection: &mut Collection<'_>) {
     let mut words = vec!["systemctl", "show", "--no-pager", PROPERTIES];
     words.extend(UNITS);
-    match run(collecting, &words).await {
+    match run(collection, &words).await {
         Ok(out) => {
             let units: Vec<Value> = out.text.split("\n\n").map(properties).collect();
-            let found = Found::tree(Value::Array(units), out.text.len());
-            collecting.add(
+            let found = CollectedPart::tree(Value::Array(units), out.text.len());
+            collection.add(
                 "units.json".to_owned(),
                 "unit states",
                 "systemctl show".to_owned(),
                 found,
             );
         }
-        Err(why) => collecting.missing("unit states", why),
+        Err(why) => collection.missing("unit states", why),
     }
 }
 
@@ -155,16 +155,16 @@ fn properties(text: &str) -> Value {
 }
 
 /// What a command said.
-struct Said {
+struct CommandOutput {
     text: String,
     truncated: bool,
 }
 
-async fn run(collecting: &Collecting<'_>, words: &[&str]) -> Result<Said, String> {
+async fn run(collection: &Collection<'_>, words: &[&str]) -> Result<CommandOutput, String> {
     let [program, arguments @ ..] = words else {
         return Err("no command".to_owned());
     };
-    let patience = collecting.time(PATIENCE);
+    let patience = collection.time(PATIENCE);
     let mut child = Command::new(program)
         .args(arguments)
         .env("LC_ALL", "C")
@@ -197,14 +197,14 @@ async fn run(collecting: &Collecting<'_>, words: &[&str]) -> Result<Said, String
     if truncated {
         said.truncate(LARGEST);
     } else {
-        let ended = tokio::time::timeout(collecting.time(PATIENCE), child.wait()).await;
+        let ended = tokio::time::timeout(collection.time(PATIENCE), child.wait()).await;
         let failed = matches!(&ended, Ok(Ok(status)) if !status.success());
         if failed && said.is_empty() {
             let why = String::from_utf8_lossy(&complaint);
             return Err(why.lines().next().unwrap_or("it failed").to_owned());
         }
     }
-    Ok(Said {
+    Ok(CommandOutput {
         text: String::from_utf8_lossy(&said).into_owned(),
         truncated,
     })

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use windrow_model::manifest::{self, Limits, yaml};
 
-use super::{Collecting, Found};
+use super::collection::{CollectedPart, Collection};
 use crate::archive::CollectedContent;
 use crate::files::read_text;
 use crate::observe::rke2;
-use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
+use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 
 /// Configuration that is shown, below one name each.
 const CONFIGURATION: &[(&str, &str)] = &[
@@ -41,16 +41,16 @@ const FACTS: &[(&str, &str)] = &[
 /// Files that hold nothing but a secret.
 const SECRETS: &[&str] = &["server/token", "server/node-token", "server/agent-token"];
 
-pub(super) fn collect(collecting: &mut Collecting<'_>) {
-    collecting.tell("configuration and state");
-    learn(collecting);
-    let layout = collecting.wanted.layout.clone();
+pub(super) fn collect(collection: &mut Collection<'_>) {
+    collection.report_progress("configuration and state");
+    learn(collection);
+    let layout = collection.wanted.layout.clone();
     for (place, name) in CONFIGURATION {
-        file(collecting, &layout.path(place), name, "configuration");
+        file(collection, &layout.path(place), name, "configuration");
     }
     let found = rke2::config_files(&layout);
     for error in found.errors {
-        collecting.missing("a configuration file of RKE2", error);
+        collection.missing("a configuration file of RKE2", error);
     }
     for one in found.files {
         let path = PathBuf::from(&one.path);
@@ -61,19 +61,19 @@ pub(super) fn collect(collecting: &mut Collecting<'_>) {
             true => format!("rke2/config.yaml.d/{}", one.name()),
             false => "rke2/config.yaml".to_owned(),
         };
-        parsed(collecting, &path, &name, "RKE2's configuration", &one.text);
+        parsed(collection, &path, &name, "RKE2's configuration", &one.text);
     }
     for directory in layout.config_dirs() {
         let name = shown(&directory, layout.root());
         tree(
-            collecting,
+            collection,
             &directory,
             &format!("windrow{name}"),
             "Windrow's configuration",
         );
     }
     tree(
-        collecting,
+        collection,
         &layout.state_dir(),
         "windrow/state",
         "Windrow's state",
@@ -82,22 +82,22 @@ pub(super) fn collect(collecting: &mut Collecting<'_>) {
         let path = layout.path(place);
         if let Ok(text) = fs::read_to_string(&path) {
             let source = (*place).to_owned();
-            collecting.add(
+            collection.add(
                 (*name).to_owned(),
                 "the machine",
                 source,
-                Found::text(text, false),
+                CollectedPart::text(text, false),
             );
         }
     }
-    if collecting.wanted.manifests {
-        manifests(collecting);
+    if collection.wanted.manifests {
+        manifests(collection);
     }
 }
 
 /// What is secret on this node, so that it is found wherever it stands.
-fn learn(collecting: &mut Collecting<'_>) {
-    let layout = &collecting.wanted.layout;
+fn learn(collection: &mut Collection<'_>) {
+    let layout = &collection.wanted.layout;
     let mut paths: Vec<PathBuf> = SECRETS
         .iter()
         .map(|name| layout.data_dir().join(name))
@@ -105,51 +105,51 @@ fn learn(collecting: &mut Collecting<'_>) {
     paths.push(layout.path("/etc/rancher/node/password"));
     for path in paths {
         if let Ok(text) = read_text(&path) {
-            collecting.into.learner.secret(text.trim());
+            collection.into.learner.secret(text.trim());
         }
     }
     // `password,user,uid,group` a line.
     if let Ok(text) = read_text(&layout.data_dir().join("server/cred/passwd")) {
         for password in text.lines().filter_map(|line| line.split(',').next()) {
-            collecting.into.learner.secret(password);
+            collection.into.learner.secret(password);
         }
     }
     for path in [layout.admin_kubeconfig(), layout.kubelet_kubeconfig()] {
         if let Ok(text) = read_text(&path)
             && let Ok(Some(node)) = yaml::parse(&text, 1, &Limits::default())
         {
-            collecting.into.learner.value(&node.to_json());
+            collection.into.learner.value(&node.to_json());
         }
     }
 }
 
 /// A file that may be there.
-fn file(collecting: &mut Collecting<'_>, path: &Path, name: &str, what: &str) {
+fn file(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str) {
     match read_text(path) {
-        Ok(text) => parsed(collecting, path, name, what, &text),
+        Ok(text) => parsed(collection, path, name, what, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => collecting.missing(path.display().to_string(), error.to_string()),
+        Err(error) => collection.missing(path.display().to_string(), error.to_string()),
     }
 }
 
 /// What is YAML or JSON is read, and written without its comments: only of a tree is it known what is
 /// secret in it.
-fn parsed(collecting: &mut Collecting<'_>, path: &Path, name: &str, what: &str, text: &str) {
+fn parsed(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str, text: &str) {
     let source = path.display().to_string();
     // The flight recorder's file and the one before it.
     let lines_of_json = name.ends_with(".jsonl") || name.ends_with(".jsonl.1");
     if lines_of_json || name.ends_with(".skip") {
         let found = lines(text, lines_of_json);
-        return collecting.add(name.to_owned(), what, source, found);
+        return collection.add(name.to_owned(), what, source, found);
     }
     match yaml::parse(text, 1, &Limits::default()) {
         Ok(Some(node)) => {
-            let found = Found::tree(node.to_json(), text.len());
-            collecting.add(name.to_owned(), what, source, found);
+            let found = CollectedPart::tree(node.to_json(), text.len());
+            collection.add(name.to_owned(), what, source, found);
         }
         Ok(None) => {
-            let found = Found::tree(Value::Null, 0);
-            collecting.add(name.to_owned(), what, source, found);
+            let found = CollectedPart::tree(Value::Null, 0);
+            collection.add(name.to_owned(), what, source, found);
         }
         Err(problems) => {
             let line = |problem: &manifest::Problem| match problem.line {
@@ -161,18 +161,18 @@ fn parsed(collecting: &mut Collecting<'_>, path: &Path, name: &str, what: &str, 
                 "left out, as what cannot be read cannot be searched ({})",
                 why.join("; ")
             );
-            collecting.missing(source, why);
+            collection.missing(source, why);
         }
     }
 }
 
 /// A JSON value a line; other lines as text. They stay lines only where somebody reads them so.
-fn lines(text: &str, stay: bool) -> Found {
+fn lines(text: &str, stay: bool) -> CollectedPart {
     let trees: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| json!(line)))
         .collect();
-    Found {
+    CollectedPart {
         content: match stay {
             true => CollectedContent::Lines(trees),
             false => CollectedContent::Trees(trees),
@@ -183,7 +183,7 @@ fn lines(text: &str, stay: bool) -> Found {
 }
 
 /// Every file below a directory, two levels deep.
-fn tree(collecting: &mut Collecting<'_>, directory: &Path, name: &str, what: &str) {
+fn tree(collection: &mut Collection<'_>, directory: &Path, name: &str, what: &str) {
     let mut todo = vec![(directory.to_owned(), name.to_owned(), 0)];
     while let Some((directory, name, depth)) = todo.pop() {
         let Ok(entries) = fs::read_dir(&directory) else {
@@ -202,7 +202,7 @@ fn tree(collecting: &mut Collecting<'_>, directory: &Path, name: &str, what: &st
                 }
                 // The run-time directory holds the status and the lock too.
                 Ok(kind) if kind.is_file() && own != "lock" && own != "status.json" => {
-                    file(collecting, &entry.path(), &name, what);
+                    file(collection, &entry.path(), &name, what);
                 }
                 _ => {}
             }
@@ -211,45 +211,45 @@ fn tree(collecting: &mut Collecting<'_>, directory: &Path, name: &str, what: &st
 }
 
 /// The manifests themselves.
-fn manifests(collecting: &mut Collecting<'_>) {
-    let directory = collecting.wanted.layout.manifests();
+fn manifests(collection: &mut Collection<'_>) {
+    let directory = collection.wanted.layout.manifests();
     // Nothing is compared with an earlier look: every file is read, whenever it is.
     let now = jiff::Timestamp::UNIX_EPOCH;
     let limits = Limits::default();
-    let ScanResult::Found(found) = scan(&directory, &limits, &Stamps::new(), now) else {
+    let ScanResult::Found(found) = scan(&directory, &limits, &FileStamps::new(), now) else {
         return;
     };
     for entry in found.files {
         let source = directory.join(&entry.path).display().to_string();
         let bytes = match entry.state {
-            FileState::Read(manifest::Content::Bytes(bytes)) => bytes,
-            FileState::Read(other) => {
+            ScannedContent::Read(manifest::Content::Bytes(bytes)) => bytes,
+            ScannedContent::Read(other) => {
                 let read = manifest::read(&entry.path, &other, &limits);
                 for problem in read.problems {
-                    collecting.missing(&source, problem.message);
+                    collection.missing(&source, problem.message);
                 }
                 continue;
             }
-            FileState::Unchanged => continue,
+            ScannedContent::Unchanged => continue,
         };
         match String::from_utf8(bytes) {
             Ok(text) => {
                 let documents = manifest::nodes(&text, &limits);
-                let found = Found {
+                let found = CollectedPart {
                     content: CollectedContent::Trees(
                         documents.iter().map(manifest::Node::to_json).collect(),
                     ),
                     bytes: text.len(),
                     truncated: false,
                 };
-                collecting.add(
+                collection.add(
                     format!("manifests/{}", entry.path),
                     "a manifest",
                     source,
                     found,
                 );
             }
-            Err(_) => collecting.missing(source, "it is not UTF-8 text"),
+            Err(_) => collection.missing(source, "it is not UTF-8 text"),
         }
     }
 }

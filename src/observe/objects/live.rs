@@ -14,7 +14,7 @@ use windrow_harvester::objects::{Kind, Listed, Objects, items, text};
 use windrow_model::manifest::GroupKind;
 use windrow_model::redact;
 
-use super::complete;
+use super::item::complete;
 use crate::apiserver::ApiServer;
 use crate::observe::cluster::explain;
 
@@ -42,9 +42,9 @@ impl Room {
     }
 
     /// Takes what an object takes.
-    fn take(&mut self, object: &Value) -> Result<usize, Failed> {
+    fn take(&mut self, object: &Value) -> Result<usize, ListFailure> {
         let bytes = memory_of(object);
-        self.0 = self.0.checked_sub(bytes).ok_or(Failed::TooLarge)?;
+        self.0 = self.0.checked_sub(bytes).ok_or(ListFailure::TooLarge)?;
         Ok(bytes)
     }
 }
@@ -70,18 +70,18 @@ fn memory_of(value: &Value) -> usize {
 
 /// Why something was not listed.
 #[derive(Debug)]
-enum Failed {
+enum ListFailure {
     TooLarge,
     Otherwise(String),
 }
 
-impl From<String> for Failed {
+impl From<String> for ListFailure {
     fn from(why: String) -> Self {
         Self::Otherwise(why)
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for ListFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge => {
@@ -134,14 +134,18 @@ pub async fn ask_by_name(
     }
 }
 
-fn listed(found: Result<Vec<Value>, Failed>) -> Listed {
+fn listed(found: Result<Vec<Value>, ListFailure>) -> Listed {
     match found {
         Ok(items) => Listed::Objects(items),
         Err(why) => Listed::Unknown(why.to_string()),
     }
 }
 
-async fn by_name(client: &Client, kind: &GroupKind, room: &mut Room) -> Result<Vec<Value>, Failed> {
+async fn by_name(
+    client: &Client,
+    kind: &GroupKind,
+    room: &mut Room,
+) -> Result<Vec<Value>, ListFailure> {
     let version = match kind.group.as_str() {
         "" => "v1".to_owned(),
         group => match get(client, &format!("/apis/{group}")).await? {
@@ -175,7 +179,7 @@ async fn by_name(client: &Client, kind: &GroupKind, room: &mut Room) -> Result<V
     }
 }
 
-async fn all(client: &Client, kind: Kind, room: &mut Room) -> Result<Vec<Value>, Failed> {
+async fn all(client: &Client, kind: Kind, room: &mut Room) -> Result<Vec<Value>, ListFailure> {
     let version = kind.api_version();
     let named = (version.as_str(), kind.kind);
     pages(client, &kind.path(), kind.query(), named, room).await
@@ -187,7 +191,7 @@ async fn pages(
     query: &str,
     named: (&str, &str),
     room: &mut Room,
-) -> Result<Vec<Value>, Failed> {
+) -> Result<Vec<Value>, ListFailure> {
     let mut items = Vec::new();
     let mut taken = 0;
     let found = every_page(client, path, query, |item| {
@@ -213,15 +217,15 @@ async fn every_page(
     client: &Client,
     path: &str,
     query: &str,
-    mut take: impl FnMut(Value) -> Result<(), Failed>,
-) -> Result<(), Failed> {
+    mut take: impl FnMut(Value) -> Result<(), ListFailure>,
+) -> Result<(), ListFailure> {
     let (mut next, mut most) = (String::new(), PAGE);
     loop {
         let mut page = match get(client, &format!("{path}?limit={most}{query}{next}")).await {
             Ok(Some(page)) => page,
             Ok(None) => return Ok(()),
             // Of large objects fewer at once.
-            Err(Failed::TooLarge) if most > 1 => {
+            Err(ListFailure::TooLarge) if most > 1 => {
                 most = (most / 10).max(1);
                 continue;
             }
@@ -238,7 +242,7 @@ async fn every_page(
 }
 
 /// What is at a path; `None` when there is nothing.
-async fn get(client: &Client, path: &str) -> Result<Option<Value>, Failed> {
+async fn get(client: &Client, path: &str) -> Result<Option<Value>, ListFailure> {
     let request = Request::get(path)
         .body(Body::empty())
         .map_err(|error| error.to_string())?;
@@ -250,10 +254,10 @@ async fn get(client: &Client, path: &str) -> Result<Option<Value>, Failed> {
             .collect()
             .await
             .map_err(|error| match error.is::<LengthLimitError>() {
-                true => Failed::TooLarge,
-                false => Failed::Otherwise(error.to_string()),
+                true => ListFailure::TooLarge,
+                false => ListFailure::Otherwise(error.to_string()),
             })?;
-        Ok::<_, Failed>((status, body.to_bytes()))
+        Ok::<_, ListFailure>((status, body.to_bytes()))
     });
     let (status, body) = answer.await.unwrap_or_else(|_| Err(late().into()))?;
     let value: Option<Value> = serde_json::from_slice(&body).ok();

@@ -11,7 +11,7 @@ use windrow_harvester::incidents::OwnNode;
 use windrow_harvester::objects::{Listed, Objects, text};
 use windrow_model::manifest::GroupKind;
 
-use super::complete;
+use super::item::complete;
 use crate::archive::{Archive, OWN_NODE};
 
 /// Largest saved file that is read, in bytes.
@@ -21,7 +21,7 @@ const DEEPEST: usize = 4;
 
 /// What was saved.
 #[derive(Debug)]
-pub struct Saved {
+pub struct SavedObjects {
     /// The objects.
     pub objects: Objects,
     /// When; `None` where that is not written down.
@@ -36,13 +36,13 @@ pub struct Saved {
 /// # Errors
 ///
 /// What cannot be read, all of it.
-pub fn saved(path: &Path) -> Result<Saved, Vec<String>> {
+pub fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
     match is_packed(path) {
         true => {
             let told = |why: String| vec![format!("{}: {why}", path.display())];
             let file = fs::File::open(path).map_err(|error| told(error.to_string()))?;
             let archive = Archive::read(file).map_err(|error| told(error.to_string()))?;
-            Ok(Saved {
+            Ok(SavedObjects {
                 at: Some(archive.index.created),
                 own: archive
                     .json(OWN_NODE)
@@ -50,7 +50,7 @@ pub fn saved(path: &Path) -> Result<Saved, Vec<String>> {
                 objects: of_archive(&archive),
             })
         }
-        false => lists(path).map(|objects| Saved {
+        false => lists(path).map(|objects| SavedObjects {
             objects,
             at: None,
             own: None,

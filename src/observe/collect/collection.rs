@@ -1,0 +1,97 @@
+//! A collection under way: what is wanted, what has come together, and its bounds.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use windrow_harvester::incidents::OwnNode;
+
+use crate::archive::{Collected, CollectedContent, CollectedItem};
+use crate::layout::Layout;
+
+/// Most bytes of one file, command or answer.
+pub(super) const LARGEST: usize = 4 << 20;
+/// Most bytes of everything together.
+pub(super) const LARGEST_OF_ALL: usize = 96 << 20;
+
+/// What to collect.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Where things live, with the data directory that the settings name.
+    pub layout: Layout,
+    /// Does the layout describe the running machine? Otherwise no command is asked about it.
+    pub live: bool,
+    /// With the manifests themselves?
+    pub manifests: bool,
+    /// What the node's own files say of known incidents.
+    pub own: OwnNode,
+    /// How long all of it may take.
+    pub patience: Duration,
+}
+
+/// Hears what is being collected.
+pub type OnProgress<'a> = &'a mut dyn FnMut(&str);
+
+/// A collection under way.
+pub(super) struct Collection<'a> {
+    pub(super) wanted: &'a Wanted,
+    pub(super) until: Instant,
+    pub(super) bytes: usize,
+    pub(super) into: &'a mut Collected,
+    pub(super) on_progress: OnProgress<'a>,
+}
+
+impl Collection<'_> {
+    pub(super) fn report_progress(&mut self, what: &str) {
+        (self.on_progress)(what);
+    }
+
+    /// How long something may take that is given `most`: never longer than is left for all.
+    pub(super) fn time(&self, most: Duration) -> Duration {
+        most.min(self.until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Takes something in, as long as there is room.
+    pub(super) fn add(&mut self, path: String, what: &str, source: String, found: CollectedPart) {
+        if self.bytes + found.bytes > LARGEST_OF_ALL {
+            let why = format!("the report has reached {} MiB", LARGEST_OF_ALL >> 20);
+            return self.into.missing(format!("{what} ({source})"), why);
+        }
+        self.bytes += found.bytes;
+        self.into.items.push(CollectedItem {
+            path,
+            what: what.to_owned(),
+            source,
+            content: found.content,
+            truncated: found.truncated,
+        });
+    }
+
+    pub(super) fn missing(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.into.missing(what, why);
+    }
+}
+
+/// A part of the report, before it is taken in.
+pub(super) struct CollectedPart {
+    pub(super) content: CollectedContent,
+    pub(super) bytes: usize,
+    pub(super) truncated: bool,
+}
+
+impl CollectedPart {
+    pub(super) fn text(text: String, truncated: bool) -> Self {
+        Self {
+            bytes: text.len(),
+            content: CollectedContent::Text(text),
+            truncated,
+        }
+    }
+
+    pub(super) fn tree(tree: serde_json::Value, bytes: usize) -> Self {
+        Self {
+            content: CollectedContent::Tree(tree),
+            bytes,
+            truncated: false,
+        }
+    }
+}
