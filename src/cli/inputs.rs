@@ -28,7 +28,7 @@ use windrow_plan::{Finding, Shown};
 
 use super::Context;
 use super::document::now;
-use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
+use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 
 /// What was gathered.
 #[derive(Default)]
@@ -176,7 +176,7 @@ fn manifests_in(
     limits: &Limits,
     now: Timestamp,
 ) -> Vec<(String, String, Content)> {
-    match scan(path, limits, &Stamps::new(), now) {
+    match scan(path, limits, &FileStamps::new(), now) {
         ScanResult::Found(found) => {
             let markers = found.markers.into_iter();
             inputs
@@ -184,7 +184,7 @@ fn manifests_in(
                 .extend(markers.filter_map(ForeignMarker::from_entry));
             let files = found.files.into_iter();
             let read = files.filter_map(|file| match file.state {
-                FileState::Read(content) => {
+                ScannedContent::Read(content) => {
                     let shown = path.join(&file.path).display().to_string();
                     Some((file.path.to_string(), shown, content))
                 }

@@ -18,7 +18,7 @@ use crate::daemon::node_findings::read_own_node;
 use crate::files::{Durability, read_text, replace};
 use crate::layout::Layout;
 use crate::observe::collect::{Wanted, collect};
-use crate::observe::scan::{ScanResult, Stamps, scan};
+use crate::observe::scan::{FileStamps, ScanResult, scan};
 use crate::render::PlanReport;
 
 /// Largest marker of somebody else's that is shown, in bytes.
@@ -221,7 +221,7 @@ fn foreign(path: &Path) -> Option<String> {
 }
 
 fn markers(manifests: &Path, limits: &windrow_model::manifest::Limits) -> Value {
-    let ScanResult::Found(found) = scan(manifests, limits, &Stamps::new(), now()) else {
+    let ScanResult::Found(found) = scan(manifests, limits, &FileStamps::new(), now()) else {
         return Value::Null;
     };
     found

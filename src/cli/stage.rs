@@ -19,7 +19,7 @@ use super::{Context, Exit, complain};
 use crate::act::{MarkerOutcome, Markers};
 use crate::daemon::manual_holds::{list_manifests, marker_of};
 use crate::files::{self, Durability};
-use crate::observe::scan::Found;
+use crate::observe::scan::ScannedDirectory;
 
 /// Add manifests to a running node without a race
 #[derive(Debug, clap::Args)]
@@ -117,7 +117,7 @@ fn check(
     args: &Args,
     limits: &Limits,
     manifests: &Path,
-    found: &Found,
+    found: &ScannedDirectory,
     errors: &mut Vec<String>,
 ) {
     let from = file.from.display();
@@ -158,7 +158,7 @@ fn check(
 }
 
 /// Files that RKE2 would take for one and the same: each would delete what the other applied.
-fn collisions(files: &[Staged], found: &Found, errors: &mut Vec<String>) {
+fn collisions(files: &[Staged], found: &ScannedDirectory, errors: &mut Vec<String>) {
     let mut addons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for file in files {
         let others = addons.entry(addon_name(&file.name)).or_default();
@@ -191,7 +191,7 @@ fn collisions(files: &[Staged], found: &Found, errors: &mut Vec<String>) {
 fn put(
     file: &Staged,
     manifests: &Path,
-    found: &Found,
+    found: &ScannedDirectory,
     now: jiff::Timestamp,
 ) -> anyhow::Result<&'static str> {
     let there = manifests.join(&file.name);

@@ -13,7 +13,7 @@ use windrow_model::manifest::{Content, Limits};
 use windrow_plan::base_name;
 
 use crate::observe::files::{FileEvent, FileWatch};
-use crate::observe::scan::{ScanResult, Stamps, scan};
+use crate::observe::scan::{FileStamps, ScanResult, scan};
 
 /// A file that is not closed after writing is taken as whole once nothing has changed in it for so
 /// long: who writes through a mapping or keeps it open tells nothing more.
@@ -31,7 +31,7 @@ pub(super) struct Look {
     watch: Option<FileWatch>,
     /// Why there are no events, until it was told.
     untold: Option<String>,
-    stamps: Stamps,
+    stamps: FileStamps,
     /// Files for which there was no room at the last look, and which were not read as they are now.
     unread: BTreeSet<String>,
     /// Files that are being written, and when each is taken as whole.
@@ -64,7 +64,7 @@ impl Look {
             directory,
             watch,
             untold,
-            stamps: Stamps::new(),
+            stamps: FileStamps::new(),
             unread: BTreeSet::new(),
             writing: BTreeMap::new(),
             again: None,
@@ -112,7 +112,7 @@ impl Look {
 
     /// Scan with the next tick, and read every file again.
     pub(super) fn forget(&mut self) {
-        self.stamps = Stamps::new();
+        self.stamps = FileStamps::new();
         self.next = Instant::now();
     }
 
@@ -155,7 +155,7 @@ impl Look {
         let found = match scan(&self.directory, limits, &self.stamps, now) {
             ScanResult::Found(found) => found,
             ScanResult::Missing => {
-                self.stamps = Stamps::new();
+                self.stamps = FileStamps::new();
                 self.writing.clear();
                 return Seen::Missing;
             }

@@ -21,7 +21,9 @@ use super::request_spool::lay_request;
 use crate::act::{MarkerOutcome, Markers};
 use crate::layout::Layout;
 use crate::observe::requests::{Request, RequestAction};
-use crate::observe::scan::{self, FileState, Found, MarkerEntry, ScanResult, Stamps, scan};
+use crate::observe::scan::{
+    self, FileStamps, MarkerEntry, ScanResult, ScannedContent, ScannedDirectory, scan,
+};
 
 /// Who wants it, why and when; and where.
 #[derive(Debug, Clone, Copy)]
@@ -99,7 +101,7 @@ pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<FileOutcome>, Ord
 /// Does something about each file, and says what follows for those of its name: one marker hides all of them.
 fn together(
     files: Vec<String>,
-    found: &Found,
+    found: &ScannedDirectory,
     mut act: impl FnMut(&str) -> Result<ManualChange, String>,
 ) -> Vec<FileOutcome> {
     let mut outcomes: Vec<FileOutcome> = Vec::new();
@@ -133,7 +135,7 @@ fn together(
 fn hold_one(
     order: &Order<'_>,
     markers: &Markers,
-    found: &Found,
+    found: &ScannedDirectory,
     file: &str,
 ) -> Result<ManualChange, String> {
     let path = marker_of(file, &found.markers);
@@ -172,12 +174,12 @@ fn hold_one(
 }
 
 /// Why a marker would not keep this file from RKE2; `None` where one does.
-fn no_marker_hides(found: &Found, file: &str) -> Option<&'static str> {
+fn no_marker_hides(found: &ScannedDirectory, file: &str) -> Option<&'static str> {
     let entry = found.files.iter().find(|entry| entry.path == file)?;
     let trouble = match &entry.state {
-        FileState::Read(Content::DanglingSymlink { .. }) => Trouble::Dangling,
-        FileState::Read(Content::NotUtf8Name { .. }) => Trouble::Refused,
-        FileState::Read(_) | FileState::Unchanged => return None,
+        ScannedContent::Read(Content::DanglingSymlink { .. }) => Trouble::Dangling,
+        ScannedContent::Read(Content::NotUtf8Name { .. }) => Trouble::Refused,
+        ScannedContent::Read(_) | ScannedContent::Unchanged => return None,
     };
     trouble.why_not_held()
 }
@@ -214,7 +216,7 @@ pub fn release(
 fn release_one(
     order: &Order<'_>,
     markers: &Markers,
-    found: &Found,
+    found: &ScannedDirectory,
     file: &str,
     limits: &Limits,
 ) -> Result<ManualChange, String> {
@@ -283,14 +285,14 @@ fn check_readable(marker: &MarkerEntry) -> Result<(), String> {
     }
 }
 
-fn marked(found: &Found) -> impl Iterator<Item = String> {
+fn marked(found: &ScannedDirectory) -> impl Iterator<Item = String> {
     let markers = found.markers.iter();
     markers
         .filter_map(|marker| marker.path.strip_suffix(MARKER_SUFFIX))
         .map(str::to_owned)
 }
 
-fn held_by_us(found: &Found) -> Vec<String> {
+fn held_by_us(found: &ScannedDirectory) -> Vec<String> {
     found
         .markers
         .iter()
@@ -305,13 +307,13 @@ fn held_by_us(found: &Found) -> Vec<String> {
 /// # Errors
 ///
 /// When it is not there or cannot be read.
-pub fn list_manifests(manifests: &Path, now: Timestamp) -> anyhow::Result<Found> {
+pub fn list_manifests(manifests: &Path, now: Timestamp) -> anyhow::Result<ScannedDirectory> {
     // Only names are wanted: with this limit no file is read.
     let limits = Limits {
         file_bytes: 0,
         ..Limits::default()
     };
-    match scan(manifests, &limits, &Stamps::new(), now) {
+    match scan(manifests, &limits, &FileStamps::new(), now) {
         ScanResult::Found(found) => Ok(found),
         ScanResult::Missing => anyhow::bail!(
             "{} does not exist: RKE2 has not been started here, or has another data-dir",

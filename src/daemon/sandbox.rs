@@ -22,7 +22,7 @@ use windrow_simulate::{
 };
 
 use super::clock::Clock;
-use crate::observe::scan::{FileState, ScanResult, Stamps, scan};
+use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 
 /// How often the sandbox looks at the directory, as nothing tells it of changes.
 const STEP: Duration = Duration::from_millis(25);
@@ -39,7 +39,7 @@ pub struct Sandbox {
     node: SimulatedNode,
     watch: Watch,
     files: SimulatedDirectory,
-    stamps: Stamps,
+    stamps: FileStamps,
     told: usize,
     held: BTreeMap<String, Hold>,
     order: Vec<String>,
@@ -77,7 +77,7 @@ impl Sandbox {
             start,
             watch: Watch::default(),
             files: SimulatedDirectory::new(),
-            stamps: Stamps::new(),
+            stamps: FileStamps::new(),
             told: 0,
             held: BTreeMap::new(),
             order: Vec::new(),
@@ -150,8 +150,10 @@ impl Sandbox {
                 file.path,
                 match file.state {
                     // What there was no room for is read at the next look.
-                    FileState::Unchanged | FileState::Read(Content::NoRoom { .. }) => None,
-                    FileState::Read(content) => Some(content),
+                    ScannedContent::Unchanged | ScannedContent::Read(Content::NoRoom { .. }) => {
+                        None
+                    }
+                    ScannedContent::Read(content) => Some(content),
                 },
             );
         }

@@ -1,6 +1,8 @@
 //! Real directories with everything in them that can go wrong.
 
-use std::fs::{self, create_dir, create_dir_all, write};
+use std::ffi::OsStr;
+use std::fs::{self, File, create_dir, create_dir_all, write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +12,9 @@ use nix::sys::stat::Mode;
 use nix::unistd::{geteuid, mkfifo};
 use tempfile::TempDir;
 
+use windrow_decide::Mark;
+
+use super::read::read;
 use super::*;
 
 /// Long after every file of the test was written, so that all stamps are settled.
@@ -17,29 +22,29 @@ fn later() -> Timestamp {
     Timestamp::now() + Duration::from_secs(3600)
 }
 
-fn look(dir: &Path) -> Found {
-    look_again(dir, &Stamps::new())
+fn look(dir: &Path) -> ScannedDirectory {
+    look_again(dir, &FileStamps::new())
 }
 
-fn look_again(dir: &Path, seen: &Stamps) -> Found {
+fn look_again(dir: &Path, seen: &FileStamps) -> ScannedDirectory {
     match scan(dir, &Limits::default(), seen, later()) {
         ScanResult::Found(found) => found,
         other => panic!("{other:?}"),
     }
 }
 
-fn paths(found: &Found) -> Vec<&str> {
+fn paths(found: &ScannedDirectory) -> Vec<&str> {
     found.files.iter().map(|file| file.path.as_str()).collect()
 }
 
-fn content(found: &Found, path: &str) -> Content {
+fn content(found: &ScannedDirectory, path: &str) -> Content {
     let file = found.files.iter().find(|file| file.path == path);
     match &file
         .unwrap_or_else(|| panic!("no {path} in {found:?}"))
         .state
     {
-        FileState::Read(content) => content.clone(),
-        FileState::Unchanged => panic!("{path} was not read"),
+        ScannedContent::Read(content) => content.clone(),
+        ScannedContent::Unchanged => panic!("{path} was not read"),
     }
 }
 
@@ -107,7 +112,7 @@ fn it_walks_as_rke2_does() {
 #[test]
 fn a_missing_directory_and_one_that_is_none_are_told_apart() {
     let dir = TempDir::new().unwrap();
-    let seen = Stamps::new();
+    let seen = FileStamps::new();
     let missing = scan(
         &dir.path().join("no/such"),
         &Limits::default(),
@@ -120,9 +125,9 @@ fn a_missing_directory_and_one_that_is_none_are_told_apart() {
     assert!(matches!(file, ScanResult::Unreadable { .. }), "{file:?}");
     assert_eq!(
         look(dir.path()),
-        Found {
+        ScannedDirectory {
             directories: vec![dir.path().to_owned()],
-            ..Found::default()
+            ..ScannedDirectory::default()
         }
     );
 }
@@ -290,7 +295,7 @@ fn what_has_not_changed_is_not_read_again() {
         second
             .files
             .iter()
-            .all(|file| file.state == FileState::Unchanged)
+            .all(|file| file.state == ScannedContent::Unchanged)
     );
     assert_eq!(second.stamps(), first.stamps());
     assert!(
@@ -307,7 +312,7 @@ fn what_has_not_changed_is_not_read_again() {
     let third = look_again(at, &first.stamps());
     assert_eq!(paths(&third), ["a.yaml", "b.yaml"]);
     assert_eq!(content(&third, "a.yaml"), bytes("2"));
-    assert_eq!(third.files[1].state, FileState::Unchanged);
+    assert_eq!(third.files[1].state, ScannedContent::Unchanged);
 }
 
 #[test]
@@ -315,7 +320,8 @@ fn a_file_that_only_just_changed_is_read_again() {
     let dir = TempDir::new().unwrap();
     write(dir.path().join("a.yaml"), "1").unwrap();
     let now = Timestamp::now();
-    let ScanResult::Found(first) = scan(dir.path(), &Limits::default(), &Stamps::new(), now) else {
+    let ScanResult::Found(first) = scan(dir.path(), &Limits::default(), &FileStamps::new(), now)
+    else {
         panic!("not found");
     };
     assert!(!first.files[0].stamp.settled);
@@ -323,7 +329,7 @@ fn a_file_that_only_just_changed_is_read_again() {
     assert_eq!(content(&second, "a.yaml"), bytes("1"));
     assert_eq!(
         look_again(dir.path(), &second.stamps()).files[0].state,
-        FileState::Unchanged
+        ScannedContent::Unchanged
     );
 }
 
@@ -349,19 +355,19 @@ fn a_large_directory_is_read_in_parts() {
         directory_bytes: 100,
         ..Limits::default()
     };
-    let look = |seen: &Stamps| match scan(dir.path(), &limits, seen, later()) {
+    let look = |seen: &FileStamps| match scan(dir.path(), &limits, seen, later()) {
         ScanResult::Found(found) => found,
         other => panic!("{other:?}"),
     };
-    let mut seen = Stamps::new();
+    let mut seen = FileStamps::new();
     for expected in ["a.yaml", "b.yaml", "c.yaml"] {
         let found = look(&seen);
         assert_eq!(paths(&found), ["a.yaml", "b.yaml", "c.yaml"]);
         let mut read = Vec::new();
         for file in &found.files {
             match &file.state {
-                FileState::Read(Content::Bytes(_)) => read.push(file.path.as_str()),
-                FileState::Read(Content::NoRoom { size: 60 }) | FileState::Unchanged => {}
+                ScannedContent::Read(Content::Bytes(_)) => read.push(file.path.as_str()),
+                ScannedContent::Read(Content::NoRoom { size: 60 }) | ScannedContent::Unchanged => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -382,7 +388,7 @@ fn a_file_that_is_read_at_each_look_keeps_no_other_from_being_read() {
     };
     // The clock is behind: what was just written may be written again without a trace.
     let now = Timestamp::UNIX_EPOCH;
-    let mut seen = Stamps::new();
+    let mut seen = FileStamps::new();
     let mut read = Vec::new();
     for _ in 0..3 {
         let ScanResult::Found(found) = scan(dir.path(), &limits, &seen, now) else {
@@ -390,7 +396,7 @@ fn a_file_that_is_read_at_each_look_keeps_no_other_from_being_read() {
         };
         seen = found.stamps();
         read.extend(found.files.iter().filter_map(|file| match file.state {
-            FileState::Read(Content::Bytes(_)) => Some(file.path.clone()),
+            ScannedContent::Read(Content::Bytes(_)) => Some(file.path.clone()),
             _ => None,
         }));
     }
@@ -479,7 +485,7 @@ fn files_that_come_and_go_while_it_looks_are_there_or_not() {
             assert!(paths(&found).contains(&"stays.yaml"));
             for file in &found.files {
                 assert!(
-                    matches!(&file.state, FileState::Read(Content::Bytes(_))),
+                    matches!(&file.state, ScannedContent::Read(Content::Bytes(_))),
                     "{file:?}"
                 );
             }

@@ -1,0 +1,181 @@
+//! What a scan finds, and by what a later one sees what has changed.
+
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use windrow_decide::{Directory, FileChange, Mark, Marker};
+use windrow_model::manifest::Content;
+
+/// A file that changed this shortly before a look may change again within the same tick of the file
+/// system's clock, so its stamp says nothing yet.
+const SETTLES_NANOS: i128 = 2_000_000_000;
+
+/// What came of a look.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScanResult {
+    /// The directory does not exist: normal before RKE2's first start.
+    Missing,
+    /// The directory is there and cannot be read.
+    Unreadable {
+        /// Why, in the system's words.
+        error: String,
+    },
+    /// The directory was read.
+    Found(ScannedDirectory),
+}
+
+/// What is in the directory.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ScannedDirectory {
+    /// Every manifest file, and every entry at which RKE2 stumbles, in the order in which RKE2
+    /// applies them.
+    pub files: Vec<FileEntry>,
+    /// Every `*.skip`, sorted by path.
+    pub markers: Vec<MarkerEntry>,
+    /// Every directory that was walked, the first one included: what has to be watched.
+    pub directories: Vec<PathBuf>,
+}
+
+/// One manifest file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileEntry {
+    /// Path below the directory, with `/`. Bytes that are not UTF-8 are written `\xff`.
+    pub path: String,
+    /// What it is.
+    pub state: ScannedContent,
+    /// By what a change is noticed.
+    pub stamp: FileStamp,
+}
+
+/// A file's content, as far as it had to be read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScannedContent {
+    /// Its stamp is the one it had at the last look: it was not read again.
+    Unchanged,
+    /// It is new or its stamp changed.
+    Read(Content),
+}
+
+/// One `<name>.skip`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarkerEntry {
+    /// Path below the directory, with `/`.
+    pub path: String,
+    /// The base name that it hides, in every directory.
+    pub hides: String,
+    /// Windrow's mark in it; `None` when it is not Windrow's.
+    pub mark: Option<Mark>,
+    /// Why it could not be read; whose it is then is not known.
+    pub unreadable: Option<String>,
+    /// By what a change is noticed.
+    pub stamp: FileStamp,
+}
+
+/// By what a change of a file is noticed. Its path is only a name: what counts is the inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    /// Device.
+    pub dev: u64,
+    /// Inode.
+    pub ino: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Time of the last change of the content, in nanoseconds.
+    pub mtime_ns: i128,
+    /// Time of the last change of content or inode, in nanoseconds. Nobody can set it back.
+    pub ctime_ns: i128,
+    /// Was the last change long enough ago that a later one must show in the times?
+    pub settled: bool,
+}
+
+impl FileStamp {
+    pub(super) fn new(metadata: &Metadata, now: Timestamp) -> Self {
+        let nanos =
+            |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        let ctime_ns = nanos(metadata.ctime(), metadata.ctime_nsec());
+        let age = now.as_nanosecond() - ctime_ns;
+        Self {
+            dev: metadata.dev(),
+            ino: metadata.ino(),
+            size: metadata.size(),
+            mtime_ns: nanos(metadata.mtime(), metadata.mtime_nsec()),
+            ctime_ns,
+            settled: age > SETTLES_NANOS,
+        }
+    }
+
+    pub(super) fn is_same_file_as(&self, other: &Self) -> bool {
+        Self {
+            settled: other.settled,
+            ..*self
+        } == *other
+    }
+}
+
+/// What an earlier look saw, by path. What has not changed since is not opened again: it costs time,
+/// and each opened file is news to whoever watches the directory, Windrow's own watch included.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FileStamps {
+    pub(super) files: BTreeMap<String, FileStamp>,
+    pub(super) markers: BTreeMap<String, (FileStamp, Option<Mark>)>,
+}
+
+impl FileStamps {
+    /// Nothing was seen yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The file of this path is read at the next look, whatever its stamp says.
+    pub fn forget(&mut self, path: &str) {
+        self.files.remove(path);
+    }
+}
+
+impl ScannedDirectory {
+    /// The stamps, for the next look.
+    pub fn stamps(&self) -> FileStamps {
+        // What there was no room for is read at a later look.
+        let no_room =
+            |file: &&FileEntry| !matches!(file.state, ScannedContent::Read(Content::NoRoom { .. }));
+        let files = self.files.iter().filter(no_room);
+        let markers = self.markers.iter();
+        FileStamps {
+            files: files.map(|file| (file.path.clone(), file.stamp)).collect(),
+            // What could not be read is read again.
+            markers: markers
+                .filter(|marker| marker.unreadable.is_none())
+                .map(|marker| (marker.path.clone(), (marker.stamp, marker.mark.clone())))
+                .collect(),
+        }
+    }
+
+    /// The look as the core takes it in.
+    pub fn into_directory(self) -> Directory {
+        Directory {
+            files: self
+                .files
+                .into_iter()
+                .map(|file| FileChange {
+                    path: file.path,
+                    content: match file.state {
+                        ScannedContent::Unchanged => None,
+                        ScannedContent::Read(content) => Some(Arc::new(content)),
+                    },
+                })
+                .collect(),
+            markers: self
+                .markers
+                .into_iter()
+                .map(|marker| Marker {
+                    path: marker.path,
+                    mark: marker.mark.map(Arc::new),
+                })
+                .collect(),
+        }
+    }
+}

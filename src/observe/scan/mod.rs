@@ -1,0 +1,74 @@
+//! One look at the manifests directory, on the real file system.
+//!
+//! It walks as RKE2 does (k3s `pkg/deploy`): every directory below, hidden ones too, a symbolic link
+//! to a directory by one level. Unlike RKE2 it never opens what could block, never leaves the
+//! directory, and one bad entry does not hide the others. What vanishes while it is looked at is
+//! simply not there.
+
+mod found;
+mod read;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use jiff::Timestamp;
+use windrow_model::manifest::{Content, Limits};
+
+pub use self::found::{
+    FileEntry, FileStamp, FileStamps, MarkerEntry, ScanResult, ScannedContent, ScannedDirectory,
+};
+pub use self::read::bytes;
+
+use self::walk::walk;
+
+/// Looks at the directory. Files whose stamp is the one in `seen` are not read again.
+pub fn scan(dir: &Path, limits: &Limits, seen: &FileStamps, now: Timestamp) -> ScanResult {
+    match walk(dir, limits, seen, now) {
+        Ok(found) => ScanResult::Found(found),
+        Err(error) if error.kind() == ErrorKind::NotFound => ScanResult::Missing,
+        Err(error) => ScanResult::Unreadable {
+            error: error.to_string(),
+        },
+    }
+}
+
+/// How many looks at a large directory are made to read all of it.
+const MOST_LOOKS: usize = 8;
+
+/// Reads the whole directory, in as many looks as it takes, so that no more than `limits.directory_bytes` of it is in
+/// memory: each file that was read goes to `take`, and what is left is every marker. What there was no room for in any
+/// look goes to `take` last. `None` where the directory is not there or cannot be read.
+pub fn scan_whole(
+    dir: &Path,
+    limits: &Limits,
+    now: Timestamp,
+    take: &mut dyn FnMut(&str, &Content),
+) -> Option<Vec<MarkerEntry>> {
+    let mut seen = FileStamps::new();
+    let mut taken = BTreeSet::new();
+    for look in 1.. {
+        let ScanResult::Found(found) = scan(dir, limits, &seen, now) else {
+            return None;
+        };
+        seen = found.stamps();
+        let mut partial = false;
+        for file in found.files {
+            let ScannedContent::Read(content) = file.state else {
+                continue;
+            };
+            if look < MOST_LOOKS && matches!(content, Content::NoRoom { .. }) {
+                partial = true;
+            } else if taken.insert(file.path.clone()) {
+                take(&file.path, &content);
+            }
+        }
+        if !partial {
+            return Some(found.markers);
+        }
+    }
+    None
+}

@@ -1,0 +1,98 @@
+//! Opening and reading one file. Nothing here waits for anything, and no link is followed.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use jiff::Timestamp;
+use nix::fcntl::OFlag;
+use windrow_decide::Mark;
+use windrow_model::manifest::Content;
+
+/// Gone, or not a directory any more.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// The mark in a marker, if it is Windrow's.
+pub(super) fn read_mark(
+    at: &Path,
+    path: &str,
+    metadata: &Metadata,
+    now: Timestamp,
+) -> io::Result<Option<Mark>> {
+    if !metadata.is_file() {
+        return Ok(None);
+    }
+    Mark::read(open(at)?, path, now)
+}
+
+/// Reads a regular file. What else has taken its place meanwhile is named, not read. The metadata is older than the content:
+/// a change after it will be noticed.
+pub(super) fn read(at: &Path, limit: u64) -> io::Result<(Content, Metadata)> {
+    let file = match open(at) {
+        Ok(file) => file,
+        // A socket took its place.
+        Err(error) if error.raw_os_error() == Some(nix::errno::Errno::ENXIO as i32) => {
+            let what = "a socket or device";
+            return Ok((Content::Special { what }, fs::symlink_metadata(at)?));
+        }
+        Err(error) => return Err(error),
+    };
+    let metadata = file.metadata()?;
+    if let Some(content) = special(&metadata) {
+        return Ok((content, metadata));
+    }
+    let mut bytes = Vec::new();
+    if metadata.size() <= limit {
+        // A vector that grows by itself would take twice the memory.
+        bytes.reserve_exact(usize::try_from(metadata.size()).unwrap_or_default() + 1);
+        (&file)
+            .take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)?;
+    }
+    let size = metadata.size().max(bytes.len() as u64);
+    if size > limit {
+        return Ok((Content::TooLarge { size }, metadata));
+    }
+    Ok((Content::Bytes(bytes), metadata))
+}
+
+/// The bytes of one regular file of the directory, `below` it; `None` of anything else, of what is larger, and of what
+/// cannot be read.
+pub fn bytes(dir: &Path, below: &str, limit: u64) -> Option<Vec<u8>> {
+    let inside = fs::canonicalize(dir).ok()?;
+    let at = fs::canonicalize(dir.join(below)).ok()?;
+    let at = at.starts_with(inside).then_some(at)?;
+    match read(&at, limit).ok()?.0 {
+        Content::Bytes(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// Opens without waiting for anything and without following a link.
+fn open(at: &Path) -> io::Result<File> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(at)
+}
+
+pub(super) fn special(metadata: &Metadata) -> Option<Content> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        None
+    } else if kind.is_fifo() {
+        Some(Content::Fifo)
+    } else if kind.is_socket() {
+        Some(Content::Special { what: "a socket" })
+    } else if kind.is_dir() {
+        Some(Content::Special {
+            what: "a directory",
+        })
+    } else {
+        Some(Content::Special { what: "a device" })
+    }
+}

@@ -1,0 +1,330 @@
+//! The walk through the directory.
+
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use windrow_model::manifest::{Content, Limits, MARKER_SUFFIX, is_manifest_name};
+
+use super::found::{
+    FileEntry, FileStamp, FileStamps, MarkerEntry, ScannedContent, ScannedDirectory,
+};
+use super::read::{is_gone, read, read_mark, special};
+
+/// A directory yet to be walked.
+struct DirectoryToWalk {
+    at: PathBuf,
+    /// Its path below the manifests directory.
+    below: PathBuf,
+    /// Are links to directories in it followed? Not below a link: RKE2 follows by one level.
+    follows: bool,
+}
+
+/// A file that has to be read.
+struct UnreadFile {
+    at: PathBuf,
+    below: PathBuf,
+    metadata: Metadata,
+    /// It was read as it is now, so shortly after it was written that a change need not show.
+    read_before: Option<FileStamp>,
+}
+
+/// A walk under way.
+struct Walk<'s> {
+    /// The directory without any link in its path.
+    inside: PathBuf,
+    limits: &'s Limits,
+    seen: &'s FileStamps,
+    now: Timestamp,
+    /// What has to be read.
+    unread: Vec<UnreadFile>,
+    found: ScannedDirectory,
+}
+
+/// Walks through the directory. Files whose stamp is the one in `seen` are not read again.
+///
+/// # Errors
+///
+/// When the directory itself is not there or cannot be read.
+pub(super) fn walk(
+    dir: &Path,
+    limits: &Limits,
+    seen: &FileStamps,
+    now: Timestamp,
+) -> io::Result<ScannedDirectory> {
+    let mut walk = Walk {
+        inside: fs::canonicalize(dir)?,
+        limits,
+        seen,
+        now,
+        unread: Vec::new(),
+        found: ScannedDirectory::default(),
+    };
+    let mut todo = walk.directory(&DirectoryToWalk {
+        at: dir.to_owned(),
+        below: PathBuf::new(),
+        follows: true,
+    })?;
+    while let Some(directory) = todo.pop() {
+        match walk.directory(&directory) {
+            Ok(more) => todo.extend(more),
+            Err(error) if is_gone(&error) => {}
+            // RKE2 then gives its whole pass up: the directory stands among the files.
+            Err(error) => {
+                if let Ok(metadata) = fs::symlink_metadata(&directory.at) {
+                    let content = Content::Unreadable {
+                        error: error.to_string(),
+                    };
+                    walk.file(&directory.below, content, &metadata);
+                }
+            }
+        }
+    }
+    walk.read_files();
+    let mut found = walk.found;
+    found.files.sort_by(|a, b| a.path.cmp(&b.path));
+    found.markers.sort_by(|a, b| a.path.cmp(&b.path));
+    found.directories.sort();
+    Ok(found)
+}
+
+impl Walk<'_> {
+    fn directory(&mut self, directory: &DirectoryToWalk) -> io::Result<Vec<DirectoryToWalk>> {
+        let mut more = Vec::new();
+        let entries = fs::read_dir(&directory.at)?;
+        self.found.directories.push(directory.at.clone());
+        for entry in entries {
+            let entry = entry?;
+            let at = entry.path();
+            let below = directory.below.join(entry.file_name());
+            match fs::symlink_metadata(&at) {
+                Ok(metadata) => more.extend(self.entry(directory, at, below, &metadata)),
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(more)
+    }
+
+    fn entry(
+        &mut self,
+        directory: &DirectoryToWalk,
+        at: PathBuf,
+        below: PathBuf,
+        metadata: &Metadata,
+    ) -> Option<DirectoryToWalk> {
+        let name = below.file_name().unwrap_or_default().to_owned();
+        self.marker(&at, &below, &name, metadata);
+        if metadata.is_dir() {
+            return Some(DirectoryToWalk {
+                at,
+                below,
+                follows: directory.follows,
+            });
+        }
+        if metadata.is_symlink() {
+            return self.link(directory, at, below, &name, metadata);
+        }
+        if is_manifest(&name) {
+            self.regular(&at, &below, metadata);
+        }
+        None
+    }
+
+    fn marker(&mut self, at: &Path, below: &Path, name: &OsStr, metadata: &Metadata) {
+        let Some(hides) = name.as_bytes().strip_suffix(MARKER_SUFFIX.as_bytes()) else {
+            return;
+        };
+        let path = printable(below.as_os_str());
+        let stamp = FileStamp::new(metadata, self.now);
+        let (stamp, read) = match self.seen.markers.get(&path) {
+            Some((earlier, mark)) if earlier.settled && earlier.is_same_file_as(&stamp) => {
+                (*earlier, Ok(mark.clone()))
+            }
+            _ => (stamp, read_mark(at, &path, metadata, self.now)),
+        };
+        let (mark, unreadable) = match read {
+            Ok(mark) => (mark, None),
+            // Gone meanwhile: the next look does not see it.
+            Err(error) if is_gone(&error) => return,
+            Err(error) => (None, Some(error.to_string())),
+        };
+        self.found.markers.push(MarkerEntry {
+            path,
+            hides: printable(OsStr::from_bytes(hides)),
+            mark,
+            unreadable,
+            stamp,
+        });
+    }
+
+    fn link(
+        &mut self,
+        directory: &DirectoryToWalk,
+        at: PathBuf,
+        below: PathBuf,
+        name: &OsStr,
+        metadata: &Metadata,
+    ) -> Option<DirectoryToWalk> {
+        let written = fs::read_link(&at).ok()?;
+        let target = printable(written.as_os_str());
+        let real = match fs::canonicalize(&at) {
+            Ok(real) => real,
+            // RKE2 stops at such a link whatever its name is, unless it only just went away.
+            Err(_) if fs::symlink_metadata(&at).is_err() => return None,
+            Err(_) => {
+                self.file(&below, Content::DanglingSymlink { target }, metadata);
+                return None;
+            }
+        };
+        let behind = fs::metadata(&real).ok()?;
+        let leads_inside = real.starts_with(&self.inside);
+        if behind.is_dir() {
+            if !directory.follows {
+                return None;
+            }
+            if !leads_inside {
+                self.file(&below, Content::SymlinkOutside { target }, metadata);
+                return None;
+            }
+            return Some(DirectoryToWalk {
+                at,
+                below,
+                follows: false,
+            });
+        }
+        if is_manifest(name) {
+            if leads_inside {
+                self.regular(&real, &below, &behind);
+            } else {
+                self.file(&below, Content::SymlinkOutside { target }, metadata);
+            }
+        }
+        None
+    }
+
+    /// A manifest's name and no link any more: `at` is what is opened, `below` what it is called.
+    fn regular(&mut self, at: &Path, below: &Path, metadata: &Metadata) {
+        if let Some(content) = special(metadata) {
+            self.file(below, content, metadata);
+            return;
+        }
+        let path = printable(below.as_os_str());
+        let stamp = FileStamp::new(metadata, self.now);
+        let earlier = self.seen.files.get(&path);
+        let earlier = earlier.filter(|earlier| earlier.is_same_file_as(&stamp));
+        match earlier {
+            Some(earlier) if earlier.settled => self.found.files.push(FileEntry {
+                path,
+                state: ScannedContent::Unchanged,
+                stamp: *earlier,
+            }),
+            _ => self.unread.push(UnreadFile {
+                at: at.to_owned(),
+                below: below.to_owned(),
+                metadata: metadata.clone(),
+                read_before: earlier.copied(),
+            }),
+        }
+    }
+
+    /// Reads what has to be read until it is as much as is read at one look: first what was never read, in the
+    /// order of the paths, so that nothing waits for ever behind a file that is written again and again.
+    fn read_files(&mut self) {
+        let mut unread = std::mem::take(&mut self.unread);
+        unread.sort_by(|one, other| {
+            let key = |file: &UnreadFile| file.read_before.is_some();
+            key(one)
+                .cmp(&key(other))
+                .then_with(|| one.below.cmp(&other.below))
+        });
+        let mut taken = 0;
+        for file in unread {
+            let UnreadFile {
+                at,
+                below,
+                metadata,
+                read_before,
+            } = file;
+            let size = metadata.size();
+            let fits = size <= self.limits.file_bytes;
+            // At least one file is read at each look, however large it is.
+            if fits && taken > 0 && taken + size > self.limits.directory_bytes {
+                match read_before {
+                    Some(stamp) => self.found.files.push(FileEntry {
+                        path: printable(below.as_os_str()),
+                        state: ScannedContent::Unchanged,
+                        stamp,
+                    }),
+                    None => self.file(&below, Content::NoRoom { size }, &metadata),
+                }
+                continue;
+            }
+            match read(&at, self.limits.file_bytes) {
+                Ok((content, metadata)) => {
+                    if let Content::Bytes(bytes) = &content {
+                        taken += bytes.len() as u64;
+                    }
+                    self.file(&below, content, &metadata);
+                }
+                Err(error) if is_gone(&error) => {}
+                Err(error) => {
+                    let content = Content::Unreadable {
+                        error: error.to_string(),
+                    };
+                    self.file(&below, content, &metadata);
+                }
+            }
+        }
+    }
+
+    fn file(&mut self, below: &Path, content: Content, metadata: &Metadata) {
+        // What RKE2 stops at it stops at whatever it is called.
+        let content = match content {
+            Content::Bytes(_) | Content::TooLarge { .. } | Content::NoRoom { .. }
+                if below.to_str().is_none() =>
+            {
+                match below.file_name().and_then(OsStr::to_str) {
+                    None => Content::NotUtf8Name { special: None },
+                    Some(_) => Content::Unreadable {
+                        error: "a directory above it has a name that is not UTF-8; rename that"
+                            .to_owned(),
+                    },
+                }
+            }
+            // A marker's path is made of the file's, and there is no such directory, or the marker hides another name.
+            Content::Fifo if below.to_str().is_none() => Content::NotUtf8Name {
+                special: Some("a FIFO"),
+            },
+            Content::Special { what } if below.to_str().is_none() => Content::NotUtf8Name {
+                special: Some(what),
+            },
+            content => content,
+        };
+        self.found.files.push(FileEntry {
+            path: printable(below.as_os_str()),
+            state: ScannedContent::Read(content),
+            stamp: FileStamp::new(metadata, self.now),
+        });
+    }
+}
+
+fn is_manifest(name: &OsStr) -> bool {
+    is_manifest_name(&name.to_string_lossy())
+}
+
+/// A name as text. Bytes that are not UTF-8 stay visible, and two names stay two.
+fn printable(name: &OsStr) -> String {
+    let mut text = String::new();
+    for part in name.as_bytes().utf8_chunks() {
+        text.push_str(part.valid());
+        for byte in part.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
