@@ -22,7 +22,7 @@ fn held_documents(documents: usize, now: Timestamp) -> StagingState {
                 })
                 .collect();
             FileChange {
-                path: format!("{file:05}.yaml"),
+                path: format!("{file:05}.yaml").into(),
                 content: Some(Content::Bytes(text.into_bytes()).into()),
             }
         })

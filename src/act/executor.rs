@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windrow_decide::{Action, Event, Ledger, MarkerTrouble, hidden_name};
-use windrow_model::manifest::MARKER_SUFFIX;
+use windrow_decide::{Action, Event, Ledger, MarkerTrouble};
+use windrow_model::manifest::BaseName;
 use windrow_model::reasons::Code;
 
 use super::ledger::save_ledger;
@@ -53,7 +53,7 @@ pub struct Executor {
 struct FailedAction {
     event: Event,
     /// The base name that the marker hides, and what is wrong with it.
-    marker: Option<(String, MarkerTrouble)>,
+    marker: Option<(BaseName, MarkerTrouble)>,
 }
 
 impl Executor {
@@ -129,7 +129,7 @@ impl Executor {
     }
 
     /// Markers that could not be made or removed, by the base name that they hide.
-    pub fn marker_troubles(&self) -> BTreeMap<String, MarkerTrouble> {
+    pub fn marker_troubles(&self) -> BTreeMap<BaseName, MarkerTrouble> {
         let failures = self.failing.values();
         failures
             .filter_map(|failure| failure.marker.clone())
@@ -180,9 +180,8 @@ fn failure(what: &str, action: &Action, why: String) -> FailedAction {
             (Code::NotHeld, mark.file.clone(), (path, trouble))
         }
         Action::Lift { path } => {
-            let file = path.strip_suffix(MARKER_SUFFIX).unwrap_or(path);
             let trouble = MarkerTrouble::NotRemoved(why);
-            (Code::MarkerStays, file.to_owned(), (path, trouble))
+            (Code::MarkerStays, path.file(), (path, trouble))
         }
         Action::SaveLedger(_) => {
             let message = Code::ActionFailed.say(&[("what", what), ("error", &why)]);
@@ -201,16 +200,18 @@ fn failure(what: &str, action: &Action, why: String) -> FailedAction {
     FailedAction {
         event: Event {
             code,
-            file: Some(file),
+            file: Some(file.to_string()),
             message,
         },
-        marker: Some((hidden_name(path).to_owned(), trouble)),
+        marker: Some((path.hides(), trouble)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use windrow_model::manifest::ManifestPath;
 
     use super::super::markers::tests::mark;
     use super::*;
@@ -224,12 +225,13 @@ mod tests {
         let state = root.path().join("state");
         fs::write(&state, "").unwrap();
         let mut executor = Executor::new(manifests.clone(), state.join("ledger.json"));
+        let marker = ManifestPath::from("a.yaml").marker();
         let hold = Action::Hold {
-            path: "a.yaml.skip".to_owned(),
+            path: marker.clone(),
             mark: mark("a.yaml").into(),
         };
         let lift = Action::Lift {
-            path: "a.yaml.skip".to_owned(),
+            path: marker.clone(),
         };
         let start = Instant::now();
         assert_eq!(executor.carry_out(vec![hold.clone()], start).done, [hold]);

@@ -15,6 +15,7 @@ use nix::sys::stat::{Mode, SFlag, fstatat};
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 use thiserror::Error;
 use windrow_decide::Mark;
+use windrow_model::manifest::MarkerPath;
 
 use super::directory::ParentDirectory;
 use crate::files::temporary_in;
@@ -72,53 +73,57 @@ impl Markers {
     }
 
     /// Where a marker lies.
-    pub(super) fn path(&self, path: &str) -> PathBuf {
-        self.directory.join(path)
+    pub(super) fn path(&self, path: &MarkerPath) -> PathBuf {
+        self.directory.join(path.as_str())
     }
 
-    /// Creates the marker at `path` (below the directory), or brings ours up to date.
+    /// Creates the marker at `path`, or brings ours up to date.
     ///
     /// # Errors
     ///
     /// Those of the file system, with the path.
-    pub fn create(&self, path: &str, mark: &Mark) -> Result<MarkerOutcome, MarkerError> {
-        self.in_place(path, "create the marker", |place| match look_at(place)? {
-            There::Foreign => Ok(MarkerOutcome::Foreign),
-            There::Ours(known) if known == *mark => Ok(MarkerOutcome::Unchanged),
-            There::Ours(_) => write(place, mark, true),
-            There::Nothing => write(place, mark, false),
-        })
-    }
-
-    /// Removes the marker at `path` (below the directory) if it is ours.
-    ///
-    /// # Errors
-    ///
-    /// Those of the file system, with the path.
-    pub fn remove(&self, path: &str) -> Result<MarkerOutcome, MarkerError> {
-        self.in_place(path, "remove the marker", |place| match look_at(place)? {
-            There::Foreign => Ok(MarkerOutcome::Foreign),
-            There::Nothing => Ok(MarkerOutcome::Unchanged),
-            There::Ours(_) => {
-                match unlinkat(place.fd(), place.name(), UnlinkatFlags::NoRemoveDir) {
-                    Ok(()) => place.sync()?,
-                    Err(Errno::ENOENT) => return Ok(MarkerOutcome::Unchanged),
-                    Err(error) => return Err(error.into()),
-                }
-                Ok(MarkerOutcome::Changed)
+    pub fn create(&self, path: &MarkerPath, mark: &Mark) -> Result<MarkerOutcome, MarkerError> {
+        self.in_place(path, "create the marker", |place| {
+            match look_at(place, path)? {
+                There::Foreign => Ok(MarkerOutcome::Foreign),
+                There::Ours(known) if known == *mark => Ok(MarkerOutcome::Unchanged),
+                There::Ours(_) => write(place, mark, true),
+                There::Nothing => write(place, mark, false),
             }
         })
     }
 
-    /// The marker at `path` (below the directory), if it is ours.
+    /// Removes the marker at `path` if it is ours.
     ///
     /// # Errors
     ///
     /// Those of the file system, with the path.
-    pub fn read(&self, path: &str) -> Result<Option<Mark>, MarkerError> {
+    pub fn remove(&self, path: &MarkerPath) -> Result<MarkerOutcome, MarkerError> {
+        self.in_place(path, "remove the marker", |place| {
+            match look_at(place, path)? {
+                There::Foreign => Ok(MarkerOutcome::Foreign),
+                There::Nothing => Ok(MarkerOutcome::Unchanged),
+                There::Ours(_) => {
+                    match unlinkat(place.fd(), place.name(), UnlinkatFlags::NoRemoveDir) {
+                        Ok(()) => place.sync()?,
+                        Err(Errno::ENOENT) => return Ok(MarkerOutcome::Unchanged),
+                        Err(error) => return Err(error.into()),
+                    }
+                    Ok(MarkerOutcome::Changed)
+                }
+            }
+        })
+    }
+
+    /// The marker at `path`, if it is ours.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system, with the path.
+    pub fn read(&self, path: &MarkerPath) -> Result<Option<Mark>, MarkerError> {
         let place = ParentDirectory::find(&self.directory, path);
         let found = place.and_then(|place| match place {
-            Some(place) => look_at(&place),
+            Some(place) => look_at(&place, path),
             None => Ok(There::Nothing),
         });
         match found {
@@ -130,7 +135,7 @@ impl Markers {
 
     fn in_place(
         &self,
-        path: &str,
+        path: &MarkerPath,
         what: &'static str,
         act: impl FnOnce(&ParentDirectory) -> io::Result<MarkerOutcome>,
     ) -> Result<MarkerOutcome, MarkerError> {
@@ -142,7 +147,7 @@ impl Markers {
         .map_err(|source| self.error(what, path, source))
     }
 
-    fn error(&self, what: &'static str, path: &str, source: io::Error) -> MarkerError {
+    fn error(&self, what: &'static str, path: &MarkerPath, source: io::Error) -> MarkerError {
         let name = path.rsplit('/').next().unwrap_or(path);
         let source = match source.raw_os_error() {
             Some(code) if code == Errno::ENAMETOOLONG as i32 && name.len() > NAME_MAX => {
@@ -155,14 +160,14 @@ impl Markers {
         };
         MarkerError {
             what,
-            path: self.directory.join(path),
+            path: self.path(path),
             source,
         }
     }
 }
 
 /// What lies at a marker's place. A link or a directory hides a file too, and is not ours.
-fn look_at(place: &ParentDirectory) -> io::Result<There> {
+fn look_at(place: &ParentDirectory, path: &MarkerPath) -> io::Result<There> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let stat = match fstatat(place.fd(), place.name(), AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
@@ -179,7 +184,7 @@ fn look_at(place: &ParentDirectory) -> io::Result<There> {
         Err(Errno::ELOOP) => return Ok(There::Foreign),
         Err(error) => return Err(error.into()),
     };
-    let mark = Mark::read(file, place.name(), Timestamp::UNIX_EPOCH)?;
+    let mark = Mark::read(file, path, Timestamp::UNIX_EPOCH)?;
     Ok(mark.map_or(There::Foreign, There::Ours))
 }
 
@@ -232,10 +237,14 @@ pub(super) mod tests {
 
     use super::*;
 
+    fn marker(path: &str) -> MarkerPath {
+        MarkerPath::parse(path).unwrap()
+    }
+
     pub(in super::super) fn mark(file: &str) -> Mark {
         Mark {
             by: Mark::BY.to_owned(),
-            file: file.to_owned(),
+            file: file.into(),
             code: Code::WaitsForKind,
             why: "the kind Widget.example.com is not served by the API yet".into(),
             since: Timestamp::UNIX_EPOCH,
@@ -249,7 +258,7 @@ pub(super) mod tests {
     fn a_marker_is_created_whole_and_removed_and_leaves_nothing_behind() {
         let directory = tempfile::tempdir().unwrap();
         let markers = Markers::new(directory.path());
-        let path = "a.yaml.skip";
+        let path = &marker("a.yaml.skip");
         let mut mark = mark("a.yaml");
         assert_eq!(markers.create(path, &mark).unwrap(), MarkerOutcome::Changed);
         assert_eq!(
@@ -277,8 +286,8 @@ pub(super) mod tests {
         symlink("nowhere", at("dangling.yaml.skip")).unwrap();
         nix::unistd::mkfifo(&at("fifo.yaml.skip"), Mode::S_IRUSR).unwrap();
         for name in ["empty", "text", "directory", "link", "dangling", "fifo"] {
-            let path = format!("{name}.yaml.skip");
-            let before = fs::symlink_metadata(at(&path)).unwrap().file_type();
+            let path = marker(&format!("{name}.yaml.skip"));
+            let before = fs::symlink_metadata(at(path.as_str())).unwrap().file_type();
             let created = markers.create(&path, &mark(name)).unwrap();
             assert_eq!(created, MarkerOutcome::Foreign, "{name}");
             assert_eq!(
@@ -286,7 +295,7 @@ pub(super) mod tests {
                 MarkerOutcome::Foreign,
                 "{name}"
             );
-            let after = fs::symlink_metadata(at(&path)).unwrap().file_type();
+            let after = fs::symlink_metadata(at(path.as_str())).unwrap().file_type();
             assert_eq!(after, before, "{name}");
         }
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
@@ -301,8 +310,8 @@ pub(super) mod tests {
         for act in ["replace", "remove"] {
             fs::write(directory.path().join("a.yaml.skip"), huge.to_json()).unwrap();
             let outcome = match act {
-                "replace" => markers.create("a.yaml.skip", &mark("a.yaml")),
-                _ => markers.remove("a.yaml.skip"),
+                "replace" => markers.create(&marker("a.yaml.skip"), &mark("a.yaml")),
+                _ => markers.remove(&marker("a.yaml.skip")),
             };
             assert_eq!(outcome.unwrap(), MarkerOutcome::Changed, "{act}");
         }
@@ -313,12 +322,12 @@ pub(super) mod tests {
     fn a_name_that_leaves_no_room_for_the_markers_is_said_to_be_too_long() {
         let directory = tempfile::tempdir().unwrap();
         let markers = Markers::new(directory.path());
-        let marker = |length: usize| "a".repeat(length) + ".skip";
-        let longest = marker(250);
+        let named = |length: usize| marker(&("a".repeat(length) + ".skip"));
+        let longest = named(250);
         let made = markers.create(&longest, &mark("a")).unwrap();
         assert_eq!(made, MarkerOutcome::Changed);
         assert_eq!(markers.remove(&longest).unwrap(), MarkerOutcome::Changed);
-        let error = markers.create(&marker(251), &mark("a")).unwrap_err();
+        let error = markers.create(&named(251), &mark("a")).unwrap_err();
         let said = error.to_string();
         assert!(
             said.contains("256 bytes") && said.contains("shorter"),
@@ -333,19 +342,21 @@ pub(super) mod tests {
         let markers = Markers::new(directory.path());
         symlink(outside.path(), directory.path().join("sub")).unwrap();
         // It hides `sub/a.yaml` from where it is.
-        let created = markers.create("sub/a.yaml.skip", &mark("a")).unwrap();
+        let created = markers
+            .create(&marker("sub/a.yaml.skip"), &mark("a"))
+            .unwrap();
         assert_eq!(created, MarkerOutcome::Changed);
         assert!(directory.path().join("a.yaml.skip").exists());
-        let removed = markers.remove("sub/a.yaml.skip").unwrap();
+        let removed = markers.remove(&marker("sub/a.yaml.skip")).unwrap();
         assert_eq!(removed, MarkerOutcome::Changed);
         for path in [
             "../a.yaml.skip",
             "/etc/a.yaml.skip",
             "a/../../b.skip",
-            "",
-            "a//b",
+            "a//b.skip",
         ] {
-            let error = markers.create(path, &mark("a")).unwrap_err().to_string();
+            let created = markers.create(&marker(path), &mark("a"));
+            let error = created.unwrap_err().to_string();
             assert!(error.contains("plain path"), "{path}: {error}");
         }
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
@@ -355,10 +366,10 @@ pub(super) mod tests {
     fn a_directory_that_is_gone_has_nothing_to_hold() {
         let directory = tempfile::tempdir().unwrap();
         let markers = Markers::new(directory.path().join("server/manifests"));
-        for path in ["a.yaml.skip", "sub/a.yaml.skip"] {
-            let outcome = markers.create(path, &mark("a")).unwrap();
+        for path in ["a.yaml.skip", "sub/a.yaml.skip"].map(marker) {
+            let outcome = markers.create(&path, &mark("a")).unwrap();
             assert_eq!(outcome, MarkerOutcome::NoDirectory);
-            assert_eq!(markers.remove(path).unwrap(), MarkerOutcome::NoDirectory);
+            assert_eq!(markers.remove(&path).unwrap(), MarkerOutcome::NoDirectory);
         }
     }
 }

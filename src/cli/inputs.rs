@@ -21,7 +21,7 @@ pub(super) use sources::{STANDARD_INPUT, is_standard_input, other_configurations
 
 use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::{
-    self, Content, Limits, MARKER_SUFFIX, ManifestFile, is_manifest_name,
+    self, Content, Limits, MARKER_SUFFIX, ManifestFile, ManifestPath, is_manifest_name,
 };
 use windrow_plan::rules::Location;
 use windrow_plan::{Finding, Shown};
@@ -59,8 +59,8 @@ const WHOLE_FILE: usize = 8;
 
 /// One manifest file.
 pub(super) struct Input {
-    /// Path below the manifests directory, with `/`.
-    pub(super) path: String,
+    /// Its path.
+    pub(super) path: ManifestPath,
     pub(super) content: Content,
     pub(super) shown: Shown,
     /// Who writes it late, if it is not there from the beginning.
@@ -185,7 +185,7 @@ fn manifests_in(
             let files = found.files.into_iter();
             let read = files.filter_map(|file| match file.state {
                 ScannedContent::Read(content) => {
-                    let shown = path.join(&file.path).display().to_string();
+                    let shown = path.join(file.path.as_str()).display().to_string();
                     Some((file.path.to_string(), shown, content))
                 }
                 // Nothing was seen before, so nothing is unchanged.
@@ -250,7 +250,7 @@ fn manifest(
     limits: &Limits,
 ) {
     inputs.files.push(Input {
-        path: path.to_owned(),
+        path: path.into(),
         limits: limits.clone(),
         content,
         shown,

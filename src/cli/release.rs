@@ -130,7 +130,7 @@ impl Lift {
                     marker.path,
                     mark.why,
                     mark.file,
-                    shell_word(&directory.join(&marker.path).display().to_string())
+                    shell_word(&directory.join(marker.path.as_str()).display().to_string())
                 );
                 kept += 1;
                 continue;
@@ -146,7 +146,7 @@ impl Lift {
                             "       {} is now unprotected: RKE2 applies it at its next pass, which may do \
                              harm. To block it: echo >{}",
                             mark.file,
-                            shell_word(&directory.join(&marker.path).display().to_string())
+                            shell_word(&directory.join(marker.path.as_str()).display().to_string())
                         );
                     }
                     // Released stays released, also when the daemon comes back. A spool that cannot be

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use windrow_model::manifest::{Object, addon_name, read_each};
+use windrow_model::manifest::{Object, read_each};
 
 use super::document::{self, FoundStatus, now};
 use super::inputs::{self, Input};
@@ -200,7 +200,7 @@ fn manifest(input: &Input) -> Value {
         .collect();
     let mut tree = json!({
         "path": file.path,
-        "addon": addon_name(&file.path),
+        "addon": file.path.addon(),
         "objects": objects,
         "problems": problems,
     });
@@ -230,9 +230,9 @@ fn markers(manifests: &Path, limits: &windrow_model::manifest::Limits) -> Value 
         .map(|marker| {
             let said = match &marker.mark {
                 Some(mark) => json!({"mark": mark}),
-                None => json!({"text": foreign(&manifests.join(&marker.path))}),
+                None => json!({"text": foreign(&manifests.join(marker.path.as_str()))}),
             };
-            let mut told = json!({"path": marker.path, "hides": marker.hides});
+            let mut told = json!({"path": marker.path, "hides": marker.path.hides()});
             if let (Some(told), Value::Object(said)) = (told.as_object_mut(), said) {
                 told.extend(said);
             }

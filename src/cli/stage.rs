@@ -9,9 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windrow_decide::Mark;
-use windrow_model::manifest::{
-    self, Content, Limits, MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name,
-};
+use windrow_model::manifest::{self, AddonName, Content, Limits, ManifestPath, is_manifest_name};
 use windrow_model::reasons::{Code, Severity};
 
 use super::document::{daemon_runs, now};
@@ -38,7 +36,8 @@ pub(super) struct Args {
 /// One file that is to be added.
 struct Staged {
     from: PathBuf,
-    name: String,
+    /// Where it goes: into the manifests directory itself, under its own name.
+    path: ManifestPath,
     bytes: Vec<u8>,
 }
 
@@ -62,9 +61,9 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let mut exit = Exit::Ok;
     for file in &files {
         match put(file, &manifests, &found, now) {
-            Ok(said) => println!("{}: {said}", file.name),
+            Ok(said) => println!("{}: {said}", file.path),
             Err(error) => {
-                eprintln!("windrow: {}: {error:#}", file.name);
+                eprintln!("windrow: {}: {error:#}", file.path);
                 exit = Exit::Failure;
             }
         }
@@ -100,7 +99,7 @@ fn read_all(paths: &[PathBuf], limits: &Limits, errors: &mut Vec<String>) -> Vec
             Ok(_) => match fs::read(path) {
                 Ok(bytes) => files.push(Staged {
                     from: path.clone(),
-                    name: name.to_owned(),
+                    path: name.into(),
                     bytes,
                 }),
                 Err(error) => errors.push(format!("{shown}: cannot be read: {error}")),
@@ -121,18 +120,18 @@ fn check(
     errors: &mut Vec<String>,
 ) {
     let from = file.from.display();
-    if !is_manifest_name(&file.name) {
+    if !is_manifest_name(&file.path) {
         errors.push(format!(
             "{from}: RKE2 reads only names that end in .yaml, .yml or .json and do not begin with a \
              dot"
         ));
         return;
     }
-    if let Some(why) = addon_name_error(&file.name) {
+    if let Some(why) = file.path.name().addon_error() {
         let message = Code::AddonNameInvalid.say(&[("name", &why)]);
         errors.push(format!("{from}: {message}"));
     }
-    let read = manifest::read(&file.name, &Content::Bytes(file.bytes.clone()), limits);
+    let read = manifest::read(&file.path, &Content::Bytes(file.bytes.clone()), limits);
     for problem in &read.problems {
         if problem.code.severity() == Severity::Error && !args.force {
             let line = problem
@@ -144,8 +143,8 @@ fn check(
             ));
         }
     }
-    let there = manifests.join(&file.name);
-    if found.files.iter().any(|known| known.path == file.name)
+    let there = manifests.join(file.path.as_str());
+    if found.files.iter().any(|known| known.path == file.path)
         && !args.replace
         && fs::read(&there).ok().as_ref() != Some(&file.bytes)
     {
@@ -159,22 +158,19 @@ fn check(
 
 /// Files that RKE2 would take for one and the same: each would delete what the other applied.
 fn collisions(files: &[Staged], found: &ScannedDirectory, errors: &mut Vec<String>) {
-    let mut addons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut addons: BTreeMap<AddonName, Vec<String>> = BTreeMap::new();
     for file in files {
-        let others = addons.entry(addon_name(&file.name)).or_default();
+        let others = addons.entry(file.path.addon()).or_default();
         others.push(file.from.display().to_string());
     }
     for (addon, mut places) in addons {
-        let ours = |path: &str| files.iter().any(|file| file.name == path);
+        let ours = |path: &ManifestPath| files.iter().any(|file| file.path == *path);
         places.extend(
             found
                 .files
                 .iter()
                 .filter(|known| !ours(&known.path))
-                .filter(|known| {
-                    let name = known.path.rsplit('/').next().unwrap_or_default();
-                    is_manifest_name(name) && addon_name(name) == addon
-                })
+                .filter(|known| is_manifest_name(&known.path.name()) && known.path.addon() == addon)
                 .map(|known| format!("{} in the manifests directory", known.path)),
         );
         if places.len() > 1 {
@@ -194,15 +190,15 @@ fn put(
     found: &ScannedDirectory,
     now: jiff::Timestamp,
 ) -> anyhow::Result<&'static str> {
-    let there = manifests.join(&file.name);
+    let there = manifests.join(file.path.as_str());
     if fs::read(&there).ok().as_ref() == Some(&file.bytes) {
         return Ok("is there already, unchanged");
     }
-    let path = marker_of(&file.name, &found.markers);
+    let path = marker_of(&file.path, &found.markers);
     let held = Markers::new(manifests).read(&path)?.is_some();
     if !held {
-        let beside = format!("{}{MARKER_SUFFIX}", file.name);
-        match Markers::new(manifests).create(&beside, &Mark::provisional(&file.name, now))? {
+        let mark = Mark::provisional(&file.path, now);
+        match Markers::new(manifests).create(&file.path.marker(), &mark)? {
             MarkerOutcome::Changed | MarkerOutcome::Unchanged => {}
             // Somebody else hides the name: the file is as safe from RKE2 as it can be.
             MarkerOutcome::Foreign => {}

@@ -194,7 +194,7 @@ fn manifests(staging: &StagingStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
         for held in group {
             let right = format!("{}{}", pen.ages.since(held.since), outlook(held, pen.ages));
             let left = match held.blockers.len().saturating_sub(1) {
-                0 => held.file.clone(),
+                0 => held.file.to_string(),
                 more => format!("{} (and {more} more requirements)", held.file),
             };
             lines.push(pen.both_ends(4, &left, Style::new(), &right));

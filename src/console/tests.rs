@@ -301,11 +301,11 @@ fn hostile() -> Status {
     status.summary.clone_from(&text);
     status.versions.windrow.clone_from(&text);
     for held in &mut status.staging.held {
-        held.file.clone_from(&text);
+        held.file = text.as_str().into();
         held.why.clone_from(&text);
     }
     for failed in &mut status.staging.failed {
-        failed.file.clone_from(&text);
+        failed.file = text.as_str().into();
         failed.reason.clone_from(&text);
         failed.message.clone_from(&text);
     }

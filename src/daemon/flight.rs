@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use windrow_decide::flight::{Configuration, Pack, Repaired, Source, Tap};
 use windrow_decide::settings::{self, CopyTo, Loaded};
 use windrow_decide::{Action, Decision, Directory, Event, Ledger, Observation};
-use windrow_model::manifest::{Content, sha256_hex};
+use windrow_model::manifest::{Content, ManifestPath, sha256_hex};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::Platform;
 
@@ -27,7 +27,7 @@ pub(super) struct FlightRecorder {
     writer: Option<FlightWriter>,
     place: Option<Place>,
     configuration: Option<Configuration>,
-    known: BTreeSet<String>,
+    known: BTreeSet<ManifestPath>,
     tap: Tap,
 }
 
@@ -116,7 +116,7 @@ impl FlightRecorder {
         if self.writer.is_none() {
             return;
         }
-        let changed: Vec<(String, Arc<Content>)> = directory
+        let changed: Vec<(ManifestPath, Arc<Content>)> = directory
             .files
             .iter()
             .filter_map(|file| {
@@ -134,12 +134,12 @@ impl FlightRecorder {
                 Some((file.path.clone(), content))
             })
             .collect();
-        let present: BTreeSet<String> = directory
+        let present: BTreeSet<ManifestPath> = directory
             .files
             .iter()
             .map(|file| file.path.clone())
             .collect();
-        let gone: Vec<String> = self.known.difference(&present).cloned().collect();
+        let gone: Vec<ManifestPath> = self.known.difference(&present).cloned().collect();
         self.known = present;
         if !changed.is_empty() || !gone.is_empty() {
             self.record(Item::Files {

@@ -9,8 +9,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 use windrow_decide::Directory;
-use windrow_model::manifest::{Content, Limits};
-use windrow_plan::base_name;
+use windrow_model::manifest::{BaseName, Content, Limits, ManifestPath};
 
 use crate::observe::files::{FileEvent, FileWatch};
 use crate::observe::scan::{FileStamps, ScanResult, scan};
@@ -33,9 +32,9 @@ pub(super) struct Look {
     untold: Option<String>,
     stamps: FileStamps,
     /// Files for which there was no room at the last look, and which were not read as they are now.
-    unread: BTreeSet<String>,
+    unread: BTreeSet<ManifestPath>,
     /// Files that are being written, and when each is taken as whole.
-    writing: BTreeMap<String, Instant>,
+    writing: BTreeMap<ManifestPath, Instant>,
     again: Option<Instant>,
     next: Instant,
 }
@@ -73,7 +72,7 @@ impl Look {
     }
 
     /// Takes a hint in. The path of a manifest file that has to be marked before anything else.
-    pub(super) fn note(&mut self, event: FileEvent) -> Option<String> {
+    pub(super) fn note(&mut self, event: FileEvent) -> Option<ManifestPath> {
         self.next = Instant::now();
         let path = match event {
             FileEvent::Writing { path } => {
@@ -91,7 +90,7 @@ impl Look {
             FileEvent::Changed | FileEvent::Request => return None,
         };
         // What is gone again needs no marker.
-        std::fs::symlink_metadata(self.directory.join(&path))
+        std::fs::symlink_metadata(self.directory.join(path.as_str()))
             .is_ok()
             .then_some(path)
     }
@@ -127,9 +126,9 @@ impl Look {
     }
 
     /// Base names of files that are being written, or that were not read yet.
-    pub(super) fn being_written(&self) -> BTreeSet<String> {
+    pub(super) fn being_written(&self) -> BTreeSet<BaseName> {
         let paths = self.writing.keys().chain(&self.unread);
-        paths.map(|path| base_name(path).to_owned()).collect()
+        paths.map(ManifestPath::name).collect()
     }
 
     /// Why events cannot be had, once.
@@ -164,7 +163,7 @@ impl Look {
         self.stamps = found.stamps();
         self.unread.clear();
         let mut directory = found.into_directory();
-        let present = |path: &String| directory.files.iter().any(|file| file.path == *path);
+        let present = |path: &ManifestPath| directory.files.iter().any(|file| file.path == *path);
         self.writing.retain(|path, _| present(path));
         for file in &mut directory.files {
             if let Some(Content::NoRoom { .. }) = file.content.as_deref() {

@@ -11,10 +11,10 @@ use std::path::Path;
 use jiff::Timestamp;
 use thiserror::Error;
 use windrow_decide::{Mark, OnFailure};
-use windrow_model::manifest::{self, Content, Limits, MARKER_SUFFIX};
+use windrow_model::manifest::{self, Content, Limits, ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
+use windrow_plan::Trouble;
 use windrow_plan::rke2;
-use windrow_plan::{Trouble, base_name};
 
 use self::names::manifest_paths;
 use super::request_spool::lay_request;
@@ -41,8 +41,8 @@ pub struct Order<'a> {
 /// What became of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileOutcome {
-    /// Path below the manifests directory.
-    pub file: String,
+    /// Its path.
+    pub file: ManifestPath,
     /// What was done, or why it could not be.
     pub result: Result<ManualChange, String>,
 }
@@ -90,7 +90,7 @@ pub enum Which<'a> {
 pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<FileOutcome>, OrderRefused> {
     let manifests = order.layout.manifests();
     let found = list_manifests(&manifests, order.at)?;
-    let known: Vec<String> = found.files.iter().map(|file| file.path.clone()).collect();
+    let known: Vec<ManifestPath> = found.files.iter().map(|file| file.path.clone()).collect();
     let files = manifest_paths(typed, &known, &manifests).map_err(OrderRefused::Names)?;
     let markers = Markers::new(&manifests);
     Ok(together(files, &found, |file| {
@@ -100,9 +100,9 @@ pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<FileOutcome>, Ord
 
 /// Does something about each file, and says what follows for those of its name: one marker hides all of them.
 fn together(
-    files: Vec<String>,
+    files: Vec<ManifestPath>,
     found: &ScannedDirectory,
-    mut act: impl FnMut(&str) -> Result<ManualChange, String>,
+    mut act: impl FnMut(&ManifestPath) -> Result<ManualChange, String>,
 ) -> Vec<FileOutcome> {
     let mut outcomes: Vec<FileOutcome> = Vec::new();
     for file in files {
@@ -116,10 +116,10 @@ fn together(
             Ok(done) => Some(done),
             Err(_) => None,
         };
-        let name = base_name(&file);
+        let name = file.name();
         let namesakes = found.files.iter().map(|one| &one.path);
-        let namesakes = namesakes.filter(|path| base_name(path) == name && **path != file);
-        let namesakes: Vec<String> = namesakes
+        let namesakes = namesakes.filter(|path| path.name() == name && **path != file);
+        let namesakes: Vec<ManifestPath> = namesakes
             .filter(|path| rke2::owner(path).is_none())
             .cloned()
             .collect();
@@ -136,7 +136,7 @@ fn hold_one(
     order: &Order<'_>,
     markers: &Markers,
     found: &ScannedDirectory,
-    file: &str,
+    file: &ManifestPath,
 ) -> Result<ManualChange, String> {
     let path = marker_of(file, &found.markers);
     let there = found.markers.iter().find(|marker| marker.path == path);
@@ -146,7 +146,7 @@ fn hold_one(
     }
     let mark = Mark {
         by: Mark::BY.to_owned(),
-        file: file.to_owned(),
+        file: file.clone(),
         code: Code::HeldByHand,
         why: Mark::shortened(
             &Code::HeldByHand.say(&[("why", &format!("{} ({})", order.reason, order.by))]),
@@ -174,8 +174,8 @@ fn hold_one(
 }
 
 /// Why a marker would not keep this file from RKE2; `None` where one does.
-fn no_marker_hides(found: &ScannedDirectory, file: &str) -> Option<&'static str> {
-    let entry = found.files.iter().find(|entry| entry.path == file)?;
+fn no_marker_hides(found: &ScannedDirectory, file: &ManifestPath) -> Option<&'static str> {
+    let entry = found.files.iter().find(|entry| entry.path == *file)?;
     let trouble = match &entry.state {
         ScannedContent::Read(Content::DanglingSymlink { .. }) => Trouble::Dangling,
         ScannedContent::Read(Content::NotUtf8Name { .. }) => Trouble::Refused,
@@ -201,7 +201,7 @@ pub fn release(
         Which::Named(typed) => {
             // A marker may be all that is left of a file.
             let files = found.files.iter().map(|file| file.path.clone());
-            let mut known: Vec<String> = files.chain(marked(&found)).collect();
+            let mut known: Vec<ManifestPath> = files.chain(marked(&found)).collect();
             known.sort();
             known.dedup();
             manifest_paths(typed, &known, &manifests).map_err(OrderRefused::Names)?
@@ -217,7 +217,7 @@ fn release_one(
     order: &Order<'_>,
     markers: &Markers,
     found: &ScannedDirectory,
-    file: &str,
+    file: &ManifestPath,
     limits: &Limits,
 ) -> Result<ManualChange, String> {
     let beside = marker_of(file, &found.markers);
@@ -228,8 +228,9 @@ fn release_one(
              rm"
         )
     };
-    let name = base_name(file);
-    let hiding = found.markers.iter().filter(|marker| marker.hides == name);
+    let name = file.name();
+    let markers_there = found.markers.iter();
+    let hiding = markers_there.filter(|marker| marker.path.hides() == name);
     let mut ours = BTreeSet::from([beside]);
     for marker in hiding {
         check_readable(marker)?;
@@ -254,7 +255,7 @@ fn release_one(
 }
 
 /// By what the content of a file is known that is released now; `None` where it cannot be read.
-fn digest(manifests: &Path, file: &str, limits: &Limits) -> Option<String> {
+fn digest(manifests: &Path, file: &ManifestPath, limits: &Limits) -> Option<String> {
     let bytes = scan::bytes(manifests, file, limits.file_bytes)?;
     let content = Content::Bytes(bytes);
     Some(manifest::read_each(file, &content, limits, &mut |_| {}).digest)
@@ -262,7 +263,7 @@ fn digest(manifests: &Path, file: &str, limits: &Limits) -> Option<String> {
 
 fn remove(
     markers: &Markers,
-    paths: BTreeSet<String>,
+    paths: BTreeSet<MarkerPath>,
     foreign: impl Fn(&str) -> String,
 ) -> Result<ManualChange, String> {
     let mut done = ManualChange::WasNotHeld;
@@ -285,21 +286,14 @@ fn check_readable(marker: &MarkerEntry) -> Result<(), String> {
     }
 }
 
-fn marked(found: &ScannedDirectory) -> impl Iterator<Item = String> {
-    let markers = found.markers.iter();
-    markers
-        .filter_map(|marker| marker.path.strip_suffix(MARKER_SUFFIX))
-        .map(str::to_owned)
+fn marked(found: &ScannedDirectory) -> impl Iterator<Item = ManifestPath> {
+    found.markers.iter().map(|marker| marker.path.file())
 }
 
-fn held_by_us(found: &ScannedDirectory) -> Vec<String> {
-    found
-        .markers
-        .iter()
-        .filter(|marker| marker.mark.is_some())
-        .filter_map(|marker| marker.path.strip_suffix(MARKER_SUFFIX))
-        .map(str::to_owned)
-        .collect()
+fn held_by_us(found: &ScannedDirectory) -> Vec<ManifestPath> {
+    let markers = found.markers.iter();
+    let ours = markers.filter(|marker| marker.mark.is_some());
+    ours.map(|marker| marker.path.file()).collect()
 }
 
 /// The manifests directory as it is: its files and markers, without their content.
@@ -326,15 +320,15 @@ pub fn list_manifests(manifests: &Path, now: Timestamp) -> anyhow::Result<Scanne
 }
 
 /// The path of the marker that hides a file: beside it, unless its name is hidden from elsewhere.
-pub fn marker_of(file: &str, markers: &[MarkerEntry]) -> String {
-    let beside = format!("{file}{MARKER_SUFFIX}");
-    let name = base_name(file);
+pub fn marker_of(file: &ManifestPath, markers: &[MarkerEntry]) -> MarkerPath {
+    let beside = file.marker();
+    let name = file.name();
     if markers.iter().any(|marker| marker.path == beside) {
         return beside;
     }
     markers
         .iter()
-        .find(|marker| marker.hides == name)
+        .find(|marker| marker.path.hides() == name)
         .map_or(beside, |marker| marker.path.clone())
 }
 
@@ -346,12 +340,12 @@ pub fn marker_of(file: &str, markers: &[MarkerEntry]) -> String {
 pub fn lay_file_request(
     order: &Order<'_>,
     action: RequestAction,
-    file: &str,
+    file: &ManifestPath,
     digest: Option<String>,
 ) -> anyhow::Result<()> {
     let request = Request {
         action,
-        file: file.to_owned(),
+        file: file.to_string(),
         digest,
         force: false,
         by: order.by.to_owned(),
@@ -373,10 +367,10 @@ mod tests {
         let found = list_manifests(directory.path(), Timestamp::now()).unwrap();
         let marker = found.markers[0].clone();
         assert_eq!(
-            marker_of("sub/a.yaml", std::slice::from_ref(&marker)),
+            marker_of(&"sub/a.yaml".into(), std::slice::from_ref(&marker)),
             "other/a.yaml.skip"
         );
-        assert_eq!(marker_of("b.yaml", &[marker]), "b.yaml.skip");
+        assert_eq!(marker_of(&"b.yaml".into(), &[marker]), "b.yaml.skip");
     }
 
     #[test]

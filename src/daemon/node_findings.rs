@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_gates::{Component, set_last_at};
 use windrow_harvester::incidents::{GateRefused, OwnManifest, OwnNode};
 use windrow_harvester::vip_mode;
-use windrow_model::manifest::{Content, Limits, Node, addon_name, sha256_hex, yaml};
-use windrow_plan::{base_name, rke2};
+use windrow_model::manifest::{BaseName, Content, Limits, ManifestPath, Node, sha256_hex, yaml};
+use windrow_plan::rke2;
 
 use crate::files::read_text;
 use crate::kubeconfig;
@@ -69,20 +69,20 @@ fn gate(layout: &Layout, now: Timestamp) -> Option<GateRefused> {
 /// The manifests that RKE2 reads: not its own, and not those that a marker hides.
 fn manifests(layout: &Layout, limits: &Limits, now: Timestamp) -> Vec<OwnManifest> {
     let mut read = Vec::new();
-    let mut take = |path: &str, content: &Content| {
+    let mut take = |path: &ManifestPath, content: &Content| {
         if let (None, Content::Bytes(bytes)) = (rke2::owner(path), content) {
             read.push(OwnManifest {
-                addon: addon_name(base_name(path)).to_owned(),
+                addon: path.addon(),
                 sha256: sha256_hex(bytes),
-                path: path.to_owned(),
+                path: path.clone(),
             });
         }
     };
     let Some(markers) = scan_whole(&layout.manifests(), limits, now, &mut take) else {
         return Vec::new();
     };
-    let hidden: BTreeSet<&str> = markers.iter().map(|one| one.hides.as_str()).collect();
-    read.retain(|file| !hidden.contains(base_name(&file.path)));
+    let hidden: BTreeSet<BaseName> = markers.iter().map(|one| one.path.hides()).collect();
+    read.retain(|file| !hidden.contains(&file.path.name()));
     read.sort_by(|one, other| one.path.cmp(&other.path));
     read
 }

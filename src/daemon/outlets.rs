@@ -136,7 +136,7 @@ impl Desk for BusDesk {
         let mut wrong = Vec::new();
         for FileOutcome { file, result } in outcomes {
             match result {
-                Ok(_) => done.push(file),
+                Ok(_) => done.push(file.to_string()),
                 Err(why) => wrong.push(format!("{file}: {why}")),
             }
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use windrow_decide::{Event, StagingState};
+use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
 use crate::observe::requests::{Request, RequestAction, Spooled, Unread, read_spool};
@@ -98,6 +99,7 @@ impl SpooledRequests {
                         .ok()
                         .and_then(Path::to_str)
                         .unwrap_or(&request.file);
+                    let file = &ManifestPath::from(file);
                     let content = request.digest.as_deref();
                     if let Err(why) = state.hold_or_release(file, content, request.manual(), now) {
                         let what = format!("{verb} {file}, as {} asked", request.by);
@@ -167,7 +169,7 @@ mod tests {
     fn scanned(state: &mut StagingState, content: Content) {
         state.take_directory(Directory {
             files: vec![FileChange {
-                path: "a.yaml".to_owned(),
+                path: "a.yaml".into(),
                 content: Some(std::sync::Arc::new(content)),
             }],
             markers: Vec::new(),

@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use windrow_decide::{Cause, ClusterEvent, Interests, Mark, Status};
-use windrow_model::manifest::{Content, Limits, MARKER_SUFFIX};
+use windrow_model::manifest::{Content, Limits, ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
 use windrow_simulate::{
     BootstrapVerdict, HappeningKind, Setup, SimulatedDirectory, SimulatedNode, Watch,
@@ -41,8 +41,8 @@ pub struct Sandbox {
     files: SimulatedDirectory,
     stamps: FileStamps,
     told: usize,
-    held: BTreeMap<String, Hold>,
-    order: Vec<String>,
+    held: BTreeMap<ManifestPath, Hold>,
+    order: Vec<ManifestPath>,
 }
 
 /// One file that Windrow kept back.
@@ -147,7 +147,7 @@ impl Sandbox {
         let mut present = BTreeMap::new();
         for file in found.files {
             present.insert(
-                file.path,
+                file.path.to_string(),
                 match file.state {
                     // What there was no room for is read at the next look.
                     ScannedContent::Unchanged | ScannedContent::Read(Content::NoRoom { .. }) => {
@@ -161,7 +161,7 @@ impl Sandbox {
             // Of what others wrote into theirs, nothing is of interest.
             let content = marker.mark.map(|mark| mark.to_json().into_bytes());
             present.insert(
-                marker.path,
+                marker.path.to_string(),
                 Some(Content::Bytes(content.unwrap_or_default())),
             );
         }
@@ -179,7 +179,7 @@ impl Sandbox {
                 .get(&path)
                 .is_some_and(|file| **file.content() == content);
             if !same {
-                if path.ends_with(MARKER_SUFFIX)
+                if MarkerPath::parse(&path).is_some()
                     && let Content::Bytes(bytes) = &content
                     && let Some(mark) = Mark::parse(bytes)
                 {
@@ -214,10 +214,10 @@ impl Sandbox {
     }
 
     fn lifted(&mut self, marker: &str, now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
-        let Some(file) = marker.strip_suffix(MARKER_SUFFIX) else {
+        let Some(file) = MarkerPath::parse(marker).map(|marker| marker.file()) else {
             return Ok(());
         };
-        let Some(hold) = self.held.get_mut(file) else {
+        let Some(hold) = self.held.get_mut(&file) else {
             return Ok(());
         };
         hold.until = Some(now);

@@ -11,9 +11,9 @@ use windrow_decide::{
     Action, ClusterEvent, Decision, Directory, Event, Interests, MarkerTrouble, StagingState,
     WebhookStatus,
 };
-use windrow_model::manifest;
+use windrow_model::manifest::{self, BaseName, ManifestPath};
 use windrow_model::reasons::Code;
-use windrow_plan::{Finding, base_name};
+use windrow_plan::Finding;
 
 use super::clock::Clock;
 use super::data_dir::DataDir;
@@ -79,7 +79,7 @@ pub struct Daemon {
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
     flight: FlightRecorder,
     /// What was decided and could not be done yet, by file: told once it is done.
-    withheld: BTreeMap<String, Event>,
+    withheld: BTreeMap<ManifestPath, Event>,
 }
 
 impl Daemon {
@@ -509,15 +509,19 @@ impl Daemon {
         let surprised = self.carry_out(decision.actions.clone());
         let troubles = self.executor.marker_troubles();
         for event in &decision.events {
-            let name = event.file.as_deref().map(base_name).unwrap_or_default();
+            let file = event.file.as_deref().map(ManifestPath::from);
             // It is reported as soon as it is true.
-            let waits = match (event.code, troubles.get(name)) {
+            let name = file.as_ref().map(ManifestPath::name);
+            let trouble = name.as_ref().and_then(|name| troubles.get(name));
+            let waits = match (event.code, trouble) {
                 (Code::Held, Some(MarkerTrouble::NotMade(_)))
                 | (Code::Released | Code::Yielded, Some(MarkerTrouble::NotRemoved(_))) => true,
-                (Code::Released | Code::Yielded, _) => self.stays_for_writing(name),
+                (Code::Released | Code::Yielded, _) => {
+                    name.is_some_and(|name| self.stays_for_writing(&name))
+                }
                 _ => false,
             };
-            match (&event.file, waits) {
+            match (&file, waits) {
                 (Some(file), true) => {
                     self.withheld.insert(file.clone(), event.clone());
                 }
@@ -534,7 +538,7 @@ impl Daemon {
     }
 
     /// Does a marker of ours stay because files of this base name are being written?
-    fn stays_for_writing(&self, name: &str) -> bool {
+    fn stays_for_writing(&self, name: &BaseName) -> bool {
         self.state.observation().being_written.contains(name) && self.state.hides(name)
     }
 
@@ -543,7 +547,7 @@ impl Daemon {
         let troubles = self.executor.marker_troubles();
         let mut withheld = std::mem::take(&mut self.withheld);
         withheld.retain(|file, event| {
-            let name = base_name(file);
+            let name = &file.name();
             if troubles.contains_key(name) || self.stays_for_writing(name) {
                 return true;
             }

@@ -16,20 +16,20 @@ use std::path::{Path, PathBuf};
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc::UnboundedSender;
-use windrow_model::manifest::{MARKER_SUFFIX, is_manifest_name};
+use windrow_model::manifest::{MARKER_SUFFIX, ManifestPath, is_manifest_name};
 
 /// A hint that something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileEvent {
     /// A manifest file is new or being written and may be half there.
     Writing {
-        /// Path below the manifests directory.
-        path: String,
+        /// Its path.
+        path: ManifestPath,
     },
     /// A manifest file is whole: it was closed after writing, or renamed into place.
     Written {
-        /// Path below the manifests directory.
-        path: String,
+        /// Its path.
+        path: ManifestPath,
     },
     /// A directory is new. What is created in it before the watch reaches it raises no event.
     Directory,
@@ -200,7 +200,7 @@ fn interpret(directory: &Path, event: &Event) -> Option<FileEvent> {
         );
         return (!touched).then_some(FileEvent::Changed);
     }
-    let path = below.to_owned();
+    let path = ManifestPath::from(below);
     match event.kind {
         EventKind::Create(CreateKind::Folder) => Some(FileEvent::Directory),
         EventKind::Modify(ModifyKind::Name(RenameMode::To))
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_file_is_whole_once_it_is_closed_or_renamed_into_place() {
-        let path = "sub/a.yaml".to_owned();
+        let path = ManifestPath::from("sub/a.yaml");
         let full = "/data/server/manifests/sub/a.yaml";
         let written = Some(FileEvent::Written { path: path.clone() });
         let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));

@@ -280,7 +280,7 @@ fn files(plan: &Plan) -> Vec<Box> {
         .iter()
         .enumerate()
         .map(|(id, file)| Box {
-            title: file.path.clone(),
+            title: file.path.to_string(),
             kind: BoxKind::of(file),
             rows: file
                 .documents

@@ -4,7 +4,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windrow_model::manifest::ObjectRef;
+use windrow_model::manifest::{AddonName, ManifestPath, MarkerPath, ObjectRef};
 use windrow_plan::rules::Tier;
 use windrow_plan::{Finding, Origin, Plan, Requirement, SatisfiedBy};
 
@@ -21,7 +21,7 @@ pub struct PlanReport {
     /// The files, in the order in which RKE2 would read them.
     pub files: Vec<FileReport>,
     /// Paths in an order of release that works, as far as there is one.
-    pub order: Vec<String>,
+    pub order: Vec<ManifestPath>,
     /// What is wrong, all of it.
     pub findings: Vec<Finding>,
 }
@@ -31,14 +31,14 @@ pub struct PlanReport {
 #[serde(rename_all = "camelCase")]
 pub struct FileReport {
     /// Path below the manifests directory.
-    pub path: String,
+    pub path: ManifestPath,
     /// Name of the Addon that RKE2 makes of it.
-    pub addon: String,
+    pub addon: AddonName,
     /// Why it would be held at a fresh boot; null when it would not.
     pub held: Option<Vec<String>>,
     /// The marker that keeps the file from RKE2 and that Windrow did not make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skipped: Option<String>,
+    pub skipped: Option<MarkerPath>,
     /// What becomes of it at a fresh boot, in the words of the table: `applied at once`, `held`, `refused`, `skipped`, …
     #[serde(default)]
     pub state: String,

@@ -1,6 +1,6 @@
 //! Plans made by hand, for the renderers' tests.
 
-use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::{Condition, Location, OnDeadline, Platform, Target, Tier};
 use windrow_plan::{
@@ -9,9 +9,9 @@ use windrow_plan::{
 
 pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
     PlanFile {
-        path: path.to_owned(),
-        name: path.rsplit('/').next().unwrap_or(path).to_owned(),
-        addon: path.split('.').next().unwrap_or(path).to_owned(),
+        name: ManifestPath::from(path).name(),
+        addon: ManifestPath::from(path).addon(),
+        path: path.into(),
         sha256: String::new(),
         digest: "".into(),
         shown: Shown::itself(path),

@@ -21,7 +21,7 @@ use windrow_decide::flight::{
     Configuration, Files, Head, Key, Line, Made, RecordedFile, Recorder, Repaired, VERSION,
 };
 use windrow_decide::{Ledger, Readiness};
-use windrow_model::manifest::{self, Content, Limits, Problem};
+use windrow_model::manifest::{self, Content, Limits, ManifestPath, Problem};
 use windrow_model::reasons::Code;
 
 use crate::files::{Durability, make_private, replace};
@@ -45,9 +45,9 @@ pub enum Item {
         /// When they were seen.
         at: Timestamp,
         /// What each is now.
-        changed: Vec<(String, Arc<Content>)>,
+        changed: Vec<(ManifestPath, Arc<Content>)>,
         /// Those that are gone.
-        gone: Vec<String>,
+        gone: Vec<ManifestPath>,
     },
     /// A decision.
     Decision(Box<Made>),
@@ -133,9 +133,9 @@ struct Log {
     recorder: Recorder,
     configuration: Option<(Timestamp, String)>,
     limits: Limits,
-    written: BTreeMap<String, Written>,
+    written: BTreeMap<ManifestPath, Written>,
     /// Files that could not be written yet.
-    pending: BTreeMap<String, RecordedFile>,
+    pending: BTreeMap<ManifestPath, RecordedFile>,
     /// The ledger after the last decision: the first line of a file begun anew carries it.
     ledger: Option<Ledger>,
     /// The last write failed, or none was made yet.
@@ -226,8 +226,8 @@ impl Log {
     fn files(
         &mut self,
         at: Timestamp,
-        changed: Vec<(String, Arc<Content>)>,
-        gone: Vec<String>,
+        changed: Vec<(ManifestPath, Arc<Content>)>,
+        gone: Vec<ManifestPath>,
     ) -> io::Result<()> {
         let mut known = Vec::new();
         for path in gone {
@@ -346,7 +346,7 @@ impl Log {
         if let Some((_, configuration)) = self.configuration.clone() {
             self.put(configuration.as_bytes())?;
         }
-        let paths: Vec<String> = self.written.keys().cloned().collect();
+        let paths: Vec<ManifestPath> = self.written.keys().cloned().collect();
         for (path, line) in paths.into_iter().zip(lines) {
             let at = self.put(&line)?;
             if let Some(written) = self.written.get_mut(&path) {

@@ -6,6 +6,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::Serialize;
 use windrow_decide::{Blocker, HeldFile, Holder, ProbeStatus, Status};
+use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 use windrow_plan::Finding;
 
@@ -44,7 +45,7 @@ pub struct ProbeExplained {
 #[serde(rename_all = "camelCase")]
 pub struct Explained {
     /// Path below the manifests directory.
-    pub file: String,
+    pub file: ManifestPath,
     /// `held`, `not held`, `released`, `applied` or `failed`.
     pub state: &'static str,
     /// Since when.
@@ -139,7 +140,7 @@ fn incidents_about(status: &Status, asked: &str) -> Vec<Finding> {
     about.cloned().collect()
 }
 
-fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<String> {
+fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<ManifestPath> {
     let staging = &status.staging;
     let held = staging.held.iter().map(|file| &file.file);
     let rest = staging
@@ -156,14 +157,14 @@ fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<String> {
 }
 
 /// Held files that have the object, or wait for it.
-fn files_about(status: &Status, asked: &str) -> Vec<String> {
+fn files_about(status: &Status, asked: &str) -> Vec<ManifestPath> {
     let held = &status.staging.held;
     let having = held.iter().filter(|file| {
         file.blockers
             .iter()
             .any(|blocker| is_object(asked, &blocker.required_by))
     });
-    let mut files: Vec<String> = having.map(|file| file.file.clone()).collect();
+    let mut files: Vec<ManifestPath> = having.map(|file| file.file.clone()).collect();
     if files.is_empty() {
         let needing = held
             .iter()
@@ -204,10 +205,14 @@ fn is_object(asked: &str, object: &str) -> bool {
             })
 }
 
-fn explain(status: &Status, file: &str, above: &mut Vec<String>) -> Option<Explained> {
+fn explain(
+    status: &Status,
+    file: &ManifestPath,
+    above: &mut Vec<ManifestPath>,
+) -> Option<Explained> {
     let staging = &status.staging;
     let plain = |state, since, why: String| Explained {
-        file: file.to_owned(),
+        file: file.clone(),
         state,
         since,
         why,
@@ -217,10 +222,10 @@ fn explain(status: &Status, file: &str, above: &mut Vec<String>) -> Option<Expla
         waits_for: Vec::new(),
         release: None,
     };
-    if let Some(held) = staging.held.iter().find(|one| one.file == file) {
+    if let Some(held) = staging.held.iter().find(|one| one.file == *file) {
         return Some(explain_held(status, held, above));
     }
-    if let Some(file) = staging.not_held.iter().find(|one| one.file == file) {
+    if let Some(file) = staging.not_held.iter().find(|one| one.file == *file) {
         let why = format!(
             "{} It should wait: {}",
             sentence(&Code::NotHeld.say(&[("error", &file.error)])),
@@ -228,18 +233,18 @@ fn explain(status: &Status, file: &str, above: &mut Vec<String>) -> Option<Expla
         );
         return Some(plain("not held", file.since, why));
     }
-    if let Some(failed) = staging.failed.iter().find(|one| one.file == file) {
+    if let Some(failed) = staging.failed.iter().find(|one| one.file == *file) {
         let why = format!(
             "RKE2 cannot apply it: {}: {}",
             failed.reason, failed.message
         );
         return Some(plain("failed", failed.since, why));
     }
-    if let Some(one) = staging.released.iter().find(|one| one.file == file) {
+    if let Some(one) = staging.released.iter().find(|one| one.file == *file) {
         let why = "RKE2 applies it at its next pass, within some 15 s".to_owned();
         return Some(plain("released", one.since, why));
     }
-    let one = staging.applied.iter().find(|one| one.file == file)?;
+    let one = staging.applied.iter().find(|one| one.file == *file)?;
     Some(plain(
         "applied",
         one.since,
@@ -254,14 +259,14 @@ fn sentence(line: &str) -> String {
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
-fn explain_held(status: &Status, held: &HeldFile, above: &mut Vec<String>) -> Explained {
+fn explain_held(status: &Status, held: &HeldFile, above: &mut Vec<ManifestPath>) -> Explained {
     above.push(held.file.clone());
     let waits_for = held
         .blockers
         .iter()
         .map(|blocker| {
-            let bringer = blocker.brought_by.as_deref();
-            let cycle = bringer.is_some_and(|file| above.iter().any(|one| one == file));
+            let bringer = blocker.brought_by.as_ref();
+            let cycle = bringer.is_some_and(|file| above.contains(file));
             let because = match bringer {
                 Some(file) if !cycle => explain(status, file, above)
                     .filter(|one| one.state != "applied")
@@ -291,12 +296,12 @@ fn explain_held(status: &Status, held: &HeldFile, above: &mut Vec<String>) -> Ex
     }
 }
 
-/// Does what a person typed mean this file (a path below `manifests`)? Its path, its base name, and
+/// Does what a person typed mean this file? Its path, its base name, and
 /// its absolute path do.
-pub fn means(typed: &str, file: &str, manifests: &Path) -> bool {
-    typed == file
-        || file.rsplit('/').next() == Some(typed)
-        || Path::new(typed).strip_prefix(manifests) == Ok(Path::new(file))
+pub fn means(typed: &str, file: &ManifestPath, manifests: &Path) -> bool {
+    *file == typed
+        || file.name() == typed
+        || Path::new(typed).strip_prefix(manifests) == Ok(Path::new(file.as_str()))
 }
 
 #[cfg(test)]
@@ -306,12 +311,12 @@ mod tests {
     #[test]
     fn a_file_is_meant_by_its_path_its_name_and_its_absolute_path() {
         let manifests = Path::new("/m");
-        assert!(means("a/b.yaml", "a/b.yaml", manifests));
-        assert!(means("b.yaml", "a/b.yaml", manifests));
-        assert!(means("/m/a/b.yaml", "a/b.yaml", manifests));
-        assert!(!means("a", "a/b.yaml", manifests));
-        assert!(!means(".yaml", "a/b.yaml", manifests));
-        assert!(!means("/n/b.yaml", "a/b.yaml", manifests));
+        assert!(means("a/b.yaml", &"a/b.yaml".into(), manifests));
+        assert!(means("b.yaml", &"a/b.yaml".into(), manifests));
+        assert!(means("/m/a/b.yaml", &"a/b.yaml".into(), manifests));
+        assert!(!means("a", &"a/b.yaml".into(), manifests));
+        assert!(!means(".yaml", &"a/b.yaml".into(), manifests));
+        assert!(!means("/n/b.yaml", &"a/b.yaml".into(), manifests));
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn draw(seed: u64) -> Drawn {
         let file = put(&mut chance, text);
         charts.insert(file.clone());
         let mut guess = MayBring {
-            file,
+            file: file.into(),
             ..MayBring::default()
         };
         for kind in 0..chance.below(3) {

@@ -252,7 +252,7 @@ fn the_first_machine_may_keep_a_preset_storage_network_waiting_and_comes_last_wi
             "seed {seed}: {run:#?}"
         );
         assert_eq!(run.counts.failed, 0, "seed {seed}");
-        assert_eq!(run.outcome.unapplied, Vec::<String>::new());
+        assert_eq!(run.outcome.unapplied, [""; 0]);
         assert!(
             run.outcome
                 .machines
@@ -417,7 +417,12 @@ fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
         if !run.files.is_hidden(path) {
             return Err(format!("{path} is no longer held"));
         }
-        if run.releases.iter().any(|release| release.file == *path) && path != "once.yaml" {
+        if run
+            .releases
+            .iter()
+            .any(|release| release.file == path.as_str())
+            && path != "once.yaml"
+        {
             return Err(format!("{path} was released"));
         }
     }

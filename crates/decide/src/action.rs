@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use windrow_model::manifest::MarkerPath;
 use windrow_model::reasons::Code;
 
 use super::ledger::Ledger;
@@ -11,10 +12,10 @@ use super::mark::Mark;
 /// between any two of them does no harm: markers first, then the ledger, then removals.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Create the marker at `path` (below the manifests directory).
+    /// Create the marker at `path`.
     Hold {
         /// The marker's path.
-        path: String,
+        path: MarkerPath,
         /// Its content.
         mark: Arc<Mark>,
     },
@@ -23,7 +24,7 @@ pub enum Action {
     /// Remove the marker at `path`, if it is still ours.
     Lift {
         /// The marker's path.
-        path: String,
+        path: MarkerPath,
     },
 }
 

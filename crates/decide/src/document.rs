@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::NodeMemory;
 use windrow_plan::rules::Location;
-use windrow_plan::{Finding, PlanFile, base_name};
+use windrow_plan::{Finding, PlanFile};
 
 use super::ledger::Ledger;
 use super::node::{self, StagingVerdict};
@@ -89,11 +89,7 @@ fn marker_findings(context: &DecisionContext<'_>, staging: &StagingStatus) -> Ve
     let not_held = staging.not_held.iter();
     let not_held = not_held.map(|file| (Code::NotHeld, &file.file, file.error.as_str()));
     let stays = staging.held.iter().filter_map(|held| {
-        match context
-            .observation
-            .marker_troubles
-            .get(base_name(&held.file))
-        {
+        match context.observation.marker_troubles.get(&held.file.name()) {
             Some(MarkerTrouble::NotRemoved(error)) if held.code == Code::MarkerStays => {
                 Some((Code::MarkerStays, &held.file, error.as_str()))
             }
@@ -125,7 +121,7 @@ fn describe_files(
 ) -> StagingStatus {
     let mut staging = StagingStatus::default();
     for (file, outcome) in context.plan.files.iter().zip(outcomes) {
-        let entry = after.files.get(file.path.as_str());
+        let entry = after.files.get(&file.path);
         let since = entry.map_or(context.now, |entry| entry.since);
         let path = file.path.clone();
         let marked = context.observation.markers.contains_key(&file.name);

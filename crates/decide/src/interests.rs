@@ -70,7 +70,7 @@ fn wanted_needs(plan: &Plan, ledger: &Ledger) -> Vec<bool> {
 
 /// Is this content of the file applied?
 fn is_finished(file: &PlanFile, ledger: &Ledger) -> bool {
-    let entry = ledger.files.get(file.path.as_str());
+    let entry = ledger.files.get(&file.path);
     entry.is_some_and(|entry| {
         entry.digest == file.digest && matches!(entry.state, State::Applied { .. })
     })

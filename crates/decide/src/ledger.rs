@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::NodeMemory;
 
@@ -22,8 +23,8 @@ pub struct Ledger {
     /// Which cluster this was decided for: SHA-256 of RKE2's server CA, once there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// By path below the manifests directory. A ledger that differs in a few files shares the rest.
-    pub files: BTreeMap<SmolStr, Arc<Entry>>,
+    /// By path. A ledger that differs in a few files shares the rest.
+    pub files: BTreeMap<ManifestPath, Arc<Entry>>,
     /// What has to be known of the node.
     #[serde(default, skip_serializing_if = "NodeMemory::is_empty")]
     pub node: NodeMemory,

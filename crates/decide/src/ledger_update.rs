@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
+use windrow_plan::PlanFile;
 use windrow_plan::readiness::NeedState;
-use windrow_plan::{PlanFile, base_name};
 
 use super::action::Event;
 use super::ledger::{Cause, Entry, Ledger, Manual, State, Told};
@@ -37,7 +38,7 @@ impl LedgerUpdate {
             events: Vec::new(),
         };
         for (file, outcome) in context.plan.files.iter().zip(outcomes) {
-            let known = before.files.get(file.path.as_str()).map(Arc::as_ref);
+            let known = before.files.get(&file.path).map(Arc::as_ref);
             let change = EntryChange {
                 file,
                 before: known,
@@ -53,10 +54,10 @@ impl LedgerUpdate {
         update
     }
 
-    fn set_entry(&mut self, path: &str, entry: Option<Entry>) {
+    fn set_entry(&mut self, path: &ManifestPath, entry: Option<Entry>) {
         let files = &mut Arc::make_mut(&mut self.ledger).files;
         match entry {
-            Some(entry) => files.insert(path.into(), Arc::new(entry)),
+            Some(entry) => files.insert(path.clone(), Arc::new(entry)),
             None => files.remove(path),
         };
     }
@@ -67,7 +68,7 @@ impl LedgerUpdate {
     fn keep_absent_files(&mut self, context: &DecisionContext<'_>, before: &Ledger) {
         let files = &context.plan.files;
         for (path, known) in &before.files {
-            let found = files.binary_search_by(|file| file.path.as_str().cmp(path));
+            let found = files.binary_search_by(|file| file.path.cmp(path));
             if found.is_ok() {
                 continue;
             }
@@ -81,7 +82,7 @@ impl LedgerUpdate {
                 });
             }
             let since = *entry.told.vanished.get_or_insert(context.now);
-            let marker = context.observation.markers.get(base_name(path));
+            let marker = context.observation.markers.get(&path.name());
             let harmful = marker
                 .and_then(|marker| marker.mark.as_ref())
                 .is_some_and(|mark| mark.on_failure == OnFailure::Keep);
@@ -273,7 +274,7 @@ impl EntryChange<'_> {
     fn report(&mut self, code: Code, words: &[(&str, &str)]) {
         self.events.push(Event {
             code,
-            file: Some(self.file.path.clone()),
+            file: Some(self.file.path.to_string()),
             message: code.say(words),
         });
     }

@@ -40,7 +40,7 @@ pub use action::{Action, Event};
 pub use decision::{Decision, decide};
 pub use interests::interests;
 pub use ledger::{Cause, Entry, Ledger, Manual, State, Told};
-pub use mark::{Mark, OnFailure, hidden_name, marker_path};
+pub use mark::{Mark, OnFailure};
 pub use observation::{
     Addon, Api, ApplyFailure, ClusterEvent, Detail, Directory, FileChange, Interests, Marker,
     MarkerTrouble, Observation, ProbeInterest,

@@ -11,9 +11,8 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
-use windrow_model::manifest::MARKER_SUFFIX;
+use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
-use windrow_plan::base_name;
 
 use super::text::shorten;
 
@@ -34,7 +33,7 @@ pub struct Mark {
     /// Always `windrow`.
     pub by: String,
     /// The file that is held.
-    pub file: String,
+    pub file: ManifestPath,
     /// Reason code.
     pub code: Code,
     /// Why, in a line. The reason at the time of the hold; `windrow why FILE` tells today's.
@@ -55,10 +54,10 @@ impl Mark {
 
     /// The mark that keeps a file from RKE2 while it is written and read. `windrow stage` makes it before
     /// the file.
-    pub fn provisional(path: &str, now: Timestamp) -> Self {
+    pub fn provisional(path: &ManifestPath, now: Timestamp) -> Self {
         Self {
             by: Self::BY.to_owned(),
-            file: path.to_owned(),
+            file: path.clone(),
             code: Code::Provisional,
             why: Code::Provisional.say(&[]).into(),
             since: now,
@@ -98,13 +97,13 @@ impl Mark {
         shorten(why, WHY_CHARS).into()
     }
 
-    /// Reads the marker at `path` (below the manifests directory); `None` when it is not Windrow's. `since` is taken for the
+    /// Reads the marker at `path`; `None` when it is not Windrow's. `since` is taken for the
     /// time of a hold that does not say it.
     ///
     /// # Errors
     ///
     /// Those of the reader.
-    pub fn read(from: impl Read, path: &str, since: Timestamp) -> io::Result<Option<Self>> {
+    pub fn read(from: impl Read, path: &MarkerPath, since: Timestamp) -> io::Result<Option<Self>> {
         let mut from = from;
         let mut head = Vec::new();
         from.by_ref().take(WHOLE).read_to_end(&mut head)?;
@@ -148,7 +147,7 @@ fn next_line(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 #[derive(Default)]
 struct MarkFields {
     is_ours: bool,
-    file: Option<String>,
+    file: Option<ManifestPath>,
     code: Option<Code>,
     why: Option<String>,
     since: Option<Timestamp>,
@@ -179,10 +178,9 @@ impl MarkFields {
         }
     }
 
-    fn mark(self, path: &str, since: Timestamp) -> Option<Mark> {
-        let beside = path.strip_suffix(MARKER_SUFFIX);
+    fn mark(self, path: &MarkerPath, since: Timestamp) -> Option<Mark> {
         let file = self.file.filter(|file| !file.is_empty());
-        let file = file.unwrap_or_else(|| beside.unwrap_or(path).to_owned());
+        let file = file.unwrap_or_else(|| path.file());
         self.is_ours.then(|| Mark {
             by: Mark::BY.to_owned(),
             code: self.code.unwrap_or(Code::Held),
@@ -204,17 +202,6 @@ fn first<T: DeserializeOwned>(known: &mut Option<T>, said: &str) {
     }
 }
 
-/// The base name that a marker hides.
-pub fn hidden_name(marker: &str) -> &str {
-    let name = base_name(marker);
-    name.strip_suffix(MARKER_SUFFIX).unwrap_or(name)
-}
-
-/// The marker of a file, beside it.
-pub fn marker_path(file: &str) -> String {
-    [file, MARKER_SUFFIX].concat()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,7 +209,7 @@ mod tests {
     fn mark(why: &str) -> Mark {
         Mark {
             by: Mark::BY.to_owned(),
-            file: "sub/a.yaml".to_owned(),
+            file: "sub/a.yaml".into(),
             code: Code::WaitsForKind,
             why: why.into(),
             since: "2026-03-01T12:00:00Z".parse().unwrap(),
@@ -233,7 +220,8 @@ mod tests {
     }
 
     fn read(content: &str) -> Option<Mark> {
-        Mark::read(content.as_bytes(), "b.yaml.skip", Timestamp::UNIX_EPOCH).unwrap()
+        let path = ManifestPath::from("b.yaml").marker();
+        Mark::read(content.as_bytes(), &path, Timestamp::UNIX_EPOCH).unwrap()
     }
 
     #[test]
@@ -284,7 +272,7 @@ mod tests {
     fn what_is_written_can_always_be_read_back_as_a_whole() {
         let mut largest = mark("");
         largest.why = Mark::shortened(&"\u{1}".repeat(1 << 20));
-        largest.file = "\u{1}".repeat(4096);
+        largest.file = "\u{1}".repeat(4096).into();
         largest.release = format!("windrow release {}", largest.file);
         let text = largest.to_json();
         assert!((text.len() as u64) < WHOLE, "{}", text.len());

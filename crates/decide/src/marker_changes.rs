@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use windrow_model::manifest::{BaseName, MarkerPath};
 use windrow_model::reasons::Code;
-use windrow_plan::{PlanFile, base_name};
+use windrow_plan::PlanFile;
 
 use super::action::Action;
 use super::ledger::{Ledger, State};
 use super::ledger_update::RETURN_GRACE;
-use super::mark::{Mark, hidden_name, marker_path};
+use super::mark::Mark;
 use super::observation::Marker;
 use super::outcome::{DecisionContext, FileHold, FileOutcome};
 
@@ -36,9 +37,9 @@ impl MarkerChanges {
         changes.keep_shared_markers(context, outcomes);
         // A marker stays while its file is being written, whatever was decided about the content before.
         let written = &context.observation.being_written;
-        changes.lifts.retain(|action| {
-            marker_of(action).is_none_or(|path| !written.contains(hidden_name(path)))
-        });
+        changes
+            .lifts
+            .retain(|action| marker_of(action).is_none_or(|path| !written.contains(&path.hides())));
         changes
     }
 
@@ -54,11 +55,11 @@ impl MarkerChanges {
             FileOutcome::Hold(hold)
                 if marker.is_none_or(|marker| is_outdated(marker, file, hold)) =>
             {
-                let entry = after.files.get(file.path.as_str());
+                let entry = after.files.get(&file.path);
                 let since = entry.map_or(context.now, |entry| entry.since);
                 let path = match marker {
                     Some(marker) => marker.path.clone(),
-                    None => marker_path(&file.path),
+                    None => file.path.marker(),
                 };
                 self.holds.push(Action::Hold {
                     path,
@@ -77,18 +78,16 @@ impl MarkerChanges {
     fn lift_strays(&mut self, context: &DecisionContext<'_>, after: &Ledger) {
         let files = context.plan.files.iter();
         let ours = files.filter(|file| file.owner.is_none());
-        let names: BTreeSet<&str> = ours.map(|file| file.name.as_str()).collect();
+        let names: BTreeSet<&BaseName> = ours.map(|file| &file.name).collect();
         let markers = context.observation.markers.iter();
-        let mut strays: Vec<_> = markers
-            .filter(|(name, _)| !names.contains(name.as_str()))
-            .collect();
+        let mut strays: Vec<_> = markers.filter(|(name, _)| !names.contains(name)).collect();
         strays.sort_unstable_by_key(|(name, _)| *name);
         for (_, marker) in strays {
             let Some(mark) = &marker.mark else { continue };
             // `windrow stage` makes the marker first and the file second.
             let staged = mark.code == Code::Provisional
                 && context.now.duration_since(mark.since) < RETURN_GRACE;
-            let entry = after.files.get(mark.file.as_str());
+            let entry = after.files.get(&mark.file);
             let held = entry.is_some_and(|entry| matches!(entry.state, State::Held { .. }));
             if !staged && !held {
                 self.lifts.push(lift(marker));
@@ -105,24 +104,22 @@ impl MarkerChanges {
         }
         let is_held = |id: &usize| matches!(outcomes[*id], FileOutcome::Hold(_));
         let shared = plan.namesakes.iter().filter(|ids| ids.iter().any(is_held));
-        let held: BTreeSet<&str> = shared
+        let held: BTreeSet<&BaseName> = shared
             .filter_map(|ids| ids.first())
-            .map(|id| plan.files[*id].name.as_str())
+            .map(|id| &plan.files[*id].name)
             .collect();
-        self.lifts.retain(|action| {
-            marker_of(action).is_none_or(|path| !held.contains(hidden_name(path)))
-        });
+        self.lifts
+            .retain(|action| marker_of(action).is_none_or(|path| !held.contains(&path.hides())));
         for actions in [&mut self.holds, &mut self.lifts] {
             let mut names = BTreeSet::new();
-            actions.retain(|action| {
-                marker_of(action).is_none_or(|path| names.insert(base_name(path).to_owned()))
-            });
+            actions
+                .retain(|action| marker_of(action).is_none_or(|path| names.insert(path.hides())));
         }
     }
 }
 
 /// The marker that an action is about.
-fn marker_of(action: &Action) -> Option<&str> {
+fn marker_of(action: &Action) -> Option<&MarkerPath> {
     match action {
         Action::Hold { path, .. } | Action::Lift { path } => Some(path),
         Action::SaveLedger(_) => None,

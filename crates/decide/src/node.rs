@@ -152,7 +152,7 @@ fn stuck(held: &HeldFile, context: &DecisionContext<'_>) -> bool {
             .iter()
             .filter(|finding| finding.code == Code::RequiredCycle)
             .flat_map(|finding| &finding.at)
-            .any(|at| at.file == held.file)
+            .any(|at| held.file == at.file.as_str())
     };
     held.by == Holder::Windrow && held.deadline.is_none() && in_cycle()
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use windrow_model::manifest::{Content, GroupKind, ObjectRef};
+use windrow_model::manifest::{
+    AddonName, BaseName, Content, GroupKind, ManifestPath, MarkerPath, ObjectRef,
+};
 use windrow_plan::Finding;
 use windrow_plan::readiness::node::{CustomProbe, NodeEvent, NodeSeen};
 use windrow_plan::readiness::{KindSeen, ObjectSeen, Observed};
@@ -23,11 +25,11 @@ pub struct Observation {
     /// When this process began to look: deadlines count from then at the earliest.
     pub started: Timestamp,
     /// Markers by the base name that they hide, in whichever directory they lie.
-    pub markers: HashMap<String, Marker>,
+    pub markers: HashMap<BaseName, Marker>,
     /// Markers that are not as they were decided to be, by the base name that they hide.
-    pub marker_troubles: BTreeMap<String, MarkerTrouble>,
+    pub marker_troubles: BTreeMap<BaseName, MarkerTrouble>,
     /// Base names of files that are being written, or that were not read yet. Their markers stay.
-    pub being_written: BTreeSet<String>,
+    pub being_written: BTreeSet<BaseName>,
     /// Does kube-apiserver answer?
     pub api: Api,
     /// Kinds that something waits for.
@@ -35,9 +37,9 @@ pub struct Observation {
     /// Objects that something waits for.
     pub objects: HashMap<ObjectRef, ObjectSeen>,
     /// RKE2's Addons by name; `None` until they were listed once.
-    pub addons: Option<HashMap<String, Addon>>,
+    pub addons: Option<HashMap<AddonName, Addon>>,
     /// The newest failure event of each Addon.
-    pub failures: HashMap<String, ApplyFailure>,
+    pub failures: HashMap<AddonName, ApplyFailure>,
     /// The node itself; `None` where it is not probed.
     pub node: Option<NodeSeen>,
     /// What others than the plan have found, by who found it.
@@ -57,8 +59,8 @@ pub struct Api {
 /// One `<name>.skip`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
-    /// Its path below the manifests directory.
-    pub path: String,
+    /// Its path.
+    pub path: MarkerPath,
     /// What Windrow wrote into it; `None` when somebody else made it.
     pub mark: Option<Arc<Mark>>,
 }
@@ -75,8 +77,8 @@ pub struct Directory {
 /// One manifest file, as a look at the directory found it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileChange {
-    /// Path below the manifests directory, with `/`.
-    pub path: String,
+    /// Its path.
+    pub path: ManifestPath,
     /// Its content; `None` when it has not changed since the last look.
     pub content: Option<Arc<Content>>,
 }
@@ -126,9 +128,9 @@ pub enum ClusterEvent {
     /// What is known of an object.
     Object(ObjectRef, ObjectSeen),
     /// All Addons, at the start of a watch.
-    Addons(HashMap<String, Addon>),
+    Addons(HashMap<AddonName, Addon>),
     /// One Addon; `None` when it was deleted.
-    Addon(String, Option<Addon>),
+    Addon(AddonName, Option<Addon>),
     /// A request was refused (403). What is known because of it comes in an event of its own.
     Refused {
         /// What was asked.
@@ -141,7 +143,7 @@ pub enum ClusterEvent {
     /// RKE2 reported that it could not apply a file.
     ApplyFailed {
         /// The Addon's name.
-        addon: String,
+        addon: AddonName,
         /// What it said.
         failure: ApplyFailure,
     },

@@ -107,7 +107,7 @@ impl DecisionContext<'_> {
 
     fn decide_file(&self, file: &PlanFile) -> FileOutcome {
         // The entry may be about other content of this file.
-        let entry = self.ledger.files.get(file.path.as_str()).map(Arc::as_ref);
+        let entry = self.ledger.files.get(&file.path).map(Arc::as_ref);
         match self.settled(file, entry) {
             Ok(outcome) => outcome,
             Err(began) => {
@@ -408,7 +408,7 @@ impl DecisionContext<'_> {
                 Some(
                     self.ledger
                         .files
-                        .get(file.path.as_str())
+                        .get(&file.path)
                         .filter(|entry| entry.digest == file.digest),
                 )
             }

@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
-use windrow_model::manifest::{self, Content, ObjectRef};
+use windrow_model::manifest::{self, BaseName, Content, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::readiness::{self, ObjectSeen, Observed};
 use windrow_plan::rke2;
 use windrow_plan::rules::{Platform, RuleSet};
-use windrow_plan::{self as plan, Examined, Finding, Plan, Shown, base_name};
+use windrow_plan::{self as plan, Examined, Finding, Plan, Shown};
 
 use super::action::{Action, Event};
 use super::decision::{Decision, decide};
 use super::interests::interests;
 use super::ledger::{Cause, Entry, Ledger, Manual, State, Told};
-use super::mark::{Mark, hidden_name, marker_path};
+use super::mark::Mark;
 use super::observation::{
     ClusterEvent, Directory, FileChange, Interests, Marker, MarkerTrouble, Observation,
 };
@@ -34,7 +34,7 @@ pub struct StagingState {
     platform: Option<Platform>,
     /// The files of the directory as they were last read, by path. A file is examined again when its bytes
     /// change.
-    examined: Arc<BTreeMap<String, Arc<Examined>>>,
+    examined: Arc<BTreeMap<ManifestPath, Arc<Examined>>>,
     plan: Arc<Plan>,
     /// The plan was made with other settings.
     plan_is_outdated: bool,
@@ -121,7 +121,7 @@ impl StagingState {
         self.observation.markers = directory
             .markers
             .into_iter()
-            .map(|marker| (hidden_name(&marker.path).to_owned(), marker))
+            .map(|marker| (marker.path.hides(), marker))
             .collect();
         self.adopt_markers();
         let before = Arc::clone(&self.examined);
@@ -145,7 +145,7 @@ impl StagingState {
     /// Examines a file whose content was read; `None` when it is the file that is known.
     fn examine(
         &self,
-        path: &str,
+        path: &ManifestPath,
         content: &Content,
         known: Option<&Arc<Examined>>,
     ) -> Option<Arc<Examined>> {
@@ -156,7 +156,7 @@ impl StagingState {
             return None;
         }
         let limits = &self.settings.staging.limits;
-        let shown = Shown::itself(path);
+        let shown = Shown::itself(path.as_str());
         let file = plan::examine_content(path, content, limits, shown, &self.rules, self.platform);
         // What has no bytes is known by what it is: a pipe is still a pipe.
         let same = known.is_some_and(|known| known.is_same_as(&file));
@@ -174,10 +174,10 @@ impl StagingState {
     /// Takes over markers of ours that the ledger knows nothing of: the ledger was lost, or an older state
     /// of the disk came back.
     fn adopt_markers(&mut self) {
-        let is_known = |ledger: &Ledger, mark: &Mark| ledger.files.contains_key(mark.file.as_str());
+        let is_known = |ledger: &Ledger, mark: &Mark| ledger.files.contains_key(&mark.file);
         let markers = self.observation.markers.values();
-        let mut new: Vec<(&str, Arc<Mark>)> = markers
-            .filter_map(|marker| Some((marker.path.as_str(), marker.mark.clone()?)))
+        let mut new: Vec<(&MarkerPath, Arc<Mark>)> = markers
+            .filter_map(|marker| Some((&marker.path, marker.mark.clone()?)))
             .filter(|(_, mark)| mark.code != Code::Provisional && !is_known(&self.ledger, mark))
             .collect();
         new.sort_unstable_by_key(|(path, _)| *path);
@@ -202,7 +202,7 @@ impl StagingState {
                 })
             });
             Arc::make_mut(&mut self.ledger).files.insert(
-                mark.file.as_str().into(),
+                mark.file.clone(),
                 Arc::new(Entry {
                     digest: mark.digest.clone(),
                     first_seen: mark.since,
@@ -256,14 +256,14 @@ impl StagingState {
     }
 
     /// Sets which markers are not as they were decided to be. True when that is news: it changes the status.
-    pub fn set_marker_troubles(&mut self, troubles: BTreeMap<String, MarkerTrouble>) -> bool {
+    pub fn set_marker_troubles(&mut self, troubles: BTreeMap<BaseName, MarkerTrouble>) -> bool {
         let news = self.observation.marker_troubles != troubles;
         self.observation.marker_troubles = troubles;
         news
     }
 
     /// Sets the base names of files that are being written, or that were not read yet.
-    pub fn set_being_written(&mut self, names: BTreeSet<String>) {
+    pub fn set_being_written(&mut self, names: BTreeSet<BaseName>) {
         self.observation.being_written = names;
     }
 
@@ -308,7 +308,7 @@ impl StagingState {
     /// person who asked.
     pub fn hold_or_release(
         &mut self,
-        path: &str,
+        path: &ManifestPath,
         content: Option<&str>,
         manual: Manual,
         now: Timestamp,
@@ -316,11 +316,11 @@ impl StagingState {
         if let Some(owner) = rke2::owner(path) {
             return Err(format!("{path} is {owner}'s own; Windrow leaves it alone"));
         }
-        let name = base_name(path);
+        let name = path.name();
         let foreign = self
             .observation
             .markers
-            .get(name)
+            .get(&name)
             .is_some_and(|marker| marker.mark.is_none());
         if foreign {
             return Err(format!(
@@ -328,7 +328,7 @@ impl StagingState {
             ));
         }
         let plan = Arc::clone(&self.plan);
-        let file = plan.files.iter().find(|file| file.path == path);
+        let file = plan.files.iter().find(|file| file.path == *path);
         if file.is_none() && !manual.hold {
             return Err(format!("there is no manifest file {path}"));
         }
@@ -348,7 +348,7 @@ impl StagingState {
         let same_name = plan
             .files
             .iter()
-            .filter(|file| file.name == name && file.path != path && file.owner.is_none());
+            .filter(|file| file.name == name && file.path != *path && file.owner.is_none());
         for other in same_name {
             self.enter_manual(&other.path, other.digest.clone(), manual.clone(), now);
         }
@@ -356,9 +356,15 @@ impl StagingState {
         Ok(())
     }
 
-    fn enter_manual(&mut self, path: &str, digest: SmolStr, manual: Manual, now: Timestamp) {
+    fn enter_manual(
+        &mut self,
+        path: &ManifestPath,
+        digest: SmolStr,
+        manual: Manual,
+        now: Timestamp,
+    ) {
         let files = &mut Arc::make_mut(&mut self.ledger).files;
-        let entry = files.entry(path.into()).or_insert_with(|| {
+        let entry = files.entry(path.clone()).or_insert_with(|| {
             Arc::new(Entry {
                 digest: digest.clone(),
                 first_seen: now,
@@ -381,15 +387,15 @@ impl StagingState {
     /// The marker for a manifest file that is new or being written. It keeps RKE2 from reading half of the
     /// file until a scan has read it whole. `None` when there is a marker already, or the file is not ours
     /// to hold.
-    pub fn provisional_hold(&self, path: &str, now: Timestamp) -> Option<Action> {
+    pub fn provisional_hold(&self, path: &ManifestPath, now: Timestamp) -> Option<Action> {
         if !self.settings.staging.enabled
             || rke2::owner(path).is_some()
-            || self.observation.markers.contains_key(base_name(path))
+            || self.observation.markers.contains_key(&path.name())
         {
             return None;
         }
         Some(Action::Hold {
-            path: marker_path(path),
+            path: path.marker(),
             mark: Arc::new(Mark::provisional(path, now)),
         })
     }
@@ -402,11 +408,10 @@ impl StagingState {
                     path: path.clone(),
                     mark: Some(Arc::clone(mark)),
                 };
-                let name = hidden_name(path).to_owned();
-                self.observation.markers.insert(name, marker);
+                self.observation.markers.insert(path.hides(), marker);
             }
             Action::Lift { path } => {
-                self.observation.markers.remove(hidden_name(path));
+                self.observation.markers.remove(&path.hides());
             }
             Action::SaveLedger(_) => {}
         }
@@ -463,7 +468,7 @@ impl StagingState {
     }
 
     /// Does a marker of Windrow's hide files of this base name?
-    pub fn hides(&self, name: &str) -> bool {
+    pub fn hides(&self, name: &BaseName) -> bool {
         let marker = self.observation.markers.get(name);
         marker.is_some_and(|marker| marker.mark.is_some())
     }

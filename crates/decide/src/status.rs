@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_gates::GatesStatus;
+use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 use windrow_plan::{Finding, Origin};
 
@@ -177,7 +178,7 @@ pub struct StagingStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileStatus {
     /// Path below the manifests directory.
-    pub file: String,
+    pub file: ManifestPath,
     /// Since when.
     pub since: Timestamp,
     /// Why it was released.
@@ -188,7 +189,7 @@ pub struct FileStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedFile {
     /// Path below the manifests directory.
-    pub file: String,
+    pub file: ManifestPath,
     /// Since when it is released.
     pub since: Timestamp,
     /// RKE2's own reason (`ApplyManifestFailed`).
@@ -202,7 +203,7 @@ pub struct FailedFile {
 #[serde(rename_all = "camelCase")]
 pub struct NotHeldFile {
     /// Path below the manifests directory.
-    pub file: String,
+    pub file: ManifestPath,
     /// Since when it is to be held.
     pub since: Timestamp,
     /// Code of what it should wait for.
@@ -217,7 +218,7 @@ pub struct NotHeldFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldFile {
     /// Path below the manifests directory.
-    pub file: String,
+    pub file: ManifestPath,
     /// Since when.
     pub since: Timestamp,
     /// Code of the first blocker.
@@ -265,7 +266,7 @@ pub struct Blocker {
     pub origin: Origin,
     /// The file that brings it, when one of the directory does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub brought_by: Option<String>,
+    pub brought_by: Option<ManifestPath>,
 }
 
 /// Versions.

@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use windrow_model::manifest::{Content, GroupKind, ObjectRef};
+use windrow_model::manifest::{Content, GroupKind, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::{KindSeen, ObjectSeen};
 use windrow_plan::rules::{Platform, RuleSet};
@@ -26,7 +26,7 @@ use crate::settings::Settings;
 struct Node {
     state: StagingState,
     files: BTreeMap<String, String>,
-    markers: BTreeMap<String, Option<Mark>>,
+    markers: BTreeMap<MarkerPath, Option<Mark>>,
     ledger_on_disk: Ledger,
     now: Timestamp,
     events: Vec<Event>,
@@ -34,6 +34,11 @@ struct Node {
 
 fn start() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+/// The marker beside a file.
+fn marker_of(file: &str) -> MarkerPath {
+    ManifestPath::from(file).marker()
 }
 
 fn rules() -> RuleSet {
@@ -72,7 +77,7 @@ impl Node {
                 .files
                 .iter()
                 .map(|(path, text)| FileChange {
-                    path: path.clone(),
+                    path: path.as_str().into(),
                     content: Some(Arc::new(Content::Bytes(text.clone().into_bytes()))),
                 })
                 .collect(),
@@ -355,10 +360,10 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
     node.tick();
     let now = node.now;
     node.state
-        .hold_or_release("a.yaml", None, by(true, now), now)
+        .hold_or_release(&"a.yaml".into(), None, by(true, now), now)
         .unwrap();
     node.state
-        .hold_or_release("b.yaml", None, by(false, now), now)
+        .hold_or_release(&"b.yaml".into(), None, by(false, now), now)
         .unwrap();
     node.tick();
     assert_eq!(
@@ -371,18 +376,18 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
     assert_eq!(node.held(), ["a.yaml"]);
     let now = node.now;
     node.state
-        .hold_or_release("a.yaml", None, by(false, now), now)
+        .hold_or_release(&"a.yaml".into(), None, by(false, now), now)
         .unwrap();
     node.tick();
     assert!(node.held().is_empty());
     assert!(
         node.state
-            .hold_or_release("nowhere.yaml", None, by(false, now), now)
+            .hold_or_release(&"nowhere.yaml".into(), None, by(false, now), now)
             .is_err()
     );
     assert!(
         node.state
-            .hold_or_release("rke2-canal.yaml", None, by(true, now), now)
+            .hold_or_release(&"rke2-canal.yaml".into(), None, by(true, now), now)
             .is_err()
     );
 }
@@ -419,7 +424,7 @@ fn a_ledger_of_a_former_cluster_lets_nothing_through_in_a_new_one() {
         reason: "mine".to_owned(),
     };
     node.state
-        .hold_or_release("b.yaml", None, hold, node.now)
+        .hold_or_release(&"b.yaml".into(), None, hold, node.now)
         .unwrap();
     node.exists(config_map("x"));
     node.tick();

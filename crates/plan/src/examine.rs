@@ -8,7 +8,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use windrow_model::manifest::{
-    self, Content, GroupKind, Limits, MOST_PROBLEMS, ManifestFile, Object, ObjectRef,
+    self, AddonName, BaseName, Content, GroupKind, Limits, MOST_PROBLEMS, ManifestFile,
+    ManifestPath, MarkerPath, Object, ObjectRef,
 };
 use windrow_model::reasons::Code;
 
@@ -56,15 +57,15 @@ impl Shown {
 /// One file, examined.
 #[derive(Debug, Clone)]
 pub struct Examined {
-    pub(super) path: String,
+    pub(super) path: ManifestPath,
     pub(super) shown: Shown,
-    pub(super) addon: String,
+    pub(super) addon: AddonName,
     pub(super) sha256: String,
     pub(super) digest: String,
     pub(super) owner: Option<&'static str>,
     pub(super) refused: Option<String>,
     pub(super) harmful: bool,
-    pub(super) skipped: Option<String>,
+    pub(super) skipped: Option<MarkerPath>,
     pub(super) trouble: Option<Trouble>,
     pub(super) hold: Option<(String, Location)>,
     pub(super) apply_once: bool,
@@ -139,7 +140,7 @@ pub fn examine(
 
 /// Reads a file and examines it, one document after the other, so that no more than one is in memory.
 pub fn examine_content(
-    path: &str,
+    path: &ManifestPath,
     content: &Content,
     limits: &Limits,
     shown: Shown,
@@ -153,16 +154,11 @@ pub fn examine_content(
     examined.finish(&file)
 }
 
-/// The last part of a path.
-pub fn base_name(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
-}
-
 impl Examined {
-    fn new(path: &str, shown: Shown) -> Self {
+    fn new(path: &ManifestPath, shown: Shown) -> Self {
         Self {
-            path: path.to_owned(),
-            addon: manifest::addon_name(base_name(path)).to_owned(),
+            path: path.clone(),
+            addon: path.addon(),
             sha256: String::new(),
             digest: String::new(),
             owner: rke2::owner(path),
@@ -189,8 +185,7 @@ impl Examined {
         self.digest.clone_from(&file.digest);
         let of_objects = std::mem::take(&mut self.findings);
         let trouble_of_objects = self.trouble.take();
-        let path = self.path.clone();
-        self.problems(file, base_name(&path));
+        self.problems(file, &self.path.name());
         // A refused file declares nothing: RKE2 applies none of it.
         if self.refused.is_some() {
             self.objects.clear();
@@ -234,8 +229,8 @@ impl Examined {
         self.findings.truncate(MOST);
     }
 
-    /// Path below the manifests directory.
-    pub fn path(&self) -> &str {
+    /// Its path.
+    pub fn path(&self) -> &ManifestPath {
         &self.path
     }
 
@@ -252,7 +247,7 @@ impl Examined {
     /// The file with a marker beside it that hides it from RKE2 and that Windrow did not make, if there is one:
     /// it needs nothing and brings nothing.
     #[must_use]
-    pub fn skipped_by(mut self, marker: Option<&str>) -> Self {
+    pub fn skipped_by(mut self, marker: Option<&MarkerPath>) -> Self {
         let Some(marker) = marker else {
             return self;
         };
@@ -274,7 +269,7 @@ impl Examined {
             "RKE2 does not apply {path}: it is skipped by {marker}, which Windrow did not make"
         );
         self.find(Code::HeldByOther, None, message);
-        self.skipped = Some(marker.to_owned());
+        self.skipped = Some(marker.clone());
         self
     }
 
@@ -300,11 +295,11 @@ impl Examined {
         });
     }
 
-    fn problems(&mut self, file: &ManifestFile, name: &str) {
+    fn problems(&mut self, file: &ManifestFile, name: &BaseName) {
         // No marker hides these, so that nothing may say that they are held.
         let has = |code| file.problems.iter().any(|problem| problem.code == code);
         let no_marker_hides = has(Code::FileNameNotText) || has(Code::DanglingSymlink);
-        if let Some(error) = manifest::addon_name_error(name).filter(|_| !no_marker_hides) {
+        if let Some(error) = name.addon_error().filter(|_| !no_marker_hides) {
             let message = Code::AddonNameInvalid.say(&[("name", &error)]);
             self.refused = Some(message.clone());
             self.find(Code::AddonNameInvalid, None, message);

@@ -31,7 +31,6 @@ mod link;
 #[cfg(test)]
 mod tests;
 
-pub use examine::base_name;
 pub use examine::{Examined, Shown, examine, examine_content};
 pub use link::link;
 
@@ -40,7 +39,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
-use windrow_model::manifest::ObjectRef;
+use windrow_model::manifest::{AddonName, BaseName, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 
 use crate::rules::{Condition, Location, OnDeadline, Platform, Target, Tier};
@@ -79,12 +78,12 @@ pub struct Need {
 /// One file of the plan.
 #[derive(Debug, Clone)]
 pub struct PlanFile {
-    /// Path below the manifests directory.
-    pub path: String,
-    /// Base name: what a marker hides, in every directory.
-    pub name: String,
-    /// Name of its Addon: base name up to the first dot.
-    pub addon: String,
+    /// Its path.
+    pub path: ManifestPath,
+    /// Its base name.
+    pub name: BaseName,
+    /// Its Addon's name.
+    pub addon: AddonName,
     /// Hex SHA-256 of the bytes.
     pub sha256: String,
     /// Digest of the objects.
@@ -98,7 +97,7 @@ pub struct PlanFile {
     /// Must it stay held for as long as it is there (a FIFO)?
     pub harmful: bool,
     /// The marker that keeps it from RKE2 and that Windrow did not make. Nothing of the file is needed or brought.
-    pub skipped: Option<String>,
+    pub skipped: Option<MarkerPath>,
     /// What else keeps RKE2 from simply applying it, or Windrow from knowing what is in it.
     pub trouble: Option<Trouble>,
     /// `windrow.dev/hold`: held until released by hand, for this reason.

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use windrow_model::manifest::{self, GroupKind, ObjectRef};
+use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 
-use super::examine::{Examined, ExaminedObject, Want, base_name};
+use super::examine::{Examined, ExaminedObject, Want};
 use super::installer;
 use super::{
     FileId, Finding, Need, NeedId, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Trouble,
@@ -265,7 +265,7 @@ impl Linker<'_> {
             }
             self.plan.files.push(PlanFile {
                 path: one.path.clone(),
-                name: base_name(&one.path).to_owned(),
+                name: one.path.name(),
                 shown: one.shown.clone(),
                 addon: one.addon.clone(),
                 sha256: one.sha256.clone(),
@@ -402,7 +402,7 @@ impl Linker<'_> {
             ("installer", &installer),
             ("brings", brings),
             ("what", what),
-            ("other", &manifest::objects_path(&one.path, taken)),
+            ("other", &one.path.objects_path(taken)),
         ]);
         (Code::InstallerInFile, message)
     }
@@ -495,11 +495,20 @@ impl Linker<'_> {
         self.plan.namesakes = namesakes.collect();
         let mut addons: BTreeMap<&str, Vec<Location>> = BTreeMap::new();
         let mut names: BTreeMap<&str, Vec<Location>> = BTreeMap::new();
-        for one in self.examined.iter().filter(|one| one.skipped.is_none()) {
-            let at = one.shown.at(None);
-            addons.entry(&one.addon).or_default().push(at.clone());
-            names.entry(base_name(&one.path)).or_default().push(at);
+        let plan_files = &self.plan.files;
+        for file in plan_files.iter().filter(|file| file.skipped.is_none()) {
+            let at = file.shown.at(None);
+            addons.entry(&file.addon).or_default().push(at.clone());
+            names.entry(&file.name).or_default().push(at);
         }
+        let shared = |map: BTreeMap<&str, Vec<Location>>, code: Code| {
+            map.into_iter()
+                .filter(|(_, at)| at.len() > 1)
+                .map(|(name, at)| (code, code.say(&[("name", name)]), at))
+                .collect::<Vec<_>>()
+        };
+        let mut found = shared(addons, Code::AddonCollision);
+        found.extend(shared(names, Code::SameBaseName));
         let mut files: BTreeMap<&str, Vec<FileId>> = BTreeMap::new();
         for (id, one) in self.examined.iter().enumerate() {
             if one.skipped.is_none() {
@@ -510,16 +519,7 @@ impl Linker<'_> {
             let trouble = &mut self.plan.files[*id].trouble;
             trouble.get_or_insert(Trouble::Collides);
         }
-        let shared = |map: BTreeMap<&str, Vec<Location>>, code: Code| {
-            map.into_iter()
-                .filter(|(_, at)| at.len() > 1)
-                .map(|(name, at)| (code, code.say(&[("name", name)]), at))
-                .collect::<Vec<_>>()
-        };
-        for (code, message, at) in shared(addons, Code::AddonCollision)
-            .into_iter()
-            .chain(shared(names, Code::SameBaseName))
-        {
+        for (code, message, at) in found {
             self.find(code, message, at);
         }
     }

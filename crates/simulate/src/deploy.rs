@@ -15,14 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use smol_str::SmolStr;
 use windrow_decide::{Addon, ApplyFailure};
-use windrow_model::manifest::{self, Content, ObjectRef};
+use windrow_model::manifest::{AddonName, Content, ManifestPath, ObjectRef};
 use windrow_plan::rke2;
 
 use super::cluster::{AddonRecord, SimulatedCluster};
 use super::declared::Declared;
-use super::files::{SimulatedDirectory, Walk, base_name};
+use super::files::{SimulatedDirectory, Walk};
 use super::log::HappeningKind;
 use super::reading::FileReading;
 use super::timer::Timer;
@@ -34,9 +33,9 @@ pub struct DeployController {
     /// Which server it runs on.
     server: usize,
     force: bool,
-    mtimes: foldhash::HashMap<SmolStr, Timestamp>,
+    mtimes: foldhash::HashMap<ManifestPath, Timestamp>,
     pass: Option<Pass>,
-    hung: Option<String>,
+    hung: Option<ManifestPath>,
     /// Cluster and directory at the beginning of the last whole pass, when that pass changed
     /// neither: the next one will change nothing either.
     idle: Option<(u64, u64)>,
@@ -143,9 +142,7 @@ impl DeployController {
             }
             Err(ApplyError { reason, message }) => {
                 if self.hung.is_some() {
-                    cluster.record(HappeningKind::Hung {
-                        file: path.to_string(),
-                    });
+                    cluster.record(HappeningKind::Hung { file: path.clone() });
                     return NextTask::Never;
                 }
                 pass.clean = false;
@@ -174,7 +171,7 @@ impl DeployController {
     /// One file.
     fn file(
         &mut self,
-        path: &str,
+        path: &ManifestPath,
         mtime: Timestamp,
         cluster: &mut SimulatedCluster,
         files: &SimulatedDirectory,
@@ -191,7 +188,7 @@ impl DeployController {
             Some(file) => match &**file.content() {
                 Content::Bytes(_) => file,
                 Content::Fifo => {
-                    self.hung = Some(path.to_owned());
+                    self.hung = Some(path.clone());
                     return Err(failure("", String::new()));
                 }
                 other => {
@@ -200,8 +197,8 @@ impl DeployController {
                 }
             },
         };
-        let name = addon_name(path);
-        if manifest::addon_name_error(base_name(path)).is_some() {
+        let name = &path.addon();
+        if path.name().addon_error().is_some() {
             let message = format!(
                 "Addon.k3s.cattle.io \"{name}\" is invalid: metadata.name: Invalid value: \
                  \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case \
@@ -235,7 +232,7 @@ impl DeployController {
     }
 
     /// The Addon exists before its file is read, so that events can be about it.
-    fn ensure_addon(&self, name: &str, path: &str, cluster: &mut SimulatedCluster) {
+    fn ensure_addon(&self, name: &AddonName, path: &ManifestPath, cluster: &mut SimulatedCluster) {
         if cluster.addons.contains_key(name) {
             return;
         }
@@ -246,7 +243,7 @@ impl DeployController {
             source: full(path),
         };
         cluster.addons.insert(
-            name.to_owned(),
+            name.clone(),
             AddonRecord {
                 seen,
                 kinds: Arc::default(),
@@ -259,23 +256,21 @@ impl DeployController {
     /// Checksum and kinds are written after complete success only.
     fn record(
         &self,
-        name: &str,
-        path: &str,
+        name: &AddonName,
+        path: &ManifestPath,
         reading: &FileReading,
         cluster: &mut SimulatedCluster,
     ) {
         cluster.counts.events += 1; // AppliedManifest
         cluster.counts.writes += 1;
-        cluster.record(HappeningKind::Applied {
-            file: path.to_owned(),
-        });
+        cluster.record(HappeningKind::Applied { file: path.clone() });
         let revision = cluster.revision();
         let Some(addon) = cluster.addons.get_mut(name) else {
             return;
         };
         let is_other = addon.seen.checksum != reading.sha256;
         if is_other && addon.by != self.server && !addon.seen.checksum.is_empty() {
-            *cluster.taken.entry(name.to_owned()).or_default() += 1;
+            *cluster.taken.entry(name.clone()).or_default() += 1;
         }
         if is_other || !is_full(&addon.seen.source, path) || addon.kinds != reading.kinds {
             *addon = AddonRecord {
@@ -291,7 +286,13 @@ impl DeployController {
         }
     }
 
-    fn report(&self, path: &str, reason: &str, message: String, cluster: &mut SimulatedCluster) {
+    fn report(
+        &self,
+        path: &ManifestPath,
+        reason: &str,
+        message: String,
+        cluster: &mut SimulatedCluster,
+    ) {
         if reason != "ReadManifestFailed" {
             cluster.counts.failed += 1;
         }
@@ -303,10 +304,10 @@ impl DeployController {
                 message: message.clone(),
                 at: cluster.now(),
             };
-            cluster.fail(addon_name(path), failure);
+            cluster.fail(path.addon(), failure);
         }
         cluster.record(HappeningKind::ApplyFailed {
-            file: path.to_owned(),
+            file: path.clone(),
             reason: reason.to_owned(),
             message,
         });
@@ -350,7 +351,7 @@ fn is_full(name: &str, path: &str) -> bool {
 /// rest goes on: part of a file in the cluster is the normal case.
 fn apply(
     reading: &FileReading,
-    addon: &str,
+    addon: &AddonName,
     cluster: &mut SimulatedCluster,
 ) -> Result<(), Vec<String>> {
     let mut errors = Vec::new();
@@ -410,7 +411,12 @@ fn version_kind(object: &Declared) -> String {
 }
 
 /// Kinds that the file has now or had when it was last applied are looked through.
-fn prune(reading: &FileReading, addon: &str, keep: &[&ObjectRef], cluster: &mut SimulatedCluster) {
+fn prune(
+    reading: &FileReading,
+    addon: &AddonName,
+    keep: &[&ObjectRef],
+    cluster: &mut SimulatedCluster,
+) {
     let before = cluster.addons.get(addon).map(|record| &record.kinds);
     let before = before.map(Arc::clone).unwrap_or_default();
     let kinds = before.union(&reading.kinds);
@@ -419,11 +425,6 @@ fn prune(reading: &FileReading, addon: &str, keep: &[&ObjectRef], cluster: &mut 
         cluster.counts.writes += 1;
         cluster.record(HappeningKind::Pruned { object });
     }
-}
-
-/// The Addon of the file at a path.
-pub(super) fn addon_name(path: &str) -> &str {
-    manifest::addon_name(base_name(path))
 }
 
 fn unreadable(content: &Content) -> String {

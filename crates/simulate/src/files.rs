@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use windrow_decide::{Directory, FileChange, Mark, Marker};
-use windrow_model::manifest::{self, Content, MARKER_SUFFIX};
+use windrow_model::manifest::{self, Content, MARKER_SUFFIX, ManifestPath, MarkerPath};
 
 use super::reading::{FileReading, read_file};
 
@@ -66,7 +66,7 @@ pub struct SimulatedDirectory {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Walk {
     /// The manifests that are not hidden, in RKE2's order, and when each was last written.
-    pub(super) shown: Vec<(SmolStr, Timestamp)>,
+    pub(super) shown: Vec<(ManifestPath, Timestamp)>,
     /// How many manifests are hidden.
     pub(super) held: usize,
     /// The first symbolic link that leads nowhere.
@@ -205,7 +205,7 @@ impl SimulatedDirectory {
             }
             match hidden.binary_search(&&path[file.base..]) {
                 Ok(_) => walk.held += 1,
-                Err(_) => walk.shown.push((path.clone(), file.mtime)),
+                Err(_) => walk.shown.push((path.clone().into(), file.mtime)),
             }
         }
         walk
@@ -218,12 +218,11 @@ impl SimulatedDirectory {
     }
 
     /// The marker that hides this manifest and that Windrow did not make, if there is one.
-    pub fn skipped_by(&self, path: &str) -> Option<&str> {
-        let hides =
-            |marker: &str| base_name(marker).strip_suffix(MARKER_SUFFIX) == Some(base_name(path));
-        let mut markers = self.iter();
-        let (marker, _) = markers.find(|(other, file)| hides(other) && file.mark.is_none())?;
-        Some(marker)
+    pub fn skipped_by(&self, path: &ManifestPath) -> Option<MarkerPath> {
+        let name = path.name();
+        let foreign = self.iter().filter(|(_, file)| file.mark.is_none());
+        let mut markers = foreign.filter_map(|(path, _)| MarkerPath::parse(path));
+        markers.find(|marker| marker.hides() == name)
     }
 
     /// What a look at the directory finds, given the generation that the last look saw.
@@ -232,16 +231,17 @@ impl SimulatedDirectory {
         let files = self
             .manifests()
             .map(|(path, file)| FileChange {
-                path: path.to_owned(),
+                path: path.into(),
                 content: is_new(file).then(|| Arc::clone(file.content())),
             })
             .collect();
         let markers = self
             .iter()
-            .filter(|(path, _)| path.ends_with(MARKER_SUFFIX))
-            .map(|(path, file)| Marker {
-                path: path.to_owned(),
-                mark: file.mark.clone(),
+            .filter_map(|(path, file)| {
+                Some(Marker {
+                    path: MarkerPath::parse(path)?,
+                    mark: file.mark.clone(),
+                })
             })
             .collect();
         Directory { files, markers }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
-use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::manifest::{GroupKind, ManifestPath, MarkerPath, ObjectRef};
 
 /// Something that happened at some time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,12 +57,12 @@ pub enum HappeningKind {
     /// A file was applied.
     Applied {
         /// The file.
-        file: String,
+        file: ManifestPath,
     },
     /// A file could not be applied, or not all of it.
     ApplyFailed {
         /// The file.
-        file: String,
+        file: ManifestPath,
         /// The event's reason; empty when RKE2 could not even make the event.
         reason: String,
         /// The error.
@@ -76,7 +76,7 @@ pub enum HappeningKind {
     /// RKE2's deploy controller hangs for good.
     Hung {
         /// On which file.
-        file: String,
+        file: ManifestPath,
     },
     /// Discovery lists a kind that it did not list before.
     Served {
@@ -115,14 +115,14 @@ pub enum HappeningKind {
     /// Windrow put a marker in place.
     Held {
         /// The marker's path.
-        marker: String,
+        marker: MarkerPath,
         /// Why.
         why: String,
     },
     /// Windrow removed its marker.
     Lifted {
         /// The marker's path.
-        marker: String,
+        marker: MarkerPath,
     },
     /// A fault that the simulation put in.
     Fault {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use windrow_decide::settings::Settings;
 use windrow_decide::{Cause, Ledger, Status};
-use windrow_model::manifest::Content;
+use windrow_model::manifest::{Content, ManifestPath};
 use windrow_plan::rules::{Platform, RuleSet};
 
 use super::chance::Chance;
@@ -81,7 +81,7 @@ pub struct FileRelease {
     /// When.
     pub at: Timestamp,
     /// Which.
-    pub file: String,
+    pub file: ManifestPath,
     /// Why, as Windrow says; `None` when Windrow says that it holds the file.
     pub cause: Option<Cause>,
     /// What it required, was not so in the cluster, and is not excused by the cause.
@@ -124,9 +124,9 @@ pub struct Run {
 #[derive(Debug, Clone)]
 pub struct JoinedNode {
     /// Files that RKE2 has applied as they are on this node.
-    pub applied: Vec<String>,
+    pub applied: Vec<ManifestPath>,
     /// Files that it has not.
-    pub unapplied: Vec<String>,
+    pub unapplied: Vec<ManifestPath>,
     /// Windrow's last word; none without Windrow.
     pub status: Option<Status>,
 }
@@ -134,7 +134,10 @@ pub struct JoinedNode {
 impl Run {
     /// What RKE2 applied, what it did not, and Windrow's last word, of the first node (0) or one that
     /// joined.
-    pub fn results_of(&self, server: usize) -> Option<(&[String], &[String], Option<&Status>)> {
+    pub fn results_of(
+        &self,
+        server: usize,
+    ) -> Option<(&[ManifestPath], &[ManifestPath], Option<&Status>)> {
         match server.checked_sub(1) {
             None => Some((
                 &self.outcome.applied,

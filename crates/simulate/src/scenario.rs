@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use windrow_harvester::HarvesterVersion;
-use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_model::reasons::Code;
 
 /// What is simulated.
@@ -51,7 +51,7 @@ pub struct WebhookGate {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MayBring {
     /// The file that it stands in.
-    pub file: String,
+    pub file: ManifestPath,
     /// Kinds; true for namespaced ones.
     pub kinds: BTreeMap<GroupKind, bool>,
     /// Namespaces.

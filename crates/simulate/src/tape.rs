@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use windrow_decide::flight::{self, Configuration, Head, Line, Pack, RecordedFile, Recorder, Tap};
 use windrow_decide::settings;
 use windrow_decide::{Action, Decision, Event, StagingState};
-use windrow_model::manifest::{self, sha256_hex};
+use windrow_model::manifest::{self, ManifestPath, sha256_hex};
 
 use super::files::SimulatedDirectory;
 use super::run::Setup;
@@ -66,11 +66,11 @@ impl Tape {
     pub(super) fn scanned(&mut self, files: &SimulatedDirectory, setup: &Setup, at: Timestamp) {
         let before = self.seen.replace(files.clone());
         let look = files.look(before.as_ref().map(SimulatedDirectory::generation));
-        let gone: Vec<String> = before
+        let gone: Vec<ManifestPath> = before
             .iter()
             .flat_map(SimulatedDirectory::manifests)
             .filter(|(path, _)| look.files.iter().all(|file| file.path != *path))
-            .map(|(path, _)| path.to_owned())
+            .map(|(path, _)| path.into())
             .collect();
         let changed: Vec<RecordedFile> = look
             .files

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use windrow_decide::{ClusterEvent, Detail, Interests};
-use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::manifest::{AddonName, GroupKind, ObjectRef};
 use windrow_plan::readiness::{KindSeen, ObjectSeen};
 
 use super::cluster::SimulatedCluster;
@@ -23,7 +23,7 @@ pub struct Watch {
     objects: BTreeMap<ObjectRef, (Option<u64>, Detail)>,
     /// The Addons were listed.
     listed: bool,
-    failures: BTreeMap<String, Timestamp>,
+    failures: BTreeMap<AddonName, Timestamp>,
 }
 
 /// How far in the cluster's history a watch has come.
@@ -279,7 +279,7 @@ mod tests {
                 revision,
                 by: 0,
             };
-            cluster.addons.insert(name.to_owned(), record);
+            cluster.addons.insert(name.into(), record);
         };
         let (mut watch, nothing) = (Watch::for_server(0), asked(&[]));
         addon(&mut cluster, "a");

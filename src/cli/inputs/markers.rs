@@ -5,9 +5,8 @@ use std::io::Read;
 use std::path::Path;
 
 use windrow_decide::Mark;
-use windrow_model::manifest::MARKER_SUFFIX;
 use windrow_model::manifest::extract::Extracted;
-use windrow_plan::base_name;
+use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_plan::rke2;
 use windrow_plan::rules::Location;
 
@@ -16,8 +15,8 @@ use crate::observe::scan::MarkerEntry;
 
 /// A marker that Windrow did not make, so that it never removes it.
 pub(in crate::cli) struct ForeignMarker {
-    /// Its path below the manifests directory.
-    pub(in crate::cli) path: String,
+    /// Its path.
+    pub(in crate::cli) path: MarkerPath,
 }
 
 impl ForeignMarker {
@@ -28,43 +27,40 @@ impl ForeignMarker {
 
     /// The packaged component of RKE2's that it switches off, if it does, and where.
     pub(in crate::cli) fn disables(&self) -> Option<(String, Location)> {
-        let hidden = base_name(&self.path).strip_suffix(MARKER_SUFFIX)?;
-        let is_rke2s = rke2::owner(hidden) == Some("RKE2");
+        let hidden = self.path.hides();
+        let is_rke2s = rke2::owner(&hidden.as_str().into()) == Some("RKE2");
         let component = hidden.strip_suffix(".yaml").filter(|_| is_rke2s)?;
-        Some((component.to_owned(), Location::file(&self.path)))
+        Some((component.to_owned(), Location::file(self.path.as_str())))
     }
 
     /// A file or directory of this name, if there is one.
     pub(super) fn at(path: &Path) -> Option<Self> {
         let metadata = fs::symlink_metadata(path).ok()?;
         // Whatever cannot be read is a marker to RKE2 all the same.
-        let is_ours = metadata.is_file()
-            && File::open(path).is_ok_and(|file| is_windrows(file, &path.to_string_lossy()));
-        let name = path.file_name()?.to_string_lossy();
-        (!is_ours).then(|| Self {
-            path: name.into_owned(),
-        })
+        let marker = MarkerPath::parse(&path.file_name()?.to_string_lossy())?;
+        let is_ours =
+            metadata.is_file() && File::open(path).is_ok_and(|file| is_windrows(file, &marker));
+        (!is_ours).then_some(Self { path: marker })
     }
 
     /// In a configuration.
     pub(super) fn carried(file: &Extracted) -> Option<Self> {
-        let hides = base_name(&file.path).ends_with(MARKER_SUFFIX);
-        (hides && !is_windrows(&file.content[..], &file.path)).then(|| Self {
-            path: file.path.clone(),
-        })
+        let path = MarkerPath::parse(&file.path)?;
+        (!is_windrows(&file.content[..], &path)).then_some(Self { path })
     }
 }
 
 /// Does the marker say that Windrow made it?
-fn is_windrows(content: impl Read, path: &str) -> bool {
+fn is_windrows(content: impl Read, path: &MarkerPath) -> bool {
     Mark::read(content, path, now()).is_ok_and(|mark| mark.is_some())
 }
 
 /// The first of these markers that hides this file; in whatever directory it is.
-pub(in crate::cli) fn skipped_by<'m>(markers: &'m [ForeignMarker], path: &str) -> Option<&'m str> {
-    let hides = |marker: &&ForeignMarker| {
-        base_name(&marker.path).strip_suffix(MARKER_SUFFIX) == Some(base_name(path))
-    };
-    let marker = markers.iter().find(hides)?;
-    Some(&marker.path)
+pub(in crate::cli) fn skipped_by<'m>(
+    markers: &'m [ForeignMarker],
+    path: &ManifestPath,
+) -> Option<&'m MarkerPath> {
+    let name = path.name();
+    let mut paths = markers.iter().map(|marker| &marker.path);
+    paths.find(|marker| marker.hides() == name)
 }

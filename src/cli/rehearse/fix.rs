@@ -46,7 +46,7 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<Source> {
         .filter(|file| carriers.iter().all(|(shown, _)| *shown != file.shown.file))
         .filter_map(|file| match &file.content {
             Content::Bytes(bytes) => Some(Source {
-                name: file.path.clone(),
+                name: file.path.to_string(),
                 shown: file.shown.file.clone(),
                 text: String::from_utf8_lossy(bytes).into_owned(),
                 carries: Vec::new(),

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_model::manifest::{ManifestFile, addon_name};
+use windrow_model::manifest::{AddonName, ManifestFile, ManifestPath};
 use windrow_model::reasons::Code;
+use windrow_plan::Finding;
 use windrow_plan::rules::{Location, RuleSet};
-use windrow_plan::{Finding, base_name};
 use windrow_simulate::rehearse::membership::{AgentBecause, Membership};
 use windrow_simulate::{JoinRole, JoiningNode, Scenario, Setup, SimulatedDirectory};
 
@@ -30,7 +30,7 @@ pub(super) struct ReadNode {
 
 /// A manifest that lies on a node.
 pub(super) struct LaidManifest {
-    path: String,
+    path: ManifestPath,
     digest: String,
     at: Location,
 }
@@ -44,8 +44,8 @@ impl LaidManifest {
         }
     }
 
-    fn addon(&self) -> &str {
-        addon_name(base_name(&self.path))
+    fn addon(&self) -> AddonName {
+        self.path.addon()
     }
 }
 
@@ -180,7 +180,7 @@ fn roles(nodes: &[ReadNode], harvester: bool) -> Vec<JoinRole> {
 
 /// Servers that have different files of one Addon: each applies its own, and Addons are the cluster's.
 fn disagreements(servers: &[(&str, &[LaidManifest])]) -> Vec<Finding> {
-    let mut addons: BTreeMap<&str, Vec<(&str, &LaidManifest)>> = BTreeMap::new();
+    let mut addons: BTreeMap<AddonName, Vec<(&str, &LaidManifest)>> = BTreeMap::new();
     for (name, laid) in servers {
         for file in *laid {
             addons.entry(file.addon()).or_default().push((name, file));
@@ -201,7 +201,7 @@ fn disagreements(servers: &[(&str, &[LaidManifest])]) -> Vec<Finding> {
                 incident: None,
                 code: Code::ServersDisagree,
                 severity: Code::ServersDisagree.severity(),
-                message: Code::ServersDisagree.say(&[("name", addon), ("nodes", &nodes)]),
+                message: Code::ServersDisagree.say(&[("name", &addon), ("nodes", &nodes)]),
                 at: files
                     .iter()
                     .map(|(_, file)| Location::file(&file.at.file))

@@ -238,7 +238,7 @@ fn lay_out(
                 after: LATE.0,
                 late: LATE.1,
                 by: Some(by),
-                path,
+                path: path.into(),
                 content: Some(file.content),
             }),
         }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use windrow_model::manifest::ManifestPath;
+
 use crate::report::why::means;
 
 /// What a person typed, as paths below the manifests directory.
@@ -11,15 +13,18 @@ use crate::report::why::means;
 /// A line for each name that means nothing there.
 pub(super) fn manifest_paths(
     typed: &[String],
-    known: &[String],
+    known: &[ManifestPath],
     manifests: &Path,
-) -> Result<Vec<String>, Vec<String>> {
+) -> Result<Vec<ManifestPath>, Vec<String>> {
     let mut paths = Vec::new();
     let mut errors = Vec::new();
     for typed in typed {
         let wanted = inside(typed, manifests).unwrap_or_else(|| typed.clone());
-        let exact: Vec<&String> = known.iter().filter(|path| **path == wanted).collect();
-        let meant: Vec<&String> = if exact.is_empty() {
+        let exact: Vec<&ManifestPath> = known
+            .iter()
+            .filter(|path| **path == wanted.as_str())
+            .collect();
+        let meant: Vec<&ManifestPath> = if exact.is_empty() {
             known
                 .iter()
                 .filter(|path| means(&wanted, path, manifests))
@@ -65,11 +70,7 @@ mod tests {
 
     #[test]
     fn every_name_that_means_nothing_is_named() {
-        let known = [
-            "a.yaml".to_owned(),
-            "sub/a.yaml".to_owned(),
-            "b.yaml".to_owned(),
-        ];
+        let known = ["a.yaml", "sub/a.yaml", "b.yaml"].map(ManifestPath::from);
         let typed = |names: &[&str]| {
             names
                 .iter()
@@ -83,11 +84,11 @@ mod tests {
                 &known,
                 manifests
             ),
-            Ok(typed(&["b.yaml"]))
+            Ok(vec!["b.yaml".into()])
         );
         assert_eq!(
             manifest_paths(&typed(&["a.yaml"]), &known, manifests),
-            Ok(typed(&["a.yaml"]))
+            Ok(vec!["a.yaml".into()])
         );
         let errors = manifest_paths(&typed(&["x.yaml", "b.yaml", "y.yaml"]), &known, manifests);
         assert_eq!(errors.unwrap_err().len(), 2);

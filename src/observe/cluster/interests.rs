@@ -9,7 +9,7 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use serde_json::Value;
 use tokio::sync::watch;
 use windrow_decide::{Addon, ApplyFailure, ClusterEvent, Detail, Interests};
-use windrow_model::manifest::ObjectRef;
+use windrow_model::manifest::{AddonName, ObjectRef};
 use windrow_model::redact;
 use windrow_plan::readiness::ObjectSeen;
 
@@ -157,13 +157,13 @@ async fn watch_addons(session: Arc<ApiSession>) {
                 WatchChange::Listed(addons) => ClusterEvent::Addons(
                     addons
                         .iter()
-                        .map(|addon| (name_of(addon).to_owned(), addon_of(addon)))
+                        .map(|addon| (name_of(addon).into(), addon_of(addon)))
                         .collect(),
                 ),
                 WatchChange::Applied(addon) => {
-                    ClusterEvent::Addon(name_of(&addon).to_owned(), Some(addon_of(&addon)))
+                    ClusterEvent::Addon(name_of(&addon).into(), Some(addon_of(&addon)))
                 }
-                WatchChange::Gone(addon) => ClusterEvent::Addon(name_of(&addon).to_owned(), None),
+                WatchChange::Gone(addon) => ClusterEvent::Addon(name_of(&addon).into(), None),
                 // RKE2 registers the kind while it starts. What was listed stays known.
                 WatchChange::Failed { why, .. } => {
                     tracing::trace!("RKE2's Addons cannot be listed: {why}");
@@ -214,7 +214,7 @@ async fn watch_failures(session: Arc<ApiSession>) {
 /// Longest message that is kept: RKE2 joins the errors of all objects of a file.
 const MESSAGE: usize = 2048;
 
-fn failure_of(event: &Value) -> Option<(String, ApplyFailure)> {
+fn failure_of(event: &Value) -> Option<(AddonName, ApplyFailure)> {
     let reason = event["reason"].as_str()?;
     if !FAILURES.contains(&reason) {
         return None;
@@ -226,7 +226,7 @@ fn failure_of(event: &Value) -> Option<(String, ApplyFailure)> {
     // RKE2 hands on what kube-apiserver quotes of an object. It is cut before the text is shortened.
     let message = redact::message(event["message"].as_str().unwrap_or_default());
     Some((
-        event["involvedObject"]["name"].as_str()?.to_owned(),
+        event["involvedObject"]["name"].as_str()?.into(),
         ApplyFailure {
             reason: reason.to_owned(),
             message: message.chars().take(MESSAGE).collect(),

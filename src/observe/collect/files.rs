@@ -220,7 +220,7 @@ fn manifests(collection: &mut Collection<'_>) {
         return;
     };
     for entry in found.files {
-        let source = directory.join(&entry.path).display().to_string();
+        let source = directory.join(entry.path.as_str()).display().to_string();
         let bytes = match entry.state {
             ScannedContent::Read(manifest::Content::Bytes(bytes)) => bytes,
             ScannedContent::Read(other) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use windrow_decide::{Directory, FileChange, Mark, Marker};
-use windrow_model::manifest::Content;
+use windrow_model::manifest::{Content, ManifestPath, MarkerPath};
 
 /// A file that changed this shortly before a look may change again within the same tick of the file
 /// system's clock, so its stamp says nothing yet.
@@ -43,8 +43,8 @@ pub struct ScannedDirectory {
 /// One manifest file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileEntry {
-    /// Path below the directory, with `/`. Bytes that are not UTF-8 are written `\xff`.
-    pub path: String,
+    /// Its path. Bytes that are not UTF-8 are written `\xff`.
+    pub path: ManifestPath,
     /// What it is.
     pub state: ScannedContent,
     /// By what a change is noticed.
@@ -63,10 +63,8 @@ pub enum ScannedContent {
 /// One `<name>.skip`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkerEntry {
-    /// Path below the directory, with `/`.
-    pub path: String,
-    /// The base name that it hides, in every directory.
-    pub hides: String,
+    /// Its path.
+    pub path: MarkerPath,
     /// Windrow's mark in it; `None` when it is not Windrow's.
     pub mark: Option<Mark>,
     /// Why it could not be read; whose it is then is not known.
@@ -120,8 +118,8 @@ impl FileStamp {
 /// and each opened file is news to whoever watches the directory, Windrow's own watch included.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileStamps {
-    pub(super) files: BTreeMap<String, FileStamp>,
-    pub(super) markers: BTreeMap<String, (FileStamp, Option<Mark>)>,
+    pub(super) files: BTreeMap<ManifestPath, FileStamp>,
+    pub(super) markers: BTreeMap<MarkerPath, (FileStamp, Option<Mark>)>,
 }
 
 impl FileStamps {
@@ -131,7 +129,7 @@ impl FileStamps {
     }
 
     /// The file of this path is read at the next look, whatever its stamp says.
-    pub fn forget(&mut self, path: &str) {
+    pub fn forget(&mut self, path: &ManifestPath) {
         self.files.remove(path);
     }
 }

@@ -16,7 +16,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use jiff::Timestamp;
-use windrow_model::manifest::{Content, Limits};
+use windrow_model::manifest::{Content, Limits, ManifestPath};
 
 pub use self::found::{
     FileEntry, FileStamp, FileStamps, MarkerEntry, ScanResult, ScannedContent, ScannedDirectory,
@@ -46,7 +46,7 @@ pub fn scan_whole(
     dir: &Path,
     limits: &Limits,
     now: Timestamp,
-    take: &mut dyn FnMut(&str, &Content),
+    take: &mut dyn FnMut(&ManifestPath, &Content),
 ) -> Option<Vec<MarkerEntry>> {
     let mut seen = FileStamps::new();
     let mut taken = BTreeSet::new();

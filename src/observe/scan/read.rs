@@ -8,7 +8,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use nix::fcntl::OFlag;
 use windrow_decide::Mark;
-use windrow_model::manifest::Content;
+use windrow_model::manifest::{Content, ManifestPath, MarkerPath};
 
 /// Gone, or not a directory any more.
 pub(super) fn is_gone(error: &io::Error) -> bool {
@@ -18,7 +18,7 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
 /// The mark in a marker, if it is Windrow's.
 pub(super) fn read_mark(
     at: &Path,
-    path: &str,
+    path: &MarkerPath,
     metadata: &Metadata,
     now: Timestamp,
 ) -> io::Result<Option<Mark>> {
@@ -59,11 +59,11 @@ pub(super) fn read(at: &Path, limit: u64) -> io::Result<(Content, Metadata)> {
     Ok((Content::Bytes(bytes), metadata))
 }
 
-/// The bytes of one regular file of the directory, `below` it; `None` of anything else, of what is larger, and of what
+/// The bytes of one regular file of the directory; `None` of anything else, of what is larger, and of what
 /// cannot be read.
-pub fn bytes(dir: &Path, below: &str, limit: u64) -> Option<Vec<u8>> {
+pub fn bytes(dir: &Path, path: &ManifestPath, limit: u64) -> Option<Vec<u8>> {
     let inside = fs::canonicalize(dir).ok()?;
-    let at = fs::canonicalize(dir.join(below)).ok()?;
+    let at = fs::canonicalize(dir.join(path.as_str())).ok()?;
     let at = at.starts_with(inside).then_some(at)?;
     match read(&at, limit).ok()?.0 {
         Content::Bytes(bytes) => Some(bytes),

@@ -56,7 +56,7 @@ fn bytes(text: &str) -> Content {
 fn mark(file: &str) -> Mark {
     Mark {
         by: Mark::BY.to_owned(),
-        file: file.to_owned(),
+        file: file.into(),
         code: windrow_model::reasons::Code::WaitsForKind,
         why: "test".into(),
         since: Timestamp::UNIX_EPOCH,
@@ -249,16 +249,16 @@ fn markers_are_found_in_every_directory_with_the_mark_in_them() {
         .iter()
         .map(|marker| {
             let file = marker.mark.as_ref().map(|mark| mark.file.as_str());
-            (marker.path.as_str(), marker.hides.as_str(), file)
+            (marker.path.as_str(), marker.path.hides(), file)
         })
         .collect();
     assert_eq!(
         told,
         [
-            ("a.yaml.skip", "a.yaml", None),
-            ("b.yaml.skip", "b.yaml", None),
-            ("sub/d.yaml.skip", "d.yaml", None),
-            ("sub/e.yaml.skip", "e.yaml", Some("e.yaml")),
+            ("a.yaml.skip", "a.yaml".into(), None),
+            ("b.yaml.skip", "b.yaml".into(), None),
+            ("sub/d.yaml.skip", "d.yaml".into(), None),
+            ("sub/e.yaml.skip", "e.yaml".into(), Some("e.yaml")),
         ]
     );
 }

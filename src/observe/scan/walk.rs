@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use windrow_model::manifest::{Content, Limits, MARKER_SUFFIX, is_manifest_name};
+use windrow_model::manifest::{Content, Limits, ManifestPath, MarkerPath, is_manifest_name};
 
 use super::found::{
     FileEntry, FileStamp, FileStamps, MarkerEntry, ScannedContent, ScannedDirectory,
@@ -118,7 +118,7 @@ impl Walk<'_> {
         metadata: &Metadata,
     ) -> Option<DirectoryToWalk> {
         let name = below.file_name().unwrap_or_default().to_owned();
-        self.marker(&at, &below, &name, metadata);
+        self.marker(&at, &below, metadata);
         if metadata.is_dir() {
             return Some(DirectoryToWalk {
                 at,
@@ -135,11 +135,10 @@ impl Walk<'_> {
         None
     }
 
-    fn marker(&mut self, at: &Path, below: &Path, name: &OsStr, metadata: &Metadata) {
-        let Some(hides) = name.as_bytes().strip_suffix(MARKER_SUFFIX.as_bytes()) else {
+    fn marker(&mut self, at: &Path, below: &Path, metadata: &Metadata) {
+        let Some(path) = MarkerPath::parse(&printable(below.as_os_str())) else {
             return;
         };
-        let path = printable(below.as_os_str());
         let stamp = FileStamp::new(metadata, self.now);
         let (stamp, read) = match self.seen.markers.get(&path) {
             Some((earlier, mark)) if earlier.settled && earlier.is_same_file_as(&stamp) => {
@@ -155,7 +154,6 @@ impl Walk<'_> {
         };
         self.found.markers.push(MarkerEntry {
             path,
-            hides: printable(OsStr::from_bytes(hides)),
             mark,
             unreadable,
             stamp,
@@ -213,7 +211,7 @@ impl Walk<'_> {
             self.file(below, content, metadata);
             return;
         }
-        let path = printable(below.as_os_str());
+        let path = ManifestPath::from(printable(below.as_os_str()));
         let stamp = FileStamp::new(metadata, self.now);
         let earlier = self.seen.files.get(&path);
         let earlier = earlier.filter(|earlier| earlier.is_same_file_as(&stamp));
@@ -256,7 +254,7 @@ impl Walk<'_> {
             if fits && taken > 0 && taken + size > self.limits.directory_bytes {
                 match read_before {
                     Some(stamp) => self.found.files.push(FileEntry {
-                        path: printable(below.as_os_str()),
+                        path: printable(below.as_os_str()).into(),
                         state: ScannedContent::Unchanged,
                         stamp,
                     }),
@@ -306,7 +304,7 @@ impl Walk<'_> {
             content => content,
         };
         self.found.files.push(FileEntry {
-            path: printable(below.as_os_str()),
+            path: printable(below.as_os_str()).into(),
             state: ScannedContent::Read(content),
             stamp: FileStamp::new(metadata, self.now),
         });

@@ -282,7 +282,7 @@ mod tests {
         let before = status(Readiness::SettingUp, Code::Staging);
         let mut now = before.clone();
         now.staging.failed.push(FailedFile {
-            file: "a.yaml".to_owned(),
+            file: "a.yaml".into(),
             since: Timestamp::UNIX_EPOCH,
             reason: "ApplyManifestFailed".to_owned(),
             message: "no matches".to_owned(),

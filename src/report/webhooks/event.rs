@@ -117,8 +117,8 @@ fn staging(seen: &Seen<'_>, before: &BTreeSet<String>) -> Standing {
         .iter()
         .filter(|failed| blocked_at(failed.since) <= seen.now);
     let blocked: BTreeSet<String> = overdue
-        .map(|held| held.file.clone())
-        .chain(failed.map(|failed| failed.file.clone()))
+        .map(|held| held.file.to_string())
+        .chain(failed.map(|failed| failed.file.to_string()))
         .collect();
     // A file that was stuck is so until it is applied or gone: after a restart its deadline counts
     // anew, and RKE2 has not been heard of yet.
@@ -126,8 +126,8 @@ fn staging(seen: &Seen<'_>, before: &BTreeSet<String>) -> Standing {
     let doubtful: BTreeSet<String> = waiting
         .chain(staging.released.iter().map(|released| &released.file))
         .chain(staging.failed.iter().map(|failed| &failed.file))
-        .filter(|file| before.contains(*file) && !blocked.contains(*file))
-        .cloned()
+        .filter(|file| before.contains(file.as_str()) && !blocked.contains(file.as_str()))
+        .map(ToString::to_string)
         .collect();
     match (blocked.is_empty(), doubtful.is_empty()) {
         (true, true) => Standing::Over,

@@ -160,7 +160,7 @@ fn the_cluster_is_told_of_once_by_its_first_server() {
 
 fn held(file: &str, overdue: bool) -> HeldFile {
     HeldFile {
-        file: file.to_owned(),
+        file: file.into(),
         since: at(0),
         code: Code::WaitsForKind,
         why: "waits".to_owned(),
@@ -173,7 +173,7 @@ fn held(file: &str, overdue: bool) -> HeldFile {
 
 fn failed(file: &str, since: i64) -> FailedFile {
     FailedFile {
-        file: file.to_owned(),
+        file: file.into(),
         since: at(since),
         reason: "ApplyManifestFailed".to_owned(),
         message: "no".to_owned(),
@@ -182,7 +182,7 @@ fn failed(file: &str, since: i64) -> FailedFile {
 
 fn released(file: &str) -> FileStatus {
     FileStatus {
-        file: file.to_owned(),
+        file: file.into(),
         since: at(0),
         cause: Cause::Met,
     }

@@ -114,7 +114,7 @@ impl<'a> Simulated<'a> {
                 .into_iter()
                 .map(|(name, addon)| {
                     let (_, file) = addon.source.split_once("/manifests/").unwrap();
-                    (name, (addon.checksum, file.to_owned()))
+                    (name.into(), (addon.checksum, file.to_owned()))
                 })
                 .collect(),
             objects: self.objects(|id, json| {
@@ -171,7 +171,7 @@ impl<'a> Simulated<'a> {
                     if !reason.is_empty() {
                         pass.events.push(format!("{file} {reason}"));
                     }
-                    pass.failed.insert(file.clone(), words(reason, message));
+                    pass.failed.insert(file.to_string(), words(reason, message));
                 }
                 HappeningKind::PassAborted { why } => {
                     pass.aborted = Some(why.clone());

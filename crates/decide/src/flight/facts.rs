@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::manifest::{AddonName, BaseName, GroupKind, MarkerPath, ObjectRef};
 use windrow_plan::Finding;
 use windrow_plan::readiness::node::{NodeSeen, ProbeId, Track};
 use windrow_plan::readiness::{KindSeen, ObjectSeen};
@@ -31,15 +31,15 @@ enum Fact {
         unreachable: Option<String>,
     },
     Marker {
-        path: String,
+        path: MarkerPath,
         mark: Option<Mark>,
     },
     MarkerTrouble {
-        name: String,
+        name: BaseName,
         trouble: MarkerTrouble,
     },
     BeingWritten {
-        names: BTreeSet<String>,
+        names: BTreeSet<BaseName>,
     },
     Kind {
         kind: GroupKind,
@@ -53,12 +53,12 @@ enum Fact {
     },
     AddonsListed,
     Addon {
-        name: String,
+        name: AddonName,
         checksum: String,
         source: String,
     },
     Failure {
-        addon: String,
+        addon: AddonName,
         reason: String,
         message: String,
         at: Timestamp,
@@ -242,9 +242,8 @@ pub(super) fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, St
                 };
             }
             Fact::Marker { path, mark } => {
-                let hides = name.strip_prefix("marker ").unwrap_or(name).to_owned();
                 observation.markers.insert(
-                    hides,
+                    path.hides(),
                     Marker {
                         path,
                         mark: mark.map(Arc::new),

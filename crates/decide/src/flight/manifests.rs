@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use windrow_model::manifest::{
-    self, Document, Entry, ManifestFile, Node, Object, ObjectRef, Problem, sha256_hex,
+    self, Document, Entry, ManifestFile, ManifestPath, Node, Object, ObjectRef, Problem, sha256_hex,
 };
 use windrow_model::reasons::Code;
 
@@ -16,7 +16,7 @@ use super::redact;
 #[serde(rename_all = "camelCase")]
 pub struct RecordedFile {
     /// Path below the manifests directory.
-    pub path: String,
+    pub path: ManifestPath,
     /// Hex SHA-256 of the bytes, keyed; empty when they were not read.
     pub sha256: String,
     /// Digest of the objects, keyed.
@@ -100,9 +100,9 @@ impl RecordedFile {
     }
 
     /// A file of unknown content: only its path and size are known.
-    pub fn left_out(path: &str, why: String) -> Self {
+    pub fn left_out(path: &ManifestPath, why: String) -> Self {
         Self {
-            path: path.to_owned(),
+            path: path.clone(),
             sha256: String::new(),
             digest: sha256_hex(path.as_bytes()),
             left_out: Some(why),

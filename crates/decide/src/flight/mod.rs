@@ -31,6 +31,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::Platform;
 
@@ -154,7 +155,7 @@ pub struct Files {
     pub files: Vec<RecordedFile>,
     /// Those that are gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub gone: Vec<String>,
+    pub gone: Vec<ManifestPath>,
 }
 
 /// One decision: what changed before it, and what came of it.
@@ -189,10 +190,10 @@ pub struct Recorded {
     pub summary: String,
     /// Files whose state changed; absent ones stand as they stood.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<String, FileState>,
+    pub files: BTreeMap<ManifestPath, FileState>,
     /// Files that are not staged any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub forgotten: Vec<String>,
+    pub forgotten: Vec<ManifestPath>,
     /// When it would have been decided anew though nothing happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_wake: Option<Timestamp>,
@@ -207,7 +208,7 @@ pub struct Done {
     pub what: Doing,
     /// The marker; absent for the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
+    pub path: Option<MarkerPath>,
     /// Was it done?
     pub done: bool,
 }
@@ -295,7 +296,7 @@ pub struct Made {
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     facts: BTreeMap<String, Value>,
-    files: BTreeMap<String, FileState>,
+    files: BTreeMap<ManifestPath, FileState>,
     /// Nothing was said yet: the first line carries the whole ledger.
     begun: bool,
 }
@@ -349,7 +350,7 @@ impl Recorder {
 }
 
 /// Names that the later map does not have any more.
-fn missing<V>(before: &BTreeMap<String, V>, after: &BTreeMap<String, V>) -> Vec<String> {
+fn missing<K: Ord + Clone, V>(before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> Vec<K> {
     before
         .keys()
         .filter(|name| !after.contains_key(*name))
@@ -358,7 +359,7 @@ fn missing<V>(before: &BTreeMap<String, V>, after: &BTreeMap<String, V>) -> Vec<
 }
 
 /// Where every file stands.
-pub fn states(ledger: &Ledger) -> BTreeMap<String, FileState> {
+pub fn states(ledger: &Ledger) -> BTreeMap<ManifestPath, FileState> {
     ledger
         .files
         .iter()
@@ -368,7 +369,7 @@ pub fn states(ledger: &Ledger) -> BTreeMap<String, FileState> {
                 State::Released { .. } => FileState::Released,
                 State::Applied { .. } => FileState::Applied,
             };
-            (path.to_string(), state)
+            (path.clone(), state)
         })
         .collect()
 }
@@ -382,7 +383,7 @@ fn actions(decision: &Decision) -> Vec<Done> {
             let (what, path) = named(action);
             Done {
                 what,
-                path: path.map(str::to_owned),
+                path: path.cloned(),
                 done: false,
             }
         })
@@ -394,11 +395,11 @@ fn mark_done(actions: &mut [Done], done: &[Action]) {
     for action in actions {
         action.done = done
             .iter()
-            .any(|one| named(one) == (action.what, action.path.as_deref()));
+            .any(|one| named(one) == (action.what, action.path.as_ref()));
     }
 }
 
-fn named(action: &Action) -> (Doing, Option<&str>) {
+fn named(action: &Action) -> (Doing, Option<&MarkerPath>) {
     match action {
         Action::Hold { path, .. } => (Doing::Hold, Some(path)),
         Action::Lift { path } => (Doing::Lift, Some(path)),
@@ -419,7 +420,7 @@ fn told<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Told> {
 
 /// The markers that a decision changes: what has to be the same when it is made again. The ledger is
 /// compared by itself.
-fn markers(actions: &[Done]) -> BTreeSet<(Doing, String)> {
+fn markers(actions: &[Done]) -> BTreeSet<(Doing, MarkerPath)> {
     actions
         .iter()
         .filter_map(|action| Some((action.what, action.path.clone()?)))

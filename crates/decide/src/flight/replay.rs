@@ -9,15 +9,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
+use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::{Platform, RuleSet};
-use windrow_plan::{self as plan, Examined, Plan, Shown, base_name};
+use windrow_plan::{self as plan, Examined, Plan, Shown};
 
 use super::{
     Configuration, FileState, Files, Line, Recorded, Segment, actions, facts, markers, states,
 };
 use crate::settings::{self, Settings};
-use crate::{Action, Decision, Ledger, Mark, Marker, Observation, State, decide};
+use crate::{Action, Decision, Ledger, Marker, Observation, State, decide};
 
 /// At most this many decisions may follow from deadlines alone between two recorded ones.
 const ROUNDS: usize = 100;
@@ -29,11 +30,11 @@ pub struct Replay<'s> {
     settings: Settings,
     rules: RuleSet,
     platform: Option<Platform>,
-    files: BTreeMap<String, Arc<Examined>>,
+    files: BTreeMap<ManifestPath, Arc<Examined>>,
     plan: Plan,
     stale: bool,
     facts: BTreeMap<String, Value>,
-    recorded: BTreeMap<String, FileState>,
+    recorded: BTreeMap<ManifestPath, FileState>,
     ledger: Arc<Ledger>,
     other: Option<OtherRules>,
     /// Files whose objects are not in the flight.
@@ -44,9 +45,9 @@ pub struct Replay<'s> {
 #[derive(Default)]
 struct OtherRules {
     begun: bool,
-    markers: BTreeMap<String, Marker>,
+    markers: BTreeMap<BaseName, Marker>,
     wake: Option<Timestamp>,
-    times: BTreeMap<String, FileTimes>,
+    times: BTreeMap<ManifestPath, FileTimes>,
 }
 
 /// One decision, made again.
@@ -87,7 +88,7 @@ pub struct FileTimes {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangedTimes {
     /// The file.
-    pub file: String,
+    pub file: ManifestPath,
     /// As it was.
     pub recorded: FileTimes,
     /// As it would have been.
@@ -168,7 +169,7 @@ impl<'s> Replay<'s> {
             }
             let examined = plan::examine(
                 &file.restore(),
-                Shown::itself(&file.path),
+                Shown::itself(file.path.as_str()),
                 &self.rules,
                 self.platform,
             );
@@ -318,7 +319,7 @@ impl<'s> Replay<'s> {
     }
 
     /// When each file was held and released, with the other rules.
-    pub fn times(&self) -> BTreeMap<String, FileTimes> {
+    pub fn times(&self) -> BTreeMap<ManifestPath, FileTimes> {
         self.other
             .as_ref()
             .map(|other| other.times.clone())
@@ -337,7 +338,7 @@ impl OtherRules {
             return;
         };
         for file in &plan.files {
-            let held = match ledger.files.get(file.path.as_str()) {
+            let held = match ledger.files.get(&file.path) {
                 Some(entry) => matches!(entry.state, State::Held { .. }),
                 // New to these rules: whether RKE2 was quicker is decided by the marker.
                 None => true,
@@ -356,10 +357,14 @@ impl OtherRules {
         for action in &decision.actions {
             match action {
                 Action::Hold { path, mark } => {
-                    self.markers.insert(hides(path), marker(path, mark));
+                    let marker = Marker {
+                        path: path.clone(),
+                        mark: Some(Arc::clone(mark)),
+                    };
+                    self.markers.insert(path.hides(), marker);
                 }
                 Action::Lift { path } => {
-                    self.markers.remove(&hides(path));
+                    self.markers.remove(&path.hides());
                 }
                 Action::SaveLedger(_) => {}
             }
@@ -372,8 +377,8 @@ impl OtherRules {
 
 /// Notes when a file came into a state.
 pub(super) fn note(
-    times: &mut BTreeMap<String, FileTimes>,
-    path: String,
+    times: &mut BTreeMap<ManifestPath, FileTimes>,
+    path: ManifestPath,
     state: FileState,
     now: Timestamp,
 ) {
@@ -393,7 +398,7 @@ pub(super) fn note(
 }
 
 /// When each file was held and released, as it was recorded.
-pub fn recorded_times(segment: &Segment) -> BTreeMap<String, FileTimes> {
+pub fn recorded_times(segment: &Segment) -> BTreeMap<ManifestPath, FileTimes> {
     let mut times = BTreeMap::new();
     for (_, line) in &segment.lines {
         if let Line::Decision(recorded) = line {
@@ -407,10 +412,10 @@ pub fn recorded_times(segment: &Segment) -> BTreeMap<String, FileTimes> {
 
 /// Files that were held or released at other times.
 pub fn changes(
-    recorded: &BTreeMap<String, FileTimes>,
-    instead: &BTreeMap<String, FileTimes>,
+    recorded: &BTreeMap<ManifestPath, FileTimes>,
+    instead: &BTreeMap<ManifestPath, FileTimes>,
 ) -> Vec<ChangedTimes> {
-    let mut paths: Vec<&String> = recorded.keys().chain(instead.keys()).collect();
+    let mut paths: Vec<&ManifestPath> = recorded.keys().chain(instead.keys()).collect();
     paths.sort_unstable();
     paths.dedup();
     paths
@@ -424,7 +429,7 @@ pub fn changes(
         .collect()
 }
 
-fn list(markers: impl IntoIterator<Item = (super::Doing, String)>) -> String {
+fn list(markers: impl IntoIterator<Item = (super::Doing, MarkerPath)>) -> String {
     let words: Vec<String> = markers
         .into_iter()
         .map(|(what, path)| format!("{what} {path}"))
@@ -432,20 +437,6 @@ fn list(markers: impl IntoIterator<Item = (super::Doing, String)>) -> String {
     match words.is_empty() {
         true => "none".to_owned(),
         false => words.join(", "),
-    }
-}
-
-fn hides(marker: &str) -> String {
-    let name = base_name(marker);
-    name.strip_suffix(windrow_model::manifest::MARKER_SUFFIX)
-        .unwrap_or(name)
-        .to_owned()
-}
-
-fn marker(path: &str, mark: &Mark) -> Marker {
-    Marker {
-        path: path.to_owned(),
-        mark: Some(Arc::new(mark.clone())),
     }
 }
 
@@ -459,7 +450,7 @@ pub fn restore(
     let masked = |name: &str| {
         further
             .iter()
-            .any(|(other, _)| base_name(other) == base_name(name))
+            .any(|(other, _)| pack_name(other) == pack_name(name))
     };
     let mut sources: Vec<(String, String)> = configuration
         .rules
@@ -468,7 +459,12 @@ pub fn restore(
         .map(|pack| (pack.name.clone(), pack.text.clone()))
         .chain(further.iter().cloned())
         .collect();
-    sources.sort_by(|a, b| base_name(&a.0).cmp(base_name(&b.0)));
+    sources.sort_by(|a, b| pack_name(&a.0).cmp(pack_name(&b.0)));
     // What is wrong with a rule was told when it was loaded; it counted for nothing then, too.
     Ok((settings, RuleSet::load(&sources).0))
+}
+
+/// The name by which a rule pack takes the place of another: its file's, without directories.
+fn pack_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }

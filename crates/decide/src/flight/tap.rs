@@ -1,6 +1,7 @@
 //! Which decisions are worth a line, and on which ledger each rests.
 
 use jiff::Timestamp;
+use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
 use super::{Made, actions, mark_done, told};
@@ -24,7 +25,7 @@ struct Stand {
     readiness: Readiness,
     phase: Phase,
     code: Code,
-    held: Vec<(String, Code, String)>,
+    held: Vec<(ManifestPath, Code, String)>,
 }
 
 impl Tap {

@@ -13,7 +13,7 @@ fn a_marker_of_somebody_else_counts_from_the_look_that_finds_it_until_the_one_th
     node.api();
     node.tick();
     assert_eq!(by(&node.tick()), [("a.yaml", Holder::Windrow)]);
-    node.markers.insert("b.yaml.skip".to_owned(), None);
+    node.markers.insert(marker_of("b.yaml"), None);
     node.scan();
     let both = [("a.yaml", Holder::Windrow), ("b.yaml", Holder::Other)];
     assert_eq!(by(&node.tick()), both);
@@ -120,7 +120,7 @@ fn a_process_that_starts_again_with_the_same_files_decides_as_a_new_one() {
     let (again, new) = [&mut again, &mut new]
         .map(|state| {
             let changes = files.iter().map(|(path, text)| FileChange {
-                path: (*path).to_owned(),
+                path: (*path).into(),
                 content: Some(Arc::new(Content::Bytes(text.as_bytes().to_vec()))),
             });
             state.take_directory(Directory {

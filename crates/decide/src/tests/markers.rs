@@ -5,8 +5,8 @@ use super::*;
 #[test]
 fn somebody_elses_marker_is_left_alone_and_shown() {
     let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
-    node.markers.insert("b.yaml.skip".to_owned(), None);
-    node.markers.insert("a.yaml.skip".to_owned(), None);
+    node.markers.insert(marker_of("b.yaml"), None);
+    node.markers.insert(marker_of("a.yaml"), None);
     node.scan();
     let decision = node.tick();
     assert!(
@@ -49,7 +49,10 @@ fn a_file_that_rke2_was_quicker_with_is_reported_as_escaped() {
 fn a_new_file_is_marked_before_it_is_read_and_the_mark_goes_when_nothing_holds_it() {
     let mut node = Node::new(&[]);
     node.tick();
-    let mark = node.state.provisional_hold("new.yaml", node.now).unwrap();
+    let mark = node
+        .state
+        .provisional_hold(&"new.yaml".into(), node.now)
+        .unwrap();
     node.act(&mark);
     assert_eq!(node.tick().actions, [], "the marker waits for its file");
     node.files.insert("new.yaml".to_owned(), free("new"));
@@ -57,7 +60,8 @@ fn a_new_file_is_marked_before_it_is_read_and_the_mark_goes_when_nothing_holds_i
     node.tick();
     assert!(node.held().is_empty());
     assert_eq!(
-        node.state.provisional_hold("rke2-canal.yaml", node.now),
+        node.state
+            .provisional_hold(&"rke2-canal.yaml".into(), node.now),
         None
     );
 }
@@ -65,7 +69,10 @@ fn a_new_file_is_marked_before_it_is_read_and_the_mark_goes_when_nothing_holds_i
 #[test]
 fn a_provisional_mark_becomes_the_real_one() {
     let mut node = Node::new(&[]);
-    let mark = node.state.provisional_hold("new.yaml", node.now).unwrap();
+    let mark = node
+        .state
+        .provisional_hold(&"new.yaml".into(), node.now)
+        .unwrap();
     node.act(&mark);
     node.files.insert("new.yaml".to_owned(), WIDGET.to_owned());
     node.scan();
@@ -216,7 +223,7 @@ fn a_marker_of_ours_that_comes_back_without_its_file_is_lifted() {
     node.scan();
     node.tick();
     assert!(node.held().is_empty());
-    node.markers.insert("b.yaml.skip".to_owned(), mark);
+    node.markers.insert(marker_of("b.yaml"), mark);
     node.scan();
     node.tick();
     assert!(node.held().is_empty());
@@ -233,7 +240,7 @@ fn of_a_marker_and_its_copies_the_first_is_taken_over_where_the_ledger_is_lost()
             code: Code::HeldByHand,
             ..mark.clone()
         };
-        let path = format!("{}.yaml.skip", (b'b' + number) as char);
+        let path = marker_of(&format!("{}.yaml", (b'b' + number) as char));
         node.markers.insert(path, Some(copy));
     }
     node.markers.remove("a.yaml.skip");
@@ -290,7 +297,7 @@ fn a_person_holds_and_releases_all_files_of_a_name() {
             reason: "test".to_owned(),
         };
         node.state
-            .hold_or_release("pair.yaml", None, manual, node.now)
+            .hold_or_release(&"pair.yaml".into(), None, manual, node.now)
             .unwrap();
         node.tick();
         assert_eq!(node.tick().actions, [], "hold: {hold}");
@@ -308,7 +315,7 @@ fn a_marker_stays_while_its_file_is_being_written_and_goes_when_it_is_whole() {
     node.tick();
     let kind = GroupKind::new("example.com", "Widget");
     node.observe(ClusterEvent::Kind(kind, KindSeen::Served));
-    node.state.set_being_written(["a.yaml".to_owned()].into());
+    node.state.set_being_written(["a.yaml".into()].into());
     let decision = node.tick();
     assert_eq!(node.held(), ["a.yaml"]);
     let held = &decision.status.staging.held;
@@ -325,10 +332,13 @@ fn a_marker_stays_while_its_file_is_being_written_and_goes_when_it_is_whole() {
 fn a_marker_that_has_no_file_yet_stays_while_the_file_is_being_written() {
     let mut node = Node::new(&[]);
     node.api();
-    let mark = node.state.provisional_hold("a.yaml", node.now).unwrap();
+    let mark = node
+        .state
+        .provisional_hold(&"a.yaml".into(), node.now)
+        .unwrap();
     node.act(&mark);
     node.later(20);
-    node.state.set_being_written(["a.yaml".to_owned()].into());
+    node.state.set_being_written(["a.yaml".into()].into());
     node.tick();
     assert_eq!(node.held(), ["a.yaml"]);
     node.state.set_being_written(Default::default());
@@ -344,7 +354,7 @@ fn a_marker_that_could_not_be_made_was_removed_by_nobody() {
     // Nothing of it is carried out.
     node.state.decide(node.now);
     node.state
-        .set_marker_troubles([("a.yaml".to_owned(), trouble)].into());
+        .set_marker_troubles([("a.yaml".into(), trouble)].into());
     assert!(!lost(&node.state.decide(node.now).events));
     // Now it is.
     assert!(!lost(&node.tick().events));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{Node, config_map, free, waits_for};
+use super::{Node, config_map, free, marker_of, waits_for};
 
 /// A random directory: which file waits for which, and which of them are marked by somebody else.
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ proptest! {
             }
             for file in 0..FILES {
                 let path = format!("{}.yaml", name(file));
-                if applied.contains(&file) || node.markers.contains_key(&format!("{path}.skip")) {
+                if applied.contains(&file) || node.markers.contains_key(&marker_of(&path)) {
                     continue;
                 }
                 for (_, to) in edges.iter().filter(|(from, _)| *from == file) {

@@ -28,8 +28,8 @@ fn markers_that_cannot_be_made_or_removed_are_findings_one_for_each_reason() {
     ]);
     node.api();
     let mark = Action::Hold {
-        path: "c.yaml.skip".to_owned(),
-        mark: Arc::new(Mark::provisional("c.yaml", node.now)),
+        path: marker_of("c.yaml"),
+        mark: Arc::new(Mark::provisional(&"c.yaml".into(), node.now)),
     };
     node.act(&mark);
     let full = "the disk is full";
@@ -38,7 +38,7 @@ fn markers_that_cannot_be_made_or_removed_are_findings_one_for_each_reason() {
         ("b.yaml", MarkerTrouble::NotMade(full.to_owned())),
         ("c.yaml", MarkerTrouble::NotRemoved(full.to_owned())),
     ];
-    let troubles = troubles.map(|(name, trouble)| (name.to_owned(), trouble));
+    let troubles = troubles.map(|(name, trouble)| (name.into(), trouble));
     node.state.set_marker_troubles(troubles.into());
     // Nothing of it is carried out.
     let status = node.state.decide(node.now).status;
@@ -74,7 +74,7 @@ fn the_node_waits_for_what_windrow_holds_and_not_for_what_somebody_else_does() {
     );
     assert!(status.reason.message.starts_with("a.yaml: "));
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
-    node.markers.insert("a.yaml.skip".to_owned(), None);
+    node.markers.insert(marker_of("a.yaml"), None);
     node.scan();
     node.api();
     let status = node.tick().status;
@@ -96,7 +96,7 @@ fn who_released_a_file_is_told() {
         node.tick();
         let now = node.now;
         node.state
-            .hold_or_release("a.yaml", None, by(who, false, now), now)
+            .hold_or_release(&"a.yaml".into(), None, by(who, false, now), now)
             .unwrap();
         node.tick();
         let mut events = node.events.iter();
@@ -229,10 +229,10 @@ fn a_job_that_was_done_stays_done_however_often_it_is_seen_to_be_gone() {
 #[test]
 fn only_a_marker_of_windrows_own_counts_as_hiding_a_file() {
     let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
-    node.markers.insert("b.yaml.skip".to_owned(), None);
+    node.markers.insert(marker_of("b.yaml"), None);
     node.scan();
     node.tick();
-    let hides = |name: &str| node.state.hides(name);
+    let hides = |name: &str| node.state.hides(&name.into());
     assert_eq!(
         (hides("a.yaml"), hides("b.yaml"), hides("c.yaml")),
         (true, false, false)
@@ -267,7 +267,7 @@ fn a_decision_is_recorded_when_it_does_or_says_something_new_with_what_it_rests_
     while record(&mut node).is_some() {}
     let now = node.now;
     node.state
-        .hold_or_release("a.yaml", None, by("ann", false, now), now)
+        .hold_or_release(&"a.yaml".into(), None, by("ann", false, now), now)
         .unwrap();
     assert_eq!(record(&mut node).map(|made| made.0), Some(true));
 }

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windrow_model::manifest::{AddonName, ManifestPath};
 use windrow_model::reasons::Code;
 
 use super::Looked;
@@ -66,9 +67,9 @@ pub struct GateRefused {
 #[serde(rename_all = "camelCase")]
 pub struct OwnManifest {
     /// Path below the manifests directory.
-    pub path: String,
+    pub path: ManifestPath,
     /// The Addon that RKE2 makes of it.
-    pub addon: String,
+    pub addon: AddonName,
     /// Hex SHA-256 of its bytes.
     pub sha256: String,
 }
@@ -167,7 +168,9 @@ fn names(own: &OwnNode) -> Vec<Finding> {
             let mut finding = Finding::new(Code::AddonCollision, subject.clone(), "");
             finding.message = Code::AddonCollision.say(&[("name", name)]);
             let files = files.iter();
-            finding.seen(files.map(|file| Evidence::new(subject.clone(), "manifest", &file.path)))
+            finding.seen(
+                files.map(|file| Evidence::new(subject.clone(), "manifest", file.path.as_str())),
+            )
         })
         .collect()
 }
@@ -193,7 +196,7 @@ fn servers(own: &OwnNode, objects: &Objects, now: Timestamp) -> Result<Vec<Findi
     for manifest in &own.manifests {
         let addon = addons.iter().find(|addon| {
             text(addon, "/metadata/namespace") == "kube-system"
-                && text(addon, "/metadata/name") == manifest.addon
+                && manifest.addon == text(addon, "/metadata/name")
         });
         let applied = addon.map_or("", |addon| text(addon, "/spec/checksum"));
         if applied.is_empty() || applied == manifest.sha256 {

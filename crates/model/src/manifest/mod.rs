@@ -4,7 +4,6 @@
 //! the cluster. The YAML rules are those that Kubernetes' own readers follow, seen on the real
 //! deploy controller (`docs/reading-manifests.md`).
 
-mod addon;
 mod budget;
 mod digest;
 mod encoding;
@@ -16,6 +15,7 @@ mod name;
 mod node;
 mod object;
 mod objects;
+mod paths;
 mod read;
 mod scalar;
 mod split;
@@ -25,7 +25,6 @@ mod tests;
 pub mod user_data;
 pub mod yaml;
 
-pub use addon::{MARKER_SUFFIX, addon_name, addon_name_error, is_manifest_name, objects_path};
 pub use budget::{MOST_PROBLEMS, of_node as memory_of};
 pub use digest::sha256_hex;
 pub use encoding::base64;
@@ -33,6 +32,7 @@ pub use name::object_name_refusal;
 pub use name::{namespace_name_error, object_name_error};
 pub use node::{Entry, Node, Value};
 pub use object::{GroupKind, Object, ObjectRef};
+pub use paths::{AddonName, BaseName, MARKER_SUFFIX, ManifestPath, MarkerPath, is_manifest_name};
 pub use read::nodes;
 pub use read::{read, read_each};
 
@@ -147,8 +147,8 @@ pub struct Document {
 /// One manifest file, read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManifestFile {
-    /// Path below the manifests directory, with `/`.
-    pub path: String,
+    /// Its path.
+    pub path: ManifestPath,
     /// The documents that could be read. RKE2 applies none of them when `problems` has a
     /// `file-refused`; of a file with an `object-refused` it applies the rest.
     pub documents: Vec<Document>,

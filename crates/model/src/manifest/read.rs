@@ -46,7 +46,7 @@ impl<'v> Reading<'v> {
     fn new(path: &str, limits: &Limits, visit: Option<&'v mut dyn FnMut(&Object)>) -> Self {
         Self {
             file: ManifestFile {
-                path: path.to_owned(),
+                path: path.into(),
                 documents: Vec::new(),
                 problems: Vec::new(),
                 sha256: String::new(),
@@ -374,7 +374,7 @@ fn without_bytes(path: &str, content: &Content, limits: &Limits) -> ManifestFile
         ),
     };
     ManifestFile {
-        path: path.to_owned(),
+        path: path.into(),
         documents: Vec::new(),
         digest: digest::sha256_hex(message.as_bytes()),
         problems: vec![Problem {

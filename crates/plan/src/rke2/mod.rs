@@ -5,6 +5,8 @@ mod data_dir;
 
 pub use data_dir::data_dir;
 
+use windrow_model::manifest::ManifestPath;
+
 /// RKE2's data directory where its configuration names no other.
 pub const DATA_DIR: &str = "/var/lib/rancher/rke2";
 
@@ -34,8 +36,8 @@ const PACKAGED: &[&str] = &[
     "rke2-traefik-crd",
 ];
 
-/// Who else owns a file of the manifests directory, by its path below it.
-pub fn owner(path: &str) -> Option<&'static str> {
+/// Who else owns a file of the manifests directory.
+pub fn owner(path: &ManifestPath) -> Option<&'static str> {
     if path.starts_with("rancher/") {
         // Rancher drops cluster-agent.yaml and the like there.
         return Some("Rancher");
@@ -51,10 +53,10 @@ mod tests {
     #[test]
     fn packaged_charts_belong_to_rke2_and_their_configuration_to_the_user() {
         assert!(PACKAGED.is_sorted(), "binary search needs the order");
-        assert_eq!(owner("rke2-canal.yaml"), Some("RKE2"));
-        assert_eq!(owner("rke2-canal-config.yaml"), None);
-        assert_eq!(owner("sub/rke2-canal.yaml"), None);
-        assert_eq!(owner("rancher/cluster-agent.yaml"), Some("Rancher"));
-        assert_eq!(owner("10-tenant.yaml"), None);
+        assert_eq!(owner(&"rke2-canal.yaml".into()), Some("RKE2"));
+        assert_eq!(owner(&"rke2-canal-config.yaml".into()), None);
+        assert_eq!(owner(&"sub/rke2-canal.yaml".into()), None);
+        assert_eq!(owner(&"rancher/cluster-agent.yaml".into()), Some("Rancher"));
+        assert_eq!(owner(&"10-tenant.yaml".into()), None);
     }
 }

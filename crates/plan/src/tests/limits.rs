@@ -5,7 +5,7 @@ use super::*;
 fn examined(text: &str, limits: &Limits) -> Examined {
     let content = Content::Bytes(text.as_bytes().to_vec());
     let (shown, rules) = (Shown::itself("a.yaml"), RuleSet::shipped());
-    examine_content("a.yaml", &content, limits, shown, &rules, None)
+    examine_content(&"a.yaml".into(), &content, limits, shown, &rules, None)
 }
 
 fn large(name: &str, bytes: usize) -> String {
@@ -64,7 +64,14 @@ fn a_file_that_no_marker_hides_is_labelled_and_kept_from_being_held() {
     let content = Content::NotUtf8Name { special: None };
     let (shown, rules) = (Shown::itself("x.yaml"), RuleSet::shipped());
     let limits = Limits::default();
-    let file = examine_content("\\xff_A.yaml", &content, &limits, shown, &rules, None);
+    let file = examine_content(
+        &"\\xff_A.yaml".into(),
+        &content,
+        &limits,
+        shown,
+        &rules,
+        None,
+    );
     assert_eq!((file.trouble, file.refused), (Some(Trouble::Refused), None));
     assert!(Trouble::Refused.why_not_held().is_some());
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_decide::{Addon, ApplyFailure};
-use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::manifest::{AddonName, GroupKind, ObjectRef};
 
 use super::agenda::Agenda;
 use super::chance::Chance;
@@ -36,12 +36,12 @@ pub struct SimulatedCluster {
     pub(super) counts: Counts,
     /// Objects that controllers have not looked at since they changed.
     pub(super) changed: Vec<ObjectRef>,
-    pub(super) addons: BTreeMap<String, AddonRecord>,
-    pub(super) failures: BTreeMap<String, ApplyFailure>,
+    pub(super) addons: BTreeMap<AddonName, AddonRecord>,
+    pub(super) failures: BTreeMap<AddonName, ApplyFailure>,
     /// On which server something happens at this moment.
     pub(super) on: usize,
     /// How often servers took an Addon from one another.
-    pub(super) taken: BTreeMap<String, u32>,
+    pub(super) taken: BTreeMap<AddonName, u32>,
     /// The servers on which kube-apiserver answers.
     up: Vec<bool>,
     revision: u64,
@@ -177,9 +177,9 @@ impl SimulatedCluster {
     }
 
     /// An event tells that an Addon could not be applied.
-    pub(super) fn fail(&mut self, addon: &str, failure: ApplyFailure) {
+    pub(super) fn fail(&mut self, addon: AddonName, failure: ApplyFailure) {
         self.failures_told += 1;
-        self.failures.insert(addon.to_owned(), failure);
+        self.failures.insert(addon, failure);
     }
 
     /// An Addon changes: its new revision.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use windrow_decide::{Cause, Detail, Observation, StagingState, State};
-use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_plan::readiness::{self, KindSeen, NeedState, ObjectSeen};
 use windrow_plan::rules::{RuleSet, Target, Tier};
 use windrow_plan::{Need, PlanFile};
@@ -21,7 +21,7 @@ use crate::run::FileRelease;
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
     /// The content of every file that RKE2 may have, by path. A file that is gone stays: what was released stays released.
-    let_through: BTreeMap<String, SmolStr>,
+    let_through: BTreeMap<ManifestPath, SmolStr>,
     /// Every release, in order.
     pub(super) releases: Vec<FileRelease>,
 }
@@ -51,7 +51,7 @@ impl Oracle {
             if known.as_ref() == Some(&file.digest) {
                 continue;
             }
-            let entry = ledger.files.get(file.path.as_str());
+            let entry = ledger.files.get(&file.path);
             let cause = entry.and_then(|entry| match entry.state {
                 State::Released { cause } | State::Applied { cause } => Some(cause),
                 State::Held { .. } => None,

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windrow_model::manifest::GroupKind;
+use windrow_model::manifest::{AddonName, GroupKind, ManifestPath};
 
-use super::super::deploy::addon_name;
 use super::super::files::{DirectoryEntry, SimulatedDirectory};
 use super::super::timer::{RancherdStep, Timer};
 use super::super::{controllers, literals, operators};
@@ -48,9 +47,9 @@ pub struct BootstrapOutcome {
     /// Where it ended.
     pub verdict: BootstrapVerdict,
     /// Files that RKE2 has applied as they are now.
-    pub applied: Vec<String>,
+    pub applied: Vec<ManifestPath>,
     /// Files that it has not.
-    pub unapplied: Vec<String>,
+    pub unapplied: Vec<ManifestPath>,
     /// `printableStatus` of every virtual machine.
     pub machines: BTreeMap<String, String>,
 }
@@ -90,11 +89,11 @@ impl SimulatedNode {
     }
 
     /// Addons that servers go on taking from one another.
-    fn quarrels(&self) -> Vec<&str> {
+    fn quarrels(&self) -> Vec<&AddonName> {
         let taken = self.cluster.taken.iter();
         taken
             .filter(|(_, times)| **times >= QUARREL)
-            .map(|(addon, _)| addon.as_str())
+            .map(|(addon, _)| addon)
             .collect()
     }
 
@@ -109,7 +108,7 @@ impl SimulatedNode {
         let reading = file.reading(path);
         self.cluster
             .addons
-            .get(addon_name(path))
+            .get(&ManifestPath::from(path).addon())
             .is_some_and(|addon| addon.seen.checksum == reading.sha256)
     }
 
@@ -184,12 +183,15 @@ impl SimulatedNode {
     }
 
     /// Files that RKE2 has applied as they are in this directory, and those that it has not.
-    pub(crate) fn applied(&mut self, files: &SimulatedDirectory) -> (Vec<String>, Vec<String>) {
+    pub(crate) fn applied(
+        &mut self,
+        files: &SimulatedDirectory,
+    ) -> (Vec<ManifestPath>, Vec<ManifestPath>) {
         let (mut applied, mut unapplied) = (Vec::new(), Vec::new());
         for (path, file) in files.manifests() {
             match self.is_applied(path, file) {
-                true => applied.push(path.to_owned()),
-                false => unapplied.push(path.to_owned()),
+                true => applied.push(path.into()),
+                false => unapplied.push(path.into()),
             }
         }
         (applied, unapplied)
@@ -200,7 +202,7 @@ impl SimulatedNode {
         &self,
         number: usize,
         files: &SimulatedDirectory,
-        unapplied: &[String],
+        unapplied: &[ManifestPath],
     ) -> Vec<String> {
         let ServerNode {
             name,
@@ -227,7 +229,7 @@ impl SimulatedNode {
             .iter()
             .filter(|path| !files.is_hidden(path))
             .map(|path| {
-                let addon = self.cluster.addons.get(addon_name(path));
+                let addon = self.cluster.addons.get(&path.addon());
                 let other = addon.map(|addon| addon.by).filter(|by| *by != number);
                 match other.and_then(|by| self.servers.get(by)) {
                     Some(other) => format!(
@@ -241,8 +243,8 @@ impl SimulatedNode {
             .collect()
     }
 
-    fn why_unapplied(&self, path: &str) -> String {
-        match self.cluster.failures.get(addon_name(path)) {
+    fn why_unapplied(&self, path: &ManifestPath) -> String {
+        match self.cluster.failures.get(&path.addon()) {
             Some(failure) => format!("{path} is not applied: {}", failure.message),
             None => format!("{path} is not applied"),
         }

@@ -6,10 +6,10 @@ mod split;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windrow_model::manifest::{self, Limits, addon_name};
+use windrow_model::manifest::{AddonName, Limits, ManifestPath, is_manifest_name};
 use windrow_model::reasons::Code;
+use windrow_plan::Finding;
 use windrow_plan::rules::Location;
-use windrow_plan::{Finding, base_name};
 
 use self::split::Named;
 use super::carriers;
@@ -24,15 +24,15 @@ pub struct Source {
     /// Its text.
     pub text: String,
     /// The manifests that it carries, by their paths; empty for a manifest.
-    pub carries: Vec<String>,
+    pub carries: Vec<ManifestPath>,
 }
 
 impl Source {
     /// The paths of its manifests: its own, or those that it carries.
-    fn manifests(&self) -> &[String] {
+    fn manifests(&self) -> Vec<ManifestPath> {
         match self.carries.is_empty() {
-            true => std::slice::from_ref(&self.name),
-            false => &self.carries,
+            true => vec![self.name.as_str().into()],
+            false => self.carries.clone(),
         }
     }
 }
@@ -94,10 +94,10 @@ pub fn corrected(
             split::manifests(copy, &named, limits)
         })
         .collect();
-    let mut addons: BTreeSet<String> = copies
+    let mut addons: BTreeSet<AddonName> = copies
         .iter()
         .flat_map(Source::manifests)
-        .map(|path| addon_name(base_name(path)).to_owned())
+        .map(|path| path.addon())
         .collect();
     annotate::add(&mut copies, lacking, &mut left);
     let mut written = Vec::new();
@@ -130,34 +130,31 @@ pub fn corrected(
 
 /// Names of which RKE2 can make an Addon, and each its own.
 fn rename(copies: &mut [Source]) {
-    let mut addons: BTreeSet<String> = BTreeSet::new();
-    let mut wanted: Vec<(usize, String, bool)> = Vec::new();
+    let mut addons: BTreeSet<AddonName> = BTreeSet::new();
+    let mut wanted: Vec<(usize, ManifestPath)> = Vec::new();
     for (number, copy) in copies.iter().enumerate() {
-        if copy.carries.is_empty() {
-            wanted.push((number, copy.name.clone(), false));
-        } else {
-            wanted.extend(copy.carries.iter().map(|path| (number, path.clone(), true)));
-        }
+        wanted.extend(copy.manifests().into_iter().map(|path| (number, path)));
     }
     // A name with one dot keeps it; of the others each gets one of its own.
-    wanted.sort_by_key(|(_, path, _)| base_name(path).matches('.').count());
-    let mut names: BTreeMap<(usize, String), String> = BTreeMap::new();
-    for (number, path, carried) in wanted {
-        if !manifest::is_manifest_name(base_name(&path)) {
+    wanted.sort_by_key(|(_, path)| path.name().matches('.').count());
+    let mut names: BTreeMap<(usize, ManifestPath), ManifestPath> = BTreeMap::new();
+    for (number, path) in wanted {
+        if !is_manifest_name(&path.name()) {
             continue;
         }
-        let mut name = path.clone();
-        let valid = manifest::addon_name_error(base_name(&path)).is_none();
-        if !valid || addons.contains(addon_name(base_name(&path))) {
-            name = plain(&path, &addons);
+        let mut better = path.clone();
+        let valid = path.name().addon_error().is_none();
+        if !valid || addons.contains(&path.addon()) {
+            better = plain(&path, &addons);
         }
-        addons.insert(addon_name(base_name(&name)).to_owned());
-        if name != path {
-            match carried {
-                false => copies[number].name = name,
-                true => {
-                    names.insert((number, path), name);
-                }
+        addons.insert(better.addon());
+        if better == path {
+            continue;
+        }
+        match copies[number].carries.is_empty() {
+            true => copies[number].name = better.to_string(),
+            false => {
+                names.insert((number, path), better);
             }
         }
     }
@@ -178,12 +175,10 @@ fn rename(copies: &mut [Source]) {
 }
 
 /// A name of lower-case letters, digits and `-`, which no Addon has yet.
-fn plain(path: &str, taken: &BTreeSet<String>) -> String {
-    let (directory, name) = match path.rsplit_once('/') {
-        Some((directory, name)) => (format!("{directory}/"), name),
-        None => (String::new(), path),
-    };
-    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "yaml"));
+fn plain(path: &ManifestPath, taken: &BTreeSet<AddonName>) -> ManifestPath {
+    let name = path.name();
+    let directory = path.strip_suffix(name.as_str()).unwrap_or_default();
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, "yaml"));
     let stem: String = stem
         .chars()
         .map(|ch| match ch.is_ascii_alphanumeric() {
@@ -196,9 +191,9 @@ fn plain(path: &str, taken: &BTreeSet<String>) -> String {
     let numbered = (2..).map(|number| format!("{stem}-{number}"));
     let mut free = std::iter::once(stem.to_owned())
         .chain(numbered)
-        .filter(|stem| !taken.contains(stem));
+        .filter(|stem| !taken.contains(stem.as_str()));
     let stem = free.next().unwrap_or_else(|| stem.to_owned());
-    format!("{directory}{stem}.{extension}")
+    format!("{directory}{stem}.{extension}").into()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_harvester::HarvesterVersion;
+use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::{Finding, Origin};
 
@@ -90,7 +91,7 @@ pub struct Side {
     /// How it ended, the commonest end first.
     pub ends: Vec<End>,
     /// What became of every manifest file.
-    pub files: BTreeMap<String, Fate>,
+    pub files: BTreeMap<ManifestPath, Fate>,
     /// States in which virtual machines ended, and in how many seeds.
     pub machines: BTreeMap<String, BTreeMap<String, u64>>,
     /// What RKE2's deploy controller did.
@@ -168,7 +169,7 @@ pub struct Recognised {
 pub struct Fate {
     /// The marker that keeps it from RKE2 and that Windrow did not make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skipped: Option<String>,
+    pub skipped: Option<MarkerPath>,
     /// In how many seeds RKE2 applied it.
     pub applied_in: u64,
     /// When it was applied first, in seconds from power-on.
@@ -213,7 +214,7 @@ pub struct Work {
 #[serde(rename_all = "camelCase")]
 pub struct Kept {
     /// The file.
-    pub file: String,
+    pub file: ManifestPath,
     /// Reason code.
     pub code: Code,
     /// Why, in a line.
@@ -234,7 +235,7 @@ pub struct Moment {
     pub weight: Weight,
     /// The file that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
+    pub file: Option<ManifestPath>,
 }
 
 /// What sort of thing happened.

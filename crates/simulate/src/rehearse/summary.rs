@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use windrow_harvester::incidents;
-use windrow_model::manifest::MARKER_SUFFIX;
+use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
 use super::{End, Ended, Fate, Kept, Moment, Recognised, Side, Span, Weight, Work, seconds};
@@ -19,7 +19,7 @@ pub(super) struct Summary {
     /// Of which node; 0 is the first.
     server: usize,
     ends: Vec<End>,
-    files: BTreeMap<String, Fate>,
+    files: BTreeMap<ManifestPath, Fate>,
     machines: BTreeMap<String, BTreeMap<String, u64>>,
     work: Option<Work>,
     over: Option<Span>,
@@ -186,20 +186,20 @@ impl Summary {
                 fate.applied_in += 1;
             }
         }
-        let mut seen: BTreeMap<&str, (bool, bool, bool, u64)> = BTreeMap::new();
+        let mut seen: BTreeMap<ManifestPath, (bool, bool, bool, u64)> = BTreeMap::new();
         let own = run.log.iter().filter(|one| one.server == self.server);
         for happening in own {
             let at = seconds(self.start, happening.at);
             match &happening.what {
                 HappeningKind::Applied { file } => {
-                    let first = &mut seen.entry(file).or_default().0;
+                    let first = &mut seen.entry(file.clone()).or_default().0;
                     if !std::mem::replace(first, true) {
                         let fate = self.files.entry(file.clone()).or_default();
                         widen(&mut fate.applied, at);
                     }
                 }
                 HappeningKind::ApplyFailed { file, message, .. } => {
-                    let failures = &mut seen.entry(file).or_default().3;
+                    let failures = &mut seen.entry(file.clone()).or_default().3;
                     *failures += 1;
                     let first = u64::from(*failures == 1);
                     let fate = self.files.entry(file.clone()).or_default();
@@ -208,16 +208,16 @@ impl Summary {
                     fate.error = Some(message.clone());
                 }
                 HappeningKind::Held { marker, .. } => {
-                    let first = &mut seen.entry(held_by(marker)).or_default().1;
+                    let first = &mut seen.entry(marker.file()).or_default().1;
                     if !std::mem::replace(first, true) {
-                        let fate = self.files.entry(held_by(marker).to_owned()).or_default();
+                        let fate = self.files.entry(marker.file()).or_default();
                         fate.held_in += 1;
                     }
                 }
                 HappeningKind::Lifted { marker } => {
-                    let first = &mut seen.entry(held_by(marker)).or_default().2;
+                    let first = &mut seen.entry(marker.file()).or_default().2;
                     if !std::mem::replace(first, true) {
-                        let fate = self.files.entry(held_by(marker).to_owned()).or_default();
+                        let fate = self.files.entry(marker.file()).or_default();
                         widen(&mut fate.released, at);
                     }
                 }
@@ -229,7 +229,7 @@ impl Summary {
     /// The summary of this node, which began with these files.
     pub(super) fn side(mut self, files: &SimulatedDirectory) -> Side {
         for (path, fate) in &mut self.files {
-            fate.skipped = files.skipped_by(path).map(str::to_owned);
+            fate.skipped = files.skipped_by(path);
         }
         self.ends
             .sort_by_key(|end| std::cmp::Reverse((end.seeds, end.verdict)));
@@ -314,10 +314,6 @@ fn widen(span: &mut Option<Span>, at: f64) {
     });
 }
 
-fn held_by(marker: &str) -> &str {
-    marker.strip_suffix(MARKER_SUFFIX).unwrap_or(marker)
-}
-
 /// What a person wants to see of a run: a file's failures are told a few times, passes not at all.
 fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
     let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
@@ -344,24 +340,24 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
                 if *count > TOLD {
                     continue;
                 }
-                (Weight::Good, Some(file.as_str()))
+                (Weight::Good, Some(file.clone()))
             }
             HappeningKind::Became { .. } => (Weight::Good, None),
-            HappeningKind::Written { file, .. } => (Weight::Small, Some(file.as_str())),
+            HappeningKind::Written { file, .. } => (Weight::Small, Some(file.as_str().into())),
             HappeningKind::ApplyFailed { file, .. } => {
                 let count = failures.entry(file).or_default();
                 *count += 1;
                 if *count > TOLD {
                     continue;
                 }
-                (Weight::Bad, Some(file.as_str()))
+                (Weight::Bad, Some(file.clone()))
             }
             HappeningKind::Rancherd { failed, .. } => match failed {
                 true => (Weight::Bad, None),
                 false => (Weight::Step, None),
             },
             HappeningKind::NotConfigured { .. } => (Weight::Bad, None),
-            HappeningKind::Hung { file } => (Weight::Bad, Some(file.as_str())),
+            HappeningKind::Hung { file } => (Weight::Bad, Some(file.clone())),
             HappeningKind::Denied { .. } => {
                 denied += 1;
                 if denied > TOLD {
@@ -371,14 +367,14 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
             }
             HappeningKind::PassAborted { .. } | HappeningKind::Fault { .. } => (Weight::Bad, None),
             HappeningKind::Held { marker, .. } | HappeningKind::Lifted { marker } => {
-                (Weight::Staging, Some(held_by(marker)))
+                (Weight::Staging, Some(marker.file()))
             }
         };
         moments.push(Moment {
             at: seconds(start, happening.at),
             what: happening.what.to_string(),
             weight,
-            file: file.map(str::to_owned),
+            file,
         });
     }
     moments

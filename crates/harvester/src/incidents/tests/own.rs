@@ -39,8 +39,8 @@ fn a_node_of_which_nothing_is_known_and_a_healthy_one_have_no_finding() {
 
 fn manifest(path: &str, addon: &str, sha256: &str) -> OwnManifest {
     OwnManifest {
-        path: path.to_owned(),
-        addon: addon.to_owned(),
+        path: path.into(),
+        addon: addon.into(),
         sha256: sha256.to_owned(),
     }
 }

@@ -6,15 +6,14 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use windrow_model::manifest::extract::{InnerLines, extract};
-use windrow_model::manifest::{self, Content, Limits, ObjectRef, addon_name};
-use windrow_plan::base_name;
+use windrow_model::manifest::{self, AddonName, Content, Limits, ManifestPath, ObjectRef};
 
 use super::{Location, Source};
 
 /// A manifest that is to be split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToSplit {
-    pub(super) path: String,
+    pub(super) path: ManifestPath,
     /// What needs what an installer of the file brings: it goes into the second file. Empty where
     /// definitions and what they define are to be parted.
     pub(super) second: BTreeSet<ObjectRef>,
@@ -109,9 +108,9 @@ fn join(lines: &[&str], documents: &[Range<usize>], separator: &str) -> String {
 }
 
 /// The path of the second file. Its Addon's name is one that no other file has.
-fn beside(path: &str, addons: &mut BTreeSet<String>) -> String {
-    let other = manifest::objects_path(path, |addon| addons.contains(addon));
-    addons.insert(addon_name(base_name(&other)).to_owned());
+fn beside(path: &ManifestPath, addons: &mut BTreeSet<AddonName>) -> ManifestPath {
+    let other = path.objects_path(|addon| addons.contains(addon));
+    addons.insert(other.addon());
     other
 }
 
@@ -120,7 +119,7 @@ pub(super) fn manifests(source: &Source, named: &Named, limits: &Limits) -> Vec<
     if named.brings.is_empty() && named.needs.is_empty() {
         return Vec::new();
     }
-    let to_split = |path: String, content: &[u8], lines: InnerLines| {
+    let to_split = |path: ManifestPath, content: &[u8], lines: InnerLines| {
         let file = manifest::read(&path, &Content::Bytes(content.to_vec()), limits);
         let second: BTreeSet<ObjectRef> = file
             .objects()
@@ -134,13 +133,13 @@ pub(super) fn manifests(source: &Source, named: &Named, limits: &Limits) -> Vec<
     };
     if source.carries.is_empty() {
         let lines = InnerLines::Follow { first: 1 };
-        let to_split = to_split(source.name.clone(), source.text.as_bytes(), lines);
+        let to_split = to_split(source.name.as_str().into(), source.text.as_bytes(), lines);
         return to_split.into_iter().collect();
     }
     extract(&source.shown, &source.text, limits)
         .files
         .into_iter()
-        .filter_map(|file| to_split(file.path, &file.content, file.lines))
+        .filter_map(|file| to_split(file.path.into(), &file.content, file.lines))
         .collect()
 }
 
@@ -152,7 +151,7 @@ const ONE_DOCUMENT: &str =
 pub(super) fn file(
     copy: Source,
     split: &ToSplit,
-    addons: &mut BTreeSet<String>,
+    addons: &mut BTreeSet<AddonName>,
     limits: &Limits,
     left: &mut Vec<String>,
 ) -> Vec<Source> {
@@ -169,7 +168,7 @@ pub(super) fn file(
         ..copy.clone()
     }];
     if !parts.rest.is_empty() {
-        let name = beside(&copy.name, addons);
+        let name = beside(&split.path, addons).to_string();
         written.push(Source {
             shown: name.clone(),
             name,
@@ -185,7 +184,7 @@ pub(super) fn file(
 pub(super) fn carrier(
     mut copy: Source,
     manifests: &[ToSplit],
-    addons: &mut BTreeSet<String>,
+    addons: &mut BTreeSet<AddonName>,
     limits: &Limits,
     left: &mut Vec<String>,
 ) -> Source {
@@ -209,12 +208,16 @@ pub(super) fn carrier(
 fn two_entries(
     copy: &Source,
     split: &ToSplit,
-    addons: &mut BTreeSet<String>,
+    addons: &mut BTreeSet<AddonName>,
     limits: &Limits,
-) -> Result<(String, Option<String>), (u32, &'static str)> {
+) -> Result<(String, Option<ManifestPath>), (u32, &'static str)> {
     let path = &split.path;
     let extraction = extract(&copy.shown, &copy.text, limits);
-    let Some(file) = extraction.files.into_iter().find(|file| file.path == *path) else {
+    let Some(file) = extraction
+        .files
+        .into_iter()
+        .find(|file| *path == file.path.as_str())
+    else {
         return Err((1, "it is written in no entry any more; split it by hand"));
     };
     let first = match file.lines {
@@ -340,17 +343,17 @@ mod tests {
             text: format!(
                 "#cloud-config\nwrite_files:\n  - path: /var/lib/rancher/rke2/server/manifests/a.yaml\n    permissions: '0600'\n    content: |\n{content}    owner: root\n{more}"
             ),
-            carries: vec!["a.yaml".to_owned()],
+            carries: vec!["a.yaml".into()],
         }
     }
 
     fn split(source: Source) -> (Source, Vec<String>) {
         let mut left = Vec::new();
         let manifests = [ToSplit {
-            path: "a.yaml".to_owned(),
+            path: "a.yaml".into(),
             second: BTreeSet::new(),
         }];
-        let mut addons = BTreeSet::from(["a".to_owned()]);
+        let mut addons = BTreeSet::from(["a".into()]);
         let limits = Limits::default();
         let copy = carrier(source, &manifests, &mut addons, &limits, &mut left);
         (copy, left)

@@ -1,0 +1,337 @@
+//! Paths in the manifests directory, and what RKE2 makes of their names (k3s `pkg/deploy/controller.go`).
+//!
+//! ```text
+//!   ManifestPath   net/bridge.v1.yaml        ──> marker()  MarkerPath  net/bridge.v1.yaml.skip
+//!     name()  BaseName     bridge.v1.yaml    <── hides()
+//!     addon() AddonName    bridge
+//! ```
+//!
+//! Each is made once, where its text comes in: by the scan, from the ledger, a request or the command line. They
+//! read as text, so that messages take them; none of them is taken for another.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Deref;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+/// What a marker's name ends in: `x.yaml.skip` keeps RKE2 from applying every `x.yaml`.
+pub const MARKER_SUFFIX: &str = ".skip";
+
+/// Is this the base name of a file that RKE2 applies? Extensions count in upper case too; a dot in
+/// front hides a file.
+pub fn is_manifest_name(base: &str) -> bool {
+    if base.starts_with('.') {
+        return false;
+    }
+    base.rsplit_once('.').is_some_and(|(_, extension)| {
+        ["yaml", "yml", "json"]
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
+    })
+}
+
+/// Text that is not taken for other text: cheap to clone, and the same in JSON as its text.
+macro_rules! text_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(
+            Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(transparent)]
+        pub struct $name(SmolStr);
+
+        impl $name {
+            /// Its text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        /// Maps are asked by text too.
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                self.as_str() == other
+            }
+        }
+
+        impl From<$name> for SmolStr {
+            fn from(text: $name) -> Self {
+                text.0
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(text: $name) -> Self {
+                text.0.into()
+            }
+        }
+
+        impl From<&$name> for String {
+            fn from(text: &$name) -> Self {
+                text.as_str().to_owned()
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                self.as_str() == *other
+            }
+        }
+    };
+}
+
+/// Text that any text can be.
+macro_rules! from_text {
+    ($name:ident) => {
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<SmolStr> for $name {
+            fn from(text: SmolStr) -> Self {
+                Self(text)
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+    };
+}
+
+text_type! {
+    /// A manifest file's path below the manifests directory, with `/`. Paths are ordered as RKE2 applies their
+    /// files: by their bytes. Any text can be one; whether RKE2 applies the file, its base name says
+    /// ([`is_manifest_name`]).
+    #[derive(Default)]
+    ManifestPath
+}
+from_text!(ManifestPath);
+
+text_type! {
+    /// A marker's path below the manifests directory: its base name ends in `.skip`, in lower case.
+    MarkerPath
+}
+
+text_type! {
+    /// The last part of a manifest file's path. A marker hides its base name, extension included, in every directory
+    /// below the manifests directory (`controller.go`: the keys of `skips` have no directory).
+    BaseName
+}
+from_text!(BaseName);
+
+text_type! {
+    /// The name of an Addon, the object that RKE2 makes for a file in `kube-system`: the base name up to its first
+    /// dot. So `a.yaml`, `a.json` and `sub/a.b.yaml` share one, and remove each other's objects.
+    AddonName
+}
+from_text!(AddonName);
+
+impl ManifestPath {
+    /// The base name: what a marker hides.
+    pub fn name(&self) -> BaseName {
+        last_part(&self.0).into()
+    }
+
+    /// The name of the file's Addon.
+    pub fn addon(&self) -> AddonName {
+        up_to_first_dot(last_part(&self.0)).into()
+    }
+
+    /// The marker beside the file.
+    pub fn marker(&self) -> MarkerPath {
+        MarkerPath([self.as_str(), MARKER_SUFFIX].concat().into())
+    }
+
+    /// The path of a second file beside this one, for objects that must not stand in it. Its Addon's name is
+    /// not `taken`.
+    #[must_use]
+    pub fn objects_path(&self, taken: impl Fn(&str) -> bool) -> Self {
+        let base = last_part(&self.0);
+        let directory = self.0.strip_suffix(base).unwrap_or_default();
+        let extension = base
+            .rsplit_once('.')
+            .map_or("yaml", |(_, extension)| extension);
+        let first = format!("{}-objects", up_to_first_dot(base));
+        let numbered = (2..).map(|number| format!("{first}-{number}"));
+        let mut names = std::iter::once(first.clone()).chain(numbered);
+        let name = names.find(|name| !taken(name)).unwrap_or(first);
+        format!("{directory}{name}.{extension}").into()
+    }
+}
+
+impl MarkerPath {
+    /// A path whose base name ends in `.skip`; `None` for any other. RKE2 takes a directory of such a name for a marker
+    /// too.
+    pub fn parse(path: &str) -> Option<Self> {
+        path.ends_with(MARKER_SUFFIX).then(|| Self(path.into()))
+    }
+
+    /// The base name that it hides, in every directory.
+    pub fn hides(&self) -> BaseName {
+        last_part(self.file_text()).into()
+    }
+
+    /// The manifest file beside it. It need not exist.
+    pub fn file(&self) -> ManifestPath {
+        self.file_text().into()
+    }
+
+    fn file_text(&self) -> &str {
+        self.0.strip_suffix(MARKER_SUFFIX).unwrap_or(&self.0)
+    }
+}
+
+impl BaseName {
+    /// The name of the Addon of a file of this name.
+    pub fn addon(&self) -> AddonName {
+        up_to_first_dot(&self.0).into()
+    }
+
+    /// What RKE2 would call the Addon of a file of this name, why it cannot, and what to call the file instead: the
+    /// `name` of `addon-name-invalid`.
+    pub fn addon_error(&self) -> Option<String> {
+        let name = up_to_first_dot(&self.0);
+        let problem = if name.is_empty() {
+            "is empty"
+        } else if name.len() > 253 {
+            "is longer than 253 characters"
+        } else if !name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        {
+            "may have only lower-case letters, digits and `-` (RFC 1123)"
+        } else if name.starts_with('-') || name.ends_with('-') {
+            "must begin and end with a letter or digit (RFC 1123)"
+        } else {
+            return None;
+        };
+        Some(format!(
+            "`{name}`, and a name {problem}; rename the file, for example to {}",
+            better_name(&self.0)
+        ))
+    }
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
+fn up_to_first_dot(base: &str) -> &str {
+    base.split_once('.').map_or(base, |(name, _)| name)
+}
+
+/// A name like this one that an Addon can have.
+fn better_name(base: &str) -> String {
+    let (name, rest) = base.split_once('.').unwrap_or((base, "yaml"));
+    let mut better: String = name
+        .chars()
+        .map(|ch| match ch.to_ascii_lowercase() {
+            ch @ ('a'..='z' | '0'..='9') => ch,
+            _ => '-',
+        })
+        .take(253)
+        .collect();
+    better = better.trim_matches('-').to_owned();
+    if better.is_empty() {
+        better.push_str("manifest");
+    }
+    format!("{better}.{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_extension_and_a_leading_dot_decide_what_rke2_applies() {
+        for name in ["a.yaml", "a.yml", "a.json", "X.YML", "a.b.Json", "-.yaml"] {
+            assert!(is_manifest_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "yaml",
+            ".yaml",
+            ".a.yaml",
+            "a.yaml.skip",
+            "a.yaml.d",
+            "a.tmp",
+            "a.yaml~",
+        ] {
+            assert!(!is_manifest_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_addon_is_called_like_the_file_up_to_its_first_dot() {
+        for name in ["foo.yaml", "foo.bar.yml", "foo.json"] {
+            let name = BaseName::from(name);
+            assert_eq!(name.addon(), "foo");
+            assert_eq!(name.addon_error(), None);
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_addon_can_have_is_told_with_a_better_one() {
+        for (name, better) in [
+            ("Upper.yaml", "upper.yaml"),
+            ("under_score.yaml", "under-score.yaml"),
+            ("-a-.yaml", "a.yaml"),
+            ("grün.yml", "gr-n.yml"),
+            ("___.json", "manifest.json"),
+        ] {
+            let error = BaseName::from(name).addon_error().unwrap();
+            assert!(error.ends_with(&format!("to {better}")), "{error}");
+        }
+        let long = format!("{}.yaml", "a".repeat(254));
+        let error = BaseName::from(long).addon_error().unwrap();
+        assert!(error.contains("253"));
+    }
+
+    #[test]
+    fn a_marker_hides_one_base_name_in_every_directory() {
+        let path = ManifestPath::from("net/bridge.v1.yaml");
+        assert_eq!(path.marker(), "net/bridge.v1.yaml.skip");
+        assert_eq!(path.marker().hides(), path.name());
+        assert_eq!(path.marker().file(), path);
+        assert_eq!(path.name(), "bridge.v1.yaml");
+        assert_eq!(path.addon(), "bridge");
+        for other in ["a.yaml", "a.yaml.SKIP", "a.skip/b.yaml", ""] {
+            assert_eq!(MarkerPath::parse(other), None, "{other}");
+        }
+        assert_eq!(MarkerPath::parse(".skip").unwrap().hides(), "");
+    }
+}
