@@ -1,5 +1,5 @@
 //! Whole-process figures of the daemon: start to READY=1 with 200 manifests, a manifest appears to
-//! its marker on disk, resident memory and wake-ups at rest. Not criterion: each sample is a process or a file.
+//! its marker on disk (at rest and while the configuration is loaded again and again), resident memory and wake-ups at rest. Not criterion: each sample is a process or a file.
 //!
 //! `cargo bench --bench daemon`. Nothing here fails when one is missed.
 
@@ -12,9 +12,13 @@ use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use notify::{RecursiveMode, Watcher};
 
 const WIDGET: &str =
@@ -140,40 +144,109 @@ fn show(what: &str, mut samples: Vec<Duration>) {
     );
 }
 
+/// The moment at which a file of this name was made in a directory.
+struct Markers {
+    seen: mpsc::Receiver<(PathBuf, Instant)>,
+    _watcher: notify::RecommendedWatcher,
+}
+
+impl Markers {
+    fn watch(directory: &Path) -> Self {
+        let (events, seen) = mpsc::channel();
+        let mut watcher =
+            notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+                let at = Instant::now();
+                if let Ok(event) = event
+                    && event.kind.is_create()
+                    && let Some(path) = event.paths.first()
+                {
+                    let _ = events.send((path.clone(), at));
+                }
+            })
+            .unwrap();
+        watcher
+            .watch(directory, RecursiveMode::NonRecursive)
+            .unwrap();
+        Self {
+            seen,
+            _watcher: watcher,
+        }
+    }
+
+    /// Puts a manifest there as a careful writer does, and waits for its marker.
+    fn after(&self, directory: &Path, name: &str) -> Duration {
+        let path = directory.join(name);
+        let marker = directory.join(format!("{name}.skip"));
+        let temporary = directory.join(".new.tmp");
+        fs::write(&temporary, WIDGET).unwrap();
+        let begun = Instant::now();
+        fs::rename(&temporary, &path).unwrap();
+        let (_, marked) = self.seen.iter().find(|(path, _)| *path == marker).unwrap();
+        marked.duration_since(begun)
+    }
+}
+
+/// Changes a rule and asks for a reload, again as soon as the last one is in force, until `done`. Returns how many there were.
+fn reload_until_done(node: &Node, done: &AtomicBool) -> usize {
+    let rules = node.root.path().join("etc/windrow/rules.d");
+    fs::create_dir_all(&rules).unwrap();
+    let mut buffer = [0; 1024];
+    let mut reloads = 0;
+    while !done.load(Ordering::Relaxed) {
+        let rule = format!(
+            "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {{name: bench}}\nprovides:\n  - by: reload {reloads}\n    groups: [bench{reloads}.example.org]\n"
+        );
+        fs::write(rules.join("90-bench.yaml"), rule).unwrap();
+        let process = Pid::from_raw(i32::try_from(node.daemon.id()).unwrap());
+        kill(process, Signal::SIGHUP).unwrap();
+        loop {
+            let length = node.socket.recv(&mut buffer).unwrap();
+            if String::from_utf8_lossy(&buffer[..length]).contains("READY=1") {
+                break;
+            }
+        }
+        reloads += 1;
+    }
+    reloads
+}
+
+/// A manifest appears while the configuration is loaded again and again, with so many files held already.
+fn markers_during_reloads(held: usize) {
+    let node = Node::start(held);
+    let directory = manifests_of(node.root.path());
+    let markers = Markers::watch(&directory);
+    let done = AtomicBool::new(false);
+    let (samples, reloads) = thread::scope(|scope| {
+        let reloads = scope.spawn(|| reload_until_done(&node, &done));
+        let samples = (0..500)
+            .map(|number| markers.after(&directory, &format!("new-{number:03}.yaml")))
+            .collect();
+        done.store(true, Ordering::Relaxed);
+        (samples, reloads.join().unwrap())
+    });
+    show(
+        &format!("the same during {reloads} reloads, {held} files held"),
+        samples,
+    );
+}
+
 fn main() {
     let starts = (0..20).map(|_| Node::start(200).ready_after).collect();
     show("start to READY=1, 200 manifests, 200 markers", starts);
 
     let node = Node::start(0);
     let directory = manifests_of(node.root.path());
-    let (events, seen) = mpsc::channel();
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        let at = Instant::now();
-        if let Ok(event) = event
-            && event.kind.is_create()
-            && let Some(path) = event.paths.first()
-        {
-            let _ = events.send((path.clone(), at));
-        }
-    })
-    .unwrap();
-    watcher
-        .watch(&directory, RecursiveMode::NonRecursive)
-        .unwrap();
+    let markers = Markers::watch(&directory);
     let mut samples = Vec::new();
     for number in 0..500 {
-        let path = directory.join(format!("{number:03}.yaml"));
-        let marker = directory.join(format!("{number:03}.yaml.skip"));
-        let temporary = directory.join(".new.tmp");
-        fs::write(&temporary, WIDGET).unwrap();
-        let begun = Instant::now();
-        fs::rename(&temporary, &path).unwrap();
-        let (_, marked) = seen.iter().find(|(path, _)| *path == marker).unwrap();
-        samples.push(marked.duration_since(begun));
+        samples.push(markers.after(&directory, &format!("{number:03}.yaml")));
         node.rests_with(number + 1);
     }
     show("manifest appears to marker on disk", samples);
     println!("at rest, 500 files held: {}", node.memory());
+    for held in [0, 200, 2_000] {
+        markers_during_reloads(held);
+    }
     println!("at rest, no manifests: {}", Node::start(0).memory());
     let node = Node::start(200);
     println!(

@@ -46,7 +46,7 @@ complete -c windrow -n "__fish_windrow_needs_command" -f -a "replay" -d 'Make re
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "cleanup" -d 'Take back what Windrow has put on this node: its holds, its feature gates, and what it told of the node. What a person holds (`windrow hold`) stays and is named. For the removal of Windrow; the packages do it by themselves'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "report" -d 'Collect what tells how the node is, without secrets, in one archive to send'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand run" -l sandbox -d 'Run over a simulated node in this empty directory; nothing else is needed or touched' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l sandbox -d 'Run over a simulated node in this empty directory; nothing else is needed or touched [without DIR: a new directory among the temporary ones]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l speed -d 'How much faster than real time the sandbox runs' -r
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l config -d 'Harvester configuration with which the sandbox\'s node is installed [default: one with a virtual machine and a preset storage network]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l seed -d 'Which of the possible courses of events the sandbox takes' -r

@@ -1,6 +1,6 @@
 //! `windrow run`: the daemon. systemd starts it; it ends on SIGTERM and leaves every hold in place.
 //!
-//! `--sandbox DIR` runs the same daemon over a simulated node in DIR, until nothing changes there
+//! `--sandbox [DIR]` runs the same daemon over a simulated node in DIR, until nothing changes there
 //! any more.
 
 use std::fs;
@@ -34,9 +34,10 @@ use crate::report::journal;
 /// Run the daemon
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Run over a simulated node in this empty directory; nothing else is needed or touched
-    #[arg(long, value_name = "DIR")]
-    sandbox: Option<PathBuf>,
+    /// Run over a simulated node in this empty directory; nothing else is needed or touched [without DIR: a new directory
+    /// among the temporary ones]
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    sandbox: Option<Option<PathBuf>>,
     /// How much faster than real time the sandbox runs
     #[arg(long, value_name = "N", default_value_t = 60, requires = "sandbox",
           value_parser = clap::value_parser!(u32).range(1..=600))]
@@ -59,8 +60,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         None => runtime.block_on(daemon(context.layout.clone())),
         Some(directory) => {
             journal::start(journal::WARNINGS);
-            prepare(directory)?;
-            runtime.block_on(sandbox(&args, directory))
+            let directory = prepare(directory.as_deref())?;
+            runtime.block_on(sandbox(&args, &directory))
         }
     }
 }
@@ -171,8 +172,12 @@ fn lock(layout: &Layout) -> Lockable {
     }
 }
 
-/// Nothing of anybody's may lie where the sandbox writes.
-fn prepare(directory: &Path) -> anyhow::Result<()> {
+/// The directory that the sandbox writes to. It has to be empty.
+fn prepare(directory: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let Some(directory) = directory else {
+        let new = tempfile::Builder::new().prefix("windrow-").tempdir();
+        return Ok(new.context("cannot make a temporary directory")?.keep());
+    };
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
     let mut entries =
@@ -183,7 +188,7 @@ fn prepare(directory: &Path) -> anyhow::Result<()> {
             directory.display()
         );
     }
-    Ok(())
+    Ok(directory.to_owned())
 }
 
 async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {

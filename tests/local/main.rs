@@ -21,4 +21,5 @@ mod reading_manifests;
 mod rehearse;
 mod removal_on_disk;
 mod report;
+mod sandbox;
 mod secrets;
