@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http::HeaderValue;
-use windrow_model::redact::base64;
 
 use crate::files::{Kept, read_text};
 
@@ -76,10 +77,7 @@ pub(super) fn bearer(token: &str) -> Option<HeaderValue> {
 
 /// RFC 7617.
 pub(super) fn basic(name: &str, password: &str) -> Option<HeaderValue> {
-    let mut pair = base64::encode(format!("{name}:{password}").as_bytes());
-    while !pair.len().is_multiple_of(4) {
-        pair.push('=');
-    }
+    let pair = BASE64_STANDARD.encode(format!("{name}:{password}"));
     secret(format!("Basic {pair}"))
 }
 

@@ -1,11 +1,12 @@
 use std::fs;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http::HeaderValue;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use windrow_model::redact::base64;
 
 use super::authorization::Authorization;
 use super::file::{Kubeconfig, Trust};
@@ -74,11 +75,7 @@ pub(super) fn somebody(name: &str) -> (String, String) {
 }
 
 pub(super) fn encoded(text: &str) -> String {
-    let mut encoded = base64::encode(text.as_bytes());
-    while !encoded.len().is_multiple_of(4) {
-        encoded.push('=');
-    }
-    encoded
+    BASE64_STANDARD.encode(text)
 }
 
 fn sent(authorization: &Authorization) -> Option<String> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use windrow_model::manifest::{Node, Problem, Value, base64, yaml};
+use windrow_model::manifest::{Node, Problem, Value, decode_base64, yaml};
 use windrow_model::redact;
 use windrow_plan::rules::Location;
 
@@ -209,7 +209,7 @@ impl<'p> Reader<'p> {
         let data = format!("{key}-data");
         if let Some((line, text)) = self.text(map, &data) {
             // Where it breaks off tells nothing; a character of a key would.
-            let Ok(bytes) = base64(text.as_bytes()) else {
+            let Ok(bytes) = decode_base64(text.as_bytes()) else {
                 self.say(
                     line,
                     format!("`{data}` is not base64: write what `base64 -w0 FILE` prints for the PEM file"),

@@ -7,6 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::{Client, Resource};
@@ -126,25 +128,6 @@ fn certificate() -> (String, TlsAcceptor) {
     (made.cert.pem(), TlsAcceptor::from(Arc::new(config)))
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits = chunk
-            .iter()
-            .chain([0; 2].iter())
-            .take(3)
-            .fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte));
-        for place in 0..4 {
-            match place <= chunk.len() {
-                true => text.push(char::from(DIGITS[bits >> (18 - 6 * place) & 63])),
-                false => text.push('='),
-            }
-        }
-    }
-    text
-}
-
 /// Makes an object; makes it again until its kind is served.
 async fn create(client: &Client, object: Value) -> DynamicObject {
     let types = serde_json::from_value(object.clone()).unwrap();
@@ -242,7 +225,7 @@ async fn a_webhook_answers_when_kube_apiserver_gets_an_answer_and_nothing_is_cha
     let hook = |name: &str, timeout: u8| {
         json!({"name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
             "timeoutSeconds": timeout,
-            "clientConfig": {"url": format!("https://127.0.0.1:{port}/validate"), "caBundle": base64(pem.as_bytes())},
+            "clientConfig": {"url": format!("https://127.0.0.1:{port}/validate"), "caBundle": BASE64_STANDARD.encode(&pem)},
             "rules": [{"apiGroups": ["harvesterhci.io"], "apiVersions": ["v1beta1"], "resources": ["settings"],
                 "operations": ["CREATE", "UPDATE"]}]})
     };

@@ -7,6 +7,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -276,20 +278,6 @@ fn the_daemon_stays_small_whatever_is_in_the_file() {
     }
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            let digit = DIGITS[(group >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= chunk.len() { digit.into() } else { '=' });
-        }
-    }
-    text
-}
-
 #[test]
 fn a_plan_of_a_directory_and_of_a_configuration_stays_small() {
     let dir = tempfile::tempdir().unwrap();
@@ -305,7 +293,7 @@ fn a_plan_of_a_directory_and_of_a_configuration_stays_small() {
     assert_eq!(output.status.code(), Some(4), "{said}");
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     std::io::Write::write_all(&mut packer, &vec![b'#'; 16 * MIB - 1]).unwrap();
-    let packed = base64(&packer.finish().unwrap());
+    let packed = BASE64_STANDARD.encode(packer.finish().unwrap());
     let files: String = (0..250)
         .map(|number| format!("- path: /var/lib/rancher/rke2/server/manifests/a{number}.yaml\n  encoding: gz+b64\n  content: {packed}\n"))
         .collect();

@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use windrow::archive::Archive;
 
 /// One secret for each way in which a node holds one. None is a substring of another.
@@ -35,25 +37,6 @@ fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path.trim_start_matches('/'));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
-}
-
-/// Base64 with padding, as a Secret has it.
-fn base64(text: &str) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    text.as_bytes()
-        .chunks(3)
-        .map(|chunk| {
-            let group = (0..3).fold(0u32, |group, at| {
-                group << 8 | u32::from(chunk.get(at).copied().unwrap_or(0))
-            });
-            (0..4)
-                .map(|at| match at <= chunk.len() {
-                    true => char::from(DIGITS[(group >> (18 - 6 * at) & 63) as usize]),
-                    false => '=',
-                })
-                .collect::<String>()
-        })
-        .collect()
 }
 
 /// A node with every secret that one has.
@@ -95,7 +78,7 @@ fn node() -> tempfile::TempDir {
         "/etc/rancher/rke2/rke2.yaml",
         &format!(
             "apiVersion: v1\nkind: Config\nusers: [{{name: default, user: {{client-key-data: {}}}}}]\n",
-            base64(SECRETS[14])
+            BASE64_STANDARD.encode(SECRETS[14])
         ),
     );
     at(
@@ -119,8 +102,8 @@ fn node() -> tempfile::TempDir {
         "/var/lib/rancher/rke2/server/manifests/secret.yaml",
         &format!(
             "apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: default}}\ndata: {{a: {}, key: {}}}\nstringData: {{b: {}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c, namespace: default, annotations: {{note: '{}'}}}}\ndata:\n  conf: |\n    password={}\n",
-            base64(SECRETS[7]),
-            base64(&key),
+            BASE64_STANDARD.encode(SECRETS[7]),
+            BASE64_STANDARD.encode(&key),
             SECRETS[8],
             SECRETS[7],
             SECRETS[17]
@@ -143,7 +126,7 @@ fn node() -> tempfile::TempDir {
         &format!(
             "{{\"why\": \"the agent said {} and {}\"}}",
             SECRETS[1],
-            base64(SECRETS[2])
+            BASE64_STANDARD.encode(SECRETS[2])
         ),
     );
     root
@@ -169,7 +152,7 @@ fn archive(root: &Path, arguments: &[&str]) -> Archive {
 fn traces(secret: &str) -> Vec<String> {
     (0..3)
         .map(|shift| {
-            let all = base64(&format!("{}{secret}", "\0".repeat(shift)));
+            let all = BASE64_STANDARD.encode(format!("{}{secret}", "\0".repeat(shift)));
             let whole = (shift + secret.len()) * 8 / 6;
             all[[0, 2, 3][shift]..whole].to_owned()
         })

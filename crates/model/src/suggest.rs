@@ -1,5 +1,7 @@
 //! Did you mean: the known name nearest to a wrong one.
 
+use strsim::osa_distance;
+
 /// The name that was most likely meant, if one is near enough.
 pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let wrong = folded(wrong);
@@ -9,7 +11,7 @@ pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<
         .filter_map(|name| {
             let folded = folded(name);
             let near = folded.len().abs_diff(wrong.len()) <= limit;
-            let distance = near.then(|| distance(&wrong, &folded))?;
+            let distance = near.then(|| osa_distance(&wrong, &folded))?;
             (distance <= limit).then_some((distance, name))
         })
         .min()
@@ -17,31 +19,11 @@ pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<
 }
 
 /// Case and separators are what people get wrong first; they count for nothing here.
-fn folded(name: &str) -> Vec<u8> {
-    name.bytes()
-        .filter(|byte| !b"-_. ".contains(byte))
-        .map(|byte| byte.to_ascii_lowercase())
+fn folded(name: &str) -> String {
+    name.chars()
+        .filter(|letter| !"-_. ".contains(*letter))
+        .map(|letter| letter.to_ascii_lowercase())
         .collect()
-}
-
-/// How many letters must be changed, added, dropped or swapped with their neighbour.
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let mut cost = (last[j] + usize::from(x != y))
-                .min(last[j + 1] + 1)
-                .min(row[j] + 1);
-            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
-                cost = cost.min(before[j - 1] + 1);
-            }
-            row.push(cost);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
 
 #[cfg(test)]

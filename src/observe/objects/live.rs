@@ -8,6 +8,7 @@ use http::Request;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::Client;
 use kube::client::Body;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::Value;
 use tokio::time::timeout;
 use windrow_harvester::objects::{Kind, Listed, Objects, items, text};
@@ -277,18 +278,16 @@ fn late() -> String {
     format!("no answer within {} s", PATIENCE.as_secs())
 }
 
+/// What stands for itself in a query (RFC 3986).
+const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
 /// A token of the API in a query.
-pub fn escaped(token: &str) -> String {
-    let mut out = String::new();
-    for byte in token.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(char::from(byte));
-            }
-            other => out.push_str(&format!("%{other:02X}")),
-        }
-    }
-    out
+pub fn escaped(token: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(token, NOT_UNRESERVED)
 }
 
 #[cfg(test)]
@@ -355,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_token_is_escaped_for_a_query() {
-        assert_eq!(escaped("aZ9-_.~"), "aZ9-_.~");
-        assert_eq!(escaped("a+b/c="), "a%2Bb%2Fc%3D");
+        assert_eq!(escaped("aZ9-_.~").to_string(), "aZ9-_.~");
+        assert_eq!(escaped("a+b/c=").to_string(), "a%2Bb%2Fc%3D");
     }
 }

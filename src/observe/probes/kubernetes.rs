@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};
 use kube::client::Body;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::Value;
 use windrow_model::redact;
 use windrow_plan::readiness::node::{ProbeOutcome, Role};
@@ -251,19 +252,17 @@ impl NamespacedName<'_> {
     }
 }
 
+/// Everything but what a name in Kubernetes is made of.
+const NO_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
 /// A name as one segment of a path: what comes from the cluster must not lead elsewhere.
-fn segment(name: &str) -> String {
+fn segment(name: &str) -> PercentEncode<'_> {
+    // A name of dots alone would be taken for a directory.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    let mut text = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        // A name of dots alone would be taken for a directory.
-        if plain(byte) || (byte == b'.' && name.bytes().any(plain)) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
+    match name.bytes().any(plain) {
+        true => utf8_percent_encode(name, NO_NAME),
+        false => utf8_percent_encode(name, NON_ALPHANUMERIC),
     }
-    text
 }
 
 #[cfg(test)]

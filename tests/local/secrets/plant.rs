@@ -2,6 +2,8 @@
 //! them in whatever came out.
 
 use aho_corasick::AhoCorasick;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 const CORPUS: &str = include_str!("corpus.tsv");
@@ -313,21 +315,7 @@ const FIXED: &[&str] = &[
 
 /// Base64 with padding, as a Secret has it.
 pub(crate) fn base64(text: &str) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    text.as_bytes()
-        .chunks(3)
-        .map(|chunk| {
-            let group = (0..3).fold(0u32, |group, at| {
-                group << 8 | u32::from(chunk.get(at).copied().unwrap_or(0))
-            });
-            (0..4)
-                .map(|at| match at <= chunk.len() {
-                    true => char::from(DIGITS[(group >> (18 - 6 * at) & 63) as usize]),
-                    false => '=',
-                })
-                .collect::<String>()
-        })
-        .collect()
+    BASE64_STANDARD.encode(text)
 }
 
 /// Base64 of a text at each place in a group, without the characters that its neighbours share.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use strsim::levenshtein;
 use windrow_model::manifest::{Node, Value};
 use windrow_model::redact::quoted;
 use windrow_plan::rules::parse_duration;
@@ -99,26 +100,15 @@ pub(super) fn show_size(size: u64) -> String {
 /// The word of `words` that `word` was probably meant to be.
 pub(super) fn nearest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     words
-        .map(|known| (distance(&word.to_lowercase(), &known.to_lowercase()), known))
+        .map(|known| {
+            (
+                levenshtein(&word.to_lowercase(), &known.to_lowercase()),
+                known,
+            )
+        })
         .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
         .min()
         .map(|(_, known)| known)
-}
-
-/// Edits from one word to the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let swap = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = swap.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

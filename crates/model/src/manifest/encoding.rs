@@ -2,52 +2,34 @@
 
 use std::io::Read;
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+
+/// As Go's `base64.StdEncoding`, which RKE2 reads with: padding has to be there, and the bits that the last digit does not need do not
+/// count.
+const AS_GO: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
 /// Decodes standard base64 with padding. Line breaks in it do not count.
-pub fn base64(text: &[u8]) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let mut group = 0u32;
-    let mut filled = 0;
-    let mut padding = 0;
-    for (position, &byte) in text.iter().enumerate() {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            b'\n' | b'\r' => continue,
-            b'=' if filled >= 2 => {
-                padding += 1;
-                if filled + padding > 4 {
-                    return Err(format!("too much padding at character {}", position + 1));
-                }
-                continue;
+pub fn decode_base64(text: &[u8]) -> Result<Vec<u8>, String> {
+    let digits: Vec<u8> = text
+        .iter()
+        .copied()
+        .filter(|byte| !b"\r\n".contains(byte))
+        .collect();
+    let stray = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"+/=\r\n".contains(byte);
+    AS_GO
+        .decode(digits)
+        .map_err(|_| match text.iter().position(stray) {
+            Some(position) => format!("unexpected character {}", position + 1),
+            None => {
+                "it ends in the middle of a group, or its padding is missing or in the wrong place"
+                    .to_owned()
             }
-            _ => {
-                return Err(format!("unexpected character {}", position + 1));
-            }
-        };
-        if padding > 0 {
-            return Err(format!(
-                "data after the padding at character {}",
-                position + 1
-            ));
-        }
-        group = group << 6 | u32::from(digit);
-        filled += 1;
-        if filled == 4 {
-            bytes.extend_from_slice(&group.to_be_bytes()[1..]);
-            group = 0;
-            filled = 0;
-        }
-    }
-    match (filled, padding) {
-        (0, 0) => {}
-        (2, 2) => bytes.push((group >> 4) as u8),
-        (3, 1) => bytes.extend_from_slice(&((group >> 2) as u16).to_be_bytes()),
-        _ => return Err("it ends in the middle of a group; the padding is missing".to_owned()),
-    }
-    Ok(bytes)
+        })
 }
 
 /// Does it begin as gzip does (RFC 1952)?
@@ -85,7 +67,11 @@ mod tests {
             ("aGl5", "hiy"),
             ("aG\nl5\r\naA==", "hiyh"),
         ] {
-            assert_eq!(base64(text.as_bytes()).unwrap(), bytes.as_bytes(), "{text}");
+            assert_eq!(
+                decode_base64(text.as_bytes()).unwrap(),
+                bytes.as_bytes(),
+                "{text}"
+            );
         }
     }
 
@@ -94,7 +80,7 @@ mod tests {
         for text in [
             "a", "aGk", "aG k=", "====", "aGk=aGk=", "aGk==", "aGl5=", "-_-_",
         ] {
-            assert!(base64(text.as_bytes()).is_err(), "{text}");
+            assert!(decode_base64(text.as_bytes()).is_err(), "{text}");
         }
     }
 

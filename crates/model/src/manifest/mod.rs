@@ -27,7 +27,7 @@ pub mod yaml;
 
 pub use budget::{MOST_PROBLEMS, of_node as memory_of};
 pub use digest::sha256_hex;
-pub use encoding::base64;
+pub use encoding::decode_base64;
 pub use name::object_name_refusal;
 pub use name::{namespace_name_error, object_name_error};
 pub use node::{Entry, Node, Value};

@@ -119,7 +119,7 @@ fn tagged(text: String, tag: &str) -> Result<Scalar, String> {
     };
     match name {
         "str" => Ok(Scalar::Text(text)),
-        "binary" => match super::encoding::base64(text.as_bytes()) {
+        "binary" => match super::encoding::decode_base64(text.as_bytes()) {
             Ok(bytes) => Ok(Scalar::Text(String::from_utf8_lossy(&bytes).into_owned())),
             Err(why) => Err(format!("!!binary is not valid base64: {why}")),
         },

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 
-use super::{REDACTED, base64, text, value};
+use super::{REDACTED, encoded, text, value};
 
 /// A shorter one would be found in words that are none.
 const SHORTEST: usize = 6;
@@ -83,7 +83,7 @@ impl Redactor {
             forms.insert(in_url(secret));
         }
         let plain = search(&forms);
-        forms.extend(secrets.iter().flat_map(|secret| base64::traces(secret)));
+        forms.extend(secrets.iter().flat_map(|secret| encoded::traces(secret)));
         Self {
             plain,
             known: search(&forms),

@@ -14,7 +14,7 @@
 //! digests stay.
 
 mod api;
-pub mod base64;
+mod encoded;
 mod keys;
 mod known;
 mod message;
@@ -112,7 +112,7 @@ impl Learner {
             self.take(secret);
         }
         // Secrets of Kubernetes, htpasswd files and the like are written in base64.
-        if let Some(inner) = base64::text(secret.as_bytes())
+        if let Some(inner) = encoded::decode_text(secret.as_bytes())
             && (sure || random::looks_random(&inner))
         {
             self.take(inner.trim());

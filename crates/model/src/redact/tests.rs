@@ -1,9 +1,11 @@
 mod edges;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD_NO_PAD;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Learner, REDACTED, base64};
+use super::{Learner, REDACTED, encoded};
 
 /// What becomes of a text about which nothing else is known.
 fn text(found: &str) -> String {
@@ -104,7 +106,7 @@ fn secrets_are_known_by_the_words_before_them() {
 #[test]
 fn what_is_public_or_says_nothing_stays() {
     let digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-    let certificate = base64::encode(
+    let certificate = BASE64_STANDARD_NO_PAD.encode(
         b"-----BEGIN CERTIFICATE-----\nMIIBeTCCAR+gAwIBAgIBADAKBggqhkjOPQQDAjAk\n-----END CERTIFICATE-----\n",
     );
     for public in [
@@ -247,10 +249,10 @@ fn texts_inside_trees_are_read_as_what_they_are() {
 
 #[test]
 fn packed_texts_and_bare_keys_are_taken_out() {
-    let key = base64::encode(&[&[0x30, 0x82, 1, 0, 2, 1, 0][..], &[7; 64]].concat());
-    let armoured =
-        base64::encode(b"-----BEGIN PRIVATE KEY-----\nMHcC\n-----END PRIVATE KEY-----\n");
-    let packed = base64::encode(&[&[0x1f, 0x8b, 8][..], &[1; 40]].concat());
+    let key = BASE64_STANDARD_NO_PAD.encode([&[0x30, 0x82, 1, 0, 2, 1, 0][..], &[7; 64]].concat());
+    let armoured = BASE64_STANDARD_NO_PAD
+        .encode(b"-----BEGIN PRIVATE KEY-----\nMHcC\n-----END PRIVATE KEY-----\n");
+    let packed = BASE64_STANDARD_NO_PAD.encode([&[0x1f, 0x8b, 8][..], &[1; 40]].concat());
     for hidden in [key, armoured, packed] {
         assert_eq!(text(&format!("x {hidden} y")), "x [redacted] y");
     }
@@ -286,7 +288,7 @@ fn the_password_inside_a_token_is_a_secret_of_its_own() {
 /// Everything of a secret that may show it.
 fn shows(text: &str, secret: &str) -> bool {
     text.contains(secret)
-        || base64::traces(secret)
+        || encoded::traces(secret)
             .iter()
             .any(|trace| text.contains(trace))
         || text.contains(&Value::String(secret.to_owned()).to_string()[1..=secret.len()])
@@ -298,7 +300,7 @@ fn places(secret: &str) -> Vec<Value> {
     vec![
         json!({ "token": secret }),
         json!({"a": [{"b": {"adminPassword": secret}}]}),
-        json!({"kind": "Secret", "apiVersion": "v1", "data": {"x": base64::encode(secret.as_bytes())}}),
+        json!({"kind": "Secret", "apiVersion": "v1", "data": {"x": BASE64_STANDARD_NO_PAD.encode(secret)}}),
         json!({"kind": "Secret", "apiVersion": "v1", "stringData": {"x": text}}),
         json!({"env": [{"name": "API_TOKEN", "value": secret}]}),
         json!({"args": ["--token", secret]}),
@@ -365,7 +367,7 @@ proptest! {
         learner.value(&json!({ "token": secret }));
         let redactor = learner.redactor();
         let around = format!("{before}{secret}{after}");
-        let encoded = base64::encode(around.as_bytes());
+        let encoded = BASE64_STANDARD_NO_PAD.encode(&around);
         let twice = json!({"a": json!({ "b": around }).to_string()}).to_string();
         for place in [around, encoded, twice] {
             let shown = redactor.text(&place);

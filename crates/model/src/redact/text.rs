@@ -7,7 +7,7 @@ use regex::{Captures, Regex};
 use super::keys::{Class, class};
 use super::pattern::{Found, regex};
 use super::random::is_no_name;
-use super::{REDACTED, base64, message, shapes};
+use super::{REDACTED, encoded, message, shapes};
 
 /// A private key's own limit: what begins like one and never ends is none beyond it.
 const LONGEST_KEY: usize = 16 << 10;
@@ -420,7 +420,7 @@ fn worth<'t>(before: &'t str, secret: &'t str, length: usize) -> Option<Assigned
 
 /// Is it base64 of something that is secret?
 fn hides(run: &str, depth: usize, found: Found<'_>) -> bool {
-    let Some(inner) = base64::decode(run.as_bytes()) else {
+    let Some(inner) = encoded::decode(run.as_bytes()) else {
         return false;
     };
     // Packed: nobody can see what it is.

@@ -25,6 +25,7 @@ pub use path::{FieldPath, Found};
 pub use requirement::{Condition, Expression, Location, OnDeadline, Platform, Target, Tier};
 pub use template::Template;
 
+use strsim::levenshtein;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_model::reasons::Severity;
 
@@ -207,29 +208,13 @@ pub enum ReferenceNamespace {
     Slash,
 }
 
-/// The known word nearest to a mistyped one, when it is near enough to be meant.
+/// The known word nearest to a mistyped one, when it is near enough to be meant. Case does not count.
 fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let word = word.to_lowercase();
     known
         .iter()
-        .map(|candidate| (distance(word, candidate), *candidate))
+        .map(|candidate| (levenshtein(&word, &candidate.to_lowercase()), *candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 5)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
-}
-
-/// Edits between two words: characters inserted, removed or replaced. Case does not count.
-fn distance(left: &str, right: &str) -> usize {
-    let left = left.to_lowercase();
-    let right: Vec<char> = right.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[right.len()]
 }

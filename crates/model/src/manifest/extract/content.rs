@@ -94,7 +94,7 @@ impl Taker<'_> {
         };
         let begin = InnerLines::Begin { line: content.line };
         let decoded = |digits: &[u8]| {
-            encoding::base64(&self.digits(digits)).map_err(|why| {
+            encoding::decode_base64(&self.digits(digits)).map_err(|why| {
                 let message = format!("`content` is not valid base64: {why}; encode it again");
                 (content.line, message)
             })

@@ -7,6 +7,8 @@ use std::io::Write as _;
 
 use super::*;
 use crate::manifest::extract::extract;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 
 const FILE: &str = "/var/lib/rancher/rke2/server/manifests";
 
@@ -54,26 +56,6 @@ fn gzip(text: &str) -> Vec<u8> {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packer.write_all(text.as_bytes()).unwrap();
     packer.finish().unwrap()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for group in bytes.chunks(3) {
-        let bits = group
-            .iter()
-            .fold(0u32, |bits, byte| bits << 8 | u32::from(*byte))
-            << (8 * (3 - group.len()));
-        for digit in 0..4 {
-            let value = usize::try_from(bits >> (18 - 6 * digit) & 63).unwrap();
-            text.push(if digit > group.len() {
-                '='
-            } else {
-                char::from(DIGITS[value])
-            });
-        }
-    }
-    text
 }
 
 #[test]
@@ -124,11 +106,11 @@ fn parts_are_decoded_unpacked_and_told_by_how_they_begin() {
     for (headers, body) in [
         (
             "Content-Type: text/cloud-config\nContent-Transfer-Encoding: base64",
-            base64(one.as_bytes()),
+            BASE64_STANDARD.encode(&one),
         ),
         (
             "Content-Type: application/x-gzip\nContent-Transfer-Encoding: base64",
-            base64(&gzip(&one)),
+            BASE64_STANDARD.encode(gzip(&one)),
         ),
     ] {
         let found = opened(message(&[(headers, &body)]));

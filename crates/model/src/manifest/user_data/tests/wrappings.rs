@@ -77,7 +77,7 @@ fn an_archive_in_a_part_in_base64_has_the_line_of_the_part() {
         "#cloud-config-archive\n- 12\n- |\n  #include\n  http://x\n- |\n  #cloud-config\n  write_files:\n  - path: {FILE}/a.yaml\n"
     );
     let headers = "Content-Type: text/cloud-config-archive\nContent-Transfer-Encoding: base64";
-    let found = opened(message(&[(headers, &base64(archive.as_bytes()))]));
+    let found = opened(message(&[(headers, &BASE64_STANDARD.encode(&archive))]));
     assert_eq!(
         told(&found),
         [(Code::UserDataIgnored, 8), (Code::NotLookedAt, 8)]
@@ -172,7 +172,7 @@ fn a_packed_part_has_no_header_that_says_how_it_is_merged() {
     let (one, two) = (cloud_config(&["a.yaml"]), cloud_config(&["b.yaml"]));
     let headers = "Content-Type: application/x-gzip\nContent-Transfer-Encoding: base64\n\
                    Merge-Type: dict(recurse_list)+list(append)";
-    let packed = base64(&gzip(&two));
+    let packed = BASE64_STANDARD.encode(gzip(&two));
     let found = opened(message(&[(CLOUD_CONFIG, &one), (headers, &packed)]));
     assert_eq!(told(&found), [(Code::KeyNotRead, 8)]);
     let names: Vec<String> = written(&found).into_iter().map(|(path, ..)| path).collect();
