@@ -7,7 +7,7 @@ use super::{Context, Exit};
 use crate::act::{Lock, put_drop_in};
 use crate::apiserver::ApiServer;
 use crate::kubeconfig;
-use crate::report::cluster::{Subject, take_back};
+use crate::report::cluster::{NodeWriter, remove_condition};
 use crate::report::login;
 
 /// Take back what Windrow has put on this node: its holds, its feature gates, and what it told of the
@@ -59,11 +59,11 @@ fn condition(context: &Context) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let subject = Subject {
+    let subject = NodeWriter {
         kubeconfig: own,
         node,
     };
-    match runtime.block_on(take_back(&ApiServer::new(), &subject)) {
+    match runtime.block_on(remove_condition(&ApiServer::new(), &subject)) {
         Ok(()) => println!(
             "took the condition WindrowBootstrap from Node {}",
             subject.node

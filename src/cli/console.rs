@@ -14,16 +14,16 @@ use ratatui::buffer::Buffer;
 use super::document::{self, FoundStatus, exit_of, now};
 use super::follow::{Follow, timeout};
 use super::{Context, Exit};
-use crate::console::journal::Asked;
-use crate::console::terminal::{Signals, Terminal};
+use crate::console::journal::JournalQuery;
+use crate::console::terminal::{ConsoleSignals, Terminal};
 use crate::console::{
-    Chosen, Extent, Host, Look, Overlay, Scene, View, decode, paint, render, word,
+    Extent, Host, KeyAction, OperatorView, Overlay, Scene, Theme, decode, paint, render, word,
 };
 use crate::printable::printable;
 
 /// No two redraws are closer than this, but for what a key asked for.
 const BETWEEN_REDRAWS: Duration = Duration::from_millis(500);
-/// The whole screen is painted when the last time is so long ago: others (the kernel) write on it.
+/// The whole screen is painted again after this: others (the kernel) write on it.
 const REPAINT_AFTER: Duration = Duration::from_secs(10);
 /// Whose journal is shown.
 const UNIT: &str = "windrow";
@@ -45,20 +45,20 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         println!("{}", super::status::one_line(&status));
         return Ok(exit_of(status.readiness));
     }
-    let look = Look::from_environment(|name| std::env::var(name).ok());
-    if !look.screen {
+    let theme = Theme::from_environment(|name| std::env::var(name).ok());
+    if !theme.screen {
         return lines(context);
     }
-    let signals = Signals::take().context("signals cannot be taken")?;
-    let terminal = Terminal::take(look.alternate).context(
+    let signals = ConsoleSignals::take().context("signals cannot be taken")?;
+    let terminal = Terminal::take(theme.alternate).context(
         "the console needs a terminal; `windrow status --watch` and `windrow console --once` do not",
     )?;
     let follow = Follow::file(&context.layout.status())?;
-    let view = View::new(!args.stay);
+    let view = OperatorView::new(!args.stay);
     let scene = scene(&document::current(context));
     FullScreen {
         context,
-        look,
+        theme,
         signals,
         terminal,
         follow,
@@ -101,14 +101,14 @@ fn lines(context: &Context) -> anyhow::Result<Exit> {
 
 struct FullScreen<'a> {
     context: &'a Context,
-    look: Look,
-    signals: Signals,
+    theme: Theme,
+    signals: ConsoleSignals,
     terminal: Terminal,
     follow: Follow,
     scene: Scene,
-    view: View,
+    view: OperatorView,
     /// `journalctl`, while its answer is awaited.
-    journal: Option<Asked>,
+    journal: Option<JournalQuery>,
     /// What is on the terminal.
     screen: Option<Buffer>,
     extent: Extent,
@@ -159,14 +159,14 @@ impl FullScreen<'_> {
             }
             let until = [
                 next_age,
-                self.journal.as_ref().map(Asked::until),
+                self.journal.as_ref().map(JournalQuery::until),
                 self.follow.patience().map(|patience| instant + patience),
-                // A terminal that takes nothing is told of by `poll`.
+                // `poll` says when a busy terminal takes bytes again.
                 turn.filter(|_| draw == Draw::InTurn && self.terminal.idle()),
             ];
             self.sleep(until.into_iter().flatten().min());
 
-            let asked = self.signals.asked();
+            let asked = self.signals.received();
             if asked.end {
                 return Ok(Exit::Ok);
             }
@@ -191,17 +191,17 @@ impl FullScreen<'_> {
             }
             for key in decode(&self.terminal.typed().context("the terminal is gone")?) {
                 match self.view.press(key, self.extent) {
-                    Chosen::Show => draw = Draw::Now,
-                    Chosen::Journal => {
+                    KeyAction::Show => draw = Draw::Now,
+                    KeyAction::Journal => {
                         self.ask_journal();
                         draw = Draw::Now;
                     }
-                    Chosen::Redraw => {
+                    KeyAction::Redraw => {
                         self.screen = None;
                         draw = Draw::Now;
                     }
-                    Chosen::Quit => return Ok(Exit::Ok),
-                    Chosen::Nothing => {}
+                    KeyAction::Quit => return Ok(Exit::Ok),
+                    KeyAction::Nothing => {}
                 }
             }
         }
@@ -213,13 +213,13 @@ impl FullScreen<'_> {
         self.scene = scene(&found);
     }
 
-    /// Draws, and tells when the screen will read differently by itself.
+    /// Draws. Returns when the screen will read differently by itself.
     fn draw(&mut self) -> Option<Instant> {
         let now = now();
         let size = self.terminal.size();
-        let drawn = render(&self.scene, &self.view, now, size, self.look);
+        let drawn = render(&self.scene, &self.view, now, size, self.theme);
         self.terminal
-            .give(&paint(self.screen.as_ref(), &drawn.buffer));
+            .queue(&paint(self.screen.as_ref(), &drawn.buffer));
         self.screen = Some(drawn.buffer);
         self.extent = drawn.extent;
         let wait = drawn.next?.duration_since(now);
@@ -227,7 +227,7 @@ impl FullScreen<'_> {
     }
 
     fn ask_journal(&mut self) {
-        match Asked::unit(UNIT, Instant::now()) {
+        match JournalQuery::unit(UNIT, Instant::now()) {
             Ok(asked) => self.journal = Some(asked),
             Err(why) => self.view.over(Overlay::Journal(vec![why])),
         }
@@ -244,7 +244,7 @@ impl FullScreen<'_> {
             PollFd::new(self.signals.fd(), PollFlags::POLLIN),
         ];
         let follow = self.follow.fds().into_iter();
-        let journal = self.journal.as_ref().map(Asked::fd);
+        let journal = self.journal.as_ref().map(JournalQuery::fd);
         fds.extend(
             follow
                 .chain(journal)

@@ -150,7 +150,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 fn before_start(layout: &Layout) -> Exit {
     journal::start(journal::EVERYTHING);
     for event in &hook::before_start(layout, now()) {
-        journal::tell(event);
+        journal::write_event(event);
     }
     Exit::Ok
 }
@@ -243,7 +243,7 @@ fn judge(inputs: GateInputs, resolved: &Resolved) -> GatesReport {
     assessment
         .findings
         .retain(|finding| finding.at.is_empty() || finding.at.iter().any(|at| at.file != own));
-    GatesReport::of(resolved, &assessment, &planned, &own)
+    GatesReport::new(resolved, &assessment, &planned, &own)
 }
 
 /// The configuration that is looked at.

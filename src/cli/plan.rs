@@ -144,7 +144,7 @@ fn print(plan: &Plan, output: Output) -> anyhow::Result<()> {
     use std::io::Write as _;
     let text = match output {
         Output::Table => render::table(plan, style()),
-        Output::Json => render::PlanReport::of(plan).to_json(),
+        Output::Json => render::PlanReport::from_plan(plan).to_json(),
         Output::Dot => render::dot(plan),
         Output::Mermaid => render::mermaid(plan),
         Output::Svg => render::svg(plan),

@@ -173,7 +173,12 @@ fn own(context: &Context, into: &mut Collected) {
             files,
         );
         match plan::plan_node(context, &loaded, found) {
-            Ok(plan) => add(into, "plan.json", "the plan", json!(PlanReport::of(&plan))),
+            Ok(plan) => add(
+                into,
+                "plan.json",
+                "the plan",
+                json!(PlanReport::from_plan(&plan)),
+            ),
             Err(errors) => into.missing("the plan", errors.join("; ")),
         }
         let markers = markers(&manifests, &loaded.settings.staging.limits);

@@ -137,7 +137,7 @@ async fn beside(daemon: impl Future<Output = ()>, mut background: Background) ->
         biased;
         () = daemon => Exit::Ok,
         ended = background.ended() => {
-            journal::tell(&ended.event());
+            journal::write_event(&ended.event());
             Exit::Failure
         }
     };
@@ -162,7 +162,7 @@ fn lock(layout: &Layout) -> Lockable {
         Ok(None) => Lockable::Taken,
         Err(error) => {
             let what = format!("lock {} (two daemons would go unnoticed)", path.display());
-            journal::tell(&Event {
+            journal::write_event(&Event {
                 code: Code::ActionFailed,
                 file: None,
                 message: Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]),

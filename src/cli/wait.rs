@@ -10,7 +10,7 @@ use windrow_plan::rules::parse_duration;
 use super::document::{self, exit_of};
 use super::follow::Follow;
 use super::{Context, Exit};
-use crate::report::why::means;
+use crate::report::why::names_file;
 
 /// Wait until the node or a file is as far as asked
 #[derive(Debug, clap::Args)]
@@ -80,19 +80,19 @@ fn judge(what: &What, status: &Status, manifests: &Path) -> Exit {
         staging
             .applied
             .iter()
-            .any(|one| means(file, &one.file, manifests))
+            .any(|one| names_file(file, &one.file, manifests))
     };
     let failed = |file: &str| {
         staging
             .failed
             .iter()
-            .any(|one| means(file, &one.file, manifests))
+            .any(|one| names_file(file, &one.file, manifests))
     };
     let released = |file: &str| {
         staging
             .released
             .iter()
-            .any(|one| means(file, &one.file, manifests))
+            .any(|one| names_file(file, &one.file, manifests))
     };
     match what {
         What::Ready => exit_of(status.readiness),

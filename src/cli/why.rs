@@ -12,7 +12,7 @@ use super::document::{self, age, now};
 use super::{Context, Exit, style};
 use crate::printable::printable;
 use crate::render::{Style, wrap};
-use crate::report::why::{Answer, Explained, ProbeExplained, Step, answer};
+use crate::report::why::{ExplainedBlocker, ExplainedFile, ExplainedProbe, WhyAnswer, explain};
 
 /// Show what a held file or object waits for, down to the root, what a probe found, or a known incident
 #[derive(Debug, clap::Args)]
@@ -58,7 +58,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             }
         },
     };
-    let Some(answer) = answer(&status, &asked, &context.manifests()) else {
+    let Some(answer) = explain(&status, &asked, &context.manifests()) else {
         eprintln!(
             "windrow: nothing is known of {asked}: no manifest file of that name is staged, no held \
              file has or needs such an object, and no probe and no incident has that name (windrow status \
@@ -81,7 +81,7 @@ pub(super) fn from(
     manifests: &Path,
     at: Timestamp,
 ) -> Option<String> {
-    answer(status, asked, manifests).map(|answer| people(&answer, at, style()))
+    explain(status, asked, manifests).map(|answer| people(&answer, at, style()))
 }
 
 /// The latest moment that a document speaks of.
@@ -93,8 +93,8 @@ fn last_moment(status: &Status) -> Timestamp {
     moments.fold(status.since, Timestamp::max)
 }
 
-fn exit_of(answer: &Answer) -> Exit {
-    if let Some(ProbeExplained { probe, .. }) = &answer.probe {
+fn exit_of(answer: &WhyAnswer) -> Exit {
+    if let Some(ExplainedProbe { probe, .. }) = &answer.probe {
         return match probe.state {
             ProbeState::Passing => Exit::Ok,
             ProbeState::Failing => Exit::NotYet,
@@ -116,7 +116,7 @@ fn exit_of(answer: &Answer) -> Exit {
 }
 
 /// The answer for people.
-fn people(answer: &Answer, at: Timestamp, style: Style) -> String {
+fn people(answer: &WhyAnswer, at: Timestamp, style: Style) -> String {
     let mut out = String::new();
     if let Some(explained) = &answer.probe {
         one_probe(&mut out, explained, at, style);
@@ -158,7 +158,7 @@ fn one_incident(out: &mut String, finding: &Finding, style: Style) {
     }
 }
 
-fn one_file(out: &mut String, file: &Explained, depth: usize, at: Timestamp, style: Style) {
+fn one_file(out: &mut String, file: &ExplainedFile, depth: usize, at: Timestamp, style: Style) {
     let state = match file.state {
         "held" => style.waiting("held"),
         "failed" | "not held" => style.bad(file.state),
@@ -180,8 +180,8 @@ fn one_file(out: &mut String, file: &Explained, depth: usize, at: Timestamp, sty
     }
 }
 
-fn one_probe(out: &mut String, explained: &ProbeExplained, at: Timestamp, style: Style) {
-    let ProbeExplained { probe, advice } = explained;
+fn one_probe(out: &mut String, explained: &ExplainedProbe, at: Timestamp, style: Style) {
+    let ExplainedProbe { probe, advice } = explained;
     let state = match probe.state {
         ProbeState::Passing => style.good("passing"),
         ProbeState::Failing => style.bad("failing"),
@@ -213,7 +213,7 @@ fn one_probe(out: &mut String, explained: &ProbeExplained, at: Timestamp, style:
     }
 }
 
-fn one_step(out: &mut String, step: &Step, depth: usize, at: Timestamp, style: Style) {
+fn one_step(out: &mut String, step: &ExplainedBlocker, depth: usize, at: Timestamp, style: Style) {
     let blocker = &step.blocker;
     let verb = match blocker.tier {
         windrow_plan::rules::Tier::Required => "needs",
@@ -249,7 +249,7 @@ fn one_step(out: &mut String, step: &Step, depth: usize, at: Timestamp, style: S
 }
 
 /// The blockers that nothing staged stands behind.
-fn roots(out: &mut String, file: &Explained, style: Style) {
+fn roots(out: &mut String, file: &ExplainedFile, style: Style) {
     let mut found = Vec::new();
     collect_roots(file, &mut found);
     for message in found {
@@ -257,7 +257,7 @@ fn roots(out: &mut String, file: &Explained, style: Style) {
     }
 }
 
-fn collect_roots(file: &Explained, found: &mut Vec<String>) {
+fn collect_roots(file: &ExplainedFile, found: &mut Vec<String>) {
     for step in &file.waits_for {
         if step.root && !found.contains(&step.blocker.message) {
             found.push(step.blocker.message.clone());
@@ -275,7 +275,7 @@ fn collect_roots(file: &Explained, found: &mut Vec<String>) {
 }
 
 /// What will become of it, and what a person can do.
-fn outlook(out: &mut String, file: &Explained, at: Timestamp, style: Style) {
+fn outlook(out: &mut String, file: &ExplainedFile, at: Timestamp, style: Style) {
     if file.state != "held" {
         return;
     }

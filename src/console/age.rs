@@ -20,7 +20,7 @@ impl Ages {
         }
     }
 
-    /// When the first text that was given out reads differently.
+    /// When the first of the texts reads differently.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.next.get()
     }
@@ -33,8 +33,8 @@ impl Ages {
             self.again(from.saturating_add(SignedDuration::from_secs(seconds + 1)));
             return lasted(seconds);
         }
-        // What was told before by shorter steps does not go back for the tick, and what comes next is
-        // told by longer ones from its first moment.
+        // An age that was shown in shorter steps does not go back to the tick, and one that is shown in longer
+        // steps begins with the first of them.
         let (least, most) = match step {
             10 => (60, 3_600),
             60 => (3_600, 86_400),
@@ -57,9 +57,8 @@ impl Ages {
         Some(lasted(left.as_secs() + i64::from(left.subsec_nanos() > 0)))
     }
 
-    /// The last tick of the clock by which something of this length is told, and how far apart they
-    /// are. Everything of a length changes at one tick, so that many ages are no more wake-ups than
-    /// one.
+    /// The last tick of the clock at which ages of this length change, and the seconds between ticks. All ages
+    /// of a length change at one tick, so that many of them wake the console no oftener than one.
     fn tick(&self, seconds: i64) -> (Timestamp, i64) {
         let step = match seconds {
             ..60 => 1,
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_stands_until_the_next_tick_and_not_for_long() {
+    fn an_age_stands_until_the_next_tick_and_not_for_long() {
         let begin = 1_000_000_000;
         for seconds in [0, 12, 59, 60, 64, 252, 3_599, 3_600, 7_500, 86_399, 273_600] {
             let now = begin + seconds * 1_000 + 300;
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_never_told_too_short() {
+    fn what_is_left_is_never_shown_too_short() {
         for left in [1, 12, 59, 60, 61, 64, 252, 3_600] {
             let now = at(1_000_003_300);
             let ages = Ages::at(now);

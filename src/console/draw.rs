@@ -1,4 +1,4 @@
-//! The screen, as a pure function of what is known, the time, the size and the terminal's look.
+//! The screen, as a pure function of what is known, the time, the size and the terminal's theme.
 //!
 //! ```text
 //! node-17                      first lines: who and where       Windrow 0.1.0
@@ -22,15 +22,14 @@ use ratatui::layout::{Rect, Size};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Widget as _};
-use windrow_decide::{HeldFile, Holder, Role, Status};
-use windrow_plan::readiness::node::ProbeState;
+use windrow_decide::Role;
 use windrow_plan::rules::Platform;
 
 use super::age::Ages;
-use super::look::Look;
-use super::panes::{Pane, Pen, progress, steps};
+use super::panes::{Pane, Pen};
 use super::text::{columns, wrap_to};
-use super::view::{Extent, Overlay, View};
+use super::theme::Theme;
+use super::view::{Extent, OperatorView, Overlay};
 use super::words::{transition, whereabouts, word};
 use super::{Scene, panes};
 
@@ -40,11 +39,11 @@ const ROOMY: Size = Size::new(60, 18);
 const WIDE: Size = Size::new(110, 30);
 /// The steps' column there.
 const STEPS_WIDTH: u16 = 38;
-/// The reason may take so many lines.
+/// Most lines of the reason.
 const REASON_LINES: usize = 3;
 
 /// A screen, and what was found out in drawing it.
-pub(crate) struct Drawn {
+pub(crate) struct Screen {
     /// The cells.
     pub(crate) buffer: Buffer,
     /// When the same scene looks different.
@@ -54,11 +53,17 @@ pub(crate) struct Drawn {
 }
 
 /// Draws the screen.
-pub(crate) fn render(scene: &Scene, view: &View, now: Timestamp, size: Size, look: Look) -> Drawn {
+pub(crate) fn render(
+    scene: &Scene,
+    view: &OperatorView,
+    now: Timestamp,
+    size: Size,
+    theme: Theme,
+) -> Screen {
     let ages = Ages::at(now);
     let mut canvas = Canvas {
         buffer: Buffer::empty(Rect::new(0, 0, size.width, size.height)),
-        look,
+        theme,
         ages: &ages,
         row: 0,
     };
@@ -76,7 +81,7 @@ pub(crate) fn render(scene: &Scene, view: &View, now: Timestamp, size: Size, loo
         }
     }
     canvas.keys(view);
-    Drawn {
+    Screen {
         buffer: canvas.buffer,
         next: ages.next(),
         extent,
@@ -84,15 +89,15 @@ pub(crate) fn render(scene: &Scene, view: &View, now: Timestamp, size: Size, loo
 }
 
 /// The cells, filled from the top down; the last row is the keys'.
-struct Canvas<'a> {
-    buffer: Buffer,
-    look: Look,
+pub(super) struct Canvas<'a> {
+    pub(super) buffer: Buffer,
+    pub(super) theme: Theme,
     ages: &'a Ages,
     row: u16,
 }
 
 impl Canvas<'_> {
-    fn width(&self) -> u16 {
+    pub(super) fn width(&self) -> u16 {
         self.buffer.area.width
     }
 
@@ -101,15 +106,15 @@ impl Canvas<'_> {
         self.buffer.area.height.saturating_sub(self.row + 1)
     }
 
-    fn pen(&self, width: u16) -> Pen<'_> {
+    pub(super) fn pen(&self, width: u16) -> Pen<'_> {
         Pen {
-            look: self.look,
+            theme: self.theme,
             width: usize::from(width),
             ages: self.ages,
         }
     }
 
-    fn line(&mut self, line: &Line<'_>) {
+    pub(super) fn line(&mut self, line: &Line<'_>) {
         if self.row < self.buffer.area.height {
             let width = self.width();
             self.buffer.set_line(0, self.row, line, width);
@@ -139,7 +144,7 @@ impl Canvas<'_> {
         let right: Vec<String> = parts.into_iter().flatten().filter(|_| roomy).collect();
         // The name comes first; it gives way to no more than half a line.
         let right = pen.fit(&right.join("   "), pen.width / 2);
-        let line = pen.both_ends(0, name, self.look.strong(), &right);
+        let line = pen.both_ends(0, name, self.theme.strong(), &right);
         self.line(&line);
     }
 
@@ -151,7 +156,7 @@ impl Canvas<'_> {
         let inset = u16::from(roomy) * 2;
         let width = self.width().saturating_sub(2 * inset);
         let pen = self.pen(width);
-        let badge = Span::styled(format!(" {word} "), self.look.badge(color));
+        let badge = Span::styled(format!(" {word} "), self.theme.badge(color));
         let taken = columns(word) + 2;
         let whereabouts = format!("  {}", whereabouts(&scene.status));
         let mut first = pen.both_ends(taken, &whereabouts, Style::new(), &age);
@@ -164,7 +169,7 @@ impl Canvas<'_> {
             false => usize::from(self.left().saturating_sub(1)).min(4),
         };
         let reason = pen.clean(&scene.status.reason.message);
-        let reason = wrap_to(&reason, pen.width, most, self.look.unicode);
+        let reason = wrap_to(&reason, pen.width, most, self.theme.unicode);
         lines.extend(reason.into_iter().map(Line::raw));
         if let Some(seen) = &scene.status.transition {
             let what = transition(seen.kind);
@@ -203,101 +208,12 @@ impl Canvas<'_> {
 
     fn frame(&mut self, area: Rect, title: Line<'_>) {
         Block::bordered()
-            .border_set(self.look.border())
+            .border_set(self.theme.border())
             .title_top(title)
             .render(area, &mut self.buffer);
     }
 
-    /// Where it is, how far, and how much.
-    fn facts(&mut self, scene: &Scene) {
-        let width = self.width();
-        let addresses: Vec<String> = scene
-            .host
-            .addresses
-            .iter()
-            .map(|(address, interface)| format!("{address} ({interface})"))
-            .collect();
-        let addresses = match addresses.is_empty() {
-            true => "none yet".to_owned(),
-            false => addresses.join("  "),
-        };
-        let vip = vip(&scene.status);
-        let pen = self.pen(width);
-        // The VIP is what people type: the node's own addresses give way to it, down to a third.
-        let room = usize::from(width).saturating_sub(13);
-        let own = room.saturating_sub(columns(&vip)).max(room / 3);
-        let addresses = format!("{}{vip}", pen.fit(&addresses, own));
-        let mut lines = vec![Line::raw(format!(
-            " Address    {}",
-            pen.fit(&addresses, room)
-        ))];
-        if !beside(self.buffer.area) {
-            lines.extend(self.steps(scene));
-        }
-        lines.extend(self.manifests(scene));
-        for line in &lines {
-            self.line(line);
-        }
-    }
-
-    /// All steps in as few lines as they take.
-    fn steps(&self, scene: &Scene) -> Vec<Line<'static>> {
-        const INDENT: usize = 12;
-        let room = usize::from(self.width());
-        let mut lines = vec![];
-        let mut spans = vec![Span::raw(" Steps      ")];
-        let mut used = INDENT;
-        for step in steps(&scene.status) {
-            let (mark, style) = self.look.mark(step.mark);
-            let needs = columns(mark) + 1 + columns(step.title) + 2;
-            if used + needs > room && used > INDENT {
-                lines.push(Line::from(std::mem::take(&mut spans)));
-                spans.push(Span::raw(" ".repeat(INDENT)));
-                used = INDENT;
-            }
-            spans.push(Span::styled(mark, style));
-            spans.push(Span::raw(format!(" {}  ", step.title)));
-            used += needs;
-        }
-        lines.push(Line::from(spans));
-        lines
-    }
-
-    fn manifests(&self, scene: &Scene) -> Option<Line<'static>> {
-        let staging = &scene.detail().staging;
-        let (done, total) = progress(staging);
-        if total == 0 {
-            return None;
-        }
-        let mut counts = format!("{done}/{total} applied");
-        let foreign = |held: &&HeldFile| held.by == Holder::Other;
-        let others = staging.held.iter().filter(foreign).count();
-        for (count, what) in [
-            (staging.failed.len(), "failed"),
-            (staging.not_held.len(), "not held"),
-            (staging.held.len() - others, "held"),
-            (others, "held by others"),
-            (staging.released.len(), "released"),
-        ] {
-            if count > 0 {
-                counts.push_str(&format!(", {count} {what}"));
-            }
-        }
-        let room = usize::from(self.width()).saturating_sub(14 + columns(&counts));
-        // A shorter one says less than the figures.
-        let bar = if room < 8 { 0 } else { room.min(24) };
-        let (full, empty) = self.look.bar();
-        let filled = bar * done / total;
-        Some(Line::from(vec![
-            Span::raw(" Manifests  "),
-            Span::styled(full.repeat(filled), self.look.good()),
-            Span::raw(empty.repeat(bar - filled)),
-            Span::raw(if bar == 0 { "" } else { " " }),
-            Span::raw(counts),
-        ]))
-    }
-
-    fn panes(&mut self, scene: &Scene, view: &View, roomy: bool, extent: &mut Extent) {
+    fn panes(&mut self, scene: &Scene, view: &OperatorView, roomy: bool, extent: &mut Extent) {
         let all = Pane::ALL;
         let first = Pane::first(scene.detail());
         let shown = view.pane.and_then(|pane| all.get(pane).copied());
@@ -361,7 +277,7 @@ impl Canvas<'_> {
                 text
             };
             let style = if pane == shown {
-                self.look.strong()
+                self.theme.strong()
             } else {
                 Style::new()
             };
@@ -373,7 +289,13 @@ impl Canvas<'_> {
         Line::from(spans)
     }
 
-    fn overlay(&mut self, overlay: &Overlay, view: &View, roomy: bool, extent: &mut Extent) {
+    fn overlay(
+        &mut self,
+        overlay: &Overlay,
+        view: &OperatorView,
+        roomy: bool,
+        extent: &mut Extent,
+    ) {
         let area = Rect::new(0, self.row, self.width(), self.left());
         let body = inside(area, roomy);
         if body.height == 0 {
@@ -384,12 +306,12 @@ impl Canvas<'_> {
             Overlay::Journal(_) => " Journal of windrow ",
         };
         if roomy {
-            self.frame(area, Line::styled(title, self.look.strong()));
+            self.frame(area, Line::styled(title, self.theme.strong()));
         } else {
             self.buffer.set_line(
                 area.x,
                 area.y,
-                &Line::styled(title, self.look.strong()),
+                &Line::styled(title, self.theme.strong()),
                 area.width,
             );
         }
@@ -406,7 +328,13 @@ impl Canvas<'_> {
     }
 
     /// Lines from where the operator is, and where that is.
-    fn scrolled(&mut self, body: Rect, lines: &[Line<'_>], view: &View, extent: &mut Extent) {
+    fn scrolled(
+        &mut self,
+        body: Rect,
+        lines: &[Line<'_>],
+        view: &OperatorView,
+        extent: &mut Extent,
+    ) {
         let page = usize::from(body.height);
         let top = view.top.min(lines.len().saturating_sub(page));
         extent.top = top;
@@ -432,7 +360,7 @@ impl Canvas<'_> {
     }
 
     /// What can be pressed.
-    fn keys(&mut self, view: &View) {
+    fn keys(&mut self, view: &OperatorView) {
         let area = self.buffer.area;
         if area.height < 4 {
             return;
@@ -455,11 +383,11 @@ impl Canvas<'_> {
         };
         let mut spans = vec![Span::raw(" ")];
         for (key, what) in keys {
-            spans.push(Span::styled(*key, self.look.strong()));
+            spans.push(Span::styled(*key, self.theme.strong()));
             spans.push(Span::raw(format!(" {what}  ")));
         }
         let y = area.height - 1;
-        // A place that is told on this row in a small terminal stays.
+        // In a small terminal the position of the pane stands on this row, too.
         let width = match area.width < ROOMY.width || area.height < ROOMY.height {
             true => area.width.saturating_sub(16),
             false => area.width,
@@ -468,30 +396,8 @@ impl Canvas<'_> {
     }
 }
 
-/// What is known of the VIP.
-fn vip(status: &Status) -> String {
-    let (address, mode) = match &status.vip {
-        Some(vip) => (
-            format!(" {}", vip.address),
-            vip.mode
-                .map_or_else(String::new, |mode| format!(" ({})", mode.as_str())),
-        ),
-        None => (String::new(), String::new()),
-    };
-    let probe = status
-        .probes
-        .iter()
-        .find(|probe| probe.id.as_str() == "vip");
-    match probe.map(|probe| probe.state) {
-        Some(ProbeState::Passing) => format!("  VIP{address} answers{mode}"),
-        Some(ProbeState::Failing) => format!("  VIP{address} does not answer{mode}"),
-        Some(ProbeState::Unknown) => format!("  VIP{address} unknown{mode}"),
-        None => String::new(),
-    }
-}
-
 /// Is there room for the steps beside the panes?
-fn beside(area: Rect) -> bool {
+pub(super) fn beside(area: Rect) -> bool {
     area.width >= WIDE.width && area.height >= WIDE.height
 }
 

@@ -59,8 +59,8 @@ fn reachable(ip: IpAddr) -> bool {
     }
 }
 
-/// Interfaces that the container network makes: their addresses are the same on every node, or of no
-/// use to anybody who comes over the wire.
+/// Interfaces that the container network makes: their addresses are the same on every node, or cannot be
+/// reached over the wire.
 fn of_pods(interface: &str) -> bool {
     [
         "cni",
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_nobody_can_use_are_not_shown() {
+    fn addresses_that_cannot_be_reached_are_not_shown() {
         for (address, usable) in [
             ("127.0.0.1", false),
             ("169.254.1.1", false),

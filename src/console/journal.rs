@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-/// So many lines are asked for.
+/// Lines that `journalctl` is asked for.
 const LINES: usize = 200;
-/// And no more than so much of them is taken, in bytes.
+/// Most bytes of its answer that are taken.
 const MOST: usize = 256 * 1024;
-/// `journalctl` may take so long; a journal on a slow disk is no reason to wait for ever.
+/// Longest wait for `journalctl`: a journal on a slow disk is no reason to wait for ever.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `journalctl` while it runs. Ended with this value.
-pub(crate) struct Asked {
+pub(crate) struct JournalQuery {
     unit: String,
     child: Child,
     out: PipeReader,
@@ -24,7 +24,7 @@ pub(crate) struct Asked {
     until: Instant,
 }
 
-impl Asked {
+impl JournalQuery {
     /// Asks for the last lines of a unit.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Asked {
         })
     }
 
-    /// Becomes readable when [`Asked::answer`] is worth a call.
+    /// Becomes readable when [`JournalQuery::answer`] is worth a call.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.out.as_fd()
     }
@@ -106,7 +106,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for JournalQuery {
     fn drop(&mut self) {
         // It has ended by itself, or is not wanted any more; either way nothing is left behind.
         let _ = self.child.kill();
@@ -120,13 +120,13 @@ mod tests {
 
     use super::*;
 
-    fn asked(script: &str) -> Asked {
+    fn asked(script: &str) -> JournalQuery {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        Asked::run(command, "windrow", Instant::now()).unwrap()
+        JournalQuery::run(command, "windrow", Instant::now()).unwrap()
     }
 
-    fn answer(mut asked: Asked) -> Vec<String> {
+    fn answer(mut asked: JournalQuery) -> Vec<String> {
         loop {
             poll(
                 &mut [PollFd::new(asked.fd(), PollFlags::POLLIN)],

@@ -2,7 +2,7 @@
 
 /// A key that means something here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Key {
+pub(crate) enum KeyPress {
     /// A line up.
     Up,
     /// A line down.
@@ -29,13 +29,13 @@ pub(crate) enum Key {
     Back,
     /// Quit.
     Quit,
-    /// Paint the screen anew: something else has written on it.
+    /// Paint the whole screen again: something else has written on it.
     Redraw,
 }
 
 /// The keys in what a terminal sent at once. Bytes that mean nothing are left out, and an escape
 /// that nothing follows is the key of that name.
-pub(crate) fn decode(mut bytes: &[u8]) -> Vec<Key> {
+pub(crate) fn decode(mut bytes: &[u8]) -> Vec<KeyPress> {
     let mut keys = Vec::new();
     while let Some((&first, rest)) = bytes.split_first() {
         let (key, left) = match first {
@@ -48,27 +48,27 @@ pub(crate) fn decode(mut bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-fn plain(byte: u8) -> Option<Key> {
+fn plain(byte: u8) -> Option<KeyPress> {
     Some(match byte {
-        b'\t' => Key::Next,
-        b' ' | b'f' => Key::PageDown,
-        b'b' => Key::PageUp,
-        b'k' => Key::Up,
-        b'g' => Key::Home,
-        b'G' => Key::End,
-        b'j' | b'J' => Key::Journal,
-        b'?' | b'h' | b'H' => Key::Help,
-        b'q' | b'Q' | 0x03 => Key::Quit,
-        0x0c => Key::Redraw,
-        b'1'..=b'9' => Key::Pane(usize::from(byte - b'0')),
+        b'\t' => KeyPress::Next,
+        b' ' | b'f' => KeyPress::PageDown,
+        b'b' => KeyPress::PageUp,
+        b'k' => KeyPress::Up,
+        b'g' => KeyPress::Home,
+        b'G' => KeyPress::End,
+        b'j' | b'J' => KeyPress::Journal,
+        b'?' | b'h' | b'H' => KeyPress::Help,
+        b'q' | b'Q' | 0x03 => KeyPress::Quit,
+        0x0c => KeyPress::Redraw,
+        b'1'..=b'9' => KeyPress::Pane(usize::from(byte - b'0')),
         _ => return None,
     })
 }
 
 /// What follows an escape: `[` or `O`, parameters, a final byte.
-fn sequence(rest: &[u8]) -> (Option<Key>, &[u8]) {
+fn sequence(rest: &[u8]) -> (Option<KeyPress>, &[u8]) {
     let Some((b'[' | b'O', rest)) = rest.split_first() else {
-        return (Some(Key::Back), rest);
+        return (Some(KeyPress::Back), rest);
     };
     // The kernel's console sends F1 to F5 as `ESC [ [ A` to `E`.
     if let [b'[', _, left @ ..] = rest {
@@ -78,14 +78,14 @@ fn sequence(rest: &[u8]) -> (Option<Key>, &[u8]) {
         return (None, &[]);
     };
     let key = match (&rest[..end], rest[end]) {
-        (_, b'A') => Key::Up,
-        (_, b'B') => Key::Down,
-        (_, b'C') => Key::Next,
-        (_, b'D' | b'Z') => Key::Previous,
-        (_, b'H') | (b"1" | b"7", b'~') => Key::Home,
-        (_, b'F') | (b"4" | b"8", b'~') => Key::End,
-        (b"5", b'~') => Key::PageUp,
-        (b"6", b'~') => Key::PageDown,
+        (_, b'A') => KeyPress::Up,
+        (_, b'B') => KeyPress::Down,
+        (_, b'C') => KeyPress::Next,
+        (_, b'D' | b'Z') => KeyPress::Previous,
+        (_, b'H') | (b"1" | b"7", b'~') => KeyPress::Home,
+        (_, b'F') | (b"4" | b"8", b'~') => KeyPress::End,
+        (b"5", b'~') => KeyPress::PageUp,
+        (b"6", b'~') => KeyPress::PageDown,
         _ => return (None, &rest[end + 1..]),
     };
     (Some(key), &rest[end + 1..])
@@ -98,17 +98,25 @@ mod tests {
     #[test]
     fn keys_are_read_as_different_terminals_send_them() {
         let expected = [
-            (&b"\x1b[A\x1bOB"[..], vec![Key::Up, Key::Down]),
-            (b"\x1b[5~\x1b[6~", vec![Key::PageUp, Key::PageDown]),
+            (&b"\x1b[A\x1bOB"[..], vec![KeyPress::Up, KeyPress::Down]),
+            (
+                b"\x1b[5~\x1b[6~",
+                vec![KeyPress::PageUp, KeyPress::PageDown],
+            ),
             (
                 b"\x1b[1~\x1b[4~\x1b[H\x1bOF",
-                vec![Key::Home, Key::End, Key::Home, Key::End],
+                vec![KeyPress::Home, KeyPress::End, KeyPress::Home, KeyPress::End],
             ),
-            (b"\t\x1b[Z", vec![Key::Next, Key::Previous]),
-            (b"\x1b", vec![Key::Back]),
+            (b"\t\x1b[Z", vec![KeyPress::Next, KeyPress::Previous]),
+            (b"\x1b", vec![KeyPress::Back]),
             (
                 b"j?q2",
-                vec![Key::Journal, Key::Help, Key::Quit, Key::Pane(2)],
+                vec![
+                    KeyPress::Journal,
+                    KeyPress::Help,
+                    KeyPress::Quit,
+                    KeyPress::Pane(2),
+                ],
             ),
         ];
         for (bytes, keys) in expected {

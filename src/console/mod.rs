@@ -12,16 +12,17 @@
 
 mod age;
 mod draw;
+mod facts;
 pub(crate) mod host;
 pub(crate) mod journal;
 mod keys;
-mod look;
 mod paint;
 mod panes;
 pub(crate) mod terminal;
 #[cfg(test)]
 mod tests;
 mod text;
+mod theme;
 mod view;
 mod words;
 
@@ -29,10 +30,10 @@ use jiff::Timestamp;
 
 pub(crate) use draw::render;
 pub(crate) use host::Host;
-pub(crate) use keys::{Key, decode};
-pub(crate) use look::Look;
+pub(crate) use keys::{KeyPress, decode};
 pub(crate) use paint::paint;
-pub(crate) use view::{Chosen, Extent, Overlay, View};
+pub(crate) use theme::Theme;
+pub(crate) use view::{Extent, KeyAction, OperatorView, Overlay};
 pub(crate) use words::word;
 
 use windrow_decide::Status;

@@ -13,10 +13,10 @@ use windrow_plan::readiness::node::ProbeState;
 use windrow_plan::readiness::node::Severity::Wanted;
 
 use super::age::Ages;
-use super::look::{Look, Mark};
 use super::text::{clean, columns, fit, wrap_to};
+use super::theme::{StepMark, Theme};
 
-/// A message of somebody's may take so many lines of a pane.
+/// Most lines that one message takes in a pane.
 const MESSAGE_LINES: usize = 8;
 
 /// The panes, in the order of their tabs.
@@ -70,7 +70,10 @@ impl Pane {
             Pane::Findings => status.findings.len().to_string(),
             Pane::Steps => {
                 let steps = steps(status);
-                let done = steps.iter().filter(|step| step.mark == Mark::Done).count();
+                let done = steps
+                    .iter()
+                    .filter(|step| step.mark == StepMark::Done)
+                    .count();
                 format!("{done}/{}", steps.len())
             }
         }
@@ -87,18 +90,18 @@ impl Pane {
 
 /// Writes lines of one width for one terminal at one time.
 pub(super) struct Pen<'a> {
-    pub(super) look: Look,
+    pub(super) theme: Theme,
     pub(super) width: usize,
     pub(super) ages: &'a Ages,
 }
 
 impl Pen<'_> {
     pub(super) fn clean(&self, text: &str) -> String {
-        clean(text, self.look.unicode)
+        clean(text, self.theme.unicode)
     }
 
     pub(super) fn fit(&self, text: &str, width: usize) -> String {
-        fit(&self.clean(text), width, self.look.unicode)
+        fit(&self.clean(text), width, self.theme.unicode)
     }
 
     /// A text at an indent, over as many lines as it takes, within reason.
@@ -110,7 +113,7 @@ impl Pen<'_> {
         most: usize,
     ) -> Vec<Line<'static>> {
         let width = self.width.saturating_sub(indent);
-        wrap_to(&self.clean(text), width, most, self.look.unicode)
+        wrap_to(&self.clean(text), width, most, self.theme.unicode)
             .into_iter()
             .map(|line| {
                 Line::from(vec![
@@ -141,7 +144,8 @@ impl Pen<'_> {
     }
 
     fn label(&self, label: &str, style: Style, text: &str) -> Vec<Line<'static>> {
-        let mut lines = self.paragraph(columns(label) + 1, text, self.look.strong(), MESSAGE_LINES);
+        let mut lines =
+            self.paragraph(columns(label) + 1, text, self.theme.strong(), MESSAGE_LINES);
         if let Some(first) = lines.first_mut() {
             first.spans[0] = Span::styled(label.to_owned(), style);
             first.spans.insert(1, Span::raw(" "));
@@ -150,7 +154,7 @@ impl Pen<'_> {
     }
 }
 
-/// Does it wait for something, and not because somebody wants it so?
+/// Does it wait for an object, rather than because an operator wants it held?
 fn waits(held: &HeldFile) -> bool {
     held.by == Holder::Windrow
         && !matches!(
@@ -160,11 +164,11 @@ fn waits(held: &HeldFile) -> bool {
 }
 
 fn manifests(staging: &StagingStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
-    let look = pen.look;
+    let theme = pen.theme;
     let mut lines = Vec::new();
     for failed in &staging.failed {
         let age = pen.ages.since(failed.since);
-        lines.push(pen.both_ends(0, &format!("FAILED {}", failed.file), look.bad(), &age));
+        lines.push(pen.both_ends(0, &format!("FAILED {}", failed.file), theme.bad(), &age));
         let message = format!("{}: {}", failed.reason, failed.message);
         lines.extend(pen.paragraph(2, &message, Style::new(), MESSAGE_LINES));
     }
@@ -173,7 +177,7 @@ fn manifests(staging: &StagingStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
     }
     for file in &staging.not_held {
         let age = pen.ages.since(file.since);
-        lines.push(pen.both_ends(0, &format!("NOT HELD {}", file.file), look.bad(), &age));
+        lines.push(pen.both_ends(0, &format!("NOT HELD {}", file.file), theme.bad(), &age));
         lines.extend(pen.paragraph(2, &file.error, Style::new(), MESSAGE_LINES));
     }
     if !staging.not_held.is_empty() {
@@ -183,7 +187,7 @@ fn manifests(staging: &StagingStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
     for group in blockers(&staging.held) {
         let Some(first) = group.first() else { continue };
         let style = if waits(first) {
-            look.waiting()
+            theme.waiting()
         } else {
             Style::new()
         };
@@ -203,12 +207,12 @@ fn manifests(staging: &StagingStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
     for released in &staging.released {
         let age = pen.ages.since(released.since);
         let text = format!("released {}", released.file);
-        lines.push(pen.both_ends(0, &text, look.quiet(), &age));
+        lines.push(pen.both_ends(0, &text, theme.quiet(), &age));
     }
     for applied in &staging.applied {
         let age = pen.ages.since(applied.since);
         let text = format!("applied  {}", applied.file);
-        lines.push(pen.both_ends(0, &text, look.good(), &age));
+        lines.push(pen.both_ends(0, &text, theme.good(), &age));
     }
     if lines.is_empty() {
         lines.push(Line::raw("No manifests are staged on this node."));
@@ -218,7 +222,7 @@ fn manifests(staging: &StagingStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
 
 fn advice(code: Code, pen: &Pen<'_>) -> Vec<Line<'static>> {
     let text = code.reason().advice;
-    pen.paragraph(2, text, pen.look.quiet(), MESSAGE_LINES)
+    pen.paragraph(2, text, pen.theme.quiet(), MESSAGE_LINES)
 }
 
 /// What becomes of a hold if nothing changes.
@@ -261,8 +265,8 @@ fn findings(findings: &[Finding], pen: &Pen<'_>) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for finding in sorted {
         let (label, style) = match finding.severity {
-            Severity::Error => ("ERROR", pen.look.bad()),
-            Severity::Warning => ("WARNING", pen.look.waiting()),
+            Severity::Error => ("ERROR", pen.theme.bad()),
+            Severity::Warning => ("WARNING", pen.theme.waiting()),
             Severity::Notice => ("notice", Style::new()),
             Severity::Info => ("info", Style::new()),
         };
@@ -291,26 +295,26 @@ fn findings(findings: &[Finding], pen: &Pen<'_>) -> Vec<Line<'static>> {
 }
 
 /// One step of the bootstrap.
-pub(super) struct Step {
+pub(super) struct BootstrapStep {
     pub(super) title: &'static str,
-    pub(super) mark: Mark,
+    pub(super) mark: StepMark,
     /// Done, of how many.
     pub(super) progress: Option<(usize, usize)>,
 }
 
 /// The steps of the bootstrap, as far as the document tells them.
-pub(super) fn steps(status: &Status) -> Vec<Step> {
+pub(super) fn steps(status: &Status) -> Vec<BootstrapStep> {
     if status.phases.is_empty() {
         return steps_of_staging(status);
     }
-    let step = |phase: &PhaseStatus| Step {
+    let step = |phase: &PhaseStatus| BootstrapStep {
         title: phase.name.title(),
         mark: match phase.state {
-            PhaseState::Done => Mark::Done,
-            PhaseState::Current if status.readiness == Readiness::Failed => Mark::Wrong,
-            PhaseState::Current => Mark::Current,
-            PhaseState::Unknown => Mark::Unknown,
-            PhaseState::Pending => Mark::Later,
+            PhaseState::Done => StepMark::Done,
+            PhaseState::Current if status.readiness == Readiness::Failed => StepMark::Wrong,
+            PhaseState::Current => StepMark::Current,
+            PhaseState::Unknown => StepMark::Unknown,
+            PhaseState::Pending => StepMark::Later,
         },
         // One of one says no more than the mark.
         progress: (phase.total > 1).then_some((phase.done, phase.total)),
@@ -319,29 +323,29 @@ pub(super) fn steps(status: &Status) -> Vec<Step> {
 }
 
 /// Those of a node that is not probed.
-fn steps_of_staging(status: &Status) -> Vec<Step> {
+fn steps_of_staging(status: &Status) -> Vec<BootstrapStep> {
     let staging = &status.staging;
     let current = status.writer.is_some();
     let answers = status.phase != Phase::WaitingForApi;
     vec![
-        Step {
+        BootstrapStep {
             title: "kube-apiserver answers",
             mark: match status.reason.code {
-                _ if !current => Mark::Unknown,
-                Code::ApiUnreachable if answers => Mark::Unknown,
-                _ if answers => Mark::Done,
-                _ => Mark::Current,
+                _ if !current => StepMark::Unknown,
+                Code::ApiUnreachable if answers => StepMark::Unknown,
+                _ if answers => StepMark::Done,
+                _ => StepMark::Current,
             },
             progress: None,
         },
-        Step {
+        BootstrapStep {
             title: "manifests",
             mark: match status.phase {
-                _ if !staging.failed.is_empty() => Mark::Wrong,
-                _ if !current => Mark::Unknown,
-                _ if !answers => Mark::Later,
-                Phase::Staged => Mark::Done,
-                _ => Mark::Current,
+                _ if !staging.failed.is_empty() => StepMark::Wrong,
+                _ if !current => StepMark::Unknown,
+                _ if !answers => StepMark::Later,
+                Phase::Staged => StepMark::Done,
+                _ => StepMark::Current,
             },
             progress: Some(progress(staging)),
         },
@@ -387,11 +391,11 @@ pub(super) fn steps_lines(status: &Status, pen: &Pen<'_>, steps_first: bool) -> 
 
 fn probe_lines(probe: &ProbeStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
     let mark = match probe.state {
-        ProbeState::Passing => Mark::Done,
-        ProbeState::Unknown => Mark::Unknown,
-        ProbeState::Failing => Mark::Wrong,
+        ProbeState::Passing => StepMark::Done,
+        ProbeState::Unknown => StepMark::Unknown,
+        ProbeState::Failing => StepMark::Wrong,
     };
-    let (sign, style) = pen.look.mark(mark);
+    let (sign, style) = pen.theme.mark(mark);
     let indent = columns(sign) + 1;
     let name = format!("probe {}", probe.id);
     let age = pen.ages.since(probe.since);
@@ -402,14 +406,14 @@ fn probe_lines(probe: &ProbeStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
     }
     let mut lines = vec![line];
     lines.extend(pen.paragraph(2, &probe.message, Style::new(), MESSAGE_LINES));
-    if let Some(code) = probe.code.filter(|_| mark == Mark::Wrong) {
+    if let Some(code) = probe.code.filter(|_| mark == StepMark::Wrong) {
         lines.extend(advice(code, pen));
     }
     lines
 }
 
-fn marked(mark: Mark, text: &str, pen: &Pen<'_>) -> Line<'static> {
-    let (sign, style) = pen.look.mark(mark);
+fn marked(mark: StepMark, text: &str, pen: &Pen<'_>) -> Line<'static> {
+    let (sign, style) = pen.theme.mark(mark);
     Line::from(vec![
         Span::styled(sign, style),
         Span::raw(format!(
@@ -429,7 +433,7 @@ pub(super) fn help(may_quit: bool, pen: &Pen<'_>) -> Vec<Line<'static>> {
         ),
         ("j", "the journal of windrow, its last lines"),
         ("Esc", "back, and to the pane that matters most"),
-        ("Ctrl-L", "paint the screen anew"),
+        ("Ctrl-L", "repaint the screen"),
     ];
     const WORDS: &[(&str, &str)] = &[
         ("Ready", "everything that the node is for works"),
@@ -459,7 +463,7 @@ pub(super) fn help(may_quit: bool, pen: &Pen<'_>) -> Vec<Line<'static>> {
         if !lines.is_empty() {
             lines.push(Line::default());
         }
-        lines.push(Line::styled(title, pen.look.strong()));
+        lines.push(Line::styled(title, pen.theme.strong()));
         for (left, right) in rows {
             let text = format!("{left:<21} {right}");
             lines.push(Line::raw(format!(

@@ -1,7 +1,6 @@
 //! The terminal: raw while it is ours, as it was afterwards, and never waited for.
 //!
-//! It is opened a second time, so that not to block is said of this opening alone and not of the
-//! shell's. A terminal that takes no bytes (Ctrl-S, a dead line) gets no further screen until it
+//! It is opened a second time, so that only this opening is non-blocking, not the shell's. A terminal that takes no bytes (Ctrl-S, a dead line) gets no further screen until it
 //! takes the last one; nothing piles up.
 
 use std::ffi::OsStr;
@@ -23,13 +22,13 @@ use rustix::termios::{
 
 use super::paint::{enter, leave};
 
-/// A size that every terminal has, for one that does not tell its own.
+/// The size of a terminal that does not say its own.
 const USUAL: Size = Size::new(80, 24);
 
 /// The terminal, while it is ours.
 pub(crate) struct Terminal {
     tty: File,
-    given_back: GivenBack,
+    restore: TerminalRestore,
     /// Bytes that it has not taken yet.
     pending: Vec<u8>,
     /// What was taken of them.
@@ -65,16 +64,16 @@ impl Terminal {
         let before = tcgetattr(&tty)?;
         let mut raw = before.clone();
         raw.make_raw();
-        let given_back = GivenBack(Arc::new(Mutex::new(Some(Before {
+        let restore = TerminalRestore(Arc::new(Mutex::new(Some(SavedTerminal {
             tty: tty.try_clone()?,
             modes: before,
             alternate,
         }))));
         tcsetattr(&tty, OptionalActions::Now, &raw)?;
-        given_back.on_panic();
+        restore.on_panic();
         Ok(Self {
             tty,
-            given_back,
+            restore,
             pending: enter(alternate).into(),
             taken: 0,
         })
@@ -94,7 +93,7 @@ impl Terminal {
     }
 
     /// Gives it bytes; [`Terminal::flush`] hands them over.
-    pub(crate) fn give(&mut self, bytes: &str) {
+    pub(crate) fn queue(&mut self, bytes: &str) {
         self.pending.extend_from_slice(bytes.as_bytes());
     }
 
@@ -146,29 +145,28 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Half a sequence would swallow the first bytes of what follows; there is no more than a
-        // moment to be had for the rest.
+        // Half a sequence would swallow the first bytes of what follows. The rest gets one try.
         let _ = self.flush();
-        self.given_back.now();
+        self.restore.now();
     }
 }
 
-/// What the terminal was before. Given back once, by whoever comes first: the end or a panic.
+/// Restores the terminal once: at the end or in a panic, whichever comes first.
 #[derive(Clone)]
-struct GivenBack(Arc<Mutex<Option<Before>>>);
+struct TerminalRestore(Arc<Mutex<Option<SavedTerminal>>>);
 
-struct Before {
+struct SavedTerminal {
     tty: File,
     modes: Termios,
     alternate: bool,
 }
 
-impl GivenBack {
+impl TerminalRestore {
     fn now(&self) {
-        // A panic while it was locked is a reason more to give it back.
+        // A panic while it was locked is one more reason to restore it.
         let before = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut before) = before {
-            // Whoever hung up needs nothing back.
+            // A terminal that was hung up needs no restoring.
             let _ = before.tty.write_all(leave(before.alternate).as_bytes());
             let _ = tcsetattr(&before.tty, OptionalActions::Now, &before.modes);
         }
@@ -176,28 +174,28 @@ impl GivenBack {
 
     /// The message of a panic belongs on a terminal that can show it, or in the journal.
     fn on_panic(&self) {
-        let given_back = self.clone();
+        let restore = self.clone();
         let next = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            given_back.now();
+            restore.now();
             next(info);
         }));
     }
 }
 
 /// The signals that concern a console, as something to `poll` for.
-pub(crate) struct Signals(SignalFd);
+pub(crate) struct ConsoleSignals(SignalFd);
 
 /// What the signals that came ask for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct SignalRequest {
     /// To end.
     pub(crate) end: bool,
     /// To look at the size again.
     pub(crate) resize: bool,
 }
 
-impl Signals {
+impl ConsoleSignals {
     /// Takes the signals.
     ///
     /// # Errors
@@ -219,8 +217,8 @@ impl Signals {
     }
 
     /// Those that came. Never blocks.
-    pub(crate) fn asked(&self) -> Asked {
-        let mut asked = Asked::default();
+    pub(crate) fn received(&self) -> SignalRequest {
+        let mut asked = SignalRequest::default();
         while let Ok(Some(signal)) = self.0.read_signal() {
             match i32::try_from(signal.ssi_signo).map(Signal::try_from) {
                 Ok(Ok(Signal::SIGWINCH)) => asked.resize = true,
@@ -242,6 +240,9 @@ mod tests {
     use nix::pty::openpty;
 
     use super::*;
+
+    /// A panic restores every terminal of the process, and one test panics on purpose.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
     /// A terminal, and the end at which a person would sit. Neither blocks.
     fn terminal() -> (File, File) {
@@ -277,6 +278,7 @@ mod tests {
 
     #[test]
     fn the_terminal_is_given_back_at_the_end_and_in_a_panic() {
+        let _alone = ONE_AT_A_TIME.lock().unwrap();
         for panics in [false, true] {
             let (tty, mut person) = terminal();
             let mine = tty.try_clone().unwrap();
@@ -296,12 +298,13 @@ mod tests {
 
     #[test]
     fn a_terminal_that_takes_nothing_is_not_waited_for() {
+        let _alone = ONE_AT_A_TIME.lock().unwrap();
         let (tty, mut person) = terminal();
         let mut terminal = Terminal::on(tty.try_clone().unwrap(), false).unwrap();
         terminal.flush().unwrap();
         shown(&mut person, enter(false));
         rustix::termios::tcflow(&tty, rustix::termios::Action::OOff).unwrap();
-        terminal.give("later");
+        terminal.queue("later");
         terminal.flush().unwrap();
         assert!(!terminal.idle());
         rustix::termios::tcflow(&tty, rustix::termios::Action::OOn).unwrap();
@@ -323,7 +326,7 @@ mod tests {
         let (tty, person) = terminal();
         let mut terminal = Terminal::on(tty, false).unwrap();
         drop(person);
-        terminal.give("nobody reads this");
+        terminal.queue("no reader");
         assert!(terminal.flush().is_err());
         assert!(terminal.typed().is_err());
     }

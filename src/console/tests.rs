@@ -15,13 +15,13 @@ const VT: Size = Size::new(80, 25);
 const TINY: Size = Size::new(40, 12);
 const LARGE: Size = Size::new(132, 43);
 
-const FULL: Look = Look {
+const FULL: Theme = Theme {
     color: true,
     unicode: true,
     screen: true,
     alternate: true,
 };
-const PLAIN: Look = Look {
+const PLAIN: Theme = Theme {
     color: false,
     unicode: false,
     screen: true,
@@ -153,20 +153,20 @@ fn scene_of(status: Status) -> Scene {
     }
 }
 
-fn cells(scene: &Scene, view: &View, size: Size, look: Look) -> Buffer {
-    render(scene, view, now(), size, look).buffer
+fn cells(scene: &Scene, view: &OperatorView, size: Size, theme: Theme) -> Buffer {
+    render(scene, view, now(), size, theme).buffer
 }
 
 /// The screen as a terminal has it after the buffer was drawn.
-fn screen(scene: &Scene, view: &View, size: Size, look: Look) -> String {
-    let buffer = cells(scene, view, size, look);
+fn screen(scene: &Scene, view: &OperatorView, size: Size, theme: Theme) -> String {
+    let buffer = cells(scene, view, size, theme);
     let mut terminal = Terminal::new(TestBackend::new(size.width, size.height)).unwrap();
     terminal.draw(|frame| *frame.buffer_mut() = buffer).unwrap();
     terminal.backend().to_string()
 }
 
-fn shown(status: Status, size: Size, look: Look) -> String {
-    screen(&scene_of(status), &View::new(true), size, look)
+fn shown(status: Status, size: Size, theme: Theme) -> String {
+    screen(&scene_of(status), &OperatorView::new(true), size, theme)
 }
 
 #[test]
@@ -191,8 +191,8 @@ fn a_node_that_is_set_up_on_a_large_terminal() {
 
 #[test]
 fn a_probed_node_and_its_steps() {
-    let mut view = View::new(true);
-    view.press(Key::Pane(3), extent(&view));
+    let mut view = OperatorView::new(true);
+    view.press(KeyPress::Pane(3), extent(&view));
     insta::assert_snapshot!(screen(&scene_of(probed()), &view, VT, PLAIN));
 }
 
@@ -215,7 +215,7 @@ fn a_node_that_is_ready() {
 fn a_node_whose_daemon_is_gone() {
     let mut scene = scene_of(gone());
     scene.last = Some(setting_up());
-    insta::assert_snapshot!(screen(&scene, &View::new(true), VT, PLAIN));
+    insta::assert_snapshot!(screen(&scene, &OperatorView::new(true), VT, PLAIN));
 }
 
 #[test]
@@ -226,33 +226,33 @@ fn a_node_whose_daemon_never_ran_and_that_has_no_name() {
         "the state is not known: there is no /run/windrow/status.json: the \
         daemon has not run since the last boot (systemctl status windrow)"
             .to_owned();
-    insta::assert_snapshot!(screen(&scene, &View::new(false), VT, PLAIN));
+    insta::assert_snapshot!(screen(&scene, &OperatorView::new(false), VT, PLAIN));
 }
 
 #[test]
 fn findings_with_what_to_do() {
-    let mut view = View::new(true);
-    view.press(Key::Pane(2), extent(&view));
+    let mut view = OperatorView::new(true);
+    view.press(KeyPress::Pane(2), extent(&view));
     insta::assert_snapshot!(screen(&scene_of(setting_up()), &view, VT, PLAIN));
 }
 
 #[test]
 fn help_on_a_plain_terminal() {
-    let mut view = View::new(false);
-    view.press(Key::Help, extent(&view));
+    let mut view = OperatorView::new(false);
+    view.press(KeyPress::Help, extent(&view));
     insta::assert_snapshot!(screen(&scene_of(ready()), &view, VT, PLAIN));
 }
 
 #[test]
 fn the_journal_is_shown_from_its_end() {
-    let mut view = View::new(true);
+    let mut view = OperatorView::new(true);
     let lines =
         (1..=100).map(|n| format!("Mar 01 12:00:00 node-17 windrow[812]: line {n}\u{1b}[31m"));
     view.over(Overlay::Journal(lines.collect()));
     insta::assert_snapshot!(screen(&scene_of(setting_up()), &view, VT, PLAIN));
 }
 
-fn extent(view: &View) -> Extent {
+fn extent(view: &OperatorView) -> Extent {
     render(&scene_of(setting_up()), view, now(), VT, PLAIN).extent
 }
 
@@ -277,16 +277,19 @@ fn many() -> Status {
 #[test]
 fn five_hundred_held_files_can_be_scrolled_through() {
     let scene = scene_of(many());
-    let mut view = View::new(true);
+    let mut view = OperatorView::new(true);
     let first = render(&scene, &view, now(), VT, PLAIN).extent;
     assert!(first.lines > 500 && first.page < 25);
-    view.press(Key::End, first);
+    view.press(KeyPress::End, first);
     let text = screen(&scene, &view, VT, PLAIN);
     assert!(text.contains(&format!(" of {} ", first.lines)), "{text}");
     let last = render(&scene, &view, now(), VT, PLAIN).extent;
     assert_eq!(last.top + last.page, last.lines);
-    view.press(Key::PageUp, last);
-    view.press(Key::Down, render(&scene, &view, now(), VT, PLAIN).extent);
+    view.press(KeyPress::PageUp, last);
+    view.press(
+        KeyPress::Down,
+        render(&scene, &view, now(), VT, PLAIN).extent,
+    );
     assert_eq!(
         render(&scene, &view, now(), VT, PLAIN).extent.top,
         last.top + 2 - last.page
@@ -315,17 +318,17 @@ fn hostile() -> Status {
     status
 }
 
-fn views() -> Vec<View> {
-    let mut views: Vec<View> = (1..=3)
+fn views() -> Vec<OperatorView> {
+    let mut views: Vec<OperatorView> = (1..=3)
         .map(|pane| {
-            let mut view = View::new(true);
-            view.press(Key::Pane(pane), extent(&view));
+            let mut view = OperatorView::new(true);
+            view.press(KeyPress::Pane(pane), extent(&view));
             view
         })
         .collect();
-    let mut help = View::new(true);
+    let mut help = OperatorView::new(true);
     help.over(Overlay::Help);
-    let mut journal = View::new(true);
+    let mut journal = OperatorView::new(true);
     journal.over(Overlay::Journal(vec![
         "\u{1b}[2J節\u{202e}\t\r".repeat(50);
         30
@@ -354,19 +357,19 @@ fn every_screen_keeps_to_its_size_and_to_what_its_terminal_can_show() {
         .flat_map(|scene| heights.map(|height| (scene, height)))
     {
         for width in [0, 1, 2, 11, 40, 60, 110] {
-            for (view, look) in views()
+            for (view, theme) in views()
                 .iter()
                 .flat_map(|view| [(view, PLAIN), (view, FULL)])
             {
-                let buffer = cells(scene, view, Size::new(width, height), look);
+                let buffer = cells(scene, view, Size::new(width, height), theme);
                 for cell in buffer.content() {
                     assert!(!cell.symbol().contains(char::is_control), "{cell:?}");
                     assert!(
                         !cell.symbol().contains(['\u{202e}', '\u{200b}']),
                         "{cell:?}"
                     );
-                    assert!(look.unicode || cell.symbol().is_ascii(), "{cell:?}");
-                    assert!(look.color || cell.fg == Color::Reset, "{cell:?}");
+                    assert!(theme.unicode || cell.symbol().is_ascii(), "{cell:?}");
+                    assert!(theme.color || cell.fg == Color::Reset, "{cell:?}");
                     assert_eq!(cell.bg, Color::Reset);
                     let known = Modifier::BOLD | Modifier::REVERSED;
                     assert!(known.contains(cell.modifier), "{cell:?}");
@@ -435,7 +438,7 @@ fn the_word_is_never_better_than_what_is_known() {
 #[test]
 fn a_state_whose_keeper_is_gone_has_no_age() {
     let mut scene = scene_of(gone());
-    let view = View::new(true);
+    let view = OperatorView::new(true);
     assert!(!screen(&scene, &view, VT, PLAIN).contains("for "));
     scene.last = Some(ready());
     let text = screen(&scene, &view, VT, PLAIN);
@@ -446,8 +449,14 @@ fn a_state_whose_keeper_is_gone_has_no_age() {
 fn nothing_wakes_a_screen_without_ages() {
     let mut scene = scene_of(gone());
     scene.status.staging = Default::default();
-    let drawn = render(&scene, &View::new(true), now(), VT, PLAIN);
+    let drawn = render(&scene, &OperatorView::new(true), now(), VT, PLAIN);
     assert_eq!(drawn.next, None);
-    let drawn = render(&scene_of(setting_up()), &View::new(true), now(), VT, PLAIN);
+    let drawn = render(
+        &scene_of(setting_up()),
+        &OperatorView::new(true),
+        now(),
+        VT,
+        PLAIN,
+    );
     assert!(drawn.next.unwrap() > now());
 }

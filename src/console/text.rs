@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// Makes text of anybody's harmless for a terminal: one line, no character that controls, reorders
+/// Makes foreign text harmless for a terminal: one line, no character that controls, reorders
 /// or takes no room. Without `unicode`, ASCII only.
 pub(super) fn clean(text: &str, unicode: bool) -> String {
     let mut out = String::with_capacity(text.len());
@@ -10,7 +10,7 @@ pub(super) fn clean(text: &str, unicode: bool) -> String {
         match c {
             ' '..='~' => out.push(c),
             '\t' | '\n' | '\r' | '\u{a0}' => out.push(' '),
-            // Private characters look like nothing anybody agreed on.
+            // Private characters have no agreed look.
             '\u{e000}'..='\u{f8ff}' => out.push('?'),
             _ if unicode && c.width().unwrap_or(0) > 0 && !reorders(c) => out.push(c),
             _ if unicode => out.push('\u{fffd}'),
@@ -46,7 +46,7 @@ pub(super) fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// Shortens a text to at most `width` columns; what is left out is told.
+/// Shortens a text to at most `width` columns; an ellipsis stands for the rest.
 pub(super) fn fit(text: &str, width: usize, unicode: bool) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -101,7 +101,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The same, and no more than `most` lines: the last one tells that there is more.
+/// The same, and no more than `most` lines: the last one shows that there is more.
 pub(super) fn wrap_to(text: &str, width: usize, most: usize, unicode: bool) -> Vec<String> {
     let mut lines = wrap(text, width);
     if lines.len() > most {

@@ -1,6 +1,6 @@
 //! What the operator chose to see.
 
-use super::Key;
+use super::KeyPress;
 
 /// What lies over the panes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) enum Overlay {
 
 /// What the operator chose to see.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct View {
+pub(crate) struct OperatorView {
     /// The pane, by number; none until one is chosen: then the one that matters most is shown.
     pub(super) pane: Option<usize>,
     /// The first line that is shown of it.
@@ -41,7 +41,7 @@ pub(crate) struct Extent {
 
 /// What a key asks of the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Chosen {
+pub(crate) enum KeyAction {
     /// To show the view.
     Show,
     /// To fetch the journal.
@@ -54,7 +54,7 @@ pub(crate) enum Chosen {
     Nothing,
 }
 
-impl View {
+impl OperatorView {
     /// What matters most, and a way out where there is one.
     pub(crate) fn new(may_quit: bool) -> Self {
         Self {
@@ -64,34 +64,34 @@ impl View {
     }
 
     /// Takes a key in. `extent` is what is on the screen.
-    pub(crate) fn press(&mut self, key: Key, extent: Extent) -> Chosen {
+    pub(crate) fn press(&mut self, key: KeyPress, extent: Extent) -> KeyAction {
         let last = extent.lines.saturating_sub(extent.page);
         let page = extent.page.saturating_sub(1).max(1);
         match key {
-            Key::Up => self.top = extent.top.saturating_sub(1),
-            Key::Down => self.top = (extent.top + 1).min(last),
-            Key::PageUp => self.top = extent.top.saturating_sub(page),
-            Key::PageDown => self.top = (extent.top + page).min(last),
-            Key::Home => self.top = 0,
-            Key::End => self.top = last,
-            Key::Next => self.go_to((extent.pane + 1) % extent.panes.max(1)),
-            Key::Previous => {
+            KeyPress::Up => self.top = extent.top.saturating_sub(1),
+            KeyPress::Down => self.top = (extent.top + 1).min(last),
+            KeyPress::PageUp => self.top = extent.top.saturating_sub(page),
+            KeyPress::PageDown => self.top = (extent.top + page).min(last),
+            KeyPress::Home => self.top = 0,
+            KeyPress::End => self.top = last,
+            KeyPress::Next => self.go_to((extent.pane + 1) % extent.panes.max(1)),
+            KeyPress::Previous => {
                 self.go_to((extent.pane + extent.panes.max(1) - 1) % extent.panes.max(1));
             }
-            Key::Pane(number) if number <= extent.panes => self.go_to(number - 1),
-            Key::Pane(_) => return Chosen::Nothing,
-            Key::Journal if matches!(self.overlay, Some(Overlay::Journal(_))) => self.back(),
-            Key::Journal => return Chosen::Journal,
-            Key::Help if self.overlay == Some(Overlay::Help) => self.back(),
-            Key::Help => self.over(Overlay::Help),
-            Key::Back | Key::Quit if self.overlay.is_some() => self.back(),
-            Key::Quit if self.may_quit => return Chosen::Quit,
+            KeyPress::Pane(number) if number <= extent.panes => self.go_to(number - 1),
+            KeyPress::Pane(_) => return KeyAction::Nothing,
+            KeyPress::Journal if matches!(self.overlay, Some(Overlay::Journal(_))) => self.back(),
+            KeyPress::Journal => return KeyAction::Journal,
+            KeyPress::Help if self.overlay == Some(Overlay::Help) => self.back(),
+            KeyPress::Help => self.over(Overlay::Help),
+            KeyPress::Back | KeyPress::Quit if self.overlay.is_some() => self.back(),
+            KeyPress::Quit if self.may_quit => return KeyAction::Quit,
             // Left alone for a while, it shows what matters most again.
-            Key::Back => self.pane = None,
-            Key::Quit => return Chosen::Nothing,
-            Key::Redraw => return Chosen::Redraw,
+            KeyPress::Back => self.pane = None,
+            KeyPress::Quit => return KeyAction::Nothing,
+            KeyPress::Redraw => return KeyAction::Redraw,
         }
-        Chosen::Show
+        KeyAction::Show
     }
 
     /// Puts something over the panes, from its beginning (help) or at its end (journal).
@@ -130,44 +130,44 @@ mod tests {
 
     #[test]
     fn scrolling_stays_within_what_is_there() {
-        let mut view = View::default();
+        let mut view = OperatorView::default();
         let at = |top| Extent { top, ..EXTENT };
-        view.press(Key::Up, at(0));
+        view.press(KeyPress::Up, at(0));
         assert_eq!(view.top, 0);
-        view.press(Key::PageDown, at(0));
+        view.press(KeyPress::PageDown, at(0));
         assert_eq!(view.top, 9);
-        view.press(Key::PageDown, at(9));
+        view.press(KeyPress::PageDown, at(9));
         assert_eq!(view.top, 15);
-        view.press(Key::Down, at(15));
+        view.press(KeyPress::Down, at(15));
         assert_eq!(view.top, 15);
-        view.press(Key::Home, at(15));
+        view.press(KeyPress::Home, at(15));
         assert_eq!(view.top, 0);
-        view.press(Key::End, Extent { lines: 3, ..EXTENT });
+        view.press(KeyPress::End, Extent { lines: 3, ..EXTENT });
         assert_eq!(view.top, 0);
     }
 
     #[test]
     fn tab_goes_round_and_leaves_what_lies_over_the_panes() {
-        let mut view = View::default();
-        assert_eq!(view.press(Key::Help, EXTENT), Chosen::Show);
-        view.press(Key::Next, EXTENT);
+        let mut view = OperatorView::default();
+        assert_eq!(view.press(KeyPress::Help, EXTENT), KeyAction::Show);
+        view.press(KeyPress::Next, EXTENT);
         assert_eq!((view.pane, &view.overlay), (Some(1), &None));
-        view.press(Key::Next, Extent { pane: 2, ..EXTENT });
+        view.press(KeyPress::Next, Extent { pane: 2, ..EXTENT });
         assert_eq!(view.pane, Some(0));
-        view.press(Key::Previous, EXTENT);
+        view.press(KeyPress::Previous, EXTENT);
         assert_eq!(view.pane, Some(2));
-        assert_eq!(view.press(Key::Pane(9), EXTENT), Chosen::Nothing);
-        view.press(Key::Back, EXTENT);
+        assert_eq!(view.press(KeyPress::Pane(9), EXTENT), KeyAction::Nothing);
+        view.press(KeyPress::Back, EXTENT);
         assert_eq!(view.pane, None);
     }
 
     #[test]
     fn q_leaves_help_and_then_the_console_where_there_is_anything_else() {
-        let mut view = View::new(true);
-        view.press(Key::Help, EXTENT);
-        assert_eq!(view.press(Key::Quit, EXTENT), Chosen::Show);
-        assert_eq!(view.press(Key::Quit, EXTENT), Chosen::Quit);
+        let mut view = OperatorView::new(true);
+        view.press(KeyPress::Help, EXTENT);
+        assert_eq!(view.press(KeyPress::Quit, EXTENT), KeyAction::Show);
+        assert_eq!(view.press(KeyPress::Quit, EXTENT), KeyAction::Quit);
         view.may_quit = false;
-        assert_eq!(view.press(Key::Quit, EXTENT), Chosen::Nothing);
+        assert_eq!(view.press(KeyPress::Quit, EXTENT), KeyAction::Nothing);
     }
 }

@@ -14,7 +14,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::rules::Platform;
 
 use crate::layout::Layout;
-use crate::report::flight::{FlightWriter, Item, Place};
+use crate::report::flight::{FlightDestination, FlightItem, FlightWriter};
 use crate::report::journal;
 
 /// A larger file is recorded by its name alone: its objects would not fit.
@@ -25,7 +25,7 @@ const OEM: &str = "/oem";
 /// The recorder, if there is one.
 pub(super) struct FlightRecorder {
     writer: Option<FlightWriter>,
-    place: Option<Place>,
+    destination: Option<FlightDestination>,
     configuration: Option<Configuration>,
     known: BTreeSet<ManifestPath>,
     tap: Tap,
@@ -35,7 +35,7 @@ impl FlightRecorder {
     pub(super) fn none() -> Self {
         Self {
             writer: None,
-            place: None,
+            destination: None,
             configuration: None,
             known: BTreeSet::new(),
             tap: Tap::default(),
@@ -51,7 +51,7 @@ impl FlightRecorder {
         now: Timestamp,
     ) {
         let wanted = &loaded.settings.flight;
-        let place = wanted.enabled.then(|| Place {
+        let destination = wanted.enabled.then(|| FlightDestination {
             path: layout.flight(),
             bound: wanted.file_bytes,
             copy_to: match &wanted.copy_to {
@@ -61,10 +61,12 @@ impl FlightRecorder {
             },
             boot: boot(layout),
         });
-        if place != self.place {
+        if destination != self.destination {
             self.stop();
-            self.writer = place.as_ref().and_then(|place| begin(place.clone()));
-            self.place = place;
+            self.writer = destination
+                .as_ref()
+                .and_then(|destination| begin(destination.clone()));
+            self.destination = destination;
             self.tap.begin_anew();
         }
         let rules: Vec<Pack> = settings::rule_sources(&loaded.files, loaded.preset)
@@ -107,7 +109,7 @@ impl FlightRecorder {
     fn tell_configuration(&mut self, limits: windrow_model::manifest::Limits) {
         self.known.clear();
         if let Some(configuration) = self.configuration.clone() {
-            self.record(Item::Configuration(Box::new(configuration), limits));
+            self.record(FlightItem::Configuration(Box::new(configuration), limits));
         }
     }
 
@@ -142,7 +144,7 @@ impl FlightRecorder {
         let gone: Vec<ManifestPath> = self.known.difference(&present).cloned().collect();
         self.known = present;
         if !changed.is_empty() || !gone.is_empty() {
-            self.record(Item::Files {
+            self.record(FlightItem::Files {
                 at: now,
                 changed,
                 gone,
@@ -167,13 +169,13 @@ impl FlightRecorder {
     /// What became of it.
     pub(super) fn acted(&mut self, done: &[Action], told: &[Event]) {
         if let Some(made) = self.tap.acted(done, told) {
-            self.record(Item::Decision(Box::new(made)));
+            self.record(FlightItem::Decision(Box::new(made)));
         }
     }
 
     /// What became of a cure.
     pub(super) fn repaired(&mut self, repaired: Repaired) {
-        self.record(Item::Repair(Box::new(repaired)));
+        self.record(FlightItem::Repair(Box::new(repaired)));
     }
 
     /// The daemon stops: what is not written yet is.
@@ -183,7 +185,7 @@ impl FlightRecorder {
         }
     }
 
-    fn record(&mut self, item: Item) {
+    fn record(&mut self, item: FlightItem) {
         let kept = self
             .writer
             .as_ref()
@@ -195,14 +197,14 @@ impl FlightRecorder {
     }
 }
 
-fn begin(place: Place) -> Option<FlightWriter> {
-    FlightWriter::begin(place, complain)
+fn begin(destination: FlightDestination) -> Option<FlightWriter> {
+    FlightWriter::begin(destination, complain)
         .map_err(|error| complain(error.to_string()))
         .ok()
 }
 
 fn complain(why: String) {
-    journal::tell(&Event {
+    journal::write_event(&Event {
         code: Code::FlightNotRecorded,
         file: None,
         message: Code::FlightNotRecorded.say(&[("why", &why)]),

@@ -154,7 +154,7 @@ impl Diagnoser {
 
     fn report(&mut self, looked: Vec<Looked>) {
         for event in self.take_findings(looked) {
-            journal::tell(&event);
+            journal::write_event(&event);
         }
         self.publish();
     }

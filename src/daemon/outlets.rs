@@ -17,8 +17,8 @@ use crate::configuration::Published;
 use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::probes::{ProbeContext, role_and_name};
-use crate::report::cluster::{self, Subject, Switches};
-use crate::report::dbus::{self, Desk, Verb};
+use crate::report::cluster::{self, NodeOutletSwitches, NodeWriter};
+use crate::report::dbus::{self, AgentHandler, ManualVerb};
 use crate::report::{login, target, why};
 
 /// Opens the outlets of a node, each as a task in `background`; how the webhooks get on, for the status
@@ -63,21 +63,21 @@ struct NodeDesk {
     probe_context: Arc<ProbeContext>,
 }
 
-impl cluster::Desk for NodeDesk {
-    fn switches(&self) -> Switches {
+impl cluster::NodeOutletContext for NodeDesk {
+    fn switches(&self) -> NodeOutletSwitches {
         let outlets = self.configured.borrow().settings().outlets;
-        Switches {
+        NodeOutletSwitches {
             condition: outlets.node_condition,
             events: outlets.node_events,
         }
     }
 
-    fn subject(&self) -> BoxFuture<'_, Subject> {
+    fn writer(&self) -> BoxFuture<'_, NodeWriter> {
         async {
             let (role, name) = role_and_name(&self.probe_context).await;
             let layout = self.configured.borrow().layout().clone();
             let own = layout.kubelet_kubeconfig();
-            Subject {
+            NodeWriter {
                 // The kubelet's own credential names the Node that it keeps.
                 node: kubeconfig::node_name(&own).unwrap_or(name),
                 kubeconfig: match role.serves_api() {
@@ -106,15 +106,15 @@ impl BusDesk {
     }
 }
 
-impl Desk for BusDesk {
+impl AgentHandler for BusDesk {
     fn why(&self, status: &Status, what: &str) -> Option<String> {
-        let answer = why::answer(status, what, &self.layout().manifests())?;
+        let answer = why::explain(status, what, &self.layout().manifests())?;
         crate::printable::json(&answer).ok()
     }
 
     fn order(
         &self,
-        verb: Verb,
+        verb: ManualVerb,
         files: &[String],
         by: &str,
         reason: &str,
@@ -128,8 +128,8 @@ impl Desk for BusDesk {
             at: Timestamp::now(),
         };
         let outcomes = match verb {
-            Verb::Hold => manual_holds::hold(&order, files),
-            Verb::Release => manual_holds::release(&order, Which::Named(files), &limits),
+            ManualVerb::Hold => manual_holds::hold(&order, files),
+            ManualVerb::Release => manual_holds::release(&order, Which::Named(files), &limits),
         };
         let outcomes = outcomes.map_err(|refused: OrderRefused| refused.to_string())?;
         let mut done = Vec::new();

@@ -14,7 +14,7 @@ use crate::configuration::{Configuration, Published};
 use crate::observe::management::management;
 use crate::observe::platform;
 use crate::report::server;
-use crate::report::webhooks::{self, Identity, Teller};
+use crate::report::webhooks::{self, NodeIdentity, WebhookContext};
 
 /// The status, as it is published.
 type PublishedStatus = watch::Receiver<Option<Arc<Status>>>;
@@ -27,23 +27,23 @@ pub(super) fn open(
 ) -> watch::Receiver<Vec<WebhookStatus>> {
     let (view, shown) = watch::channel(Vec::new());
     let (hooks, wanted) = watch::channel(configured.borrow().settings().webhooks.clone());
-    let teller = teller(configured.clone());
+    let context = context(configured.clone());
     background.start(
         "webhooks",
-        webhooks::tell(teller, wanted, status.clone(), view),
+        webhooks::deliver(context, wanted, status.clone(), view),
     );
     background.start("status over HTTPS", follow(configured, status, hooks));
     shown
 }
 
-fn teller(configured: Published) -> Teller {
+fn context(configured: Published) -> WebhookContext {
     let root = configured.borrow().root().clone();
-    Teller {
+    WebhookContext {
         memory: root.webhooks(),
         identity: Arc::new(move || {
             let node = management(&root);
             let text = |ip: Option<&dyn ToString>| ip.map(ToString::to_string).unwrap_or_default();
-            Identity {
+            NodeIdentity {
                 ipv4: text(node.ipv4.as_ref().map(|ip| ip as &dyn ToString)),
                 ipv6: text(node.ipv6.as_ref().map(|ip| ip as &dyn ToString)),
                 hostname: node.hostname,
@@ -92,7 +92,7 @@ async fn follow(
 
 /// A server, and as what it was started.
 struct Running {
-    settings: server::Settings,
+    settings: server::ServerSettings,
     task: JoinHandle<()>,
 }
 
@@ -105,14 +105,14 @@ async fn ended(running: &mut Option<Running>) {
     }
 }
 
-fn server_of(configuration: &Configuration) -> Option<server::Settings> {
+fn server_of(configuration: &Configuration) -> Option<server::ServerSettings> {
     let layout = configuration.layout();
     let asked = &configuration.settings().status_server;
     let certificates = match (&asked.certificate_file, &asked.key_file) {
         (Some(certificate), Some(key)) => vec![(layout.path(certificate), layout.path(key))],
         _ => layout.serving_certificates().to_vec(),
     };
-    asked.enabled.then(|| server::Settings {
+    asked.enabled.then(|| server::ServerSettings {
         listen: asked.listen,
         token: layout.path(&asked.token_file),
         certificates,

@@ -30,7 +30,7 @@ use crate::layout::Layout;
 use crate::observe::files::FileEvent;
 use crate::observe::{platform, process};
 use crate::report::journal;
-use crate::report::notify::{Manager, watchdog_interval};
+use crate::report::notify::{ServiceManager, watchdog_interval};
 use crate::report::publish::Publisher;
 use crate::report::transitions::Transitions;
 
@@ -63,7 +63,7 @@ pub struct Daemon {
     requests: SpooledRequests,
     publisher: Publisher,
     transitions: Transitions,
-    manager: Manager,
+    manager: ServiceManager,
     pub(super) files: mpsc::UnboundedReceiver<FileEvent>,
     file_events: mpsc::UnboundedSender<FileEvent>,
     pub(super) link: Link,
@@ -120,7 +120,7 @@ impl Daemon {
             requests: SpooledRequests::new(spools(&layout)),
             publisher,
             transitions,
-            manager: Manager::default(),
+            manager: ServiceManager::default(),
             configuration,
             reloading: Reloading::default(),
             root,
@@ -179,7 +179,7 @@ impl Daemon {
     /// manager knows.
     pub(super) fn start(&mut self) {
         for event in std::mem::take(&mut self.startup) {
-            journal::tell(&event);
+            journal::write_event(&event);
         }
         self.make_spools();
         self.tick();
@@ -216,7 +216,7 @@ impl Daemon {
     /// A signal said that it is over. Holds stay.
     pub(super) fn stopped(&mut self) {
         self.manager.stopping();
-        journal::tell(&Event::new(Code::Stopping, Code::Stopping.say(&[])));
+        journal::write_event(&Event::new(Code::Stopping, Code::Stopping.say(&[])));
         self.flight.stop();
     }
 
@@ -302,7 +302,7 @@ impl Daemon {
     fn configure(&mut self, configuration: &Configuration) {
         let loaded = &configuration.loaded;
         for event in configuration_events(loaded) {
-            journal::tell(&event);
+            journal::write_event(&event);
         }
         let kind = self.platform(loaded);
         if *configuration.layout() != self.layout {
@@ -375,7 +375,7 @@ impl Daemon {
                 self.flight.scanned(&directory, self.clock.now());
                 self.state.take_directory(directory);
                 if let Some(event) = self.state.set_cluster(platform::cluster(&self.layout)) {
-                    journal::tell(&event);
+                    journal::write_event(&event);
                 }
                 self.untell("the directory");
             }
@@ -418,7 +418,7 @@ impl Daemon {
             self.requests
                 .take_spooled(&mut self.state, &self.layout.manifests(), self.clock.now());
         for event in taken.events {
-            journal::tell(&event);
+            journal::write_event(&event);
         }
         for request in taken.repairs {
             match repairs::note(&self.layout, &request) {
@@ -530,7 +530,7 @@ impl Daemon {
                     if let (true, Some(file)) = (is_about_its_stage(event.code), file) {
                         self.withheld.remove(file);
                     }
-                    journal::tell(event);
+                    journal::write_event(event);
                 }
             }
         }
@@ -553,7 +553,7 @@ impl Daemon {
             }
             let hidden = self.state.hides(name);
             if hidden == (event.code == Code::Held) {
-                journal::tell(event);
+                journal::write_event(event);
             }
             false
         });
@@ -589,12 +589,12 @@ impl Daemon {
         let Some(status) = self.publisher.current() else {
             return;
         };
-        let news = self.transitions.news(&status, now);
+        let news = self.transitions.changes(&status, now);
         for probe in &news.probes {
-            journal::turned(probe);
+            journal::write_probe_change(probe);
         }
         if let Some(node) = &news.node {
-            journal::stood(node);
+            journal::write_readiness_change(node);
         }
     }
 
@@ -604,7 +604,7 @@ impl Daemon {
             self.state.record_done(action);
         }
         for event in &carried.events {
-            journal::tell(event);
+            journal::write_event(event);
         }
         self.flight.acted(&carried.done, &carried.events);
         if let Some(retry) = carried.retry {
@@ -643,7 +643,7 @@ impl Daemon {
     }
 
     fn tell_event(&self, code: Code, message: String) {
-        journal::tell(&Event::new(code, message));
+        journal::write_event(&Event::new(code, message));
     }
 
     fn tell_once(&mut self, about: &str, code: Code, message: String) {

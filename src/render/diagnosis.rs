@@ -13,7 +13,7 @@ use crate::printable::printable;
 pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
     let mut out = String::new();
     for finding in &diagnosis.findings {
-        one(&mut out, finding, style);
+        write_finding(&mut out, finding, style);
     }
     if !diagnosis.unknown.is_empty() {
         let _ = writeln!(out, "{}", style.strong("Not judged"));
@@ -32,7 +32,7 @@ pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
     out
 }
 
-fn one(out: &mut String, finding: &Finding, style: Style) {
+fn write_finding(out: &mut String, finding: &Finding, style: Style) {
     let _ = writeln!(
         out,
         "{} {}",

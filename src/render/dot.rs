@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use windrow_plan::Plan;
 use windrow_plan::rules::Tier;
 
-use super::graph::{Box, Graph, Look};
+use super::graph::{BoxClass, BoxGraph, GraphBox};
 use crate::printable::{is_hidden, printable};
 
 /// The plan as a DOT graph: `windrow plan -o dot | dot -Tsvg`.
 pub fn dot(plan: &Plan) -> String {
-    let graph = Graph::of(plan);
+    let graph = BoxGraph::from_plan(plan);
     let mut out = String::from(
         "digraph plan {\n  rankdir=LR;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n",
     );
@@ -36,16 +36,16 @@ pub fn dot(plan: &Plan) -> String {
     out
 }
 
-fn cluster(out: &mut String, id: usize, one: &Box) {
+fn cluster(out: &mut String, id: usize, one: &GraphBox) {
     let order = one
         .order
         .map_or(String::new(), |order| format!("{order}. "));
     let title = format!("{order}{}\n{}", one.title, one.kind.badge());
-    let style = match one.kind.look() {
-        Look::Free => "style=rounded, color=green4",
-        Look::Held => "style=rounded, color=orange3",
-        Look::Wrong => "style=\"rounded,bold\", color=red3",
-        Look::Other => "style=\"rounded,dashed\", color=gray50",
+    let style = match one.kind.class() {
+        BoxClass::Free => "style=rounded, color=green4",
+        BoxClass::Held => "style=rounded, color=orange3",
+        BoxClass::Wrong => "style=\"rounded,bold\", color=red3",
+        BoxClass::Other => "style=\"rounded,dashed\", color=gray50",
     };
     let _ = writeln!(
         out,

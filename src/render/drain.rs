@@ -20,7 +20,7 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
         check.ignored
     );
     for pod in &check.pods {
-        one(&mut out, pod, style);
+        write_pod(&mut out, pod, style);
     }
     let verdict = match check.drain {
         Drain::Finishes => style.good("The drain would finish."),
@@ -37,7 +37,7 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
     out
 }
 
-fn one(out: &mut String, pod: &PodDrain, style: Style) {
+fn write_pod(out: &mut String, pod: &PodDrain, style: Style) {
     let fate = match pod.fate {
         PodFate::Blocked => style.bad("blocked"),
         PodFate::Unknown => style.waiting("unknown"),

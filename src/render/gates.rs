@@ -95,7 +95,7 @@ pub struct LeftOutReport {
 impl GatesReport {
     /// The report of a configuration: what the files do once Windrow's drop-in is among them.
     /// `own` is that drop-in's path.
-    pub fn of(resolved: &Resolved, assessment: &Assessment, drop_in: &DropIn, own: &str) -> Self {
+    pub fn new(resolved: &Resolved, assessment: &Assessment, drop_in: &DropIn, own: &str) -> Self {
         let asked = |component, gate: &str| {
             drop_in
                 .written
@@ -159,7 +159,7 @@ impl GatesReport {
         }
     }
 
-    /// Adds what a component says of its gates, and what its static pod was told.
+    /// Adds what a component says of its gates, and its static pod's arguments.
     pub fn observe(
         &mut self,
         component: Component,
@@ -202,66 +202,8 @@ impl GatesReport {
             style.strong(&format!("Feature gates for {versions}")),
             printable(&self.because)
         );
-        let rows = self.components.iter().flat_map(|view| &view.gates);
-        let width = rows
-            .map(|gate| gate.gate.chars().count() + 6)
-            .max()
-            .unwrap_or(0)
-            .min(60);
-        for view in &self.components {
-            let _ = writeln!(out, "\n{}", style.strong(&view.component));
-            for gate in &view.gates {
-                let set = printable(&format!("{}={}", gate.gate, gate.value));
-                let mut origin = gate.at.to_string();
-                if let Some(reason) = &gate.reason {
-                    let _ = write!(origin, " ({reason})");
-                }
-                if !gate.overrides.is_empty() {
-                    let places: Vec<String> =
-                        gate.overrides.iter().map(ToString::to_string).collect();
-                    let _ = write!(origin, ", over {}", places.join(", "));
-                }
-                let _ = writeln!(out, "  {set:<width$}  {}", style.dim(&printable(&origin)));
-                if let Some(line) = differs(gate) {
-                    let _ = writeln!(out, "  {:<width$}  {}", "", style.bad(&line));
-                }
-            }
-            if let Some(why) = &view.unobserved {
-                let line = format!("which of them are in effect is not known: {why}");
-                let _ = writeln!(out, "  {}", style.waiting(&printable(&line)));
-            } else if view.gates.iter().any(|gate| gate.in_effect.is_some()) {
-                let as_set = view
-                    .gates
-                    .iter()
-                    .filter(|gate| gate.in_effect == Some(gate.value));
-                let line = format!(
-                    "{} of {} in effect as set",
-                    as_set.count(),
-                    view.gates.len()
-                );
-                let _ = writeln!(out, "  {}", style.dim(&line));
-            }
-        }
-        if self.components.is_empty() {
-            out.push_str("\nNo feature gates are set.\n");
-        }
-        if !self.left_out.is_empty() {
-            let _ = writeln!(out, "\n{}", style.strong("Asked for and not written"));
-            for left in &self.left_out {
-                let found = |finding: &Finding| {
-                    finding.message.starts_with(&left.why) && finding.at.contains(&left.at)
-                };
-                let why = match self.findings.iter().any(found) {
-                    true => "see the findings",
-                    false => &left.why,
-                };
-                let line = format!(
-                    "{} {}={} ({}): {why}",
-                    left.component, left.gate, left.value, left.at
-                );
-                let _ = writeln!(out, "  {}", printable(&line));
-            }
-        }
+        self.write_components(&mut out, style);
+        self.write_left_out(&mut out, style);
         if let Some(trial) = &self.trial {
             let _ = writeln!(out, "\n{}", style.strong("Last trial"));
             let _ = writeln!(out, "  {}", printable(&trial_line(trial)));
@@ -275,9 +217,86 @@ impl GatesReport {
         let _ = writeln!(out, "\n{verdict}");
         out
     }
+
+    fn write_components(&self, out: &mut String, style: Style) {
+        let rows = self.components.iter().flat_map(|view| &view.gates);
+        let width = rows
+            .map(|gate| gate.gate.chars().count() + 6)
+            .max()
+            .unwrap_or(0)
+            .min(60);
+        for view in &self.components {
+            let _ = writeln!(out, "\n{}", style.strong(&view.component));
+            for gate in &view.gates {
+                let set = printable(&format!("{}={}", gate.gate, gate.value));
+                let origin = printable(&origin(gate));
+                let _ = writeln!(out, "  {set:<width$}  {}", style.dim(&origin));
+                if let Some(line) = differs(gate) {
+                    let _ = writeln!(out, "  {:<width$}  {}", "", style.bad(&line));
+                }
+            }
+            write_in_effect(out, view, style);
+        }
+        if self.components.is_empty() {
+            out.push_str("\nNo feature gates are set.\n");
+        }
+    }
+
+    fn write_left_out(&self, out: &mut String, style: Style) {
+        if self.left_out.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "\n{}", style.strong("Asked for and not written"));
+        for left in &self.left_out {
+            let same = |finding: &Finding| {
+                finding.message.starts_with(&left.why) && finding.at.contains(&left.at)
+            };
+            let why = match self.findings.iter().any(same) {
+                true => "see the findings",
+                false => &left.why,
+            };
+            let line = format!(
+                "{} {}={} ({}): {why}",
+                left.component, left.gate, left.value, left.at
+            );
+            let _ = writeln!(out, "  {}", printable(&line));
+        }
+    }
 }
 
-/// What the running component says otherwise.
+/// Where a gate is set, why, and what that overrides.
+fn origin(gate: &GateReport) -> String {
+    let mut origin = gate.at.to_string();
+    if let Some(reason) = &gate.reason {
+        let _ = write!(origin, " ({reason})");
+    }
+    if !gate.overrides.is_empty() {
+        let places: Vec<String> = gate.overrides.iter().map(ToString::to_string).collect();
+        let _ = write!(origin, ", over {}", places.join(", "));
+    }
+    origin
+}
+
+/// How many of a component's gates are in effect, where that was asked.
+fn write_in_effect(out: &mut String, view: &ComponentReport, style: Style) {
+    if let Some(why) = &view.unobserved {
+        let line = format!("which of them are in effect is not known: {why}");
+        let _ = writeln!(out, "  {}", style.waiting(&printable(&line)));
+    } else if view.gates.iter().any(|gate| gate.in_effect.is_some()) {
+        let as_set = view
+            .gates
+            .iter()
+            .filter(|gate| gate.in_effect == Some(gate.value));
+        let line = format!(
+            "{} of {} in effect as set",
+            as_set.count(),
+            view.gates.len()
+        );
+        let _ = writeln!(out, "  {}", style.dim(&line));
+    }
+}
+
+/// In which way the running component differs.
 fn differs(gate: &GateReport) -> Option<String> {
     let value = gate.in_effect.filter(|value| *value != gate.value)?;
     Some(match gate.pod_argument {

@@ -1,7 +1,7 @@
 //! The plan as a graph of boxes with rows: what DOT, Mermaid and SVG draw.
 //!
-//! A box is a manifest file, or somebody else who brings what files wait for. A row is an object of
-//! the file, or a thing brought. Edges run from what is needed to what needs it.
+//! A box is a manifest file, or another bringer of what files wait for. A row is an object of the file,
+//! or something that is brought. Edges run from what is needed to what needs it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,13 +10,13 @@ use windrow_plan::rules::{Target, Tier};
 use windrow_plan::{Plan, PlanFile, SatisfiedBy, Trouble};
 
 /// The graph.
-pub(super) struct Graph {
-    pub(super) boxes: Vec<Box>,
+pub(super) struct BoxGraph {
+    pub(super) boxes: Vec<GraphBox>,
     pub(super) edges: Vec<Edge>,
 }
 
-/// A file, or somebody who brings something.
-pub(super) struct Box {
+/// A file, or another bringer.
+pub(super) struct GraphBox {
     pub(super) title: String,
     pub(super) kind: BoxKind,
     pub(super) rows: Vec<Row>,
@@ -37,22 +37,22 @@ pub(super) enum BoxKind {
     Refused,
     /// A file that RKE2 does not simply apply.
     Trouble(Trouble),
-    /// A file that a marker of somebody else keeps from RKE2.
+    /// A file that a marker keeps from RKE2 which Windrow did not make.
     Skipped,
-    /// A file that somebody else owns.
+    /// A file that Windrow does not own.
     Foreign,
     /// The platform.
     Platform,
-    /// The cluster: nobody in particular.
+    /// The cluster, as it is found.
     Cluster,
-    /// Nobody.
-    Nobody,
+    /// Nothing known.
+    Unknown,
 }
 
-/// How a box looks.
+/// The class of a box, for its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
-    /// Nothing to see.
+pub(super) enum BoxClass {
+    /// Applied at once.
     Free,
     Held,
     Wrong,
@@ -61,7 +61,7 @@ pub(super) enum Look {
 
 impl BoxKind {
     /// What becomes of a file at a fresh boot.
-    pub(super) fn of(file: &PlanFile) -> Self {
+    pub(super) fn for_file(file: &PlanFile) -> Self {
         match file.trouble {
             _ if file.skipped.is_some() => Self::Skipped,
             _ if file.owner.is_some() => Self::Foreign,
@@ -73,13 +73,13 @@ impl BoxKind {
         }
     }
 
-    /// How its box looks.
-    pub(super) fn look(self) -> Look {
+    /// The class that decides its colour.
+    pub(super) fn class(self) -> BoxClass {
         match self {
-            Self::Free => Look::Free,
-            Self::Held | Self::Trouble(Trouble::Unseen) => Look::Held,
-            Self::Refused | Self::Stuck | Self::Nobody | Self::Trouble(_) => Look::Wrong,
-            Self::Skipped | Self::Foreign | Self::Platform | Self::Cluster => Look::Other,
+            Self::Free => BoxClass::Free,
+            Self::Held | Self::Trouble(Trouble::Unseen) => BoxClass::Held,
+            Self::Refused | Self::Stuck | Self::Unknown | Self::Trouble(_) => BoxClass::Wrong,
+            Self::Skipped | Self::Foreign | Self::Platform | Self::Cluster => BoxClass::Other,
         }
     }
 
@@ -95,13 +95,16 @@ impl BoxKind {
             BoxKind::Foreign => "not touched",
             BoxKind::Platform => "platform",
             BoxKind::Cluster => "cluster",
-            BoxKind::Nobody => "missing",
+            BoxKind::Unknown => "missing",
         }
     }
 
     /// Is it a file?
     pub(super) fn is_file(self) -> bool {
-        !matches!(self, BoxKind::Platform | BoxKind::Cluster | BoxKind::Nobody)
+        !matches!(
+            self,
+            BoxKind::Platform | BoxKind::Cluster | BoxKind::Unknown
+        )
     }
 }
 
@@ -127,9 +130,9 @@ pub(super) struct Edge {
     pub(super) yields: bool,
 }
 
-impl Graph {
+impl BoxGraph {
     /// The graph of a plan.
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(super) fn from_plan(plan: &Plan) -> Self {
         let mut graph = Self {
             boxes: files(plan),
             edges: Vec::new(),
@@ -158,10 +161,10 @@ impl Graph {
                                 SatisfiedBy::Cluster => {
                                     (BoxKind::Cluster, "already in the cluster")
                                 }
-                                _ => (BoxKind::Nobody, "nobody known"),
+                                _ => (BoxKind::Unknown, "nothing known"),
                             };
                             let id = *others.entry((kind, title.to_owned())).or_insert_with(|| {
-                                graph.boxes.push(Box {
+                                graph.boxes.push(GraphBox {
                                     title: title.to_owned(),
                                     kind,
                                     rows: Vec::new(),
@@ -275,13 +278,13 @@ impl Graph {
     }
 }
 
-fn files(plan: &Plan) -> Vec<Box> {
+fn files(plan: &Plan) -> Vec<GraphBox> {
     plan.files
         .iter()
         .enumerate()
-        .map(|(id, file)| Box {
+        .map(|(id, file)| GraphBox {
             title: file.path.to_string(),
-            kind: BoxKind::of(file),
+            kind: BoxKind::for_file(file),
             rows: file
                 .documents
                 .iter()

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use windrow_plan::Plan;
 use windrow_plan::rules::Tier;
 
-use super::graph::{Graph, Look};
+use super::graph::{BoxClass, BoxGraph};
 use crate::printable::{is_hidden, printable};
 
 /// The plan as a Mermaid flowchart.
 pub fn mermaid(plan: &Plan) -> String {
-    let graph = Graph::of(plan);
+    let graph = BoxGraph::from_plan(plan);
     let mut out = String::from("flowchart LR\n");
     for (id, one) in graph.boxes.iter().enumerate() {
         let order = one
@@ -50,17 +50,17 @@ pub fn mermaid(plan: &Plan) -> String {
     out
 }
 
-fn classes(out: &mut String, graph: &Graph) {
+fn classes(out: &mut String, graph: &BoxGraph) {
     out.push_str("  classDef held stroke:#d97706,stroke-width:2px\n");
     out.push_str("  classDef free stroke:#16a34a\n");
     out.push_str("  classDef wrong stroke:#dc2626,stroke-width:3px\n");
     out.push_str("  classDef other stroke:#6b7280,stroke-dasharray:4\n");
     for (id, one) in graph.boxes.iter().enumerate() {
-        let class = match one.kind.look() {
-            Look::Free => "free",
-            Look::Held => "held",
-            Look::Wrong => "wrong",
-            Look::Other => "other",
+        let class = match one.kind.class() {
+            BoxClass::Free => "free",
+            BoxClass::Held => "held",
+            BoxClass::Wrong => "wrong",
+            BoxClass::Other => "other",
         };
         let _ = writeln!(out, "  class b{id} {class}");
     }

@@ -7,7 +7,10 @@ use windrow_model::reasons::Severity;
 use windrow_plan::Finding;
 use windrow_simulate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
-use super::rehearsal::{RECOGNISED, came_of, clock, fared, how_sure, in_seeds, says, span};
+use super::rehearsal::{
+    RECOGNISED, clock, describe_end, describe_end_of, describe_fate, in_how_many_seeds, in_seeds,
+    span,
+};
 use crate::printable::{is_hidden, printable};
 
 const LEFT: f64 = 230.0;
@@ -15,7 +18,7 @@ const RIGHT: f64 = 40.0;
 const WIDTH: f64 = 1080.0;
 const ROW: f64 = 40.0;
 const TOP: f64 = 58.0;
-/// The axis has at most so many marks.
+/// Most marks on the time axis.
 const MARKS: f64 = 10.0;
 
 const STYLE: &str = "
@@ -118,8 +121,8 @@ fn card(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal) {
         let _ = write!(
             out,
             "<p class=\"big\">{}</p><p>{}</p>",
-            capital(&came_of(node, side, end.verdict)),
-            capital(how_sure(end.seeds, seeds).trim_start_matches(", "))
+            capital(&describe_end_of(node, side, end.verdict)),
+            capital(in_how_many_seeds(end.seeds, seeds).trim_start_matches(", "))
         );
         if !end.because.is_empty() {
             out.push_str("<ul>");
@@ -265,7 +268,9 @@ fn files(out: &mut String, node: &NodeRehearsal) {
             out,
             "<tr><td><code>{}</code></td><td>{}",
             escape(path),
-            alone.map_or_else(String::new, |alone| escape(&fared(alone, node.seeds))),
+            alone.map_or_else(String::new, |alone| escape(&describe_fate(
+                alone, node.seeds
+            ))),
         );
         if let Some(error) = alone.and_then(|alone| alone.error.as_ref()) {
             let _ = write!(out, "<br><span class=\"t\">{}</span>", escape(error));
@@ -273,7 +278,7 @@ fn files(out: &mut String, node: &NodeRehearsal) {
         let _ = write!(
             out,
             "</td><td>{}</td></tr>",
-            escape(&fared(fate, node.seeds))
+            escape(&describe_fate(fate, node.seeds))
         );
     }
     out.push_str("</table></details>");
@@ -352,7 +357,7 @@ fn versions(out: &mut String, node: &NodeRehearsal) {
             } else {
                 "bad"
             };
-            format!("<b class=\"{class}\">{}</b>", capital(says(ended)))
+            format!("<b class=\"{class}\">{}</b>", capital(describe_end(ended)))
         };
         let _ = write!(
             out,

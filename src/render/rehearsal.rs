@@ -72,8 +72,8 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
     for end in &side.ends {
         let text = format!(
             "  {}{}",
-            came_of(node, side, end.verdict),
-            how_sure(end.seeds, seeds)
+            describe_end_of(node, side, end.verdict),
+            in_how_many_seeds(end.seeds, seeds)
         );
         let _ = writeln!(
             out,
@@ -96,7 +96,7 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
     for (machine, states) in &side.machines {
         let states: Vec<String> = states
             .iter()
-            .map(|(state, count)| format!("{state}{}", how_sure(*count, seeds)))
+            .map(|(state, count)| format!("{state}{}", in_how_many_seeds(*count, seeds)))
             .collect();
         let _ = writeln!(out, "  {}: {}", printable(machine), states.join("; "));
     }
@@ -110,8 +110,8 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
     );
 }
 
-/// How an end is called.
-pub(super) fn says(ended: Ended) -> &'static str {
+/// An end in words.
+pub(super) fn describe_end(ended: Ended) -> &'static str {
     match ended {
         Ended::Complete => "the node comes up, and everything is applied",
         Ended::Unknown => {
@@ -126,16 +126,20 @@ pub(super) fn says(ended: Ended) -> &'static str {
     }
 }
 
-/// How an end of this node is called: what is not modelled is not known.
-pub(super) fn came_of(node: &NodeRehearsal, side: &Side, ended: Ended) -> String {
+/// An end of this node in words. What is not modelled is not known.
+pub(super) fn describe_end_of(node: &NodeRehearsal, side: &Side, ended: Ended) -> String {
     let unknown = match node.beyond.is_empty() {
         true => "",
         false => "not known; as it is played, ",
     };
-    format!("{unknown}{}{}", says(ended), but_for_skipped(ended, side))
+    format!(
+        "{unknown}{}{}",
+        describe_end(ended),
+        but_for_skipped(ended, side)
+    )
 }
 
-/// What `everything` leaves out: files that somebody else's markers keep from RKE2.
+/// What `everything` leaves out: files that markers keep from RKE2 which Windrow did not make.
 fn but_for_skipped(ended: Ended, side: &Side) -> String {
     let skipped = side.files.values().filter(|fate| fate.skipped.is_some());
     match (ended, skipped.count()) {
@@ -148,7 +152,7 @@ fn but_for_skipped(ended: Ended, side: &Side) -> String {
 }
 
 /// In every seed, or in how many.
-pub(super) fn how_sure(count: u64, seeds: u64) -> String {
+pub(super) fn in_how_many_seeds(count: u64, seeds: u64) -> String {
     match count == seeds {
         true => ", in every seed".to_owned(),
         false => format!(", in {count} of {seeds} seeds (a race)"),
@@ -159,7 +163,9 @@ pub(super) fn how_sure(count: u64, seeds: u64) -> String {
 pub(super) fn in_seeds(count: u64, seeds: u64) -> String {
     match count {
         0 => "in no seed".to_owned(),
-        count => how_sure(count, seeds).trim_start_matches(", ").to_owned(),
+        count => in_how_many_seeds(count, seeds)
+            .trim_start_matches(", ")
+            .to_owned(),
     }
 }
 
@@ -190,15 +196,15 @@ fn files(out: &mut String, node: &NodeRehearsal, style: Style) {
     for (path, fate) in &node.with.files {
         let _ = writeln!(out, "  {}", printable(path));
         if let Some(alone) = node.without.files.get(path) {
-            let _ = writeln!(out, "      without  {}", fared(alone, node.seeds));
+            let _ = writeln!(out, "      without  {}", describe_fate(alone, node.seeds));
         }
-        let _ = writeln!(out, "      with     {}", fared(fate, node.seeds));
+        let _ = writeln!(out, "      with     {}", describe_fate(fate, node.seeds));
     }
     out.push('\n');
 }
 
 /// One file's fate in a line.
-pub(super) fn fared(fate: &windrow_simulate::rehearse::Fate, seeds: u64) -> String {
+pub(super) fn describe_fate(fate: &windrow_simulate::rehearse::Fate, seeds: u64) -> String {
     let mut parts = Vec::new();
     if let Some(marker) = &fate.skipped {
         let marker = printable(marker);
@@ -214,10 +220,10 @@ pub(super) fn fared(fate: &windrow_simulate::rehearse::Fate, seeds: u64) -> Stri
         (Some(applied), count) if count == seeds => format!("applied {}", span(applied)),
         (Some(applied), 0) => format!("applied {}, not as it is", span(applied)),
         (None, 0) => "never applied".to_owned(),
-        (_, count) => format!("applied{}", how_sure(count, seeds)),
+        (_, count) => format!("applied{}", in_how_many_seeds(count, seeds)),
     });
     if fate.failures > 0 {
-        let sure = how_sure(fate.failed_in, seeds);
+        let sure = in_how_many_seeds(fate.failed_in, seeds);
         parts.push(format!("failed up to {} times{sure}", fate.failures));
     }
     parts.join(", ")
@@ -271,8 +277,8 @@ fn versions(out: &mut String, node: &NodeRehearsal, style: Style) {
             "  {:8} {}without Windrow {}; with Windrow {}",
             version.version,
             if beyond { "(not modelled) " } else { "" },
-            says(version.without),
-            says(version.with)
+            describe_end(version.without),
+            describe_end(version.with)
         );
     }
     out.push('\n');

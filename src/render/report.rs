@@ -77,7 +77,7 @@ pub struct RequirementReport {
 
 impl PlanReport {
     /// The plan as a document.
-    pub fn of(plan: &Plan) -> Self {
+    pub fn from_plan(plan: &Plan) -> Self {
         Self {
             api_version: "windrow.dev/v1".to_owned(),
             kind: "Plan".to_owned(),
@@ -89,7 +89,7 @@ impl PlanReport {
                     addon: file.addon.clone(),
                     held: file.held_at_boot(),
                     skipped: file.skipped.clone(),
-                    state: BoxKind::of(file).badge().to_owned(),
+                    state: BoxKind::for_file(file).badge().to_owned(),
                     documents: file
                         .documents
                         .iter()

@@ -152,7 +152,7 @@ pub(super) fn first_vm() -> Plan {
     plan
 }
 
-/// Two files that need each other, one thing that nobody brings, and texts that want escaping.
+/// Two files that need each other, one object that nothing brings, and texts that need escaping.
 pub(super) fn broken() -> Plan {
     let a = ObjectRef::namespaced("", "ConfigMap", "a", "left");
     let b = ObjectRef::namespaced("", "ConfigMap", "a", "right");

@@ -8,7 +8,7 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::{Condition, Location, Tier};
 use windrow_plan::{Finding, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Shown};
 
-use super::graph::{BoxKind, Look};
+use super::graph::{BoxClass, BoxKind};
 use super::text::{fit, wrap};
 use crate::printable::printable;
 
@@ -137,12 +137,12 @@ fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize
     let state = if let Some(owner) = file.owner.filter(|_| file.skipped.is_none()) {
         style.dim(&fit(&format!("not touched: {owner}'s"), 24))
     } else {
-        let state = BoxKind::of(file);
-        match state.look() {
-            Look::Free => style.good(state.badge()),
-            Look::Held => style.waiting(state.badge()),
-            Look::Wrong => style.bad(state.badge()),
-            Look::Other => style.dim(state.badge()),
+        let state = BoxKind::for_file(file);
+        match state.class() {
+            BoxClass::Free => style.good(state.badge()),
+            BoxClass::Held => style.waiting(state.badge()),
+            BoxClass::Wrong => style.bad(state.badge()),
+            BoxClass::Other => style.dim(state.badge()),
         }
     };
     let room = style.width.saturating_sub(38).min(44);
@@ -173,14 +173,14 @@ fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize
 }
 
 /// One line of a file's list: a need, and every requirement that shares need, tier and rule.
-struct Group<'a> {
+struct NeedGroup<'a> {
     first: &'a Requirement,
     document: &'a PlanDocument,
     more: usize,
 }
 
-fn groups(file: &PlanFile) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+fn groups(file: &PlanFile) -> Vec<NeedGroup<'_>> {
+    let mut groups: Vec<NeedGroup<'_>> = Vec::new();
     for document in &file.documents {
         for requirement in document.requires.iter().filter(|one| one.takes_part()) {
             let known = groups.iter_mut().find(|group| {
@@ -190,7 +190,7 @@ fn groups(file: &PlanFile) -> Vec<Group<'_>> {
             });
             match known {
                 Some(group) => group.more += 1,
-                None => groups.push(Group {
+                None => groups.push(NeedGroup {
                     first: requirement,
                     document,
                     more: 0,
@@ -219,7 +219,7 @@ fn waiting(out: &mut String, plan: &Plan, file: &PlanFile, style: Style) {
     }
 }
 
-fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &Group<'_>, style: Style) {
+fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &NeedGroup<'_>, style: Style) {
     let need = &plan.needs[group.first.need];
     let target = &need.target;
     let what = match &need.condition {
@@ -236,7 +236,7 @@ fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &Group<'_>, 
         SatisfiedBy::Installer { file, line } => {
             format!("which {}:{line} may bring", plan.files[*file].path)
         }
-        SatisfiedBy::Nobody => "which nobody known brings".to_owned(),
+        SatisfiedBy::Nobody => "which nothing known brings".to_owned(),
     };
     let for_whom = match (file.documents.len(), group.more) {
         (1, _) => String::new(),
@@ -259,7 +259,7 @@ fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &Group<'_>, 
     );
 }
 
-/// A place, as short as it can be told: in a file of its own, the line is enough.
+/// Where something is written, as short as possible: in the file itself the line is enough.
 fn place(file: &PlanFile, at: &Location) -> String {
     match at.line {
         Some(line) if at.file == file.shown.file && file.shown == Shown::itself(&at.file) => {
@@ -326,7 +326,7 @@ fn verdict(out: &mut String, plan: &Plan, style: Style) {
             style.waiting("It is not known whether it can work: not everything was looked at.")
         }
         0 if plan.files.is_empty() => "There is nothing to stage.".to_owned(),
-        0 => match (nobodys(plan), installers(plan)) {
+        0 => match (unbrought(plan), installers(plan)) {
             (Some(what), _) => style.waiting(&format!(
                 "It can work if something brings {what}, which nothing known does."
             )),
@@ -355,8 +355,8 @@ fn every_file(plan: &Plan, style: Style) -> String {
     }
 }
 
-/// What files wait for and nobody known brings, if there is anything.
-fn nobodys(plan: &Plan) -> Option<String> {
+/// What files wait for and nothing known brings, if there is anything.
+fn unbrought(plan: &Plan) -> Option<String> {
     let files = plan.files.iter().flat_map(PlanFile::requirements);
     let needed: BTreeSet<String> = files
         .filter(|one| one.tier == Tier::Required && one.takes_part())

@@ -34,7 +34,7 @@ fn the_table_of_a_plan_that_cannot_work() {
 
 #[test]
 fn the_json_of_a_plan_that_cannot_work() {
-    insta::assert_snapshot!(PlanReport::of(&broken()).to_json());
+    insta::assert_snapshot!(PlanReport::from_plan(&broken()).to_json());
 }
 
 #[test]
@@ -60,10 +60,10 @@ fn a_picture_is_self_contained_and_escapes_what_it_is_given() {
 }
 
 #[test]
-fn the_picture_marks_cycles_and_what_nobody_brings() {
+fn the_picture_marks_cycles_and_what_nothing_brings() {
     let picture = svg(&broken());
     assert!(picture.contains(r#"class="edge cycle""#));
-    assert!(picture.contains("nobody known"));
+    assert!(picture.contains("nothing known"));
     assert!(!svg(&first_vm()).contains(r#"class="edge cycle""#));
 }
 

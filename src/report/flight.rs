@@ -1,14 +1,14 @@
-//! The flight recorder's file. A thread of its own writes it: a slow disk delays nobody.
+//! The flight recorder's file. A thread of its own writes it, so that a slow disk delays nothing else.
 //!
-//! `flight.jsonl` grows to a bound, becomes `flight.jsonl.1` and is begun anew with everything that
-//! is needed to replay what follows. A line is on the disk before the next one is waited for. After
-//! a write that failed the file is begun anew too, so that a torn line costs nothing but itself.
+//! `flight.jsonl` grows to a bound and becomes `flight.jsonl.1`. The next file begins with everything that a
+//! replay of what follows needs. A line is on the disk before the next one is taken. A failed write begins the
+//! file again, too, so that a torn line costs only itself.
+
+mod file;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +16,6 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use nix::fcntl::OFlag;
 use windrow_decide::flight::{
     Configuration, Files, Head, Key, Line, Made, RecordedFile, Recorder, Repaired, VERSION,
 };
@@ -24,20 +23,20 @@ use windrow_decide::{Ledger, Readiness};
 use windrow_model::manifest::{self, Content, Limits, ManifestPath, Problem};
 use windrow_model::reasons::Code;
 
-use crate::files::{Durability, make_private, replace};
+pub use self::file::FlightDestination;
+use self::file::FlightFile;
 
-/// The values of one file take no more memory than this while it is recorded: the daemon reads it at
-/// the same time.
+/// Most memory for the values of one file while it is recorded: the daemon reads it at the same time.
 const LARGEST_VALUES: usize = 4 << 20;
-/// More than this waiting to be written means that the disk does not answer: nothing more is taken.
+/// Most items that wait to be written. More of them mean that the disk does not answer.
 const MOST_WAITING: usize = 2000;
-/// So long a stop waits for what is not written yet.
+/// Longest wait for the disk when the daemon stops.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// So much of the file the manifests may take.
+/// Manifests may take one part in this many of the file.
 const SHARE_OF_MANIFESTS: u64 = 4;
 
 /// Something to be recorded.
-pub enum Item {
+pub enum FlightItem {
     /// The configuration in force.
     Configuration(Box<Configuration>, Limits),
     /// Manifest files that changed.
@@ -57,47 +56,37 @@ pub enum Item {
     Flush(Sender<()>),
 }
 
-/// Where the flight goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The file.
-    pub path: PathBuf,
-    /// Its bound in bytes.
-    pub bound: u64,
-    /// The directory of the copy that is made when the node is Failed.
-    pub copy_to: Option<PathBuf>,
-    /// Which boot this is.
-    pub boot: Option<String>,
-}
-
 /// The recorder, as its owner sees it. It writes until it is dropped.
 #[derive(Debug)]
 pub struct FlightWriter {
-    items: Sender<Item>,
+    items: Sender<FlightItem>,
     waiting: Arc<AtomicUsize>,
 }
 
 impl FlightWriter {
-    /// Begins a flight. Nothing is written yet; nothing that goes wrong later stops anybody, and
-    /// `complain` is told once for every new reason.
+    /// Begins a flight. Nothing is written yet. Later errors stop nothing: `complain` is called once for each
+    /// new reason.
     ///
     /// # Errors
     ///
     /// When there can be no thread.
-    pub fn begin(place: Place, complain: impl Fn(String) + Send + 'static) -> io::Result<Self> {
-        let key = key()?;
+    pub fn begin(
+        destination: FlightDestination,
+        complain: impl Fn(String) + Send + 'static,
+    ) -> io::Result<Self> {
+        let key = random_key()?;
         let (items, received) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let left = waiting.clone();
         thread::Builder::new()
             .name("flight".to_owned())
-            .spawn(move || Log::new(place, key).run(&received, &left, complain))?;
+            .spawn(move || FlightLog::new(destination, key).run(&received, &left, complain))?;
         Ok(Self { items, waiting })
     }
 
-    /// Hands something over to be written, now or soon. False when the disk does not keep up: what is
-    /// left out cannot be replayed, so the flight ends there.
-    pub fn record(&self, item: Item) -> bool {
+    /// Queues an item to be written. False when the disk does not keep up: a flight with a gap cannot be
+    /// replayed, so it ends there.
+    pub fn record(&self, item: FlightItem) -> bool {
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
             return false;
         }
@@ -107,7 +96,7 @@ impl FlightWriter {
     /// Waits until everything is on the disk, for a while.
     pub fn flush(&self) {
         let (answer, answered) = channel();
-        if self.record(Item::Flush(answer)) {
+        if self.record(FlightItem::Flush(answer)) {
             // A disk that hangs must not keep the daemon from stopping.
             let _ = answered.recv_timeout(LAST_WORDS);
         }
@@ -115,28 +104,25 @@ impl FlightWriter {
 }
 
 /// Where a file's line stands in the flight.
-struct Written {
+struct WrittenFile {
     sha256: String,
     at: u64,
     length: usize,
 }
 
 /// The thread's part.
-struct Log {
-    place: Place,
+struct FlightLog {
+    file: FlightFile,
     key: Key,
-    file: Option<File>,
-    /// Where the file ends.
-    end: u64,
-    /// Where it ended when everything that is needed was written at its beginning.
+    /// Where the file ended when everything that is needed was written at its beginning.
     begun_at: u64,
     recorder: Recorder,
     configuration: Option<(Timestamp, String)>,
     limits: Limits,
-    written: BTreeMap<ManifestPath, Written>,
+    written: BTreeMap<ManifestPath, WrittenFile>,
     /// Files that could not be written yet.
     pending: BTreeMap<ManifestPath, RecordedFile>,
-    /// The ledger after the last decision: the first line of a file begun anew carries it.
+    /// The ledger after the last decision: the first line of a next file carries it.
     ledger: Option<Ledger>,
     /// The last write failed, or none was made yet.
     broken: bool,
@@ -144,13 +130,11 @@ struct Log {
     complaint: Option<String>,
 }
 
-impl Log {
-    fn new(place: Place, key: Key) -> Self {
+impl FlightLog {
+    fn new(destination: FlightDestination, key: Key) -> Self {
         Self {
-            place,
+            file: FlightFile::new(destination),
             key,
-            file: None,
-            end: 0,
             begun_at: 0,
             recorder: Recorder::default(),
             configuration: None,
@@ -164,18 +148,21 @@ impl Log {
         }
     }
 
-    fn run(mut self, items: &Receiver<Item>, waiting: &AtomicUsize, complain: impl Fn(String)) {
+    fn run(
+        mut self,
+        items: &Receiver<FlightItem>,
+        waiting: &AtomicUsize,
+        complain: impl Fn(String),
+    ) {
         while let Ok(item) = items.recv() {
             let mut answers = Vec::new();
-            let mut result = self.take(item, &mut answers);
+            let mut result = self.write_item(item, &mut answers);
             waiting.fetch_sub(1, Ordering::Relaxed);
             while let Ok(item) = items.try_recv() {
-                result = result.and(self.take(item, &mut answers));
+                result = result.and(self.write_item(item, &mut answers));
                 waiting.fetch_sub(1, Ordering::Relaxed);
             }
-            if let (Ok(()), Some(file)) = (&result, &self.file) {
-                result = file.sync_data();
-            }
+            result = result.and_then(|()| self.file.sync());
             match result {
                 Ok(()) => self.complaint = None,
                 Err(error) => {
@@ -188,17 +175,17 @@ impl Log {
                 }
             }
             for answer in answers {
-                // Who does not wait any more needs no answer.
+                // The caller may have stopped waiting.
                 let _ = answer.send(());
             }
         }
     }
 
-    fn take(&mut self, item: Item, answers: &mut Vec<Sender<()>>) -> io::Result<()> {
+    fn write_item(&mut self, item: FlightItem, answers: &mut Vec<Sender<()>>) -> io::Result<()> {
         match item {
-            Item::Configuration(configuration, limits) => {
+            FlightItem::Configuration(configuration, limits) => {
                 self.limits = limits;
-                // Every file is recorded anew after it: another configuration reads it otherwise.
+                // Every file is recorded again after it: another configuration may read it differently.
                 self.written.clear();
                 self.pending.clear();
                 let line = Line::Configuration(*configuration.clone());
@@ -206,24 +193,24 @@ impl Log {
                 if self.broken {
                     return self.begin(configuration.at);
                 }
-                self.write(&line).map(|_| ())
+                self.write_line(&line).map(|_| ())
             }
-            Item::Files { at, changed, gone } => self.files(at, changed, gone),
-            Item::Decision(made) => self.decision(*made),
-            Item::Repair(repaired) => {
+            FlightItem::Files { at, changed, gone } => self.record_files(at, changed, gone),
+            FlightItem::Decision(made) => self.record_decision(*made),
+            FlightItem::Repair(repaired) => {
                 if self.broken {
                     self.begin(repaired.at)?;
                 }
-                self.write(&Line::Repair(*repaired)).map(|_| ())
+                self.write_line(&Line::Repair(*repaired)).map(|_| ())
             }
-            Item::Flush(answer) => {
+            FlightItem::Flush(answer) => {
                 answers.push(answer);
                 Ok(())
             }
         }
     }
 
-    fn files(
+    fn record_files(
         &mut self,
         at: Timestamp,
         changed: Vec<(ManifestPath, Arc<Content>)>,
@@ -249,7 +236,7 @@ impl Log {
             }
             self.written.remove(&path);
             let taken: usize = self.written.values().map(|known| known.length).sum();
-            let room = self.place.bound / SHARE_OF_MANIFESTS;
+            let room = self.file.bound() / SHARE_OF_MANIFESTS;
             let room = usize::try_from(room).unwrap_or(usize::MAX);
             let exceeds = |problem: &Problem| problem.code == Code::LimitExceeded;
             let recorded = if limits != self.limits && file.problems.iter().any(exceeds) {
@@ -268,17 +255,17 @@ impl Log {
             return self.begin(at);
         }
         if !known.is_empty() {
-            self.write(&Line::Files(Files {
+            self.write_line(&Line::Files(Files {
                 at,
                 files: Vec::new(),
                 gone: known,
             }))?;
         }
-        self.settle(at)
+        self.write_pending(at)
     }
 
     /// Writes the files that are not written yet; one that cannot be stays for the next beginning.
-    fn settle(&mut self, at: Timestamp) -> io::Result<()> {
+    fn write_pending(&mut self, at: Timestamp) -> io::Result<()> {
         while let Some((path, recorded)) = self.pending.pop_first() {
             let sha256 = recorded.sha256.clone();
             let line = Line::Files(Files {
@@ -286,9 +273,10 @@ impl Log {
                 files: vec![recorded.clone()],
                 gone: Vec::new(),
             });
-            match self.write(&line) {
+            match self.write_line(&line) {
                 Ok((at, length)) => {
-                    self.written.insert(path, Written { sha256, at, length });
+                    self.written
+                        .insert(path, WrittenFile { sha256, at, length });
                 }
                 Err(error) => {
                     self.pending.insert(path, recorded);
@@ -299,11 +287,9 @@ impl Log {
         Ok(())
     }
 
-    fn decision(&mut self, mut made: Made) -> io::Result<()> {
+    fn record_decision(&mut self, mut made: Made) -> io::Result<()> {
         let at = made.at;
-        // Begun anew only after it has grown by half of the bound: what stands at the beginning may
-        // itself be large.
-        let full = self.end > self.place.bound && self.end > self.begun_at + self.place.bound / 2;
+        let full = self.file.is_full(self.begun_at);
         let after = made.after.clone();
         if (self.broken || full)
             && let Err(error) = self.begin(at)
@@ -317,142 +303,60 @@ impl Log {
         let failed = made.status.readiness == Readiness::Failed;
         let line = self.recorder.record(made);
         self.ledger = Some(after);
-        self.write(&line)?;
+        self.write_line(&line)?;
         if failed && !self.failed {
-            self.copy()?;
+            self.file.copy()?;
         }
         self.failed = failed;
         Ok(())
     }
 
-    /// Begins the file anew: everything that is needed stands in it again.
+    /// Begins the file again, with everything that a replay needs.
     fn begin(&mut self, at: Timestamp) -> io::Result<()> {
-        let mut lines = Vec::new();
-        if let Some(old) = &self.file {
-            for written in self.written.values() {
-                let mut line = vec![0; written.length];
-                old.read_exact_at(&mut line, written.at)?;
-                lines.push(line);
-            }
-        }
+        let kept = self.written.values();
+        let lines = kept
+            .map(|written| self.file.read(written.at, written.length))
+            .collect::<io::Result<Vec<_>>>()?;
         self.broken = true;
-        self.open()?;
-        self.write(&Line::Flight(Head {
+        self.file.open()?;
+        self.write_line(&Line::Flight(Head {
             version: VERSION,
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
             at,
-            boot: self.place.boot.clone(),
+            boot: self.file.boot(),
         }))?;
         if let Some((_, configuration)) = self.configuration.clone() {
-            self.put(configuration.as_bytes())?;
+            self.append(configuration.as_bytes())?;
         }
         let paths: Vec<ManifestPath> = self.written.keys().cloned().collect();
         for (path, line) in paths.into_iter().zip(lines) {
-            let at = self.put(&line)?;
+            let at = self.append(&line)?;
             if let Some(written) = self.written.get_mut(&path) {
                 written.at = at;
             }
         }
-        self.settle(at)?;
+        self.write_pending(at)?;
         self.recorder.begin_anew();
-        self.begun_at = self.end;
+        self.begun_at = self.file.end();
         self.broken = false;
         Ok(())
     }
 
-    /// Opens the file to go on at its end; a full one is set aside first.
-    fn open(&mut self) -> io::Result<()> {
-        if let Some(directory) = self.place.path.parent() {
-            make_private(directory)?;
-        }
-        let length = fs::symlink_metadata(&self.place.path).map_or(0, |found| found.len());
-        if length > self.place.bound {
-            fs::rename(&self.place.path, older(&self.place.path))?;
-        }
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
-            .open(&self.place.path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
-        self.end = file.seek(SeekFrom::End(0))?;
-        if self.end > 0 {
-            let mut last = [0];
-            file.read_exact_at(&mut last, self.end - 1)?;
-            if last != *b"\n" {
-                // Torn by a power cut; a line of its own, it is left out.
-                file.write_all(b"\n")?;
-                self.end += 1;
-            }
-        }
-        if let Some(directory) = self.place.path.parent() {
-            File::open(directory)?.sync_all()?;
-        }
-        self.file = Some(file);
-        Ok(())
-    }
-
     /// Writes a line: where it begins, and its length.
-    fn write(&mut self, line: &Line) -> io::Result<(u64, usize)> {
+    fn write_line(&mut self, line: &Line) -> io::Result<(u64, usize)> {
         let text = self.key.line(line)?;
-        Ok((self.put(text.as_bytes())?, text.len()))
+        Ok((self.append(text.as_bytes())?, text.len()))
     }
 
-    fn put(&mut self, line: &[u8]) -> io::Result<u64> {
-        let at = self.end;
-        let file = self
-            .file
-            .as_mut()
-            .ok_or_else(|| io::Error::other("not open"))?;
-        if let Err(error) = file.write_all(line) {
-            self.broken = true;
-            return Err(error);
-        }
-        self.end += line.len() as u64;
-        Ok(at)
-    }
-
-    /// Puts a copy where it outlives the node's disk: the older file first.
-    fn copy(&self) -> io::Result<()> {
-        let Some(directory) = &self.place.copy_to else {
-            return Ok(());
-        };
-        let mut content = Vec::new();
-        for path in [older(&self.place.path), self.place.path.clone()] {
-            match File::open(path) {
-                Ok(mut file) => {
-                    file.read_to_end(&mut content)?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let place = directory.join(COPY);
-        replace(&place, &content, 0o600, Durability::Durable).map_err(|error| {
-            io::Error::new(
-                error.kind(),
-                format!("copy to {}: {error}", place.display()),
-            )
-        })
+    fn append(&mut self, line: &[u8]) -> io::Result<u64> {
+        let written = self.file.append(line);
+        self.broken |= written.is_err();
+        written
     }
 }
 
-/// The copy's name.
-pub const COPY: &str = "windrow-flight.jsonl";
-
-/// The file before this one.
-pub fn older(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".1");
-    PathBuf::from(name)
-}
-
-/// A key that nobody can guess, of the kernel's own randomness.
-fn key() -> io::Result<Key> {
+/// A key from the kernel's randomness.
+fn random_key() -> io::Result<Key> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(Key::new(bytes))
@@ -460,6 +364,7 @@ fn key() -> io::Result<Key> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::sync::mpsc;
 
     use windrow_decide::flight::{Flights, Tap};
@@ -467,6 +372,7 @@ mod tests {
     use windrow_decide::{Readiness, StagingState};
     use windrow_plan::rules::RuleSet;
 
+    use super::file::COPY;
     use super::*;
 
     #[test]
@@ -474,7 +380,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let oem = directory.path().join("oem");
         fs::create_dir(&oem).unwrap();
-        let place = Place {
+        let place = FlightDestination {
             path: directory.path().join("state/flight.jsonl"),
             bound: 1 << 20,
             copy_to: Some(oem.clone()),
@@ -492,7 +398,7 @@ mod tests {
             settings: windrow_decide::settings::record(&Settings::default()),
             rules: Vec::new(),
         };
-        writer.record(Item::Configuration(
+        writer.record(FlightItem::Configuration(
             Box::new(configuration),
             Limits::default(),
         ));
@@ -508,12 +414,12 @@ mod tests {
         let decision = state.decide(start);
         tap.decided(start, &decision, state.observation());
         let mut made = tap.acted(&[], &[]).unwrap();
-        writer.record(Item::Decision(Box::new(made.clone())));
+        writer.record(FlightItem::Decision(Box::new(made.clone())));
         writer.flush();
         let copy = oem.join(COPY);
         assert!(!copy.exists(), "nothing has failed yet");
         made.status.readiness = Readiness::Failed;
-        writer.record(Item::Decision(Box::new(made)));
+        writer.record(FlightItem::Decision(Box::new(made)));
         writer.flush();
         let copied = fs::read_to_string(&copy).unwrap();
         assert_eq!(copied, fs::read_to_string(&place.path).unwrap());

@@ -26,13 +26,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 use windrow_decide::{Event, Phase};
 use windrow_model::reasons::Severity;
 
-use super::transitions::{Stood, Turned};
+use super::transitions::{ProbeChange, ReadinessChange};
 use crate::printable::printable;
 
 /// Variable with a filter by target and level, as tracing has it (`windrow=trace,warn`).
 const FILTER: &str = "WINDROW_LOG";
-/// What a daemon writes: ours, and warnings of libraries. Nothing of the cluster's client: each watch
-/// that is cut and each 5xx is a line of its own there, and what it means for the node is told by us.
+/// What a daemon writes: ours, and warnings of libraries. Nothing of the cluster's client: it writes a
+/// line for each watch that is cut and for each 5xx, and Windrow says itself what that means for the node.
 pub const EVERYTHING: &str = "warn,kube_client=off,windrow=debug";
 /// What is written where something else tells the story.
 pub const WARNINGS: &str = "warn";
@@ -64,7 +64,7 @@ pub fn start(default: &str) {
             .boxed(),
         // Not the journal, or its socket does not answer: standard error is there.
         Some(Err(_)) | None => tracing_subscriber::fmt::layer()
-            .event_format(Line {
+            .event_format(PlainFormat {
                 colour: std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
             })
             .with_writer(std::io::stderr)
@@ -77,7 +77,7 @@ pub fn start(default: &str) {
 }
 
 /// Writes one event.
-pub fn tell(event: &Event) {
+pub fn write_event(event: &Event) {
     let reason = event.code.reason();
     let message = printable(&event.message);
     let (code, id) = (reason.id, reason.message_id);
@@ -104,27 +104,27 @@ pub fn tell(event: &Event) {
     }
 }
 
-/// Writes that the node changed where it stands. `WINDROW_ADVICE` is what to do about the reason: the
+/// Writes a change of readiness or phase. `WINDROW_ADVICE` is what to do about the reason: the
 /// catalogue's entry, which is about the change, shows it too.
-pub fn stood(news: &Stood) {
-    let change = news.code.reason();
-    let (readiness, phase) = (news.readiness.to_string(), name_of(news.phase));
+pub fn write_readiness_change(change: &ReadinessChange) {
+    let reason = change.code.reason();
+    let (readiness, phase) = (change.readiness.to_string(), name_of(change.phase));
     macro_rules! entry {
         ($level:expr) => {
             tracing::event!(
                 $level,
-                MESSAGE_ID = change.message_id,
-                WINDROW_CODE = news.reason.as_str(),
+                MESSAGE_ID = reason.message_id,
+                WINDROW_CODE = change.reason.as_str(),
                 WINDROW_READINESS = readiness,
                 WINDROW_PHASE = phase,
-                WINDROW_GENERATION = news.generation,
-                WINDROW_ADVICE = news.reason.reason().advice,
+                WINDROW_GENERATION = change.generation,
+                WINDROW_ADVICE = change.reason.reason().advice,
                 "{}",
-                printable(&news.message)
+                printable(&change.message)
             )
         };
     }
-    match change.severity {
+    match reason.severity {
         Severity::Error => entry!(Level::ERROR),
         Severity::Warning => entry!(Level::WARN),
         Severity::Notice => entry!(Level::INFO),
@@ -133,18 +133,18 @@ pub fn stood(news: &Stood) {
 }
 
 /// Writes that a probe changed its state.
-pub fn turned(news: &Turned) {
-    let code = news.code();
-    let reason = news.reason.unwrap_or(code);
+pub fn write_probe_change(change: &ProbeChange) {
+    let code = change.code();
+    let reason = change.reason.unwrap_or(code);
     tracing::event!(
         Level::DEBUG,
         MESSAGE_ID = code.reason().message_id,
         WINDROW_CODE = reason.as_str(),
-        WINDROW_PROBE = news.probe.as_str(),
-        WINDROW_STATE = news.state.as_str(),
+        WINDROW_PROBE = change.probe.as_str(),
+        WINDROW_STATE = change.state.as_str(),
         WINDROW_ADVICE = reason.reason().advice,
         "{}",
-        printable(&news.message)
+        printable(&change.message)
     );
 }
 
@@ -177,11 +177,11 @@ fn unit_of(cgroup: &str) -> Option<&str> {
 }
 
 /// One plain line: the severity and the message.
-struct Line {
+struct PlainFormat {
     colour: bool,
 }
 
-impl<S, N> FormatEvent<S, N> for Line
+impl<S, N> FormatEvent<S, N> for PlainFormat
 where
     S: tracing::Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -199,7 +199,7 @@ where
             Level::DEBUG => ("info", "0"),
             Level::TRACE => ("debug", "2"),
         };
-        let mut message = Message(String::new());
+        let mut message = MessageOnly(String::new());
         event.record(&mut message);
         if self.colour {
             writeln!(writer, "\x1b[{colour}m{word:8}\x1b[0m {}", message.0)
@@ -210,9 +210,9 @@ where
 }
 
 /// The message alone: the fields are for the journal.
-struct Message(String);
+struct MessageOnly(String);
 
-impl Visit for Message {
+impl Visit for MessageOnly {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
             self.0 = printable(&format!("{value:?}"));

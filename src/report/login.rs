@@ -1,9 +1,8 @@
 //! Who logs in, and who stands at a login prompt: `/run/issue.d/windrow.issue`, which agetty shows above
 //! its prompt, and `/run/motd.d/windrow`, which `pam_motd` shows after it.
 //!
-//! A prompt that stands there already is not painted anew by agetty; so the text says of when it is. Both
-//! files are written when what they say changes, and are gone when Windrow stops: what nobody keeps
-//! true is not shown.
+//! agetty does not repaint a prompt that stands there already, so the text says from when it is. Both files
+//! are written when their text changes and are removed when Windrow stops: nothing outdated is shown.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -26,10 +25,10 @@ use crate::render::fit;
 
 /// Longest line: what Harvester's own console has room for.
 const WIDTH: usize = 65;
-/// They are not written more often.
+/// Shortest time between two writes.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Keeps both files until nobody publishes the status any more. `wanted` says whether they are.
+/// Keeps both files until the publisher of the status is gone. `wanted` says whether they are wanted.
 pub async fn serve(
     layout: Layout,
     wanted: impl Fn() -> bool,
@@ -38,7 +37,7 @@ pub async fn serve(
     mut status: watch::Receiver<Option<Arc<Status>>>,
 ) {
     let mut shown: Option<String> = None;
-    let mut told = false;
+    let mut reported = false;
     let mut on = wanted();
     let mut not_before = Instant::now();
     loop {
@@ -49,17 +48,17 @@ pub async fn serve(
                 let text = text(&summary, current.readiness, now());
                 match write(&layout, &text) {
                     Ok(()) => shown = Some(summary),
-                    Err(error) if !told => {
-                        told = true;
+                    Err(error) if !reported => {
+                        reported = true;
                         let what = format!("tell those who log in: write {}", error.0);
                         let error = error.1.to_string();
-                        journal::tell(&Event {
+                        journal::write_event(&Event {
                             code: Code::ActionFailed,
                             file: None,
                             message: Code::ActionFailed.say(&[("what", &what), ("error", &error)]),
                         });
                     }
-                    // Told already; with the next change it is tried again.
+                    // Reported already; the next change tries again.
                     Err(_) => {}
                 }
                 not_before = Instant::now() + PAUSE;
@@ -123,7 +122,7 @@ fn directory(path: Option<&Path>) -> io::Result<()> {
 /// Takes both files away, as far as they are there.
 pub fn remove(layout: &Layout) {
     for path in [layout.issue(), layout.motd()] {
-        // What is not there need not go, and what cannot go is told by nobody's absence.
+        // A file that is not there need not go; one that cannot be removed carries its time.
         let _ = fs::remove_file(path);
     }
 }

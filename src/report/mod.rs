@@ -1,4 +1,4 @@
-//! What the node is told to be: one file per outlet, all fed from one [`windrow_decide::Status`].
+//! Where the status is published: one file per outlet, all fed from one [`windrow_decide::Status`].
 
 pub mod cluster;
 pub mod dbus;

@@ -1,7 +1,7 @@
 //! The service manager: READY, STATUS, the watchdog, reloading, stopping.
 //!
-//! Silent when there is no `NOTIFY_SOCKET`. The watchdog is fed by the driver after a completed
-//! tick and by nobody else: a timer of its own would prove nothing.
+//! Silent when there is no `NOTIFY_SOCKET`. Only the driver feeds the watchdog, after a
+//! completed tick: a timer of its own would prove nothing.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ const LINE: usize = 160;
 
 /// The service manager, as the daemon talks to it.
 #[derive(Debug, Default)]
-pub struct Manager {
+pub struct ServiceManager {
     last: String,
 }
 
-impl Manager {
+impl ServiceManager {
     /// The first scan's markers are on disk.
     pub fn ready(&mut self) {
         send(&[NotifyState::Ready]);
     }
 
-    /// The settings are read anew. [`Manager::ready`] ends it.
+    /// The settings are read again. [`ServiceManager::ready`] ends it.
     pub fn reloading(&mut self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => send(&[NotifyState::Reloading, now]),
@@ -57,7 +57,7 @@ impl Manager {
     }
 }
 
-/// How often the service manager wants to hear that the driver is alive: half of its patience.
+/// How often the watchdog is fed: twice in the time that the service manager waits.
 pub fn watchdog_interval() -> Option<Duration> {
     sd_notify::watchdog_enabled().map(|patience| patience / 2)
 }

@@ -17,7 +17,7 @@ use crate::printable::json_pretty;
 pub struct Publisher {
     path: PathBuf,
     writer: Option<Writer>,
-    /// What an earlier run has left, until somebody takes it.
+    /// What an earlier run has left, until it is taken.
     earlier: Option<Box<Status>>,
     /// Where the count goes on: at that document.
     generation: u64,

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// First and longest pause between two tries.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
-/// Follows the status until nobody publishes it any more. `address` is another bus than the system's.
+/// Follows the status until its publisher is gone. `address` is another bus than the system's.
 pub async fn follow(address: Option<String>, mut status: watch::Receiver<Option<Arc<Status>>>) {
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     loop {
@@ -31,8 +31,8 @@ pub async fn follow(address: Option<String>, mut status: watch::Receiver<Option<
                     return;
                 }
             }
-            // D-Bus may be late or away, and an overlay may have left the target out: nobody is troubled
-            // with that.
+            // D-Bus may be late or away, and an overlay may have left the target out: that is no trouble to
+            // report.
             Err(why) => {
                 tracing::debug!("{TARGET} is not started: {why}");
                 backoff.wait().await;
@@ -51,7 +51,7 @@ async fn until(status: &mut watch::Receiver<Option<Arc<Status>>>, ready: bool) -
     status.wait_for(fits).await.ok().map(drop)
 }
 
-/// Has systemd start the target. Its answer is that the job is there; nobody waits for the job.
+/// Asks systemd to start the target. The answer says that the job is queued; the job is not waited for.
 async fn start(address: Option<&str>) -> Result<(), String> {
     let asked = async {
         let connection = match address {
@@ -83,12 +83,12 @@ mod tests {
     use crate::testing::bus;
 
     /// systemd, as far as it is asked.
-    struct Manager {
+    struct FakeSystemd {
         jobs: mpsc::UnboundedSender<(String, String)>,
     }
 
     #[zbus::interface(name = "org.freedesktop.systemd1.Manager")]
-    impl Manager {
+    impl FakeSystemd {
         fn start_unit(&self, name: &str, mode: &str) -> zbus::OwnedObjectPath {
             self.jobs.send((name.to_owned(), mode.to_owned())).unwrap();
             "/org/freedesktop/systemd1/job/1".try_into().unwrap()
@@ -115,7 +115,7 @@ mod tests {
         };
         let (jobs, mut asked) = mpsc::unbounded_channel();
         let _systemd = zbus::connection::Builder::address(address.as_str())
-            .serve_at("/org/freedesktop/systemd1", Manager { jobs })
+            .serve_at("/org/freedesktop/systemd1", FakeSystemd { jobs })
             .name("org.freedesktop.systemd1")
             .build()
             .await

@@ -1,9 +1,9 @@
 //! What the journal says of the node: each change of its readiness once, and each probe that changes
 //! its state, so that `journalctl -x -u windrow` reads as the story of a bootstrap.
 //!
-//! What is told is the judged state, in which every answer was counted already: nothing flaps here
-//! that does not flap there. Unknown is where everything starts, and what a new role passes through:
-//! it is told when it lasts.
+//! States are the judged ones, in which every answer was counted already, so nothing flaps here that does not
+//! flap there. Everything starts as Unknown and passes through it with a new role, so Unknown is written only
+//! when it lasts.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use windrow_decide::{Phase, ProbeStatus, Readiness, Status};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::{ProbeId, ProbeState};
 
-/// So long the node has to be Unknown before that is news.
+/// How long the node has to be Unknown before that is written.
 const LASTING: SignedDuration = SignedDuration::from_secs(30);
 
-/// The node changed where it stands.
+/// A change of readiness or phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stood {
+pub struct ReadinessChange {
     /// The change: gives MESSAGE_ID and severity.
     pub code: Code,
     /// The line for people.
@@ -34,7 +34,7 @@ pub struct Stood {
 
 /// A probe changed its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turned {
+pub struct ProbeChange {
     /// The line for people.
     pub message: String,
     /// Which probe.
@@ -45,7 +45,7 @@ pub struct Turned {
     pub reason: Option<Code>,
 }
 
-impl Turned {
+impl ProbeChange {
     /// Gives MESSAGE_ID and severity.
     pub fn code(&self) -> Code {
         match self.state {
@@ -55,28 +55,28 @@ impl Turned {
     }
 }
 
-/// What is to be told of a status.
+/// What is new in a status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct News {
-    /// The node, if it changed where it stands.
-    pub node: Option<Stood>,
+pub struct StatusChanges {
+    /// The node's change of readiness or phase.
+    pub node: Option<ReadinessChange>,
     /// Its probes.
-    pub probes: Vec<Turned>,
+    pub probes: Vec<ProbeChange>,
 }
 
-/// Compares each status with what was told before.
+/// Compares each status with what was reported before.
 #[derive(Debug, Default)]
 pub struct Transitions {
-    told: Option<(Readiness, Phase)>,
+    reported: Option<(Readiness, Phase)>,
     unknown_since: Option<Timestamp>,
     probes: BTreeMap<ProbeId, ProbeState>,
 }
 
 impl Transitions {
-    /// Goes on where an earlier process of the same boot left off: what it told is no news.
+    /// Goes on where an earlier process of the same boot left off: what that one reported is not new.
     pub fn after(earlier: Option<&Status>) -> Self {
         Self {
-            told: earlier.map(|status| (status.readiness, status.phase)),
+            reported: earlier.map(|status| (status.readiness, status.phase)),
             unknown_since: None,
             probes: earlier
                 .map(|status| states(&status.probes))
@@ -85,16 +85,16 @@ impl Transitions {
     }
 
     /// What is new in a status.
-    pub fn news(&mut self, status: &Status, now: Timestamp) -> News {
-        News {
+    pub fn changes(&mut self, status: &Status, now: Timestamp) -> StatusChanges {
+        StatusChanges {
             node: self.node(status, now),
             probes: self.probes(&status.probes),
         }
     }
 
-    /// When there may be news though the status does not change.
+    /// When there may be a change to report though the status stays the same.
     pub fn due(&self) -> Option<Timestamp> {
-        self.unknown_since.map(ends)
+        self.unknown_since.map(lasting_from)
     }
 
     /// The wall clock was set.
@@ -104,13 +104,13 @@ impl Transitions {
             .map(|since| since.saturating_add(by).unwrap_or(since));
     }
 
-    fn node(&mut self, status: &Status, now: Timestamp) -> Option<Stood> {
+    fn node(&mut self, status: &Status, now: Timestamp) -> Option<ReadinessChange> {
         let stands = (status.readiness, status.phase);
-        let was = self.told;
+        let was = self.reported;
         let was_unknown = was.is_some_and(|(readiness, _)| readiness == Readiness::Unknown);
         if status.readiness == Readiness::Unknown && !was_unknown {
             let since = *self.unknown_since.get_or_insert(now);
-            if ends(since) > now {
+            if lasting_from(since) > now {
                 return None;
             }
         }
@@ -120,8 +120,8 @@ impl Transitions {
         if same {
             return None;
         }
-        self.told = Some(stands);
-        let code = code_of(status.readiness);
+        self.reported = Some(stands);
+        let code = readiness_code(status.readiness);
         let was = match was {
             Some((readiness, _)) if readiness != status.readiness => {
                 format!(" (was {readiness})")
@@ -133,7 +133,7 @@ impl Transitions {
             ("was", &was),
             ("why", &status.reason.message),
         ]);
-        Some(Stood {
+        Some(ReadinessChange {
             code,
             message,
             readiness: status.readiness,
@@ -143,8 +143,8 @@ impl Transitions {
         })
     }
 
-    fn probes(&mut self, probes: &[ProbeStatus]) -> Vec<Turned> {
-        // None at all: not probed yet. What an earlier process told stays told.
+    fn probes(&mut self, probes: &[ProbeStatus]) -> Vec<ProbeChange> {
+        // None at all: not probed yet. What an earlier process reported stays reported.
         if !probes.is_empty() {
             self.probes
                 .retain(|id, _| probes.iter().any(|probe| probe.id == *id));
@@ -159,14 +159,14 @@ impl Transitions {
             // That all is well is what is expected of a new one.
             let news = before.unwrap_or(ProbeState::Passing) != probe.state;
             if news {
-                turned.push(told(probe));
+                turned.push(probe_change(probe));
             }
         }
         turned
     }
 }
 
-fn told(probe: &ProbeStatus) -> Turned {
+fn probe_change(probe: &ProbeStatus) -> ProbeChange {
     let name = probe.id.as_str();
     let message = match probe.state {
         ProbeState::Passing => Code::ProbePasses.say(&[("probe", name)]),
@@ -176,7 +176,7 @@ fn told(probe: &ProbeStatus) -> Turned {
             ("why", &probe.message),
         ]),
     };
-    Turned {
+    ProbeChange {
         message,
         probe: probe.id.clone(),
         state: probe.state,
@@ -192,11 +192,11 @@ fn states(probes: &[ProbeStatus]) -> BTreeMap<ProbeId, ProbeState> {
         .collect()
 }
 
-fn ends(since: Timestamp) -> Timestamp {
+fn lasting_from(since: Timestamp) -> Timestamp {
     since.saturating_add(LASTING).unwrap_or(Timestamp::MAX)
 }
 
-fn code_of(readiness: Readiness) -> Code {
+fn readiness_code(readiness: Readiness) -> Code {
     match readiness {
         Readiness::Ready => Code::BecameReady,
         Readiness::SettingUp => Code::BecameSettingUp,

@@ -1,5 +1,5 @@
 //! Why a file, an object, a probe or an incident is as it is: the chain from it down to the root blocker, read from the
-//! status document. Pure; who asks (`windrow why`, D-Bus) only shows it.
+//! status document. Pure; `windrow why` and D-Bus only show it.
 
 use std::path::Path;
 
@@ -13,16 +13,16 @@ use windrow_plan::Finding;
 /// The answer, as `-o json` prints it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct WhyAnswer {
     /// `windrow.dev/v1`
     pub api_version: &'static str,
     /// `Why`
     pub kind: &'static str,
     /// The files asked about; several when an object is needed by several.
-    pub files: Vec<Explained>,
+    pub files: Vec<ExplainedFile>,
     /// The probe asked about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub probe: Option<ProbeExplained>,
+    pub probe: Option<ExplainedProbe>,
     /// Known incidents of the code or of the object asked about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
@@ -31,7 +31,7 @@ pub struct Answer {
 /// One probe, and what to do about it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ProbeExplained {
+pub struct ExplainedProbe {
     /// The probe, as it counts now.
     #[serde(flatten)]
     pub probe: ProbeStatus,
@@ -43,7 +43,7 @@ pub struct ProbeExplained {
 /// One file and why it is as it is.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Explained {
+pub struct ExplainedFile {
     /// Path below the manifests directory.
     pub file: ManifestPath,
     /// `held`, `not held`, `released`, `applied` or `failed`.
@@ -63,7 +63,7 @@ pub struct Explained {
     pub deadline: Option<Timestamp>,
     /// What it still waits for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub waits_for: Vec<Step>,
+    pub waits_for: Vec<ExplainedBlocker>,
     /// How to release it by hand; absent when there is nothing to release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<String>,
@@ -72,7 +72,7 @@ pub struct Explained {
 /// One blocker, and what blocks that.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Step {
+pub struct ExplainedBlocker {
     /// What.
     #[serde(flatten)]
     pub blocker: Blocker,
@@ -80,7 +80,7 @@ pub struct Step {
     pub root: bool,
     /// The file that brings it, when that is held, released or failed itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub because: Option<Box<Explained>>,
+    pub because: Option<Box<ExplainedFile>>,
     /// It has been explained further up: the chain comes back to itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cycle: bool,
@@ -88,22 +88,22 @@ pub struct Step {
 
 /// Explains a file, an object, a probe or an incident; `None` when the document knows nothing of it. `manifests` is the
 /// manifests directory: files may be asked about by their absolute path.
-pub fn answer(status: &Status, asked: &str, manifests: &Path) -> Option<Answer> {
+pub fn explain(status: &Status, asked: &str, manifests: &Path) -> Option<WhyAnswer> {
     let mut files = files_named(status, asked, manifests);
     let probe = match files.is_empty() {
-        true => probe_named(status, asked),
+        true => explain_probe(status, asked),
         false => None,
     };
     if files.is_empty() && probe.is_none() {
         files = files_about(status, asked);
     }
-    let files: Vec<Explained> = files
+    let files: Vec<ExplainedFile> = files
         .iter()
-        .filter_map(|file| explain(status, file, &mut Vec::new()))
+        .filter_map(|file| explain_file(status, file, &mut Vec::new()))
         .collect();
     let findings = incidents_about(status, asked);
     let known = !files.is_empty() || probe.is_some() || !findings.is_empty();
-    known.then_some(Answer {
+    known.then_some(WhyAnswer {
         api_version: "windrow.dev/v1",
         kind: "Why",
         files,
@@ -113,11 +113,11 @@ pub fn answer(status: &Status, asked: &str, manifests: &Path) -> Option<Answer> 
 }
 
 /// The probe of this name; one of the configuration also without `user/`.
-fn probe_named(status: &Status, asked: &str) -> Option<ProbeExplained> {
+fn explain_probe(status: &Status, asked: &str) -> Option<ExplainedProbe> {
     let asked = asked.strip_prefix("probe ").unwrap_or(asked);
     let named = |name: &str| status.probes.iter().find(|probe| probe.id.as_str() == name);
     let probe = named(asked).or_else(|| named(&format!("user/{asked}")))?;
-    Some(ProbeExplained {
+    Some(ExplainedProbe {
         probe: probe.clone(),
         advice: probe.code.map(|code| code.reason().advice),
     })
@@ -151,7 +151,7 @@ fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<ManifestPa
     held.chain(staging.not_held.iter().map(|file| &file.file))
         .chain(rest)
         .chain(staging.failed.iter().map(|file| &file.file))
-        .filter(|file| means(asked, file, manifests))
+        .filter(|file| names_file(asked, file, manifests))
         .cloned()
         .collect()
 }
@@ -205,13 +205,13 @@ fn is_object(asked: &str, object: &str) -> bool {
             })
 }
 
-fn explain(
+fn explain_file(
     status: &Status,
     file: &ManifestPath,
     above: &mut Vec<ManifestPath>,
-) -> Option<Explained> {
+) -> Option<ExplainedFile> {
     let staging = &status.staging;
-    let plain = |state, since, why: String| Explained {
+    let plain = |state, since, why: String| ExplainedFile {
         file: file.clone(),
         state,
         since,
@@ -223,7 +223,7 @@ fn explain(
         release: None,
     };
     if let Some(held) = staging.held.iter().find(|one| one.file == *file) {
-        return Some(explain_held(status, held, above));
+        return Some(explain_held_file(status, held, above));
     }
     if let Some(file) = staging.not_held.iter().find(|one| one.file == *file) {
         let why = format!(
@@ -259,7 +259,11 @@ fn sentence(line: &str) -> String {
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
-fn explain_held(status: &Status, held: &HeldFile, above: &mut Vec<ManifestPath>) -> Explained {
+fn explain_held_file(
+    status: &Status,
+    held: &HeldFile,
+    above: &mut Vec<ManifestPath>,
+) -> ExplainedFile {
     above.push(held.file.clone());
     let waits_for = held
         .blockers
@@ -268,12 +272,12 @@ fn explain_held(status: &Status, held: &HeldFile, above: &mut Vec<ManifestPath>)
             let bringer = blocker.brought_by.as_ref();
             let cycle = bringer.is_some_and(|file| above.contains(file));
             let because = match bringer {
-                Some(file) if !cycle => explain(status, file, above)
+                Some(file) if !cycle => explain_file(status, file, above)
                     .filter(|one| one.state != "applied")
                     .map(Box::new),
                 _ => None,
             };
-            Step {
+            ExplainedBlocker {
                 root: because.is_none() && !cycle,
                 blocker: blocker.clone(),
                 because,
@@ -283,7 +287,7 @@ fn explain_held(status: &Status, held: &HeldFile, above: &mut Vec<ManifestPath>)
         .collect();
     above.pop();
     let ours = held.by == Holder::Windrow;
-    Explained {
+    ExplainedFile {
         file: held.file.clone(),
         state: "held",
         since: held.since,
@@ -298,7 +302,7 @@ fn explain_held(status: &Status, held: &HeldFile, above: &mut Vec<ManifestPath>)
 
 /// Does what a person typed mean this file? Its path, its base name, and
 /// its absolute path do.
-pub fn means(typed: &str, file: &ManifestPath, manifests: &Path) -> bool {
+pub fn names_file(typed: &str, file: &ManifestPath, manifests: &Path) -> bool {
     *file == typed
         || file.name() == typed
         || Path::new(typed).strip_prefix(manifests) == Ok(Path::new(file.as_str()))
@@ -311,12 +315,12 @@ mod tests {
     #[test]
     fn a_file_is_meant_by_its_path_its_name_and_its_absolute_path() {
         let manifests = Path::new("/m");
-        assert!(means("a/b.yaml", &"a/b.yaml".into(), manifests));
-        assert!(means("b.yaml", &"a/b.yaml".into(), manifests));
-        assert!(means("/m/a/b.yaml", &"a/b.yaml".into(), manifests));
-        assert!(!means("a", &"a/b.yaml".into(), manifests));
-        assert!(!means(".yaml", &"a/b.yaml".into(), manifests));
-        assert!(!means("/n/b.yaml", &"a/b.yaml".into(), manifests));
+        assert!(names_file("a/b.yaml", &"a/b.yaml".into(), manifests));
+        assert!(names_file("b.yaml", &"a/b.yaml".into(), manifests));
+        assert!(names_file("/m/a/b.yaml", &"a/b.yaml".into(), manifests));
+        assert!(!names_file("a", &"a/b.yaml".into(), manifests));
+        assert!(!names_file(".yaml", &"a/b.yaml".into(), manifests));
+        assert!(!names_file("/n/b.yaml", &"a/b.yaml".into(), manifests));
     }
 
     #[test]

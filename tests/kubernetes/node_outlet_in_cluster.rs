@@ -17,7 +17,7 @@ use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, ref
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use windrow::apiserver::ApiServer;
-use windrow::report::cluster::{Desk, Subject, Switches, serve};
+use windrow::report::cluster::{NodeOutletContext, NodeOutletSwitches, NodeWriter, serve};
 use windrow_decide::{Readiness, Status};
 use windrow_model::reasons::Code;
 
@@ -29,20 +29,20 @@ struct Daemon {
     condition: watch::Receiver<bool>,
 }
 
-impl Desk for Daemon {
-    fn switches(&self) -> Switches {
-        Switches {
+impl NodeOutletContext for Daemon {
+    fn switches(&self) -> NodeOutletSwitches {
+        NodeOutletSwitches {
             condition: *self.condition.borrow(),
             events: true,
         }
     }
 
-    fn subject(&self) -> BoxFuture<'_, Subject> {
-        let subject = Subject {
+    fn writer(&self) -> BoxFuture<'_, NodeWriter> {
+        let writer = NodeWriter {
             kubeconfig: self.kubeconfig.clone(),
             node: self.node.to_owned(),
         };
-        async { subject }.boxed()
+        async { writer }.boxed()
     }
 
     fn now(&self) -> Timestamp {

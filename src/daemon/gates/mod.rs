@@ -213,7 +213,7 @@ impl GateController {
         let settled = tokio::task::spawn_blocking(move || settle(&configuration, rke2)).await;
         let Ok(outcome) = settled else { return };
         for event in &outcome.events {
-            journal::tell(event);
+            journal::write_event(event);
         }
         let pending = outcome
             .view

@@ -103,7 +103,7 @@ impl StartupWatch {
         let (findings, ours) = fatal.unwrap_or_default();
         for finding in &findings {
             if !self.findings.contains(finding) {
-                journal::tell(&Event::new(finding.code, finding.message.clone()));
+                journal::write_event(&Event::new(finding.code, finding.message.clone()));
             }
         }
         self.findings = findings;

@@ -74,7 +74,7 @@ impl TrialDriver {
         let recalled = StateFile::Trial.recall(configured.borrow().layout());
         let trial = recalled.unwrap_or_else(|why| {
             // Nothing is trusted because of it: what was forced is taken out before the next start.
-            journal::tell(&Event::new(
+            journal::write_event(&Event::new(
                 Code::ActionFailed,
                 Code::ActionFailed
                     .say(&[("what", "read the trial of feature gates"), ("error", &why)]),
@@ -144,7 +144,7 @@ impl TrialDriver {
             Err(why) => {
                 if self.told.as_ref() != Some(&why) {
                     let what = "go on with the trial of feature gates";
-                    journal::tell(&Event::new(
+                    journal::write_event(&Event::new(
                         Code::ActionFailed,
                         Code::ActionFailed.say(&[("what", what), ("error", &why)]),
                     ));

@@ -1,10 +1,10 @@
-//! Which files a person means by a name.
+//! Which files a person names_file by a name.
 
 use std::path::Path;
 
 use windrow_model::manifest::ManifestPath;
 
-use crate::report::why::means;
+use crate::report::why::names_file;
 
 /// What a person typed, as paths below the manifests directory.
 ///
@@ -27,7 +27,7 @@ pub(super) fn manifest_paths(
         let meant: Vec<&ManifestPath> = if exact.is_empty() {
             known
                 .iter()
-                .filter(|path| means(&wanted, path, manifests))
+                .filter(|path| names_file(&wanted, path, manifests))
                 .collect()
         } else {
             exact

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::graph::{Edge, Graph};
+use super::super::graph::{BoxGraph, Edge};
 
 /// Space between boxes in a column.
 const GAP: f64 = 26.0;
@@ -24,7 +24,7 @@ pub(super) struct Shape {
 }
 
 /// The result.
-pub(super) struct Layout {
+pub(super) struct BoxLayout {
     /// Column and top of every box.
     pub(super) boxes: Vec<(usize, f64)>,
     /// For every edge, in the graph's order.
@@ -56,7 +56,7 @@ struct Slot {
 }
 
 /// Places everything.
-pub(super) fn layout(graph: &Graph, shapes: &[Shape]) -> Layout {
+pub(super) fn layout(graph: &BoxGraph, shapes: &[Shape]) -> BoxLayout {
     let reversed = reversed(graph, shapes);
     let column = columns(graph, shapes, &reversed);
     let mut slots: Vec<Slot> = shapes
@@ -100,7 +100,7 @@ pub(super) fn layout(graph: &Graph, shapes: &[Shape]) -> Layout {
                 .collect(),
         })
         .collect();
-    Layout {
+    BoxLayout {
         boxes: (0..shapes.len())
             .map(|id| (slots[id].column, slots[id].top))
             .collect(),
@@ -112,9 +112,9 @@ pub(super) fn layout(graph: &Graph, shapes: &[Shape]) -> Layout {
 
 /// Which edges have to be turned round so that no cycle is left: those that lead back to a box that
 /// is still being visited, files visited in their order.
-fn reversed(graph: &Graph, shapes: &[Shape]) -> Vec<bool> {
+fn reversed(graph: &BoxGraph, shapes: &[Shape]) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
-    enum Mark {
+    enum VisitMark {
         New,
         Open,
         Closed,
@@ -123,30 +123,30 @@ fn reversed(graph: &Graph, shapes: &[Shape]) -> Vec<bool> {
     for (id, edge) in graph.edges.iter().enumerate() {
         outgoing[edge.from.0].push(id);
     }
-    let mut marks = vec![Mark::New; shapes.len()];
+    let mut marks = vec![VisitMark::New; shapes.len()];
     let mut reversed = vec![false; graph.edges.len()];
     let mut starts: Vec<usize> = (0..shapes.len()).collect();
     starts.sort_by_key(|id| (!shapes[*id].first, shapes[*id].order));
     for start in starts {
-        if marks[start] != Mark::New {
+        if marks[start] != VisitMark::New {
             continue;
         }
-        marks[start] = Mark::Open;
+        marks[start] = VisitMark::Open;
         let mut stack = vec![(start, 0)];
         while let Some((id, next)) = stack.pop() {
             let Some(&edge) = outgoing[id].get(next) else {
-                marks[id] = Mark::Closed;
+                marks[id] = VisitMark::Closed;
                 continue;
             };
             stack.push((id, next + 1));
             let to = graph.edges[edge].to.0;
             match marks[to] {
-                Mark::Open => reversed[edge] = true,
-                Mark::New => {
-                    marks[to] = Mark::Open;
+                VisitMark::Open => reversed[edge] = true,
+                VisitMark::New => {
+                    marks[to] = VisitMark::Open;
                     stack.push((to, 0));
                 }
-                Mark::Closed => {}
+                VisitMark::Closed => {}
             }
         }
     }
@@ -163,7 +163,7 @@ fn ends(edge: &Edge, reversed: bool) -> ((usize, usize), (usize, usize)) {
 }
 
 /// The column of each box: one right of the last thing it needs.
-fn columns(graph: &Graph, shapes: &[Shape], reversed: &[bool]) -> Vec<usize> {
+fn columns(graph: &BoxGraph, shapes: &[Shape], reversed: &[bool]) -> Vec<usize> {
     let shift = usize::from(shapes.iter().any(|shape| shape.first));
     let mut column: Vec<usize> = shapes
         .iter()
@@ -190,7 +190,7 @@ fn columns(graph: &Graph, shapes: &[Shape], reversed: &[bool]) -> Vec<usize> {
 
 /// Gives every edge its lanes. Edges out of one row share them.
 fn lay_lanes(
-    graph: &Graph,
+    graph: &BoxGraph,
     shapes: &[Shape],
     column: &[usize],
     reversed: &[bool],

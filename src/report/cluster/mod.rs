@@ -9,11 +9,11 @@
 //! ```
 //!
 //! A change of status or reason is written at once, a change of the message alone at most every 30
-//! seconds, and what stays as it is every ten minutes (the kubelet writes its own every five): from an
-//! older heartbeat a reader knows that nobody keeps the condition true. When Windrow stops it says
-//! `Unknown` itself. The requests are those that a node identity may make, whoever makes them.
+//! seconds, and what stays as it is every ten minutes (the kubelet writes its own every five): an
+//! older heartbeat shows a reader that Windrow does not keep the condition true any more. When Windrow stops it
+//! says `Unknown` itself. All requests are such as a node identity may make, whichever credential makes them.
 
-mod say;
+mod content;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -32,32 +32,32 @@ use windrow_decide::{Event, Status};
 use windrow_model::reasons::Code;
 use windrow_model::redact;
 
-use self::say::{Condition, Notice, notices, standing};
+use self::content::{NodeCondition, Notice, condition_on_node, notices};
 use super::journal;
 use crate::apiserver::ApiServer;
 use crate::backoff::spread;
 
 /// An answer takes no longer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often a condition that stays as it is is written anew.
+/// How often an unchanged condition is written.
 const HEARTBEAT: Duration = Duration::from_secs(10 * 60);
 /// How long another message of the same reason waits.
 const MESSAGE: Duration = Duration::from_secs(30);
 /// First and longest pause while kube-apiserver, the credential or the Node is not there.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// How long a refusal counts.
+/// Pause after a refusal.
 const REFUSED: Duration = Duration::from_secs(30 * 60);
-/// So many events may come at once, and then one in so long.
+/// Events that may be written at once, and then the time for each further one.
 const BURST: u32 = 10;
 const ONE_EVENT: Duration = Duration::from_secs(60);
-/// Most events that wait; the oldest goes first.
+/// Most events that wait; the oldest is dropped first.
 const WAITING: usize = 20;
-/// How many of the last events are remembered, to be counted when they come again.
+/// Events that are remembered, to be counted when they come again.
 const REMEMBERED: usize = 50;
 
 /// What is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Switches {
+pub struct NodeOutletSwitches {
     /// The condition.
     pub condition: bool,
     /// The events.
@@ -66,37 +66,37 @@ pub struct Switches {
 
 /// Who writes, and on which Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct NodeWriter {
     /// The kubeconfig.
     pub kubeconfig: PathBuf,
     /// The Node's name.
     pub node: String,
 }
 
-/// What the outlet asks of the daemon.
-pub trait Desk: Send + Sync + 'static {
+/// What the outlet needs of the daemon.
+pub trait NodeOutletContext: Send + Sync + 'static {
     /// What the configuration says now.
-    fn switches(&self) -> Switches;
+    fn switches(&self) -> NodeOutletSwitches;
 
     /// Who the node is now: it can be promoted.
-    fn subject(&self) -> BoxFuture<'_, Subject>;
+    fn writer(&self) -> BoxFuture<'_, NodeWriter>;
 
     /// The time.
     fn now(&self) -> Timestamp;
 }
 
-/// Writes until nobody publishes the status any more, and then that nothing is known.
+/// Writes until the publisher of the status is gone, and then that nothing is known.
 pub async fn serve(
     api: ApiServer,
-    desk: Arc<dyn Desk>,
+    context: Arc<dyn NodeOutletContext>,
     mut configured: watch::Receiver<impl Send + Sync>,
     mut status: watch::Receiver<Option<Arc<Status>>>,
 ) {
-    let mut outlet = Outlet::new(api, desk);
+    let mut outlet = NodeOutlet::new(api, context);
     loop {
         let current = status.borrow_and_update().clone();
         if let Some(current) = current {
-            outlet.take(&current);
+            outlet.observe(&current);
         }
         outlet.write_if_due().await;
         let due = outlet.due();
@@ -109,7 +109,7 @@ pub async fn serve(
             } } => {}
         }
     }
-    outlet.last_words().await;
+    outlet.write_stopped().await;
 }
 
 /// Takes the condition away from the Node, for the removal of Windrow.
@@ -117,41 +117,50 @@ pub async fn serve(
 /// # Errors
 ///
 /// Why it is still there, in a line.
-pub async fn take_back(api: &ApiServer, subject: &Subject) -> Result<(), String> {
-    let client = api.client(&subject.kubeconfig).await?;
-    let path = format!("/api/v1/nodes/{}/status", subject.node);
-    match send(&client, Method::PATCH, &path, Some(&Condition::removal())).await {
-        Ok(_) | Err(Trouble::Missing) => Ok(()),
-        Err(Trouble::Refused(why)) => Err(why),
-        Err(Trouble::Invalid | Trouble::Down) => Err("kube-apiserver does not answer".to_owned()),
+pub async fn remove_condition(api: &ApiServer, writer: &NodeWriter) -> Result<(), String> {
+    let client = api.client(&writer.kubeconfig).await?;
+    let path = format!("/api/v1/nodes/{}/status", writer.node);
+    match send(
+        &client,
+        Method::PATCH,
+        &path,
+        Some(&NodeCondition::removal()),
+    )
+    .await
+    {
+        Ok(_) | Err(WriteError::Missing) => Ok(()),
+        Err(WriteError::Refused(why)) => Err(why),
+        Err(WriteError::Invalid | WriteError::Down) => {
+            Err("kube-apiserver does not answer".to_owned())
+        }
     }
 }
 
 /// An event that was written, so that it can be counted.
-struct Sent {
+struct SentEvent {
     notice: Notice,
     name: String,
     count: u32,
 }
 
 /// What stands on the Node, as far as this process wrote it.
-struct Written {
-    condition: Condition,
+struct WrittenCondition {
+    condition: NodeCondition,
     transition: Timestamp,
     at: Instant,
 }
 
-struct Outlet {
+struct NodeOutlet {
     api: ApiServer,
-    desk: Arc<dyn Desk>,
-    switches: Switches,
+    context: Arc<dyn NodeOutletContext>,
+    switches: NodeOutletSwitches,
     /// Who writes, while it goes well.
-    subject: Option<Subject>,
+    writer: Option<NodeWriter>,
     last: Option<Arc<Status>>,
-    wanted: Option<Condition>,
-    written: Option<Written>,
+    wanted: Option<NodeCondition>,
+    written: Option<WrittenCondition>,
     waiting: VecDeque<(Notice, Timestamp)>,
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentEvent>,
     /// Events that may be written now, and when one more may.
     tokens: u32,
     refill: Instant,
@@ -159,28 +168,28 @@ struct Outlet {
     /// Not before; after something went wrong.
     pause: Option<Instant>,
     next_pause: Duration,
-    told: Option<String>,
+    reported: Option<String>,
 }
 
 /// Why something was not written.
-enum Trouble {
+enum WriteError {
     /// The credential may not.
     Refused(String),
     /// The object is not there.
     Missing,
     /// It will not be taken, however often it is sent.
     Invalid,
-    /// Anything else: nobody there, no credential yet, an error of the server.
+    /// Anything else: no answer, no credential yet, an error of the server.
     Down,
 }
 
-impl Outlet {
-    fn new(api: ApiServer, desk: Arc<dyn Desk>) -> Self {
+impl NodeOutlet {
+    fn new(api: ApiServer, context: Arc<dyn NodeOutletContext>) -> Self {
         Self {
             api,
-            switches: desk.switches(),
-            desk,
-            subject: None,
+            switches: context.switches(),
+            context,
+            writer: None,
             last: None,
             wanted: None,
             written: None,
@@ -191,12 +200,12 @@ impl Outlet {
             heartbeat: spread(HEARTBEAT),
             pause: None,
             next_pause: PAUSES.0,
-            told: None,
+            reported: None,
         }
     }
 
     /// Takes a status in.
-    fn take(&mut self, status: &Arc<Status>) {
+    fn observe(&mut self, status: &Arc<Status>) {
         if self
             .last
             .as_ref()
@@ -204,9 +213,9 @@ impl Outlet {
         {
             return;
         }
-        self.wanted = Some(Condition::of(status));
+        self.wanted = Some(NodeCondition::from_status(status));
         if self.switches.events {
-            let now = self.desk.now();
+            let now = self.context.now();
             for notice in notices(self.last.as_deref(), status) {
                 if !self.waiting.iter().any(|(waiting, _)| *waiting == notice) {
                     self.waiting.push_back((notice, now));
@@ -219,14 +228,14 @@ impl Outlet {
         self.last = Some(status.clone());
     }
 
-    /// The configuration was read anew: a refusal may be a thing of the past too.
+    /// The configuration was read again: a refusal may not hold any more.
     fn configured(&mut self) {
-        self.switches = self.desk.switches();
+        self.switches = self.context.switches();
         if !self.switches.events {
             self.waiting.clear();
         }
         self.pause = None;
-        self.subject = None;
+        self.writer = None;
     }
 
     /// When something has to be written, if nothing happens until then.
@@ -264,22 +273,22 @@ impl Outlet {
                 self.pause = None;
                 self.next_pause = PAUSES.0;
             }
-            Err(Trouble::Refused(what)) => {
+            Err(WriteError::Refused(what)) => {
                 self.refused(&what);
                 self.pause = Some(Instant::now() + spread(REFUSED));
             }
-            Err(Trouble::Missing | Trouble::Invalid | Trouble::Down) => {
+            Err(WriteError::Missing | WriteError::Invalid | WriteError::Down) => {
                 // The node may have been promoted.
-                self.subject = None;
+                self.writer = None;
                 self.pause = Some(Instant::now() + spread(self.next_pause));
                 self.next_pause = (self.next_pause * 2).min(PAUSES.1);
             }
         }
     }
 
-    async fn write(&mut self) -> Result<(), Trouble> {
+    async fn write(&mut self) -> Result<(), WriteError> {
         if !self.switches.condition && self.written.is_some() {
-            self.patch_node(&Condition::removal()).await?;
+            self.patch_node(&NodeCondition::removal()).await?;
             self.written = None;
         }
         if self.switches.condition
@@ -293,7 +302,7 @@ impl Outlet {
             && let Some((notice, at)) = self.waiting.front().cloned()
         {
             match self.write_event(notice, at).await {
-                Ok(()) | Err(Trouble::Invalid) => {}
+                Ok(()) | Err(WriteError::Invalid) => {}
                 Err(trouble) => return Err(trouble),
             }
             self.waiting.pop_front();
@@ -302,7 +311,7 @@ impl Outlet {
         Ok(())
     }
 
-    fn condition_is_due(&self, wanted: &Condition) -> bool {
+    fn condition_is_due(&self, wanted: &NodeCondition) -> bool {
         self.written.as_ref().is_none_or(|written| {
             let age = written.at.elapsed();
             (wanted.status, &wanted.reason) != (written.condition.status, &written.condition.reason)
@@ -311,15 +320,15 @@ impl Outlet {
         })
     }
 
-    async fn write_condition(&mut self, wanted: Condition) -> Result<(), Trouble> {
-        let now = self.desk.now();
+    async fn write_condition(&mut self, wanted: NodeCondition) -> Result<(), WriteError> {
+        let now = self.context.now();
         let standing = match &self.written {
             Some(written) => Some((written.condition.status.to_owned(), written.transition)),
             // What an earlier run of the daemon left there.
             None => {
-                let (client, subject) = self.connect().await?;
-                let path = format!("/api/v1/nodes/{}", subject.node);
-                standing(&send(&client, Method::GET, &path, None).await?)
+                let (client, writer) = self.connect().await?;
+                let path = format!("/api/v1/nodes/{}", writer.node);
+                condition_on_node(&send(&client, Method::GET, &path, None).await?)
             }
         };
         let transition = match standing {
@@ -327,7 +336,7 @@ impl Outlet {
             _ => now,
         };
         self.patch_node(&wanted.patch(now, transition)).await?;
-        self.written = Some(Written {
+        self.written = Some(WrittenCondition {
             condition: wanted,
             transition,
             at: Instant::now(),
@@ -336,16 +345,16 @@ impl Outlet {
         Ok(())
     }
 
-    async fn patch_node(&mut self, patch: &Value) -> Result<(), Trouble> {
-        let (client, subject) = self.connect().await?;
-        let path = format!("/api/v1/nodes/{}/status", subject.node);
+    async fn patch_node(&mut self, patch: &Value) -> Result<(), WriteError> {
+        let (client, writer) = self.connect().await?;
+        let path = format!("/api/v1/nodes/{}/status", writer.node);
         send(&client, Method::PATCH, &path, Some(patch)).await?;
         Ok(())
     }
 
-    async fn write_event(&mut self, notice: Notice, at: Timestamp) -> Result<(), Trouble> {
+    async fn write_event(&mut self, notice: Notice, at: Timestamp) -> Result<(), WriteError> {
         const EVENTS: &str = "/api/v1/namespaces/default/events";
-        let (client, subject) = self.connect().await?;
+        let (client, writer) = self.connect().await?;
         if let Some(sent) = self.sent.iter_mut().find(|sent| sent.notice == notice) {
             let patch = Notice::again(sent.count + 1, at);
             let path = format!("{EVENTS}/{}", sent.name);
@@ -355,16 +364,16 @@ impl Outlet {
                     return Ok(());
                 }
                 // kube-apiserver keeps events for an hour.
-                Err(Trouble::Missing) => {}
+                Err(WriteError::Missing) => {}
                 Err(trouble) => return Err(trouble),
             }
         }
         self.sent.retain(|sent| sent.notice != notice);
         // As the kubelet names them: unique, because no two are made in one nanosecond.
-        let name = format!("{}.{:x}", subject.node, self.desk.now().as_nanosecond());
-        let event = notice.event(&name, &subject.node, at);
+        let name = format!("{}.{:x}", writer.node, self.context.now().as_nanosecond());
+        let event = notice.event(&name, &writer.node, at);
         send(&client, Method::POST, EVENTS, Some(&event)).await?;
-        self.sent.push_back(Sent {
+        self.sent.push_back(SentEvent {
             notice,
             name,
             count: 1,
@@ -385,44 +394,44 @@ impl Outlet {
         }
     }
 
-    async fn connect(&mut self) -> Result<(Client, Subject), Trouble> {
-        let subject = match &self.subject {
-            Some(subject) => subject.clone(),
+    async fn connect(&mut self) -> Result<(Client, NodeWriter), WriteError> {
+        let writer = match &self.writer {
+            Some(writer) => writer.clone(),
             None => {
-                let asked = timeout(PATIENCE, self.desk.subject()).await;
-                asked.map_err(|_| Trouble::Down)?
+                let asked = timeout(PATIENCE, self.context.writer()).await;
+                asked.map_err(|_| WriteError::Down)?
             }
         };
-        if subject.node.is_empty() {
-            return Err(Trouble::Down);
+        if writer.node.is_empty() {
+            return Err(WriteError::Down);
         }
-        let client = self.api.client(&subject.kubeconfig).await;
-        let client = client.map_err(|_| Trouble::Down)?;
-        self.subject = Some(subject.clone());
-        Ok((client, subject))
+        let client = self.api.client(&writer.kubeconfig).await;
+        let client = client.map_err(|_| WriteError::Down)?;
+        self.writer = Some(writer.clone());
+        Ok((client, writer))
     }
 
-    /// Once for each refusal: it goes on being refused.
+    /// Writes each refusal to the journal once: it goes on being refused.
     fn refused(&mut self, what: &str) {
-        if self.told.as_deref() == Some(what) {
+        if self.reported.as_deref() == Some(what) {
             return;
         }
-        self.told = Some(what.to_owned());
+        self.reported = Some(what.to_owned());
         let (what, why) = what.split_once(": ").unwrap_or((what, ""));
-        journal::tell(&Event {
+        journal::write_event(&Event {
             code: Code::Forbidden,
             file: None,
             message: Code::Forbidden.say(&[("what", what), ("why", why)]),
         });
     }
 
-    /// A condition that nobody keeps true must not go on saying what was true.
-    async fn last_words(&mut self) {
+    /// A condition that is not kept true must not go on saying what was true.
+    async fn write_stopped(&mut self) {
         if self.written.is_none() || !self.switches.condition {
             return;
         }
-        // Whether it can be written or not, Windrow stops: the heartbeat tells too.
-        let _ = self.write_condition(Condition::stopped()).await;
+        // Windrow stops, whether it can be written or not: an old heartbeat says the same.
+        let _ = self.write_condition(NodeCondition::stopped()).await;
     }
 }
 
@@ -432,7 +441,7 @@ async fn send(
     method: Method,
     path: &str,
     body: Option<&Value>,
-) -> Result<Value, Trouble> {
+) -> Result<Value, WriteError> {
     let mut request = Request::builder().method(method.clone()).uri(path);
     request = match method {
         Method::PATCH => request.header(
@@ -444,7 +453,7 @@ async fn send(
     let body = body.map_or_else(Body::empty, |body| {
         Body::from(body.to_string().into_bytes())
     });
-    let request = request.body(body).map_err(|_| Trouble::Down)?;
+    let request = request.body(body).map_err(|_| WriteError::Down)?;
     let answer = timeout(PATIENCE, async {
         let response = client.send(request).await?;
         let status = response.status().as_u16();
@@ -453,17 +462,17 @@ async fn send(
     });
     let (status, body) = answer
         .await
-        .map_err(|_| Trouble::Down)?
-        .map_err(|_| Trouble::Down)?;
+        .map_err(|_| WriteError::Down)?
+        .map_err(|_| WriteError::Down)?;
     let value: Value = serde_json::from_slice(&body).unwrap_or_default();
     match status {
         200..300 => Ok(value),
         403 => {
             let why = redact::message(value["message"].as_str().unwrap_or("403"));
-            Err(Trouble::Refused(format!("{method} {path}: {why}")))
+            Err(WriteError::Refused(format!("{method} {path}: {why}")))
         }
-        404 => Err(Trouble::Missing),
-        400 | 409 | 413 | 422 => Err(Trouble::Invalid),
-        _ => Err(Trouble::Down),
+        404 => Err(WriteError::Missing),
+        400 | 409 | 413 | 422 => Err(WriteError::Invalid),
+        _ => Err(WriteError::Down),
     }
 }

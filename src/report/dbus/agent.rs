@@ -13,13 +13,13 @@ use zbus::{Connection, DynamicType, Variant, fdo};
 
 use super::authority::Caller;
 use super::calls::reply_error;
-use super::limits::Cost;
-use super::{Desk, NAME, PATH, Verb};
+use super::limits::CallCost;
+use super::{AgentHandler, ManualVerb, NAME, PATH};
 use crate::printable::{is_hidden, json, printable};
 
-/// The properties, as they are shown at one moment.
+/// The values of the properties at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Face {
+pub(super) struct AgentProperties {
     readiness: String,
     phase: String,
     reason_code: String,
@@ -34,9 +34,9 @@ pub(super) struct Face {
     findings: u32,
 }
 
-impl Face {
+impl AgentProperties {
     /// Before there is a status nothing is known.
-    pub(super) fn of(status: Option<&Status>) -> Self {
+    pub(super) fn from_status(status: Option<&Status>) -> Self {
         let Some(status) = status else {
             return Self {
                 readiness: "Unknown".to_owned(),
@@ -105,8 +105,8 @@ pub(super) const VERSION: (&str, &str) = ("Version", env!("CARGO_PKG_VERSION"));
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// Is anybody there?
+pub(super) enum AgentCall {
+    /// Does the daemon answer?
     Ping,
     /// Which machine is it?
     MachineId,
@@ -121,10 +121,10 @@ pub(super) enum Asked {
     /// Why a file or an object is as it is.
     Why(String),
     /// Files are to be held or released.
-    Order(Verb, Vec<String>, String),
+    Order(ManualVerb, Vec<String>, String),
 }
 
-impl Asked {
+impl AgentCall {
     /// Reads a call; the error is for the caller.
     pub(super) fn read(call: &Message) -> fdo::Result<Self> {
         let header = call.header();
@@ -163,11 +163,11 @@ impl Asked {
             (NAME, "Why") => Ok(Self::Why(arguments(call)?)),
             (NAME, "Hold") => {
                 let (files, reason) = arguments(call)?;
-                Ok(Self::Order(Verb::Hold, files, reason))
+                Ok(Self::Order(ManualVerb::Hold, files, reason))
             }
             (NAME, "Release") => {
                 let (files, reason) = arguments(call)?;
-                Ok(Self::Order(Verb::Release, files, reason))
+                Ok(Self::Order(ManualVerb::Release, files, reason))
             }
             (NAME | "org.freedesktop.DBus.Properties" | "org.freedesktop.DBus.Peer", _) => {
                 Err(unknown())
@@ -176,13 +176,13 @@ impl Asked {
         }
     }
 
-    pub(super) fn cost(&self) -> Cost {
+    pub(super) fn cost(&self) -> CallCost {
         match self {
             Self::Ping | Self::MachineId | Self::Introspect(_) | Self::Get(_) | Self::GetAll => {
-                Cost::Little
+                CallCost::Little
             }
-            Self::Status | Self::Why(_) => Cost::Document,
-            Self::Order(..) => Cost::Order,
+            Self::Status | Self::Why(_) => CallCost::Document,
+            Self::Order(..) => CallCost::Order,
         }
     }
 }
@@ -264,20 +264,23 @@ pub(super) fn introspection(path: &str) -> String {
 }
 
 /// The document as text, for as long as it is the newest.
-type Written = Option<(Arc<Status>, Arc<str>)>;
+type SerialisedStatus = Option<(Arc<Status>, Arc<str>)>;
 
 /// The object.
 pub(super) struct Agent {
     status: watch::Receiver<Option<Arc<Status>>>,
-    desk: Arc<dyn Desk>,
-    written: Mutex<Written>,
+    handler: Arc<dyn AgentHandler>,
+    written: Mutex<SerialisedStatus>,
 }
 
 impl Agent {
-    pub(super) fn new(status: watch::Receiver<Option<Arc<Status>>>, desk: Arc<dyn Desk>) -> Self {
+    pub(super) fn new(
+        status: watch::Receiver<Option<Arc<Status>>>,
+        handler: Arc<dyn AgentHandler>,
+    ) -> Self {
         Self {
             status,
-            desk,
+            handler,
             written: Mutex::new(None),
         }
     }
@@ -287,27 +290,27 @@ impl Agent {
         &self,
         connection: &Connection,
         header: &Header<'_>,
-        asked: Asked,
+        asked: AgentCall,
     ) -> zbus::Result<()> {
-        let reply = Reply { connection, header };
+        let reply = CallReply { connection, header };
         match asked {
-            Asked::Ping => reply.with(Ok(())).await,
-            Asked::MachineId => reply.with(machine_id()).await,
-            Asked::Introspect(path) => reply.with(Ok(introspection(&path))).await,
-            Asked::Get(property) => {
-                let face = self.face();
-                reply.with(get(&face, &property)).await
+            AgentCall::Ping => reply.with(Ok(())).await,
+            AgentCall::MachineId => reply.with(machine_id()).await,
+            AgentCall::Introspect(path) => reply.with(Ok(introspection(&path))).await,
+            AgentCall::Get(property) => {
+                let properties = self.properties();
+                reply.with(get(&properties, &property)).await
             }
-            Asked::GetAll => {
-                let face = self.face();
-                reply.with(Ok(all(&face))).await
+            AgentCall::GetAll => {
+                let properties = self.properties();
+                reply.with(Ok(all(&properties))).await
             }
-            Asked::Status => {
+            AgentCall::Status => {
                 let document = self.document();
                 reply.with(document.as_deref().map_err(Clone::clone)).await
             }
-            Asked::Why(what) => reply.with(self.why(&what)).await,
-            Asked::Order(verb, files, reason) => {
+            AgentCall::Why(what) => reply.with(self.why(&what)).await,
+            AgentCall::Order(verb, files, reason) => {
                 let done = self.order(verb, files, &reason, connection, header);
                 reply.with(done.await).await
             }
@@ -319,8 +322,8 @@ impl Agent {
         status.ok_or_else(|| fdo::Error::Failed("there is no status yet".to_owned()))
     }
 
-    fn face(&self) -> Face {
-        Face::of(self.status.borrow().as_deref())
+    fn properties(&self) -> AgentProperties {
+        AgentProperties::from_status(self.status.borrow().as_deref())
     }
 
     /// The status document, as JSON: written once, however often it is asked for.
@@ -345,7 +348,7 @@ impl Agent {
 
     fn why(&self, what: &str) -> fdo::Result<String> {
         let status = self.current()?;
-        self.desk.why(&status, what).ok_or_else(|| {
+        self.handler.why(&status, what).ok_or_else(|| {
             fdo::Error::InvalidArgs(format!(
                 "nothing is known of {what}: no manifest file of that name is staged, and no held \
                  file has or needs such an object"
@@ -355,31 +358,34 @@ impl Agent {
 
     async fn order(
         &self,
-        verb: Verb,
+        verb: ManualVerb,
         files: Vec<String>,
         reason: &str,
         connection: &Connection,
         header: &Header<'_>,
     ) -> fdo::Result<Vec<String>> {
-        let by = Caller::of(connection, header).await?.may(verb).await?;
+        let by = Caller::identify(connection, header)
+            .await?
+            .may(verb)
+            .await?;
         if files.is_empty() {
             return Err(fdo::Error::InvalidArgs("no file is named".to_owned()));
         }
         let reason = one_line(reason);
-        let desk = self.desk.clone();
-        on_a_thread(move || desk.order(verb, &files, &by, &reason))
+        let handler = self.handler.clone();
+        on_a_thread(move || handler.order(verb, &files, &by, &reason))
             .await?
             .map_err(fdo::Error::Failed)
     }
 }
 
 /// Where an answer goes.
-struct Reply<'a> {
+struct CallReply<'a> {
     connection: &'a Connection,
     header: &'a Header<'a>,
 }
 
-impl Reply<'_> {
+impl CallReply<'_> {
     async fn with<B: Serialize + DynamicType>(self, answer: fdo::Result<B>) -> zbus::Result<()> {
         let flags = self.header.primary().flags();
         match answer {
@@ -390,16 +396,20 @@ impl Reply<'_> {
     }
 }
 
-fn get<'f>(face: &'f Face, name: &str) -> fdo::Result<Variant<'f>> {
-    let mut properties = all(face);
+fn get<'f>(properties: &'f AgentProperties, name: &str) -> fdo::Result<Variant<'f>> {
+    let mut properties = all(properties);
     properties
         .remove(name)
         .ok_or_else(|| fdo::Error::UnknownProperty(format!("there is no property {name}")))
 }
 
-fn all(face: &Face) -> HashMap<&'static str, Variant<'_>> {
+fn all(properties: &AgentProperties) -> HashMap<&'static str, Variant<'_>> {
     let version = (VERSION.0, Variant::from(VERSION.1));
-    face.properties().into_iter().chain([version]).collect()
+    properties
+        .properties()
+        .into_iter()
+        .chain([version])
+        .collect()
 }
 
 fn machine_id() -> fdo::Result<String> {

@@ -1,5 +1,5 @@
 //! Who calls, and may he do it? root may; everybody else if PolicyKit says so. Where there is no PolicyKit,
-//! nobody else may.
+//! only root may.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use nix::unistd::{Uid, User};
 use zbus::message::{Flags, Header};
 use zbus::{Connection, Variant, fdo};
 
-use super::Verb;
+use super::ManualVerb;
 
 const BUS: &str = "org.freedesktop.DBus";
 const BUS_PATH: &str = "/org/freedesktop/DBus";
 const POLICY_KIT: &str = "org.freedesktop.PolicyKit1";
 const AUTHORITY_PATH: &str = "/org/freedesktop/PolicyKit1/Authority";
 const AUTHORITY: &str = "org.freedesktop.PolicyKit1.Authority";
-/// `AllowUserInteraction` of CheckAuthorization: somebody may be asked for a password.
+/// `AllowUserInteraction` of CheckAuthorization: a person may be asked for a password.
 const ASK_THE_USER: u32 = 1;
 
 /// Who calls, as the bus knows it.
@@ -23,12 +23,15 @@ pub(super) struct Caller<'c> {
     /// Its unique name.
     name: String,
     uid: Uid,
-    /// Does it have somebody who can be asked for a password?
+    /// Is there a person who can be asked for a password?
     interactive: bool,
 }
 
 impl<'c> Caller<'c> {
-    pub(super) async fn of(connection: &'c Connection, header: &Header<'_>) -> fdo::Result<Self> {
+    pub(super) async fn identify(
+        connection: &'c Connection,
+        header: &Header<'_>,
+    ) -> fdo::Result<Self> {
         let name = header
             .sender()
             .ok_or_else(|| fdo::Error::AccessDenied("the caller has no name".to_owned()))?
@@ -46,7 +49,7 @@ impl<'c> Caller<'c> {
     }
 
     /// Who it is, as it is recorded, when it may.
-    pub(super) async fn may(self, verb: Verb) -> fdo::Result<String> {
+    pub(super) async fn may(self, verb: ManualVerb) -> fdo::Result<String> {
         let action = action(verb);
         if !self.uid.is_root() {
             self.ask_policy_kit(action).await?;
@@ -122,9 +125,9 @@ pub(super) async fn take_name(connection: &Connection, name: &str) -> zbus::Resu
 }
 
 /// The action of `dev.windrow.policy`.
-fn action(verb: Verb) -> &'static str {
+fn action(verb: ManualVerb) -> &'static str {
     match verb {
-        Verb::Hold => "dev.windrow.hold",
-        Verb::Release => "dev.windrow.release",
+        ManualVerb::Hold => "dev.windrow.hold",
+        ManualVerb::Release => "dev.windrow.release",
     }
 }

@@ -1,6 +1,6 @@
 //! A connection to the bus that reads no long message.
 //!
-//! The library takes in a whole message before anybody can refuse it, and a bus lets everybody send 32 MB
+//! The library takes in a whole message before it can be refused, and a bus lets every user send 32 MB
 //! (dbus-daemon) or 128 MB (dbus-broker). Here the head of a message is looked at first: what stands behind the
 //! head of a long one is thrown away as it comes, and the library is given the head alone, with which a call can
 //! be answered ([`is_cut`]).
@@ -33,7 +33,9 @@ pub(super) fn is_cut(message: &Message) -> bool {
 pub(super) async fn connect(address: Address) -> zbus::Result<Connection> {
     let builder = match address.transport() {
         Transport::Unix(unix) => match unix.path() {
-            UnixSocket::File(path) => Builder::socket(Bounded(UnixStream::connect(path).await?)),
+            UnixSocket::File(path) => {
+                Builder::socket(BoundedSocket(UnixStream::connect(path).await?))
+            }
             _ => Builder::address(address),
         },
         // No system has its bus there.
@@ -42,21 +44,21 @@ pub(super) async fn connect(address: Address) -> zbus::Result<Connection> {
     builder.build().await
 }
 
-struct Bounded(UnixStream);
+struct BoundedSocket(UnixStream);
 
-impl Socket for Bounded {
-    type ReadHalf = Reader<OwnedReadHalf>;
-    type WriteHalf = Writer;
+impl Socket for BoundedSocket {
+    type ReadHalf = BoundedReader<OwnedReadHalf>;
+    type WriteHalf = BoundedWriter;
 
     fn split(self) -> Split<Self::ReadHalf, Self::WriteHalf> {
         let (read, write) = self.0.into_split();
-        Split::new(Reader::new(read), Writer(write))
+        Split::new(BoundedReader::new(read), BoundedWriter(write))
     }
 }
 
 /// Reads messages one after the other, and before them the lines of the handshake.
 #[derive(Debug)]
-struct Reader<R> {
+struct BoundedReader<R> {
     from: R,
     /// What was read and not handed on yet.
     held: Vec<u8>,
@@ -66,7 +68,7 @@ struct Reader<R> {
     in_line: bool,
 }
 
-impl<R: tokio::io::AsyncRead + Unpin> Reader<R> {
+impl<R: tokio::io::AsyncRead + Unpin> BoundedReader<R> {
     fn new(from: R) -> Self {
         Self {
             from,
@@ -150,7 +152,7 @@ impl<R: tokio::io::AsyncRead + Unpin> Reader<R> {
 }
 
 #[async_trait]
-impl<R> ReadHalf for Reader<R>
+impl<R> ReadHalf for BoundedReader<R>
 where
     R: tokio::io::AsyncRead + Unpin + std::fmt::Debug + Send + Sync + 'static,
 {
@@ -161,10 +163,10 @@ where
 }
 
 #[derive(Debug)]
-struct Writer(OwnedWriteHalf);
+struct BoundedWriter(OwnedWriteHalf);
 
 #[async_trait]
-impl WriteHalf for Writer {
+impl WriteHalf for BoundedWriter {
     async fn sendmsg(&mut self, buffer: &[u8], _fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
         self.0.write(buffer).await
     }
@@ -187,7 +189,7 @@ mod tests {
 
     /// Everything that comes through, read in pieces of this size.
     async fn through(bytes: &[u8], piece: usize) -> Vec<u8> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = BoundedReader::new(bytes);
         let (mut all, mut buffer) = (Vec::new(), vec![0; piece]);
         loop {
             match reader.read(&mut buffer).await.unwrap() {

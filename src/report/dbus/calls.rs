@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The library's own dispatcher starts a task for each call, and each task keeps its reply until the bus has
-//! taken it: whoever asks faster than the bus takes fills the memory. Here the next call is read when the
+//! taken it: a caller who asks faster than the bus takes them fills the memory. Here the next call is read when the
 //! last reply is gone. A bus that takes none for a while is left: it keeps the replies of callers who do not
 //! read them, up to its own limit, and takes no more from the connection that they came from.
 
@@ -23,10 +23,10 @@ use tokio::time::Instant;
 use zbus::message::{Flags, Header, Message, Type};
 use zbus::{Connection, MatchRule, MessageStream, fdo};
 
-use super::agent::{Agent, Asked};
+use super::agent::{Agent, AgentCall};
 use super::authority::uid_of;
 use super::bounded::{LONGEST, is_cut};
-use super::limits::{Cost, Limits};
+use super::limits::{CallCost, CallLimits};
 
 /// Calls that are read from the bus and not looked at yet.
 const QUEUED: NonZeroUsize = NonZeroUsize::MIN;
@@ -44,17 +44,17 @@ pub(super) const GONE: &str = "the bus has gone away";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A caller's unique name, and whose it is.
-type Known = (String, Option<u32>);
+type IdentifiedCaller = (String, Option<u32>);
 
 /// The calls of one connection.
 pub(super) struct Calls {
     connection: Connection,
     incoming: MessageStream,
     agent: Arc<Agent>,
-    limits: Limits,
+    limits: CallLimits,
     start: Instant,
     known: HashMap<String, u32>,
-    strangers: JoinSet<Known>,
+    strangers: JoinSet<IdentifiedCaller>,
     /// Their calls.
     waiting: HashMap<String, Vec<Message>>,
     orders: JoinSet<(u32, zbus::Result<()>)>,
@@ -70,7 +70,7 @@ impl Calls {
             connection: connection.clone(),
             incoming: MessageStream::for_match_rule(rule, connection, Some(QUEUED)).await?,
             agent: Arc::new(agent),
-            limits: Limits::default(),
+            limits: CallLimits::default(),
             start: Instant::now(),
             known: HashMap::new(),
             strangers: JoinSet::new(),
@@ -98,7 +98,7 @@ impl Calls {
                 // It is of this call alone.
                 Err(error) => tracing::debug!("a call over D-Bus is not answered: {error}"),
             }
-            // Whoever asks without end does not keep the other tasks of this thread waiting.
+            // A caller who asks without end must not keep the other tasks of this thread waiting.
             tokio::task::yield_now().await;
         }
     }
@@ -123,7 +123,7 @@ impl Calls {
                 return Ok(());
             }
             None if strangers < STRANGERS => {}
-            Some(_) | None => return self.refuse(&call, Cost::Little.refusal()).await,
+            Some(_) | None => return self.refuse(&call, CallCost::Little.refusal()).await,
         }
         let (connection, name) = (self.connection.clone(), sender.to_string());
         self.waiting.insert(name.clone(), vec![call.clone()]);
@@ -150,8 +150,8 @@ impl Calls {
 
     async fn admitted(&mut self, call: Message, uid: u32) -> zbus::Result<()> {
         let header = call.header();
-        let asked = Asked::read(&call);
-        let cost = asked.as_ref().map_or(Cost::Little, Asked::cost);
+        let asked = AgentCall::read(&call);
+        let cost = asked.as_ref().map_or(CallCost::Little, AgentCall::cost);
         if !self.limits.admit(uid, cost, self.start.elapsed()) {
             return self.refuse(&call, cost.refusal()).await;
         }
@@ -159,7 +159,7 @@ impl Calls {
             Ok(asked) => asked,
             Err(error) => return self.reply_error(&header, error).await,
         };
-        if cost == Cost::Order {
+        if cost == CallCost::Order {
             return self.order(call.clone(), asked, uid).await;
         }
         let (connection, agent) = (&self.connection, &self.agent);
@@ -167,7 +167,7 @@ impl Calls {
     }
 
     /// An order may wait for a person's password.
-    async fn order(&mut self, call: Message, asked: Asked, uid: u32) -> zbus::Result<()> {
+    async fn order(&mut self, call: Message, asked: AgentCall, uid: u32) -> zbus::Result<()> {
         let under_way = self.ordering.get(&uid).copied().unwrap_or(0);
         if uid != 0 && (under_way >= ORDERS.0 || self.orders.len() >= ORDERS.1) {
             let why = "too many orders wait for PolicyKit already: answer those first".to_owned();
@@ -194,7 +194,7 @@ impl Calls {
                 self.ordering.retain(|_, under_way| *under_way > 0);
                 answered
             }
-            // It panicked: nobody knows whose it was.
+            // It panicked, and whose it was is lost with it.
             Err(error) => Err(zbus::Error::Failure(error.to_string())),
         }
     }

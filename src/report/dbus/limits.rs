@@ -1,15 +1,15 @@
 //! How much a user may ask of the daemon over the bus. Pure: the time is passed in.
 //!
 //! Everybody may read, and a user may have 256 connections; so users are counted, not connections. root is
-//! not: it can end the daemon anyway. Nobody's share is all that there is: one user who asks without end
-//! leaves room for the others.
+//! not: it can end the daemon anyway. No share is the whole: one user who asks without end leaves
+//! room for the others.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 /// What is asked for, by what it costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cost {
+pub(super) enum CallCost {
     /// A property, the introspection, a ping.
     Little,
     /// The status document, or a part of it.
@@ -18,24 +18,24 @@ pub(super) enum Cost {
     Order,
 }
 
-impl Cost {
+impl CallCost {
     /// How many calls a user may make at once, and then in a second. All users together may make three
     /// times as many.
     const fn share(self) -> (u32, u32) {
         match self {
-            Cost::Little => (200, 100),
-            Cost::Document => (20, 10),
-            Cost::Order => (10, 2),
+            CallCost::Little => (200, 100),
+            CallCost::Document => (20, 10),
+            CallCost::Order => (10, 2),
         }
     }
 
-    /// What a caller is told who asked too often.
+    /// The answer to a caller who asked too often.
     pub(super) fn refusal(self) -> String {
         let (at_once, in_a_second) = self.share();
         let what = match self {
-            Cost::Little => "calls",
-            Cost::Document => "calls of Status and Why",
-            Cost::Order => "calls of Hold and Release",
+            CallCost::Little => "calls",
+            CallCost::Document => "calls of Status and Why",
+            CallCost::Order => "calls of Hold and Release",
         };
         format!(
             "too many {what}: a user may make {at_once} at once and {in_a_second} in a second. Try again in a \
@@ -71,19 +71,19 @@ impl Bucket {
 
 /// What users have asked for.
 #[derive(Debug, Default)]
-pub(super) struct Limits {
+pub(super) struct CallLimits {
     users: HashMap<u32, [Option<Bucket>; 3]>,
     all: [Option<Bucket>; 3],
 }
 
 /// More users than this are not remembered one by one.
 const USERS: usize = 256;
-/// All users together may make as many calls as so many of them.
+/// All users together may make as many calls as this many single users.
 const ALL: f64 = 3.0;
 
-impl Limits {
+impl CallLimits {
     /// May this user ask for it now? `now` is the time since some start.
-    pub(super) fn admit(&mut self, uid: u32, cost: Cost, now: Duration) -> bool {
+    pub(super) fn admit(&mut self, uid: u32, cost: CallCost, now: Duration) -> bool {
         if uid == 0 {
             return true;
         }
@@ -116,33 +116,33 @@ mod tests {
 
     const START: Duration = Duration::from_secs(100);
 
-    fn admitted(limits: &mut Limits, uid: u32, cost: Cost, now: Duration) -> usize {
+    fn admitted(limits: &mut CallLimits, uid: u32, cost: CallCost, now: Duration) -> usize {
         (0..1_000).filter(|_| limits.admit(uid, cost, now)).count()
     }
 
     #[test]
     fn a_user_has_a_share_that_comes_back_with_time_and_root_has_no_limit() {
-        let mut limits = Limits::default();
+        let mut limits = CallLimits::default();
         let second = Duration::from_secs(1);
-        assert_eq!(admitted(&mut limits, 1000, Cost::Document, START), 20);
+        assert_eq!(admitted(&mut limits, 1000, CallCost::Document, START), 20);
         assert_eq!(
-            admitted(&mut limits, 1000, Cost::Document, START + second),
+            admitted(&mut limits, 1000, CallCost::Document, START + second),
             10
         );
         let later = START + second * 60;
-        assert_eq!(admitted(&mut limits, 1000, Cost::Document, later), 20);
-        assert_eq!(admitted(&mut limits, 1000, Cost::Little, START), 200);
-        assert_eq!(admitted(&mut limits, 0, Cost::Document, START), 1_000);
+        assert_eq!(admitted(&mut limits, 1000, CallCost::Document, later), 20);
+        assert_eq!(admitted(&mut limits, 1000, CallCost::Little, START), 200);
+        assert_eq!(admitted(&mut limits, 0, CallCost::Document, START), 1_000);
     }
 
     #[test]
     fn one_who_asks_without_end_leaves_the_others_their_share() {
-        let mut limits = Limits::default();
-        assert_eq!(admitted(&mut limits, 65534, Cost::Document, START), 20);
-        assert_eq!(admitted(&mut limits, 1000, Cost::Document, START), 20);
+        let mut limits = CallLimits::default();
+        assert_eq!(admitted(&mut limits, 65534, CallCost::Document, START), 20);
+        assert_eq!(admitted(&mut limits, 1000, CallCost::Document, START), 20);
         // All together have three shares, however many they are.
         let more: usize = (2000..3000)
-            .map(|uid| admitted(&mut limits, uid, Cost::Document, START))
+            .map(|uid| admitted(&mut limits, uid, CallCost::Document, START))
             .sum();
         assert_eq!(more, 20);
         assert!(limits.users.len() <= USERS);

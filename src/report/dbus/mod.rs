@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The bus may come up after Windrow and may go away: nothing waits for it, and nothing fails
-//! without it. Who may call the verbs is asked in `authority`; how often anybody may call is said in
-//! `limits`, and kept in `calls`.
+//! without it. `authority` says who may call the verbs, `limits` how often each user may call, and
+//! `calls` keeps to it.
 
 mod agent;
 mod authority;
@@ -31,7 +31,7 @@ use zbus::names::InterfaceName;
 use zbus::object_server::SignalEmitter;
 use zbus::{Address, Connection};
 
-use self::agent::{Agent, Face};
+use self::agent::{Agent, AgentProperties};
 use self::authority::take_name;
 use self::calls::Calls;
 use super::journal;
@@ -49,17 +49,17 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 
 /// A verb for hands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum ManualVerb {
     /// Keep files from RKE2.
     Hold,
     /// Let RKE2 apply files.
     Release,
 }
 
-/// What the bus may ask the daemon for.
-pub trait Desk: Send + Sync + 'static {
-    /// Why a file or an object is as it is, as JSON; `None` when nothing is known of it. Anybody may
-    /// ask, as often as he likes: it must not block.
+/// What callers on the bus may ask of the daemon.
+pub trait AgentHandler: Send + Sync + 'static {
+    /// Why a file or an object is as it is, as JSON; `None` when nothing is known of it. It must not block:
+    /// every user may call it, many times a second.
     fn why(&self, status: &Status, what: &str) -> Option<String>;
 
     /// Carries a verb out for `by`. The files it was done to. It may block: it is called on a thread of
@@ -70,28 +70,28 @@ pub trait Desk: Send + Sync + 'static {
     /// In a line, what was not done and why.
     fn order(
         &self,
-        verb: Verb,
+        verb: ManualVerb,
         files: &[String],
         by: &str,
         reason: &str,
     ) -> Result<Vec<String>, String>;
 }
 
-/// Serves the status until nobody publishes it any more. `address` is another bus than the system's.
+/// Serves the status until its publisher is gone. `address` is another bus than the system's.
 pub async fn serve(
     address: Option<String>,
-    desk: Arc<dyn Desk>,
+    handler: Arc<dyn AgentHandler>,
     mut status: watch::Receiver<Option<Arc<Status>>>,
 ) {
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
-    let mut told = None;
+    let mut reported = None;
     loop {
-        let agent = Agent::new(status.clone(), desk.clone());
+        let agent = Agent::new(status.clone(), handler.clone());
         let why = match connect(address.as_deref(), agent).await {
             Ok((connection, mut calls)) => {
                 backoff.reset();
-                told = None;
-                tell(Code::OutletServed, "what", NAME);
+                reported = None;
+                report(Code::OutletServed, "what", NAME);
                 let why = tokio::select! {
                     followed = follow(&connection, &mut status) => match followed {
                         Some(why) => why,
@@ -106,10 +106,10 @@ pub async fn serve(
             }
             Err(why) => why,
         };
-        // A bus that is not there is told of once, however often it is tried.
-        if told.as_ref() != Some(&why) {
-            tell(Code::OutletDown, "why", &why);
-            told = Some(why);
+        // A bus that is not there is reported once, however often it is tried.
+        if reported.as_ref() != Some(&why) {
+            report(Code::OutletDown, "why", &why);
+            reported = Some(why);
         }
         tokio::select! {
             () = backoff.wait() => {}
@@ -137,30 +137,35 @@ async fn connect(address: Option<&str>, agent: Agent) -> Result<(Connection, Cal
     }
 }
 
-/// Tells of every change until the bus is gone; why it is. `None` when there will be no change.
+/// Announces every change until the bus is gone, and returns why. `None` when there will be no change.
 async fn follow(
     connection: &Connection,
     status: &mut watch::Receiver<Option<Arc<Status>>>,
 ) -> Option<String> {
-    let mut shown = Face::of(status.borrow_and_update().as_deref());
+    let mut shown = AgentProperties::from_status(status.borrow_and_update().as_deref());
     loop {
         tokio::select! {
             changed = status.changed() => changed.ok()?,
             () = connection.closed() => return Some(calls::GONE.to_owned()),
         }
-        let face = Face::of(status.borrow_and_update().as_deref());
-        let announced = tokio::time::timeout(PATIENCE, announce(connection, &shown, &face)).await;
+        let properties = AgentProperties::from_status(status.borrow_and_update().as_deref());
+        let announced =
+            tokio::time::timeout(PATIENCE, announce(connection, &shown, &properties)).await;
         match announced {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Some(error.to_string()),
             Err(_) => return Some("the bus takes no signals".to_owned()),
         }
-        shown = face;
+        shown = properties;
     }
 }
 
 /// One signal for all properties that have changed.
-async fn announce(connection: &Connection, before: &Face, now: &Face) -> zbus::Result<()> {
+async fn announce(
+    connection: &Connection,
+    before: &AgentProperties,
+    now: &AgentProperties,
+) -> zbus::Result<()> {
     let changed = now.differs_from(before);
     if changed.is_empty() {
         return Ok(());
@@ -174,8 +179,8 @@ async fn gone(status: &mut watch::Receiver<Option<Arc<Status>>>) {
     while status.changed().await.is_ok() {}
 }
 
-fn tell(code: Code, field: &str, value: &str) {
-    journal::tell(&Event {
+fn report(code: Code, field: &str, value: &str) {
+    journal::write_event(&Event {
         code,
         file: None,
         message: code.say(&[("outlet", "D-Bus"), (field, value)]),

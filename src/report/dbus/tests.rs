@@ -6,12 +6,12 @@ use crate::report::publish::sample;
 #[test]
 fn only_properties_that_differ_are_announced() {
     let mut status = sample("a");
-    let before = Face::of(Some(&status));
+    let before = AgentProperties::from_status(Some(&status));
     assert!(before.differs_from(&before).is_empty());
     status.generation += 1;
     status.readiness = Readiness::Ready;
     status.phase = Phase::Rke2Installed;
-    let now = Face::of(Some(&status));
+    let now = AgentProperties::from_status(Some(&status));
     let changed = now.differs_from(&before);
     let mut names: Vec<&str> = changed.keys().copied().collect();
     names.sort_unstable();
@@ -22,8 +22,8 @@ fn only_properties_that_differ_are_announced() {
 
 #[test]
 fn without_a_status_nothing_is_claimed() {
-    let face = Face::of(None);
-    let unknown = face.differs_from(&Face::default());
+    let face = AgentProperties::from_status(None);
+    let unknown = face.differs_from(&AgentProperties::default());
     assert_eq!(unknown.len(), 1);
     assert_eq!(unknown["Readiness"], "Unknown".into());
 }

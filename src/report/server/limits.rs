@@ -7,13 +7,13 @@ use std::time::Duration;
 /// Connections at a time, of all peers and of one.
 const CONNECTIONS: usize = 64;
 const OF_ONE: usize = 8;
-/// One peer's requests: so many at once, and so many a second for long.
+/// One peer's requests: at once, and in each second after that.
 const AT_ONCE: f64 = 30.0;
 const A_SECOND: f64 = 5.0;
 /// Peers that are remembered.
 const PEERS: usize = 1024;
 
-/// A peer: an IPv4 address, or the network of an IPv6 address, of which one machine has all.
+/// A peer: an IPv4 address, or the /64 network of an IPv6 address, which is one machine's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Peer(IpAddr);
 
@@ -29,14 +29,14 @@ impl From<IpAddr> for Peer {
     }
 }
 
-struct Usage {
+struct PeerUsage {
     open: usize,
     /// What it may still ask at once, as it was `at` this time.
     left: f64,
     at: Duration,
 }
 
-impl Usage {
+impl PeerUsage {
     fn left(&self, now: Duration) -> f64 {
         let since = now.saturating_sub(self.at).as_secs_f64();
         (self.left + since * A_SECOND).min(AT_ONCE)
@@ -45,13 +45,13 @@ impl Usage {
 
 /// The bounds, and what is used of them.
 #[derive(Default)]
-pub(super) struct Limits {
-    peers: HashMap<Peer, Usage>,
+pub(super) struct ConnectionLimits {
+    peers: HashMap<Peer, PeerUsage>,
     open: usize,
 }
 
-impl Limits {
-    /// May this peer connect now? It counts until [`Limits::leave`].
+impl ConnectionLimits {
+    /// May this peer connect now? It counts until [`ConnectionLimits::leave`].
     pub(super) fn admit(&mut self, peer: Peer, now: Duration) -> bool {
         if self.open >= CONNECTIONS {
             return false;
@@ -60,11 +60,11 @@ impl Limits {
             self.peers
                 .retain(|_, usage| usage.open > 0 || usage.left(now) < AT_ONCE);
             if self.peers.len() >= PEERS {
-                // So many peers that come so often are an attack: those that are known go first.
+                // This many busy peers are an attack: all without an open connection are forgotten.
                 self.peers.retain(|_, usage| usage.open > 0);
             }
         }
-        let usage = self.peers.entry(peer).or_insert(Usage {
+        let usage = self.peers.entry(peer).or_insert(PeerUsage {
             open: 0,
             left: AT_ONCE,
             at: now,
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn one_peer_has_its_share_of_connections_and_others_theirs() {
-        let mut limits = Limits::default();
+        let mut limits = ConnectionLimits::default();
         let (one, other) = (peer("10.0.0.1"), peer("10.0.0.2"));
         for _ in 0..OF_ONE {
             assert!(limits.admit(one, at(0)));
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn one_peer_comes_only_so_often() {
-        let mut limits = Limits::default();
+        let mut limits = ConnectionLimits::default();
         let one = peer("10.0.0.1");
         let mut come = |now| {
             let admitted = limits.admit(one, at(now));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn all_peers_together_are_bounded_and_so_is_what_is_remembered() {
-        let mut limits = Limits::default();
+        let mut limits = ConnectionLimits::default();
         let many: Vec<Peer> = (0..5000_u32)
             .map(|number| Peer::from(IpAddr::from(number.to_be_bytes())))
             .collect();

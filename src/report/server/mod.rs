@@ -32,8 +32,8 @@ use tokio_rustls::TlsAcceptor;
 use windrow_decide::{Event, Status};
 use windrow_model::reasons::Code;
 
-use self::limits::{Limits, Peer};
-use self::request::{Asked, LONGEST_WAIT, Refused};
+use self::limits::{ConnectionLimits, Peer};
+use self::request::{LONGEST_WAIT, RefusedRequest, StatusRequest};
 use self::secrets::{Certificate, Token};
 use super::journal;
 use crate::backoff::Backoff;
@@ -51,7 +51,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 
 /// Where it listens, and what it has to show and to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ServerSettings {
     /// Address and port.
     pub listen: SocketAddr,
     /// File with the token.
@@ -61,29 +61,29 @@ pub struct Settings {
 }
 
 /// The document as it is sent, for as long as it is the newest.
-type Written = Option<(Arc<Status>, Bytes)>;
+type SerialisedStatus = Option<(Arc<Status>, Bytes)>;
 
 /// One server.
-struct Server {
-    settings: Settings,
+struct StatusServer {
+    settings: ServerSettings,
     certificate: Certificate,
     token: Token,
     status: watch::Receiver<Option<Arc<Status>>>,
-    written: Mutex<Written>,
-    limits: Mutex<Limits>,
-    told: Mutex<Option<Result<(), String>>>,
+    written: Mutex<SerialisedStatus>,
+    limits: Mutex<ConnectionLimits>,
+    reported: Mutex<Option<Result<(), String>>>,
     start: Instant,
 }
 
-/// Serves until nobody publishes any more. To be dropped when it is configured anew.
-pub async fn serve(settings: Settings, status: watch::Receiver<Option<Arc<Status>>>) {
-    let server = Server::new(settings, status);
+/// Serves until the publisher of the status is gone. To be dropped when the configuration changes.
+pub async fn serve(settings: ServerSettings, status: watch::Receiver<Option<Arc<Status>>>) {
+    let server = StatusServer::new(settings, status);
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     let listener = loop {
         match TcpListener::bind(server.settings.listen).await {
             Ok(listener) => break listener,
             Err(error) => {
-                server.tell(Err(format!("{}: {error}", server.settings.listen)));
+                server.report(Err(format!("{}: {error}", server.settings.listen)));
                 backoff.wait().await;
             }
         }
@@ -91,16 +91,16 @@ pub async fn serve(settings: Settings, status: watch::Receiver<Option<Arc<Status
     server.run(listener).await;
 }
 
-impl Server {
-    fn new(settings: Settings, status: watch::Receiver<Option<Arc<Status>>>) -> Arc<Self> {
+impl StatusServer {
+    fn new(settings: ServerSettings, status: watch::Receiver<Option<Arc<Status>>>) -> Arc<Self> {
         Arc::new(Self {
             certificate: Certificate::new(settings.certificates.clone()),
             token: Token::new(settings.token.clone()),
             settings,
             status,
             written: Mutex::new(None),
-            limits: Mutex::new(Limits::default()),
-            told: Mutex::new(None),
+            limits: Mutex::new(ConnectionLimits::default()),
+            reported: Mutex::new(None),
             start: Instant::now(),
         })
     }
@@ -110,7 +110,7 @@ impl Server {
         // With this set the connections end too.
         let mut connections = JoinSet::new();
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
-        self.tell(self.fit().map(drop));
+        self.report(self.check_files().map(drop));
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -126,35 +126,35 @@ impl Server {
                         Ok(mut limits) => limits.admit(peer, now),
                         Err(_) => false,
                     };
-                    // Not a word for those who are too many: a handshake is what they are after.
+                    // A peer over its limit gets no answer: a handshake is what a flood is after.
                     if admitted {
                         let server = self.clone();
                         connections.spawn(async move {
-                            let _here = Visit(server.clone(), peer);
+                            let _here = OpenConnection(server.clone(), peer);
                             server.connection(stream).await;
                         });
                     }
                 }
                 // Out of file descriptors, most likely: trying at once would spin.
                 Err(error) => {
-                    self.tell(Err(error.to_string()));
+                    self.report(Err(error.to_string()));
                     backoff.wait().await;
                 }
             }
         }
     }
 
-    /// Can it serve? It can when it has its certificate and its token.
-    fn fit(&self) -> Result<Arc<rustls::ServerConfig>, String> {
+    /// Are the certificate and the token there?
+    fn check_files(&self) -> Result<Arc<rustls::ServerConfig>, String> {
         let token = self.token.get();
         let config = self.certificate.config()?;
         token.map(|_| config)
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream) {
-        let fit = self.fit();
-        self.tell(fit.clone().map(drop));
-        // Without a token nobody gets in, but is told so.
+        let fit = self.check_files();
+        self.report(fit.clone().map(drop));
+        // Without a token every request is refused, with the reason.
         let Ok(config) = self.certificate.config() else {
             return;
         };
@@ -179,10 +179,10 @@ impl Server {
         let token = self.token.get().ok();
         let token = token.as_ref().map(|token| token.as_str());
         match request::judge(request.method(), request.uri(), request.headers(), token) {
-            Ok(Asked::Health) => plain(StatusCode::OK, "ok"),
-            Ok(Asked::Status) => self.document(),
-            Ok(Asked::Change { from, wait }) => self.change(from, wait).await,
-            Err(Refused(status, why)) => {
+            Ok(StatusRequest::Health) => plain(StatusCode::OK, "ok"),
+            Ok(StatusRequest::Status) => self.document(),
+            Ok(StatusRequest::Change { from, wait }) => self.change(from, wait).await,
+            Err(RefusedRequest(status, why)) => {
                 let mut response = plain(status, &why);
                 let headers = response.headers_mut();
                 if status == StatusCode::UNAUTHORIZED {
@@ -226,7 +226,7 @@ impl Server {
         }
     }
 
-    /// Written once for all who wait for it.
+    /// Serialised once for all who wait for it.
     fn written(&self, status: Arc<Status>) -> serde_json::Result<Bytes> {
         let Ok(mut written) = self.written.lock() else {
             return json(&*status).map(Bytes::from);
@@ -241,12 +241,12 @@ impl Server {
         Ok(bytes)
     }
 
-    /// Each change of fortune once.
-    fn tell(&self, now: Result<(), String>) {
-        let Ok(mut told) = self.told.lock() else {
+    /// Writes each change between serving and not serving once.
+    fn report(&self, now: Result<(), String>) {
+        let Ok(mut reported) = self.reported.lock() else {
             return;
         };
-        if told.as_ref() == Some(&now) {
+        if reported.as_ref() == Some(&now) {
             return;
         }
         let listen = self.settings.listen;
@@ -254,19 +254,19 @@ impl Server {
             Ok(()) => (Code::OutletServed, format!("https://{listen}/status"), ""),
             Err(why) => (Code::OutletDown, String::new(), why.as_str()),
         };
-        journal::tell(&Event {
+        journal::write_event(&Event {
             code,
             file: None,
             message: code.say(&[("outlet", "HTTPS status"), ("what", &what), ("why", why)]),
         });
-        *told = Some(now);
+        *reported = Some(now);
     }
 }
 
 /// A connection counts for as long as this is there, however it ends.
-struct Visit(Arc<Server>, Peer);
+struct OpenConnection(Arc<StatusServer>, Peer);
 
-impl Drop for Visit {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         if let Ok(mut limits) = self.0.limits.lock() {
             limits.leave(self.1);

@@ -13,7 +13,7 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
 
 /// A request that can be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum StatusRequest {
     /// `/healthz`: does Windrow answer?
     Health,
     /// `/status`.
@@ -29,25 +29,25 @@ pub(super) enum Asked {
 
 /// A request that cannot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refused(pub(super) StatusCode, pub(super) String);
+pub(super) struct RefusedRequest(pub(super) StatusCode, pub(super) String);
 
-fn refused<T>(status: StatusCode, why: impl Into<String>) -> Result<T, Refused> {
-    Err(Refused(status, why.into()))
+fn refused<T>(status: StatusCode, why: impl Into<String>) -> Result<T, RefusedRequest> {
+    Err(RefusedRequest(status, why.into()))
 }
 
-/// What is asked for. `token`: what has to be shown; without one nobody is answered.
+/// What is asked for. `token`: what has to be shown; without one every request but `/healthz` is refused.
 pub(super) fn judge(
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
     token: Option<&str>,
-) -> Result<Asked, Refused> {
+) -> Result<StatusRequest, RefusedRequest> {
     if method != Method::GET {
         return refused(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered");
     }
     // It tells nothing but that the program runs.
     if uri.path() == "/healthz" {
-        return Ok(Asked::Health);
+        return Ok(StatusRequest::Health);
     }
     if !is_shown(headers, token) {
         return refused(
@@ -61,7 +61,7 @@ pub(super) fn judge(
     query(uri.query().unwrap_or_default())
 }
 
-fn query(query: &str) -> Result<Asked, Refused> {
+fn query(query: &str) -> Result<StatusRequest, RefusedRequest> {
     let (mut from, mut wait) = (None, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -90,12 +90,12 @@ fn query(query: &str) -> Result<Asked, Refused> {
         }
     }
     match (from, wait) {
-        (None, None) => Ok(Asked::Status),
+        (None, None) => Ok(StatusRequest::Status),
         (None, Some(_)) => refused(
             StatusCode::BAD_REQUEST,
             "timeout: say with generation= from which one on you wait",
         ),
-        (Some(from), wait) => Ok(Asked::Change {
+        (Some(from), wait) => Ok(StatusRequest::Change {
             from,
             wait: wait.unwrap_or(WAIT),
         }),
@@ -123,7 +123,7 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef";
 
-    fn ask(method: &Method, uri: &str, authorization: &[&str]) -> Result<Asked, u16> {
+    fn ask(method: &Method, uri: &str, authorization: &[&str]) -> Result<StatusRequest, u16> {
         let mut headers = HeaderMap::new();
         for value in authorization {
             headers.append(http::header::AUTHORIZATION, value.parse().unwrap());
@@ -136,10 +136,10 @@ mod tests {
     fn the_token_has_to_be_shown_before_anything_is_told() {
         let good = format!("Bearer {TOKEN}");
         let get = &Method::GET;
-        assert_eq!(ask(get, "/status", &[&good]), Ok(Asked::Status));
+        assert_eq!(ask(get, "/status", &[&good]), Ok(StatusRequest::Status));
         assert_eq!(
             ask(get, "/status", &[&format!("bearer  {TOKEN} ")]),
-            Ok(Asked::Status)
+            Ok(StatusRequest::Status)
         );
         for wrong in [
             &[] as &[&str],
@@ -155,10 +155,10 @@ mod tests {
             assert_eq!(ask(get, "/elsewhere", wrong), Err(401), "{wrong:?}");
         }
         assert_eq!(ask(get, "/elsewhere", &[&good]), Err(404));
-        assert_eq!(ask(get, "/healthz", &[]), Ok(Asked::Health));
+        assert_eq!(ask(get, "/healthz", &[]), Ok(StatusRequest::Health));
         assert_eq!(ask(&Method::POST, "/status", &[&good]), Err(405));
-        let nobody = judge(get, &"/status".parse().unwrap(), &HeaderMap::new(), None);
-        assert_eq!(nobody.unwrap_err().0, StatusCode::UNAUTHORIZED);
+        let without = judge(get, &"/status".parse().unwrap(), &HeaderMap::new(), None);
+        assert_eq!(without.unwrap_err().0, StatusCode::UNAUTHORIZED);
         let mut empty = HeaderMap::new();
         empty.insert(http::header::AUTHORIZATION, "Bearer ".parse().unwrap());
         assert!(judge(get, &"/status".parse().unwrap(), &empty, None).is_err());
@@ -169,7 +169,7 @@ mod tests {
         let good = format!("Bearer {TOKEN}");
         let ask = |query: &str| ask(&Method::GET, &format!("/status?{query}"), &[&good]);
         let change = |from, seconds| {
-            Ok(Asked::Change {
+            Ok(StatusRequest::Change {
                 from,
                 wait: Duration::from_secs(seconds),
             })
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(ask("generation=7&timeout=30s"), change(7, 30));
         assert_eq!(ask("timeout=2m&generation=0"), change(0, 120));
         assert_eq!(ask("generation=7&timeout=99h"), change(7, 300));
-        assert_eq!(ask(""), Ok(Asked::Status));
+        assert_eq!(ask(""), Ok(StatusRequest::Status));
         for wrong in [
             "generation=x",
             "generation=-1",

@@ -82,7 +82,7 @@ impl Served {
         // Bound here, so that its port is known.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let settings = Settings {
+        let settings = ServerSettings {
             listen: address,
             token: directory.path().join("token"),
             certificates: vec![
@@ -96,7 +96,7 @@ impl Served {
                 ),
             ],
         };
-        let server = Server::new(settings, statuses);
+        let server = StatusServer::new(settings, statuses);
         let task = tokio::spawn(async move { server.run(listener).await });
         Self {
             directory,
@@ -279,7 +279,7 @@ async fn one_peer_that_floods_does_not_keep_others_out() {
 }
 
 #[tokio::test]
-async fn whoever_speaks_no_tls_or_no_http_or_too_much_is_cut_off() {
+async fn a_peer_without_tls_or_http_or_with_too_much_is_cut_off() {
     let served = Served::start().await;
     let mut stream = connect([127, 0, 0, 2], served.address).await.unwrap();
     stream

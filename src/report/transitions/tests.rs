@@ -1,4 +1,4 @@
-//! What is told of a course of statuses, and what is not.
+//! What is reported of a course of statuses, and what is not.
 
 use windrow_decide::StatusReason;
 use windrow_plan::readiness::node::Severity;
@@ -51,11 +51,11 @@ fn with_probe(state: ProbeState, code: Option<Code>) -> Status {
     status
 }
 
-/// What is told of the node, in a word each.
+/// What is reported of the node, one code each.
 fn told(transitions: &mut Transitions, course: &[(i64, &Status)]) -> Vec<Code> {
     course
         .iter()
-        .filter_map(|(second, status)| transitions.news(status, at(*second)).node)
+        .filter_map(|(second, status)| transitions.changes(status, at(*second)).node)
         .map(|news| news.code)
         .collect()
 }
@@ -89,7 +89,7 @@ fn each_change_is_told_once_with_what_it_was_before_and_why() {
             Code::BecameReady
         ]
     );
-    let news = transitions.news(&failed(), at(5)).node.unwrap();
+    let news = transitions.changes(&failed(), at(5)).node.unwrap();
     assert_eq!(
         news.message,
         "the node is Failed (was Ready), at kube-apiserver: because"
@@ -154,7 +154,7 @@ fn a_probe_is_told_when_it_turns_and_not_while_it_is_found_out() {
     let refused = with_probe(ProbeState::Unknown, Some(Code::ProbeUnknown));
     let mut transitions = Transitions::default();
     let mut turned = |status: &Status| {
-        let news = transitions.news(status, at(0));
+        let news = transitions.changes(status, at(0));
         let lines: Vec<String> = news.probes.into_iter().map(|one| one.message).collect();
         lines.join("; ")
     };
@@ -162,15 +162,15 @@ fn a_probe_is_told_when_it_turns_and_not_while_it_is_found_out() {
     assert_eq!(turned(&passing), "", "all is well, as expected");
     assert_eq!(turned(&failing), "the probe clock is failing: why");
     assert_eq!(turned(&failing), "");
-    assert_eq!(turned(&pending), "", "asked anew");
+    assert_eq!(turned(&pending), "", "asked again");
     assert_eq!(turned(&failing), "");
     assert_eq!(turned(&refused), "the probe clock is unknown: why");
     assert_eq!(turned(&passing), "the probe clock is passing again");
-    let mut anew = Transitions::after(Some(&failing));
+    let mut restarted = Transitions::after(Some(&failing));
     assert!(
-        anew.news(&ready(), at(0)).probes.is_empty(),
+        restarted.changes(&ready(), at(0)).probes.is_empty(),
         "not probed yet"
     );
-    assert!(anew.news(&pending, at(0)).probes.is_empty());
-    assert!(anew.news(&failing, at(0)).probes.is_empty());
+    assert!(restarted.changes(&pending, at(0)).probes.is_empty());
+    assert!(restarted.changes(&failing, at(0)).probes.is_empty());
 }

@@ -1,7 +1,7 @@
 //! Which events hold, read from the status. Pure.
 //!
-//! An event is told of while it is true. Of each topic at most one event holds at a time: what comes
-//! later makes what was there before old news.
+//! An event is sent while it is true. Of each topic at most one event holds at a time: a later one replaces
+//! the earlier.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,8 +12,7 @@ use windrow_decide::settings::WebhookEvent;
 use windrow_decide::{Readiness, Role, Status};
 use windrow_plan::readiness::node::ProbeState;
 
-/// RKE2 tries every 15 s: what it cannot apply for so long after the release is more than an object
-/// that comes a moment later.
+/// RKE2 tries every 15 s. A file that it still cannot apply this long after the release is stuck, not early.
 const BLOCKED_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// What an event is about.
@@ -31,7 +30,7 @@ pub(super) enum Topic {
 impl Topic {
     pub(super) const ALL: [Self; 3] = [Self::Node, Self::Cluster, Self::Staging];
 
-    pub(super) fn of(event: WebhookEvent) -> Self {
+    pub(super) fn for_event(event: WebhookEvent) -> Self {
         match event {
             WebhookEvent::NodeReady | WebhookEvent::NodeDegraded | WebhookEvent::NodeFailed => {
                 Self::Node
@@ -44,21 +43,21 @@ impl Topic {
 
 /// What the status says of a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum TopicState {
     /// The event is true. It is a new occurrence where `of` has something that it had not before.
     Holds {
         event: WebhookEvent,
         of: BTreeSet<String>,
     },
-    /// It is not known, or in between: what was true is kept in mind and not told.
+    /// It is not known, or in between: what was true is remembered and not sent.
     Silent,
     /// It is over: should it come back, that is a new occurrence.
     Over,
 }
 
-/// What the events are read from.
+/// What events are read from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen<'s> {
+pub(super) struct EventInputs<'s> {
     pub(super) status: &'s Status,
     /// Which cluster the node's RKE2 belongs to.
     pub(super) cluster: Option<&'s str>,
@@ -66,24 +65,28 @@ pub(super) struct Seen<'s> {
 }
 
 /// What holds of a topic. `before`: of what the last occurrence was.
-pub(super) fn standing(topic: Topic, seen: &Seen<'_>, before: &BTreeSet<String>) -> Standing {
+pub(super) fn topic_state(
+    topic: Topic,
+    inputs: &EventInputs<'_>,
+    before: &BTreeSet<String>,
+) -> TopicState {
     match topic {
-        Topic::Node => node(seen.status),
-        Topic::Cluster => cluster(seen),
-        Topic::Staging => staging(seen, before),
+        Topic::Node => node(inputs.status),
+        Topic::Cluster => cluster(inputs),
+        Topic::Staging => staging(inputs, before),
     }
 }
 
-/// Once for each boot, and whenever it is another than the one told before.
-fn node(status: &Status) -> Standing {
+/// Once for each boot, and whenever it is another than the last one.
+fn node(status: &Status) -> TopicState {
     let event = match status.readiness {
         Readiness::Ready => WebhookEvent::NodeReady,
         Readiness::Degraded => WebhookEvent::NodeDegraded,
         Readiness::Failed => WebhookEvent::NodeFailed,
-        Readiness::SettingUp | Readiness::Unknown => return Standing::Silent,
+        Readiness::SettingUp | Readiness::Unknown => return TopicState::Silent,
     };
     let boot = status.writer.as_ref().map(|writer| writer.boot_id.clone());
-    Standing::Holds {
+    TopicState::Holds {
         event,
         of: boot.into_iter().collect(),
     }
@@ -91,37 +94,37 @@ fn node(status: &Status) -> Standing {
 
 /// Once for each cluster, by the server that made it: it is Ready, and with it Harvester where the
 /// node has one.
-fn cluster(seen: &Seen<'_>) -> Standing {
-    let status = seen.status;
+fn cluster(inputs: &EventInputs<'_>) -> TopicState {
+    let status = inputs.status;
     let up = matches!(status.readiness, Readiness::Ready | Readiness::Degraded);
     let mut harvester = status
         .probes
         .iter()
         .filter(|probe| probe.id.as_str() == "harvester");
     let passes = harvester.all(|probe| probe.state == ProbeState::Passing);
-    match seen.cluster {
-        Some(cluster) if status.role == Role::FirstServer && up && passes => Standing::Holds {
+    match inputs.cluster {
+        Some(cluster) if status.role == Role::FirstServer && up && passes => TopicState::Holds {
             event: WebhookEvent::ClusterReady,
             of: BTreeSet::from([cluster.to_owned()]),
         },
-        _ => Standing::Silent,
+        _ => TopicState::Silent,
     }
 }
 
 /// Once for each file that gets stuck.
-fn staging(seen: &Seen<'_>, before: &BTreeSet<String>) -> Standing {
-    let staging = &seen.status.staging;
+fn staging(inputs: &EventInputs<'_>, before: &BTreeSet<String>) -> TopicState {
+    let staging = &inputs.status.staging;
     let overdue = staging.held.iter().filter(|held| held.overdue);
     let failed = staging
         .failed
         .iter()
-        .filter(|failed| blocked_at(failed.since) <= seen.now);
+        .filter(|failed| blocked_at(failed.since) <= inputs.now);
     let blocked: BTreeSet<String> = overdue
         .map(|held| held.file.to_string())
         .chain(failed.map(|failed| failed.file.to_string()))
         .collect();
-    // A file that was stuck is so until it is applied or gone: after a restart its deadline counts
-    // anew, and RKE2 has not been heard of yet.
+    // A file that was stuck is so until it is applied or gone: after a restart its deadline starts again,
+    // and RKE2 has not answered yet.
     let waiting = staging.held.iter().map(|held| &held.file);
     let doubtful: BTreeSet<String> = waiting
         .chain(staging.released.iter().map(|released| &released.file))
@@ -130,9 +133,9 @@ fn staging(seen: &Seen<'_>, before: &BTreeSet<String>) -> Standing {
         .map(ToString::to_string)
         .collect();
     match (blocked.is_empty(), doubtful.is_empty()) {
-        (true, true) => Standing::Over,
-        (true, false) => Standing::Silent,
-        (false, _) => Standing::Holds {
+        (true, true) => TopicState::Over,
+        (true, false) => TopicState::Silent,
+        (false, _) => TopicState::Holds {
             event: WebhookEvent::StagingBlocked,
             of: blocked.into_iter().chain(doubtful).collect(),
         },
@@ -146,11 +149,11 @@ fn blocked_at(released: Timestamp) -> Timestamp {
 }
 
 /// When time alone may make an event true.
-pub(super) fn next_look(seen: &Seen<'_>) -> Option<Timestamp> {
-    let failed = seen.status.staging.failed.iter();
+pub(super) fn next_change(inputs: &EventInputs<'_>) -> Option<Timestamp> {
+    let failed = inputs.status.staging.failed.iter();
     failed
         .map(|failed| blocked_at(failed.since))
-        .filter(|at| *at > seen.now)
+        .filter(|at| *at > inputs.now)
         .min()
 }
 

@@ -1,8 +1,8 @@
-//! Webhooks: consoles are told when an event comes to be true, however slow, wrong or dead they are.
+//! Webhooks: each console gets a request when an event comes to be true, however slow, wrong or dead it is.
 //!
-//! `event` reads events from the status, `queue` decides who is told what and when, `payload` writes
-//! it: all pure. `send` sends. This file runs them beside the daemon's loop, which never waits for
-//! any of it.
+//! `event` reads events from the status, `queue` decides which console gets which event and when, `payload`
+//! writes the request: all pure. `send` sends it. This file runs them beside the daemon's loop, which never
+//! waits for any of it.
 
 mod event;
 mod payload;
@@ -23,67 +23,68 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::event::{Seen, next_look};
-pub use self::payload::Identity;
+use self::event::{EventInputs, next_change};
+pub use self::payload::NodeIdentity;
 use windrow_decide::settings::Webhook;
 use windrow_decide::{Event, Status, WebhookStatus};
 use windrow_model::reasons::Code;
 
-use self::queue::{Memory, Queue, Told, Try};
+use self::queue::{DeliveryMemory, DeliveryTry, TryOutcome, WebhookQueue};
 use super::journal;
 use crate::backoff::spread;
 use crate::files::{Durability, make_private, replace};
 
 /// Longest time for one try, all in all.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Never longer without a look: clocks are set, and then a time that was far is near.
-const LOOK: Duration = Duration::from_secs(60 * 60);
+/// Longest time between two looks at the status: clocks are set, and then a time that was far is near.
+const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// The node that tells.
-pub struct Teller {
-    /// Where it is kept what was told.
+/// What the webhooks need of the node.
+pub struct WebhookContext {
+    /// The file with what was delivered.
     pub memory: PathBuf,
-    /// How the node is called now.
-    pub identity: Arc<dyn Fn() -> Identity + Send + Sync>,
+    /// The node's name and addresses now.
+    pub identity: Arc<dyn Fn() -> NodeIdentity + Send + Sync>,
     /// Which cluster it belongs to now.
     pub cluster: Arc<dyn Fn() -> Option<String> + Send + Sync>,
     /// The clock.
     pub now: fn() -> Timestamp,
 }
 
-/// Tells until nobody publishes any more.
-pub async fn tell(
-    teller: Teller,
+/// Delivers until the publisher of the status is gone.
+pub async fn deliver(
+    context: WebhookContext,
     mut hooks: watch::Receiver<Vec<Webhook>>,
     mut status: watch::Receiver<Option<Arc<Status>>>,
     view: watch::Sender<Vec<WebhookStatus>>,
 ) {
     let start = Instant::now();
-    let mut queue = Queue::new(recall(&teller.memory));
+    let mut queue = WebhookQueue::new(read_memory(&context.memory));
     let mut kept = queue.memory().clone();
-    let mut tries: JoinSet<(Try, Result<(), String>)> = JoinSet::new();
-    queue.configure(hooks.borrow_and_update().clone(), (teller.now)());
+    let mut tries: JoinSet<(DeliveryTry, Result<(), String>)> = JoinSet::new();
+    queue.configure(hooks.borrow_and_update().clone(), (context.now)());
     loop {
         let current = status.borrow_and_update().clone();
-        let mut look = LOOK;
+        let mut wait_for_change = LONGEST_WAIT;
         if let Some(status) = current.filter(|_| !queue.is_idle()) {
-            let cluster = (teller.cluster)();
-            let seen = Seen {
+            let cluster = (context.cluster)();
+            let inputs = EventInputs {
                 status: &status,
                 cluster: cluster.as_deref(),
-                now: (teller.now)(),
+                now: (context.now)(),
             };
-            queue.observe(&seen);
-            if let Some(at) = next_look(&seen) {
-                let wait = Duration::try_from(at.duration_since(seen.now));
-                look = look.min(wait.unwrap_or_default() + Duration::from_millis(10));
+            queue.observe(&inputs);
+            if let Some(at) = next_change(&inputs) {
+                let wait = Duration::try_from(at.duration_since(inputs.now));
+                wait_for_change =
+                    wait_for_change.min(wait.unwrap_or_default() + Duration::from_millis(10));
             }
-            // What is told next is on disk before it is told: its id stays the same.
-            keep(&teller.memory, &queue, &mut kept).await;
+            // An occurrence is on disk before it is sent, so that its id stays the same after a restart.
+            save_memory(&context.memory, &queue, &mut kept).await;
             for tried in queue.start(start.elapsed()) {
-                let message = payload::message(&tried, &status, &(teller.identity)());
+                let message = payload::message(&tried, &status, &(context.identity)());
                 tries.spawn(async move {
-                    // A try that panics has failed: the queue has to hear of it.
+                    // A try that panics has failed, and the queue has to know.
                     let sent = send::send(&tried.hook, message, PATIENCE);
                     let result = AssertUnwindSafe(sent).catch_unwind().await;
                     let result = result.unwrap_or_else(|_| Err("the request panicked".to_owned()));
@@ -99,54 +100,54 @@ pub async fn tell(
         });
         let wait = queue
             .next()
-            .map_or(LOOK, |at| at.saturating_sub(start.elapsed()));
+            .map_or(LONGEST_WAIT, |at| at.saturating_sub(start.elapsed()));
         tokio::select! {
             changed = status.changed() => if changed.is_err() { return },
             Ok(()) = hooks.changed() => {
-                queue.configure(hooks.borrow_and_update().clone(), (teller.now)());
+                queue.configure(hooks.borrow_and_update().clone(), (context.now)());
             }
             Some(ended) = tries.join_next() => {
                 if let Ok((tried, result)) = ended {
                     let why = result.clone().err().unwrap_or_default();
-                    let now = (teller.now)();
-                    let told = queue.finished(&tried, result, start.elapsed(), now, spread);
-                    journal_of(&tried, &told, &why);
-                    keep(&teller.memory, &queue, &mut kept).await;
+                    let now = (context.now)();
+                    let outcome = queue.finished(&tried, result, start.elapsed(), now, spread);
+                    write_outcome(&tried, &outcome, &why);
+                    save_memory(&context.memory, &queue, &mut kept).await;
                 }
             }
-            () = tokio::time::sleep(wait.min(look)) => {}
+            () = tokio::time::sleep(wait.min(wait_for_change)) => {}
         }
     }
 }
 
-fn journal_of(tried: &Try, told: &Told, why: &str) {
-    let code = match told {
-        Told::Delivered => Code::WebhookDelivered,
-        Told::Failing => Code::WebhookFailing,
-        Told::Nothing => return,
+fn write_outcome(tried: &DeliveryTry, outcome: &TryOutcome, why: &str) {
+    let code = match outcome {
+        TryOutcome::Delivered => Code::WebhookDelivered,
+        TryOutcome::Failing => Code::WebhookFailing,
+        TryOutcome::Nothing => return,
     };
     let console = tried.hook.console();
     let event = tried.hook.event.name();
-    journal::tell(&Event {
+    journal::write_event(&Event {
         code,
         file: None,
         message: code.say(&[("event", event), ("console", &console), ("why", why)]),
     });
 }
 
-/// What cannot be read is as if nothing had been told: told twice is better than never.
-fn recall(path: &Path) -> Memory {
+/// A file that cannot be read counts as empty: an event twice is better than never.
+fn read_memory(path: &Path) -> DeliveryMemory {
     let content = fs::read(path).unwrap_or_default();
     serde_json::from_slice(&content).unwrap_or_default()
 }
 
-/// Writes down what is not on disk yet. A disk that takes nothing keeps nobody from being told.
-async fn keep(path: &Path, queue: &Queue, kept: &mut Memory) {
+/// Saves the memory if it has changed. A disk that takes nothing does not stop deliveries.
+async fn save_memory(path: &Path, queue: &WebhookQueue, kept: &mut DeliveryMemory) {
     if queue.memory() == kept {
         return;
     }
     let (place, memory) = (path.to_path_buf(), queue.memory().clone());
-    let written = tokio::task::spawn_blocking(move || -> std::io::Result<Memory> {
+    let written = tokio::task::spawn_blocking(move || -> std::io::Result<DeliveryMemory> {
         if let Some(directory) = place.parent() {
             make_private(directory)?;
         }

@@ -6,17 +6,17 @@ use windrow_decide::settings::{Field, WebhookEvent};
 use windrow_model::manifest::sha256_hex;
 
 use super::event::blocked;
-use super::queue::Try;
+use super::queue::DeliveryTry;
 use crate::printable::json;
 
 /// Media type of a CloudEvent in structured mode.
 pub(super) const CLOUD_EVENT: &str = "application/cloudevents+json";
-/// So many files are named at most; how many there are is said.
+/// Most files that are named; their number is always given.
 const NAMED: usize = 20;
 
 /// The node, as its consoles know it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct NodeIdentity {
     /// Its name.
     pub hostname: String,
     /// Hardware address of the management interface; empty when it has none.
@@ -29,7 +29,7 @@ pub struct Identity {
 
 /// What one try sends.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct WebhookMessage {
     pub(super) url: String,
     pub(super) body: Option<String>,
     /// Where the configuration names none.
@@ -37,7 +37,7 @@ pub(super) struct Message {
 }
 
 /// Writes it, of the status as it is now.
-pub(super) fn message(tried: &Try, status: &Status, node: &Identity) -> Message {
+pub(super) fn message(tried: &DeliveryTry, status: &Status, node: &NodeIdentity) -> WebhookMessage {
     let hook = &tried.hook;
     let readiness = serde_json::to_value(status.readiness).unwrap_or_default();
     let value = |field| match field {
@@ -57,14 +57,14 @@ pub(super) fn message(tried: &Try, status: &Status, node: &Identity) -> Message 
         }
         None => (None, None),
     };
-    Message {
+    WebhookMessage {
         url: hook.url.render(value),
         body,
         content_type,
     }
 }
 
-fn cloud_event(tried: &Try, status: &Status, node: &Identity) -> Value {
+fn cloud_event(tried: &DeliveryTry, status: &Status, node: &NodeIdentity) -> Value {
     let occurrence = &tried.occurrence;
     let event = tried.hook.event;
     // The same for every try and every restart, so that a console can drop what it has had.

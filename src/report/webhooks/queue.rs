@@ -1,4 +1,4 @@
-//! What is to be told to whom, and when: a state machine with the time passed in. Pure.
+//! Which console gets which event, and when: a state machine with the time passed in. Pure.
 //!
 //! ```text
 //!            the event comes to be true            answered 2xx
@@ -9,11 +9,11 @@
 //! ```
 //!
 //! Bounded by construction: a webhook has one event, and of it only the last occurrence is kept. What
-//! is sent is written at the moment of sending, so a console that was away hears the newest state.
-//! One console is told one thing at a time, the oldest first: news cannot overtake each other.
+//! is sent is written at the moment of sending, so a console that was away gets the newest state.
+//! One console gets one request at a time, the oldest event first, so that none overtakes another.
 //!
-//! [`Memory`] outlives the daemon: what was told of an occurrence is not told again, and what was not
-//! is.
+//! [`DeliveryMemory`] outlives the daemon: an occurrence that was delivered is not sent again, and one that was
+//! not is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,11 +24,11 @@ use windrow_decide::settings::{Webhook, WebhookEvent};
 use windrow_decide::{DeliveryState, WebhookStatus};
 use windrow_model::manifest::sha256_hex;
 
-use super::event::{Seen, Standing, Topic, standing};
+use super::event::{EventInputs, Topic, TopicState, topic_state};
 
 /// First and longest pause between two tries.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5 * 60));
-/// So many webhooks are remembered that are not configured any more.
+/// Most webhooks that are remembered after they have left the configuration.
 const REMEMBERED: usize = 256;
 
 /// An event that came to be true.
@@ -47,17 +47,17 @@ pub(super) struct Occurrence {
 /// What is kept on disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Memory {
+pub(super) struct DeliveryMemory {
     /// The last occurrence of each topic.
     occurrences: BTreeMap<Topic, Occurrence>,
     /// Topics whose last occurrence is over.
     #[serde(default)]
     over: BTreeSet<Topic>,
-    /// Which occurrence each webhook has told of.
+    /// The occurrence that each webhook delivered last.
     delivered: BTreeMap<String, u64>,
 }
 
-/// One webhook and how it gets on.
+/// One webhook and the state of its deliveries.
 #[derive(Debug)]
 struct Lane {
     id: u64,
@@ -76,16 +76,16 @@ struct Lane {
 
 /// One try that is due.
 #[derive(Debug, Clone)]
-pub(super) struct Try {
-    /// To be handed back to [`Queue::finished`].
+pub(super) struct DeliveryTry {
+    /// To be handed back to [`WebhookQueue::finished`].
     pub(super) lane: u64,
     pub(super) hook: Webhook,
     pub(super) occurrence: Occurrence,
 }
 
-/// What is to be told of a try.
+/// What a try means for the journal.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum TryOutcome {
     /// It arrived.
     Delivered,
     /// It failed, and did not before.
@@ -96,23 +96,23 @@ pub(super) enum Told {
 
 /// The queue.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    memory: Memory,
+pub(super) struct WebhookQueue {
+    memory: DeliveryMemory,
     /// Topics whose event is true now.
     holds: BTreeSet<Topic>,
     lanes: Vec<Lane>,
     next_id: u64,
 }
 
-impl Queue {
-    pub(super) fn new(memory: Memory) -> Self {
+impl WebhookQueue {
+    pub(super) fn new(memory: DeliveryMemory) -> Self {
         Self {
             memory,
             ..Self::default()
         }
     }
 
-    pub(super) fn memory(&self) -> &Memory {
+    pub(super) fn memory(&self) -> &DeliveryMemory {
         &self.memory
     }
 
@@ -153,32 +153,32 @@ impl Queue {
     }
 
     /// The status is another, or time has passed.
-    pub(super) fn observe(&mut self, seen: &Seen<'_>) {
+    pub(super) fn observe(&mut self, inputs: &EventInputs<'_>) {
         for topic in Topic::ALL {
             let last = self.memory.occurrences.get(&topic);
             let over = self.memory.over.contains(&topic);
             let nothing = BTreeSet::new();
             let before = last.filter(|_| !over).map_or(&nothing, |last| &last.of);
-            match standing(topic, seen, before) {
-                Standing::Silent => {
+            match topic_state(topic, inputs, before) {
+                TopicState::Silent => {
                     self.holds.remove(&topic);
                 }
-                Standing::Over => {
+                TopicState::Over => {
                     self.holds.remove(&topic);
                     if last.is_some() {
                         self.memory.over.insert(topic);
                     }
                 }
-                Standing::Holds { event, of } => {
+                TopicState::Holds { event, of } => {
                     let same = last
                         .is_some_and(|last| !over && last.event == event && of.is_subset(&last.of));
                     let (number, since) = match last {
                         Some(last) if same => (last.number, last.since),
-                        Some(last) => (last.number + 1, seen.now),
-                        None => (1, seen.now),
+                        Some(last) => (last.number + 1, inputs.now),
+                        None => (1, inputs.now),
                     };
                     if !same {
-                        self.renew(topic, seen.now);
+                        self.renew(topic, inputs.now);
                     }
                     let occurrence = Occurrence {
                         event,
@@ -197,15 +197,15 @@ impl Queue {
     /// A new occurrence: what webhooks of the topic said of the last one does not count.
     fn renew(&mut self, topic: Topic, now: Timestamp) {
         for lane in &mut self.lanes {
-            if Topic::of(lane.hook.event) == topic {
+            if Topic::for_event(lane.hook.event) == topic {
                 lane.since = now;
             }
         }
     }
 
-    /// The occurrence that a webhook has to tell of now.
+    /// The occurrence that a webhook has to deliver now.
     fn due(&self, lane: &Lane) -> Option<&Occurrence> {
-        let topic = Topic::of(lane.hook.event);
+        let topic = Topic::for_event(lane.hook.event);
         let occurrence = self.memory.occurrences.get(&topic)?;
         let due = self.holds.contains(&topic)
             && occurrence.event == lane.hook.event
@@ -214,7 +214,7 @@ impl Queue {
     }
 
     /// What is to be sent at this time since the daemon's start; each is under way from now on.
-    pub(super) fn start(&mut self, now: Duration) -> Vec<Try> {
+    pub(super) fn start(&mut self, now: Duration) -> Vec<DeliveryTry> {
         let mut due: Vec<(usize, Occurrence)> = Vec::new();
         for (position, lane) in self.lanes.iter().enumerate() {
             if !lane.busy
@@ -237,7 +237,7 @@ impl Queue {
             }
             let lane = &mut self.lanes[position];
             lane.busy = true;
-            tries.push(Try {
+            tries.push(DeliveryTry {
                 lane: lane.id,
                 hook: lane.hook.clone(),
                 occurrence,
@@ -249,15 +249,15 @@ impl Queue {
     /// A try has ended. `spread` takes something at random off a pause.
     pub(super) fn finished(
         &mut self,
-        tried: &Try,
+        tried: &DeliveryTry,
         result: Result<(), String>,
         elapsed: Duration,
         now: Timestamp,
         spread: impl Fn(Duration) -> Duration,
-    ) -> Told {
+    ) -> TryOutcome {
         let Some(lane) = self.lanes.iter_mut().find(|lane| lane.id == tried.lane) else {
             // It was configured away meanwhile.
-            return Told::Nothing;
+            return TryOutcome::Nothing;
         };
         lane.busy = false;
         match result {
@@ -268,7 +268,7 @@ impl Queue {
                 lane.since = now;
                 let number = tried.occurrence.number;
                 self.memory.delivered.insert(lane.key.clone(), number);
-                Told::Delivered
+                TryOutcome::Delivered
             }
             Err(why) => {
                 let doubled = PAUSES.0.saturating_mul(1 << lane.tries.min(16));
@@ -279,7 +279,11 @@ impl Queue {
                     lane.since = now;
                 }
                 lane.trouble = Some(why);
-                if fresh { Told::Failing } else { Told::Nothing }
+                if fresh {
+                    TryOutcome::Failing
+                } else {
+                    TryOutcome::Nothing
+                }
             }
         }
     }
@@ -290,7 +294,7 @@ impl Queue {
             .lanes
             .iter()
             .filter(|lane| !lane.busy && self.due(lane).is_some())
-            // Whoever waits for another try of the same console is looked at when that ends.
+            // A lane that waits for another try of the same console is looked at when that ends.
             .filter(|lane| {
                 let mut others = self.lanes.iter();
                 !others.any(|other| other.busy && other.console == lane.console)
@@ -301,7 +305,7 @@ impl Queue {
     /// For the status document.
     pub(super) fn view(&self) -> Vec<WebhookStatus> {
         let view = self.lanes.iter().map(|lane| {
-            let topic = Topic::of(lane.hook.event);
+            let topic = Topic::for_event(lane.hook.event);
             let last = self.memory.occurrences.get(&topic);
             let told = last.is_some_and(|last| {
                 last.event == lane.hook.event

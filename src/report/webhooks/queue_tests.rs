@@ -43,33 +43,38 @@ fn node(readiness: Readiness, boot: &str) -> Status {
     status
 }
 
-fn queue(hooks: &[(WebhookEvent, &str)]) -> Queue {
-    again(Memory::default(), hooks)
+fn queue(hooks: &[(WebhookEvent, &str)]) -> WebhookQueue {
+    again(DeliveryMemory::default(), hooks)
 }
 
-fn again(memory: Memory, hooks: &[(WebhookEvent, &str)]) -> Queue {
-    let mut queue = Queue::new(memory);
+fn again(memory: DeliveryMemory, hooks: &[(WebhookEvent, &str)]) -> WebhookQueue {
+    let mut queue = WebhookQueue::new(memory);
     let hooks = hooks.iter().map(|(event, url)| hook(*event, url));
     queue.configure(hooks.collect(), at(0));
     queue
 }
 
-fn observe(queue: &mut Queue, status: &Status, now: i64) {
-    queue.observe(&Seen {
+fn observe(queue: &mut WebhookQueue, status: &Status, now: i64) {
+    queue.observe(&EventInputs {
         status,
         cluster: Some("cluster"),
         now: at(now),
     });
 }
 
-fn end(queue: &mut Queue, tried: &Try, result: Result<(), &str>, now: u64) -> Told {
+fn end(
+    queue: &mut WebhookQueue,
+    tried: &DeliveryTry,
+    result: Result<(), &str>,
+    now: u64,
+) -> TryOutcome {
     let result = result.map_err(str::to_owned);
     let wall = at(i64::try_from(now).unwrap());
     queue.finished(tried, result, seconds(now), wall, |pause| pause)
 }
 
 /// What is sent now, all of it answered with 200.
-fn told(queue: &mut Queue, now: u64) -> Vec<&'static str> {
+fn sent(queue: &mut WebhookQueue, now: u64) -> Vec<&'static str> {
     let mut told = Vec::new();
     loop {
         let tries = queue.start(seconds(now));
@@ -100,7 +105,7 @@ fn a_node_is_told_of_when_it_changes_and_not_in_between() {
             &node(readiness, boot),
             i64::try_from(now).unwrap(),
         );
-        told(&mut queue, now)
+        sent(&mut queue, now)
     };
     assert_eq!(see(Readiness::Unknown, "b1", 0), [""; 0]);
     assert_eq!(see(Readiness::SettingUp, "b1", 1), [""; 0]);
@@ -135,11 +140,11 @@ fn the_cluster_is_told_of_once_by_its_first_server() {
     ] {
         status.role = role;
         observe(&mut queue, &status, 1);
-        assert_eq!(told(&mut queue, 1), [""; 0], "{role:?}");
+        assert_eq!(sent(&mut queue, 1), [""; 0], "{role:?}");
     }
     status.role = Role::FirstServer;
     observe(&mut queue, &status, 2);
-    assert_eq!(told(&mut queue, 2), ["CLUSTER_READY"]);
+    assert_eq!(sent(&mut queue, 2), ["CLUSTER_READY"]);
     for (readiness, boot) in [
         (Readiness::Failed, "b1"),
         (Readiness::Ready, "b1"),
@@ -148,14 +153,14 @@ fn the_cluster_is_told_of_once_by_its_first_server() {
         let mut later = node(readiness, boot);
         later.role = Role::FirstServer;
         observe(&mut queue, &later, 3);
-        assert_eq!(told(&mut queue, 3), [""; 0]);
+        assert_eq!(sent(&mut queue, 3), [""; 0]);
     }
-    queue.observe(&Seen {
+    queue.observe(&EventInputs {
         status: &status,
         cluster: Some("another"),
         now: at(4),
     });
-    assert_eq!(told(&mut queue, 4), ["CLUSTER_READY"], "installed anew");
+    assert_eq!(sent(&mut queue, 4), ["CLUSTER_READY"], "installed again");
 }
 
 fn held(file: &str, overdue: bool) -> HeldFile {
@@ -193,19 +198,19 @@ fn staging_is_told_of_once_for_each_file_that_gets_stuck() {
     let hooks = &ALL[4..5];
     let mut queue = queue(hooks);
     let mut status = node(Readiness::SettingUp, "b1");
-    let see = |queue: &mut Queue, status: &Status, now: u64| {
+    let see = |queue: &mut WebhookQueue, status: &Status, now: u64| {
         observe(queue, status, i64::try_from(now).unwrap());
-        told(queue, now).len()
+        sent(queue, now).len()
     };
     status.staging.held = vec![held("a.yaml", false)];
     status.staging.failed = vec![failed("f.yaml", 0)];
     assert_eq!(see(&mut queue, &status, 299), 0, "RKE2 may yet apply it");
-    let seen = Seen {
+    let seen = EventInputs {
         status: &status,
         cluster: None,
         now: at(299),
     };
-    assert_eq!(super::super::event::next_look(&seen), Some(at(300)));
+    assert_eq!(super::super::event::next_change(&seen), Some(at(300)));
     assert_eq!(see(&mut queue, &status, 300), 1);
     status.staging.held = vec![held("a.yaml", true)];
     assert_eq!(see(&mut queue, &status, 301), 1, "another file");
@@ -214,13 +219,13 @@ fn staging_is_told_of_once_for_each_file_that_gets_stuck() {
     assert_eq!(
         see(&mut queue, &status, 302),
         0,
-        "its deadline counts anew after a restart"
+        "its deadline starts again after a restart"
     );
     status.staging.held = vec![held("a.yaml", true)];
     assert_eq!(see(&mut queue, &status, 302), 0, "it is stuck all the same");
     status.staging.held.clear();
     assert_eq!(see(&mut queue, &status, 303), 0, "one less is no news");
-    // The daemon starts anew and has not heard of RKE2 yet.
+    // The daemon has started again, and RKE2 has not answered yet.
     let mut queue = again(queue.memory().clone(), hooks);
     let mut fresh = node(Readiness::SettingUp, "b1");
     fresh.staging.released = vec![released("f.yaml")];
@@ -248,11 +253,11 @@ fn a_restart_tells_what_was_not_told_and_nothing_twice() {
     let tried = queue.start(seconds(1)).remove(0);
     end(&mut queue, &tried, Err("dead"), 2);
     let stored = serde_json::to_string(queue.memory()).unwrap();
-    let memory: Memory = serde_json::from_str(&stored).unwrap();
+    let memory: DeliveryMemory = serde_json::from_str(&stored).unwrap();
     let mut queue = again(memory, &ALL[..1]);
     observe(&mut queue, &node(Readiness::Unknown, "b1"), 3);
     assert_eq!(
-        told(&mut queue, 3),
+        sent(&mut queue, 3),
         [""; 0],
         "not while it is not known to be so"
     );
@@ -265,11 +270,11 @@ fn a_restart_tells_what_was_not_told_and_nothing_twice() {
     end(&mut queue, &again_tried, Ok(()), 4);
     let mut queue = again(queue.memory().clone(), &ALL[..2]);
     observe(&mut queue, &node(Readiness::Ready, "b1"), 5);
-    assert_eq!(told(&mut queue, 5), [""; 0]);
+    assert_eq!(sent(&mut queue, 5), [""; 0]);
     // A console that is configured later hears how things are.
     queue.configure(vec![hook(WebhookEvent::NodeReady, "http://new")], at(6));
     observe(&mut queue, &node(Readiness::Ready, "b1"), 6);
-    assert_eq!(told(&mut queue, 6), ["NODE_READY"]);
+    assert_eq!(sent(&mut queue, 6), ["NODE_READY"]);
 }
 
 #[test]
@@ -283,9 +288,9 @@ fn what_was_not_delivered_gives_way_to_what_is_so_now() {
         queue.start(seconds(2)).is_empty(),
         "one thing at a time for a console"
     );
-    assert_eq!(end(&mut queue, &tried, Err("dead"), 3), Told::Failing);
-    assert_eq!(told(&mut queue, 3), ["NODE_READY"]);
-    assert_eq!(told(&mut queue, 9_999), [""; 0], "the failure is old news");
+    assert_eq!(end(&mut queue, &tried, Err("dead"), 3), TryOutcome::Failing);
+    assert_eq!(sent(&mut queue, 3), ["NODE_READY"]);
+    assert_eq!(sent(&mut queue, 9_999), [""; 0], "the failure is old news");
     let states: Vec<DeliveryState> = queue.view().iter().map(|hook| hook.state).collect();
     assert_eq!(states[0], DeliveryState::Delivered);
     assert_eq!(states[2], DeliveryState::Waiting);
@@ -320,9 +325,9 @@ fn pauses_double_up_to_five_minutes_and_it_is_never_given_up() {
     for turn in 0..40 {
         let tried = queue.start(seconds(now)).remove(0);
         let expected = if turn == 0 {
-            Told::Failing
+            TryOutcome::Failing
         } else {
-            Told::Nothing
+            TryOutcome::Nothing
         };
         assert_eq!(end(&mut queue, &tried, Err("HTTP 500"), now), expected);
         let next = queue.next().unwrap().as_secs();
@@ -336,17 +341,17 @@ fn pauses_double_up_to_five_minutes_and_it_is_never_given_up() {
     assert_eq!(view.state, DeliveryState::Failing);
     assert_eq!(view.message, "HTTP 500");
     assert_eq!(view.since, at(0), "since the first failure");
-    assert_eq!(told(&mut queue, now), ["NODE_READY"]);
+    assert_eq!(sent(&mut queue, now), ["NODE_READY"]);
     assert_eq!(queue.view()[0].message, "");
 }
 
 #[test]
-fn a_webhook_that_is_configured_away_while_it_is_told_is_nobodys() {
+fn the_outcome_of_a_webhook_that_was_configured_away_is_dropped() {
     let mut queue = queue(&ALL[..1]);
     observe(&mut queue, &node(Readiness::Ready, "b1"), 0);
     let tried = queue.start(seconds(0)).remove(0);
     queue.configure(Vec::new(), at(1));
-    assert_eq!(end(&mut queue, &tried, Ok(()), 1), Told::Nothing);
+    assert_eq!(end(&mut queue, &tried, Ok(()), 1), TryOutcome::Nothing);
     assert!(queue.is_idle());
 }
 
@@ -358,7 +363,7 @@ proptest! {
         steps in prop::collection::vec((0_u8..5, any::<bool>(), any::<bool>()), 1..60)
     ) {
         let mut queue = queue(&ALL[..3]);
-        let mut under_way: Vec<Try> = Vec::new();
+        let mut under_way: Vec<DeliveryTry> = Vec::new();
         let mut heard: Vec<(u64, &str)> = Vec::new();
         let mut now = 0_u64;
         let mut last = None;

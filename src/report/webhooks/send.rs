@@ -7,9 +7,9 @@ use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, Method, StatusCode, Url};
 use windrow_decide::settings::Webhook;
 
-use super::payload::Message;
+use super::payload::WebhookMessage;
 
-/// So many redirects are followed.
+/// Most redirects that are followed.
 const REDIRECTS: usize = 3;
 
 /// Sends it; `patience` is for the whole try. An answer of 200 to 299 is a success.
@@ -19,16 +19,16 @@ const REDIRECTS: usize = 3;
 /// In a line, without anything secret.
 pub(super) async fn send(
     hook: &Webhook,
-    message: Message,
+    message: WebhookMessage,
     patience: Duration,
 ) -> Result<(), String> {
     let method: Method = hook
         .method
         .parse()
         .map_err(|_| "the method is not one of HTTP".to_owned())?;
-    // Made anew for each try: tries are rare, and the trusted certificates would take a megabyte.
-    let say = |error: reqwest::Error| say(&error, patience);
-    let client = client(hook.insecure, redirects(&method), patience).map_err(say)?;
+    // A client for each try: tries are rare, and keeping the trusted certificates would take a megabyte.
+    let describe = |error: reqwest::Error| describe(&error, patience);
+    let client = client(hook.insecure, redirects(&method), patience).map_err(describe)?;
     let url: Url = message
         .url
         .parse()
@@ -50,11 +50,11 @@ pub(super) async fn send(
         request = request.body(body);
     }
     // Whatever stands in the answer's body is not read.
-    let answer = request.send().await.map_err(say)?;
+    let answer = request.send().await.map_err(describe)?;
     match answer.status() {
         status if status.is_success() => Ok(()),
         status if status.is_redirection() => Err(format!(
-            "the console redirects with HTTP {}, which would lose what is told: write the URL that it \
+            "the console redirects with HTTP {}, which would lose the event: write the URL that it \
              redirects to",
             status.as_u16()
         )),
@@ -108,7 +108,7 @@ fn place(url: &Url) -> String {
 }
 
 /// The innermost cause says it best; the outer ones repeat the URL, which may be secret.
-fn say(error: &reqwest::Error, patience: Duration) -> String {
+fn describe(error: &reqwest::Error, patience: Duration) -> String {
     if error.is_timeout() {
         return format!("no answer within {} s", patience.as_secs());
     }

@@ -11,7 +11,7 @@ use windrow_decide::settings::{Template, WebhookEvent};
 use windrow_decide::{DeliveryState, Readiness, Role};
 use windrow_plan::rules::Location;
 
-use super::payload::Message;
+use super::payload::WebhookMessage;
 use super::send::send;
 use super::*;
 use crate::report::publish::sample;
@@ -59,7 +59,7 @@ impl Console {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), says, None)
     }
 
-    /// Behind a certificate that nobody knows.
+    /// Behind an unknown certificate.
     async fn https(says: Says) -> Self {
         let (tls, _) = server::certificate("console.example");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -161,7 +161,7 @@ async fn tried(hook: &Webhook, path: &str) -> Result<(), String> {
 }
 
 async fn impatiently(hook: &Webhook, path: &str, patience: Duration) -> Result<(), String> {
-    let message = Message {
+    let message = WebhookMessage {
         url: format!("{}{path}", hook.url.render(|_| "")),
         body: Some("{}".to_owned()),
         content_type: Some("application/json"),
@@ -207,9 +207,9 @@ async fn a_console_that_is_wrong_is_told_in_a_line_without_secrets() {
     let slow = hook(WebhookEvent::NodeReady, &console.url);
     let why = impatiently(&slow, "/", Duration::from_secs(1)).await;
     assert_eq!(why.unwrap_err(), "no answer within 1 s");
-    let nobody = hook(WebhookEvent::NodeReady, "http://127.0.0.1:1");
+    let no_console = hook(WebhookEvent::NodeReady, "http://127.0.0.1:1");
     assert!(
-        tried(&nobody, "/secret-token")
+        tried(&no_console, "/secret-token")
             .await
             .unwrap_err()
             .contains("refused")
@@ -217,7 +217,7 @@ async fn a_console_that_is_wrong_is_told_in_a_line_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_knows_is_refused_unless_insecure() {
+async fn an_unknown_certificate_is_refused_unless_insecure() {
     let mut console = Console::https(Says::Http(200, "")).await;
     let mut hook = hook(WebhookEvent::NodeReady, &console.url);
     let why = tried(&hook, "/").await.unwrap_err();
@@ -243,7 +243,7 @@ async fn a_redirect_within_the_console_keeps_method_body_and_password() {
     assert!(last.header("authorization").unwrap().starts_with("Basic "));
 }
 
-/// The node, and who is told of it.
+/// The node and its consoles.
 struct Node {
     directory: tempfile::TempDir,
     status: watch::Sender<Option<Arc<Status>>>,
@@ -261,9 +261,9 @@ impl Node {
         let (status, statuses) = watch::channel(None);
         let (hooks, configured) = watch::channel(hooks);
         let (shown, view) = watch::channel(Vec::new());
-        let teller = Teller {
+        let context = WebhookContext {
             memory: directory.path().join("state/webhooks.json"),
-            identity: Arc::new(|| Identity {
+            identity: Arc::new(|| NodeIdentity {
                 hostname: "node1".to_owned(),
                 mac: "52:54:00:00:00:01".to_owned(),
                 ipv4: "10.1.2.3".to_owned(),
@@ -272,7 +272,7 @@ impl Node {
             cluster: Arc::new(|| Some("cluster".to_owned())),
             now: Timestamp::now,
         };
-        let task = tokio::spawn(tell(teller, configured, statuses, shown));
+        let task = tokio::spawn(deliver(context, configured, statuses, shown));
         Self {
             directory,
             status,
@@ -297,7 +297,7 @@ impl Node {
         view.unwrap_or_else(|_| panic!("never {state:?}")).unwrap()[hook].clone()
     }
 
-    /// The daemon ends and starts anew.
+    /// The daemon ends and starts again.
     async fn again(self) -> Self {
         self.task.abort();
         let hooks = self.hooks.borrow().clone();
@@ -355,7 +355,7 @@ async fn a_console_hears_a_cloud_event_or_the_payload_that_is_configured() {
 
 #[tokio::test]
 async fn a_console_that_was_dead_hears_the_newest_state_when_it_is_back_and_nothing_older() {
-    // Nobody else gets the address, and nobody listens there.
+    // The address stays taken, and nothing listens there.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.local_addr().unwrap();
@@ -432,7 +432,7 @@ async fn nothing_is_told_twice_over_a_restart_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn a_disk_that_takes_nothing_and_a_memory_that_is_none_keep_nobody_from_being_told() {
+async fn a_full_disk_and_a_broken_memory_do_not_stop_deliveries() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("state")).unwrap();
     fs::create_dir(directory.path().join("state/webhooks.json")).unwrap();

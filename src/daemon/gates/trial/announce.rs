@@ -38,7 +38,7 @@ impl TrialDriver {
 
 pub(super) fn announce_step(trial: &Trial, own: &str, step: &str) {
     let gates = list(&trial.gates(own, &[]));
-    journal::tell(&Event::new(
+    journal::write_event(&Event::new(
         Code::GateTrial,
         Code::GateTrial.say(&[("gates", &gates), ("step", step)]),
     ));
@@ -54,7 +54,7 @@ pub(super) fn announce_state(trial: &Trial, own: &str) {
         _ => "",
     };
     match ended(trial, own) {
-        Some(event) => journal::tell(&event),
+        Some(event) => journal::write_event(&event),
         None if !step.is_empty() => announce_step(trial, own, step),
         None => {}
     }

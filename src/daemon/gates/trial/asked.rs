@@ -34,7 +34,7 @@ impl TrialDriver {
             _ => self.apply(name, request, node).await,
         };
         if let Err((outcome, why)) = answer {
-            journal::tell(&Event::new(
+            journal::write_event(&Event::new(
                 Code::GateTrialRefused,
                 Code::GateTrialRefused.say(&[("gates", "nothing new"), ("why", &why)]),
             ));

@@ -5,8 +5,8 @@ use ratatui::symbols::border;
 
 /// What a terminal can show, and how it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
-    /// Colours. Nothing is told by colour alone.
+pub(crate) struct Theme {
+    /// Colours. Nothing is said by colour alone.
     pub(crate) color: bool,
     /// More than ASCII.
     pub(crate) unicode: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Look {
     pub(crate) alternate: bool,
 }
 
-impl Look {
+impl Theme {
     /// What the environment says of the terminal.
     pub(crate) fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -116,14 +116,14 @@ impl Look {
         }
     }
 
-    /// Before a step or a check.
-    pub(super) fn mark(self, mark: Mark) -> (&'static str, Style) {
+    /// The sign before a step or a check.
+    pub(super) fn mark(self, mark: StepMark) -> (&'static str, Style) {
         let (unicode, ascii, style) = match mark {
-            Mark::Done => ("✓", "[x]", self.good()),
-            Mark::Current => ("▶", "[>]", self.waiting()),
-            Mark::Later => ("·", "[ ]", Style::new()),
-            Mark::Unknown => ("?", "[?]", self.waiting()),
-            Mark::Wrong => ("✗", "[!]", self.bad()),
+            StepMark::Done => ("✓", "[x]", self.good()),
+            StepMark::Current => ("▶", "[>]", self.waiting()),
+            StepMark::Later => ("·", "[ ]", Style::new()),
+            StepMark::Unknown => ("?", "[?]", self.waiting()),
+            StepMark::Wrong => ("✗", "[!]", self.bad()),
         };
         (if self.unicode { unicode } else { ascii }, style)
     }
@@ -131,7 +131,7 @@ impl Look {
 
 /// Where a step or a check stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum StepMark {
     /// It is as it should be.
     Done,
     /// It is being worked on.
@@ -148,8 +148,8 @@ pub(super) enum Mark {
 mod tests {
     use super::*;
 
-    fn look(variables: &[(&str, &str)]) -> Look {
-        Look::from_environment(|name| {
+    fn theme(variables: &[(&str, &str)]) -> Theme {
+        Theme::from_environment(|name| {
             variables
                 .iter()
                 .find(|(known, _)| *known == name)
@@ -160,31 +160,31 @@ mod tests {
     #[test]
     fn only_a_terminal_that_can_show_it_gets_more_than_ascii() {
         let utf8 = ("LANG", "en_US.UTF-8");
-        assert!(look(&[("TERM", "xterm-256color"), utf8]).unicode);
-        assert!(look(&[("TERM", "tmux"), ("LC_CTYPE", "C.utf8")]).unicode);
-        assert!(!look(&[("TERM", "xterm")]).unicode);
-        assert!(!look(&[("TERM", "xterm"), utf8, ("LC_ALL", "C")]).unicode);
-        assert!(!look(&[("TERM", "linux"), utf8]).unicode);
-        assert!(!look(&[("TERM", "vt100"), utf8]).unicode);
-        assert!(look(&[("TERM", "xterm"), utf8, ("LC_ALL", "")]).unicode);
+        assert!(theme(&[("TERM", "xterm-256color"), utf8]).unicode);
+        assert!(theme(&[("TERM", "tmux"), ("LC_CTYPE", "C.utf8")]).unicode);
+        assert!(!theme(&[("TERM", "xterm")]).unicode);
+        assert!(!theme(&[("TERM", "xterm"), utf8, ("LC_ALL", "C")]).unicode);
+        assert!(!theme(&[("TERM", "linux"), utf8]).unicode);
+        assert!(!theme(&[("TERM", "vt100"), utf8]).unicode);
+        assert!(theme(&[("TERM", "xterm"), utf8, ("LC_ALL", "")]).unicode);
     }
 
     #[test]
     fn colours_are_left_out_where_they_are_not_wanted_or_not_there() {
-        assert!(look(&[("TERM", "linux")]).color);
-        assert!(!look(&[("TERM", "linux"), ("NO_COLOR", "1")]).color);
-        assert!(look(&[("TERM", "linux"), ("NO_COLOR", "")]).color);
-        assert!(!look(&[("TERM", "vt100")]).color);
-        assert!(!look(&[("TERM", "vt220-8bit")]).color);
-        assert!(!look(&[("TERM", "xterm-m")]).color);
+        assert!(theme(&[("TERM", "linux")]).color);
+        assert!(!theme(&[("TERM", "linux"), ("NO_COLOR", "1")]).color);
+        assert!(theme(&[("TERM", "linux"), ("NO_COLOR", "")]).color);
+        assert!(!theme(&[("TERM", "vt100")]).color);
+        assert!(!theme(&[("TERM", "vt220-8bit")]).color);
+        assert!(!theme(&[("TERM", "xterm-m")]).color);
     }
 
     #[test]
     fn a_terminal_without_a_cursor_to_place_gets_lines() {
-        assert!(!look(&[("TERM", "dumb")]).screen);
-        assert!(!look(&[]).screen);
-        assert!(look(&[("TERM", "vt100")]).screen);
-        assert!(!look(&[("TERM", "linux")]).alternate);
-        assert!(look(&[("TERM", "screen")]).alternate);
+        assert!(!theme(&[("TERM", "dumb")]).screen);
+        assert!(!theme(&[]).screen);
+        assert!(theme(&[("TERM", "vt100")]).screen);
+        assert!(!theme(&[("TERM", "linux")]).alternate);
+        assert!(theme(&[("TERM", "screen")]).alternate);
     }
 }

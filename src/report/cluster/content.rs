@@ -1,4 +1,4 @@
-//! What is said of a status on the Node: the condition, and the events. Pure.
+//! What the Node says of a status: the condition and the events. Pure.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -14,15 +14,15 @@ const LONGEST: usize = 256;
 
 /// The condition, but for its times.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Condition {
+pub(super) struct NodeCondition {
     /// `True`, `False` or `Unknown`.
     pub(super) status: &'static str,
     pub(super) reason: String,
     pub(super) message: String,
 }
 
-impl Condition {
-    pub(super) fn of(status: &Status) -> Self {
+impl NodeCondition {
+    pub(super) fn from_status(status: &Status) -> Self {
         Self {
             status: match status.readiness {
                 // It works; what is wrong besides is the reason.
@@ -39,7 +39,7 @@ impl Condition {
         }
     }
 
-    /// Nobody keeps it true any more.
+    /// For when Windrow stops.
     pub(super) fn stopped() -> Self {
         Self {
             status: "Unknown",
@@ -67,7 +67,7 @@ impl Condition {
 }
 
 /// What stands on a Node: the condition's status and since when.
-pub(super) fn standing(node: &Value) -> Option<(String, Timestamp)> {
+pub(super) fn condition_on_node(node: &Value) -> Option<(String, Timestamp)> {
     let conditions = node["status"]["conditions"].as_array()?;
     let own = conditions.iter().find(|one| one["type"] == CONDITION)?;
     let since = own["lastTransitionTime"].as_str()?.parse().ok()?;
@@ -116,8 +116,8 @@ impl Notice {
     }
 }
 
-/// What a person who looks at the Node wants to know of a change. What stood at the start of the
-/// daemon is told too, but for the readiness: that stands in the condition.
+/// What a person who looks at the Node wants to know of a change. What stands at the start of the
+/// daemon is reported too, except the readiness: the condition has that.
 pub(super) fn notices(before: Option<&Status>, now: &Status) -> Vec<Notice> {
     let mut notices = Vec::new();
     if let Some(before) = before
@@ -241,18 +241,18 @@ mod tests {
             (Readiness::Failed, "False"),
             (Readiness::Unknown, "Unknown"),
         ] {
-            let condition = Condition::of(&status(readiness, Code::ProbeUnknown));
+            let condition = NodeCondition::from_status(&status(readiness, Code::ProbeUnknown));
             assert_eq!(condition.status, expected);
             assert_eq!(condition.reason, "ProbeUnknown");
         }
-        assert_eq!(Condition::stopped().status, "Unknown");
+        assert_eq!(NodeCondition::stopped().status, "Unknown");
     }
 
     #[test]
     fn a_long_message_is_cut_and_has_one_line() {
         let mut long = status(Readiness::Failed, Code::NodeNotReady);
         long.reason.message = "a\nb ".repeat(400);
-        let message = Condition::of(&long).message;
+        let message = NodeCondition::from_status(&long).message;
         assert_eq!(message.chars().count(), LONGEST);
         assert!(!message.contains('\n'));
     }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_when_it_is_new() {
+    fn what_is_wrong_is_reported_when_it_is_new() {
         let before = status(Readiness::SettingUp, Code::Staging);
         let mut now = before.clone();
         now.staging.failed.push(FailedFile {
@@ -301,21 +301,21 @@ mod tests {
             message: "normal".to_owned(),
             at: Vec::new(),
         });
-        let told: Vec<String> = notices(Some(&before), &now)
+        let reported: Vec<String> = notices(Some(&before), &now)
             .into_iter()
             .map(|notice| notice.reason)
             .collect();
-        assert_eq!(told, ["ApplyFailed", "RequiredCycle"]);
+        assert_eq!(reported, ["ApplyFailed", "RequiredCycle"]);
         assert_eq!(notices(None, &now).len(), 2);
         assert_eq!(notices(Some(&now), &now), []);
     }
 
     #[test]
     fn what_stands_on_a_node_is_read_back() {
-        let condition = Condition::of(&status(Readiness::Ready, Code::NodeReady));
+        let condition = NodeCondition::from_status(&status(Readiness::Ready, Code::NodeReady));
         let since: Timestamp = "2026-11-21T20:15:00Z".parse().unwrap();
         let node = condition.patch(since, since);
-        assert_eq!(standing(&node), Some(("True".to_owned(), since)));
-        assert_eq!(standing(&json!({"status": {}})), None);
+        assert_eq!(condition_on_node(&node), Some(("True".to_owned(), since)));
+        assert_eq!(condition_on_node(&json!({"status": {}})), None);
     }
 }
