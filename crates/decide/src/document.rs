@@ -6,10 +6,10 @@ use windrow_plan::readiness::node::NodeMemory;
 use windrow_plan::rules::Location;
 use windrow_plan::{Finding, PlanFile};
 
-use super::ledger::Ledger;
+use super::ledger::{Cause, Ledger};
 use super::node::{self, StagingVerdict};
 use super::observation::MarkerTrouble;
-use super::outcome::{DecisionContext, FileOutcome, on_purpose};
+use super::outcome::{DecisionContext, FileHold, FileOutcome, on_purpose};
 use super::status::{
     FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Phase, Readiness, Role, StagingStatus,
     Status, StatusReason, Versions,
@@ -22,7 +22,7 @@ const SUMMARY_CHARS: usize = 65;
 /// A status document, and what goes with it.
 pub(super) struct WrittenStatus {
     pub(super) status: Status,
-    /// What has to be remembered of the node.
+    /// What has to be known of the node at the next decision.
     pub(super) memory: NodeMemory,
     /// When time alone may change the document.
     pub(super) next_wake: Option<Timestamp>,
@@ -114,6 +114,7 @@ fn marker_findings(context: &DecisionContext<'_>, staging: &StagingStatus) -> Ve
     findings
 }
 
+/// Enters every file of the plan in the list where it stands.
 fn describe_files(
     context: &DecisionContext<'_>,
     outcomes: &[FileOutcome],
@@ -122,194 +123,221 @@ fn describe_files(
     let mut staging = StagingStatus::default();
     for (file, outcome) in context.plan.files.iter().zip(outcomes) {
         let entry = after.files.get(&file.path);
-        let since = entry.map_or(context.now, |entry| entry.since);
-        let path = file.path.clone();
-        let marked = context.observation.markers.contains_key(&file.name);
-        let trouble = context.observation.marker_troubles.get(&file.name);
-        let written = context.observation.being_written.contains(&file.name);
-        match (outcome, trouble) {
-            (FileOutcome::Hold(hold), Some(MarkerTrouble::NotMade(error))) if !marked => {
-                staging.not_held.push(NotHeldFile {
-                    file: path,
-                    since,
-                    code: hold.code,
-                    why: hold.why.to_string(),
-                    error: error.clone(),
-                });
-                staging.total += 1;
-                continue;
-            }
-            (FileOutcome::Release(_) | FileOutcome::Applied(_), trouble)
-                if marked && (written || trouble.is_some()) =>
-            {
-                let (code, why) = match trouble {
-                    Some(MarkerTrouble::NotRemoved(error)) => {
-                        let code = Code::MarkerStays;
-                        (code, code.say(&[("error", error)]))
-                    }
-                    Some(MarkerTrouble::NotMade(_)) | None => {
-                        (Code::Provisional, Code::Provisional.say(&[]))
-                    }
-                };
-                staging.held.push(HeldFile {
-                    file: path,
-                    since,
-                    code,
-                    why,
-                    by: Holder::Windrow,
-                    overdue: false,
-                    deadline: None,
-                    blockers: Vec::new(),
-                });
-                staging.total += 1;
-                continue;
-            }
-            _ => {}
-        }
-        match outcome {
-            FileOutcome::NotOurs => continue,
-            FileOutcome::HeldByOther => staging.held.push(HeldFile {
-                file: path,
-                since,
-                code: Code::HeldByOther,
-                why: Code::HeldByOther.say(&[]),
-                by: Holder::Other,
-                overdue: false,
-                deadline: None,
-                blockers: Vec::new(),
-            }),
-            FileOutcome::Hold(hold) => {
-                let blockers = hold.blockers.iter();
-                staging.held.push(HeldFile {
-                    file: path,
-                    since,
-                    code: hold.code,
-                    why: hold.why.to_string(),
-                    by: Holder::Windrow,
-                    overdue: hold.overdue.is_some_and(|at| at <= context.now),
-                    deadline: hold.deadline,
-                    blockers: blockers
-                        .filter_map(|unmet| context.blocker(file, unmet))
-                        .collect(),
-                });
-            }
-            FileOutcome::Release(cause) => match failure(context, file, since) {
-                Some((reason, message)) => staging.failed.push(FailedFile {
-                    file: path,
-                    since,
-                    reason,
-                    message,
-                }),
-                None => staging.released.push(FileStatus {
-                    file: path,
-                    since,
-                    cause: *cause,
-                }),
-            },
-            FileOutcome::Applied(cause) => staging.applied.push(FileStatus {
-                file: path,
-                since,
-                cause: *cause,
-            }),
-        }
-        staging.total += 1;
+        let description = FileDescription {
+            context,
+            file,
+            since: entry.map_or(context.now, |entry| entry.since),
+        };
+        description.enter(outcome, &mut staging);
     }
     staging
 }
 
-/// RKE2's failure to apply a file, when it came after the release of what is there now.
-fn failure(
-    context: &DecisionContext<'_>,
-    file: &PlanFile,
-    released: Timestamp,
-) -> Option<(String, String)> {
-    let failure = context.observation.failures.get(&file.addon)?;
-    (failure.at >= released).then(|| (failure.reason.clone(), failure.message.clone()))
+/// One file, to be described.
+struct FileDescription<'a> {
+    context: &'a DecisionContext<'a>,
+    file: &'a PlanFile,
+    since: Timestamp,
+}
+
+impl FileDescription<'_> {
+    fn enter(&self, outcome: &FileOutcome, staging: &mut StagingStatus) {
+        match outcome {
+            FileOutcome::NotOurs => return,
+            FileOutcome::HeldByOther => {
+                let code = Code::HeldByOther;
+                let held = self.held(code, code.say(&[]), Holder::Other);
+                staging.held.push(held);
+            }
+            FileOutcome::Hold(hold) => match self.why_marker_is_missing() {
+                Some(error) => staging.not_held.push(NotHeldFile {
+                    file: self.file.path.clone(),
+                    since: self.since,
+                    code: hold.code,
+                    why: hold.why.to_string(),
+                    error: error.to_owned(),
+                }),
+                None => staging.held.push(self.held_for(hold)),
+            },
+            FileOutcome::Release(cause) => match self.why_marker_stays() {
+                Some((code, why)) => staging.held.push(self.held(code, why, Holder::Windrow)),
+                None => match self.failure() {
+                    Some(failed) => staging.failed.push(failed),
+                    None => staging.released.push(self.status(*cause)),
+                },
+            },
+            FileOutcome::Applied(cause) => match self.why_marker_stays() {
+                Some((code, why)) => staging.held.push(self.held(code, why, Holder::Windrow)),
+                None => staging.applied.push(self.status(*cause)),
+            },
+        }
+        staging.total += 1;
+    }
+
+    /// Why there is no marker for a file that is to be held.
+    fn why_marker_is_missing(&self) -> Option<&str> {
+        let observation = self.context.observation;
+        match observation.marker_troubles.get(&self.file.name) {
+            Some(MarkerTrouble::NotMade(error)) if !self.is_marked() => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Why there is still a marker for a file that is released.
+    fn why_marker_stays(&self) -> Option<(Code, String)> {
+        let observation = self.context.observation;
+        let code = match observation.marker_troubles.get(&self.file.name) {
+            _ if !self.is_marked() => return None,
+            Some(MarkerTrouble::NotRemoved(error)) => {
+                let code = Code::MarkerStays;
+                return Some((code, code.say(&[("error", error)])));
+            }
+            Some(MarkerTrouble::NotMade(_)) => Code::Provisional,
+            None if observation.being_written.contains(&self.file.name) => Code::Provisional,
+            None => return None,
+        };
+        Some((code, code.say(&[])))
+    }
+
+    fn is_marked(&self) -> bool {
+        let markers = &self.context.observation.markers;
+        markers.contains_key(&self.file.name)
+    }
+
+    /// The file as held, without needs and without a deadline.
+    fn held(&self, code: Code, why: String, by: Holder) -> HeldFile {
+        HeldFile {
+            file: self.file.path.clone(),
+            since: self.since,
+            code,
+            why,
+            by,
+            overdue: false,
+            deadline: None,
+            blockers: Vec::new(),
+        }
+    }
+
+    fn held_for(&self, hold: &FileHold) -> HeldFile {
+        let now = self.context.now;
+        let blockers = hold.blockers.iter();
+        HeldFile {
+            overdue: hold.overdue.is_some_and(|at| at <= now),
+            deadline: hold.deadline,
+            blockers: blockers
+                .filter_map(|unmet| self.context.blocker(self.file, unmet))
+                .collect(),
+            ..self.held(hold.code, hold.why.to_string(), Holder::Windrow)
+        }
+    }
+
+    /// RKE2's failure to apply the file, when it came after the release of what is there now.
+    fn failure(&self) -> Option<FailedFile> {
+        let failures = &self.context.observation.failures;
+        let failure = failures.get(&self.file.addon)?;
+        (failure.at >= self.since).then(|| FailedFile {
+            file: self.file.path.clone(),
+            since: self.since,
+            reason: failure.reason.clone(),
+            message: failure.message.clone(),
+        })
+    }
+
+    fn status(&self, cause: Cause) -> FileStatus {
+        FileStatus {
+            file: self.file.path.clone(),
+            since: self.since,
+            cause,
+        }
+    }
 }
 
 /// What staging alone says of the node.
 fn judgement(context: &DecisionContext<'_>, staging: &StagingStatus) -> StagingVerdict {
-    let waiting = |held: &&HeldFile| held.by == Holder::Windrow && !on_purpose(held.code);
-    let waits = staging.held.iter().filter(waiting).count();
-    let done = staging.applied.len()
-        + staging
-            .held
-            .iter()
-            .filter(|held| held.code == Code::HeldAppliedOnce)
-            .count();
+    let phase = phase(context, staging);
+    let (readiness, reason) = match (unknown(context), unfinished(staging, phase)) {
+        (Some(reason), _) => (Readiness::Unknown, reason),
+        (None, Some(reason)) => (Readiness::SettingUp, reason),
+        // Manifests are all that this judges: saying Ready would be a guess about the rest of the node.
+        (None, None) => {
+            let code = Code::NotProbed;
+            let message = code.say(&[]);
+            (Readiness::Unknown, StatusReason { code, message })
+        }
+    };
+    (readiness, phase, reason)
+}
+
+fn phase(context: &DecisionContext<'_>, staging: &StagingStatus) -> Phase {
+    let moves = !staging.released.is_empty()
+        || !staging.failed.is_empty()
+        || !staging.not_held.is_empty()
+        || staging.held.iter().any(waits);
+    match context.observation.api.first_reachable {
+        None => Phase::WaitingForApi,
+        Some(_) if moves => Phase::Staging,
+        Some(_) => Phase::Staged,
+    }
+}
+
+/// Does Windrow hold it because something is missing?
+fn waits(held: &HeldFile) -> bool {
+    held.by == Holder::Windrow && !on_purpose(held.code)
+}
+
+/// Why it is not known where the files stand.
+fn unknown(context: &DecisionContext<'_>) -> Option<StatusReason> {
     let api = &context.observation.api;
-    let phase = if api.first_reachable.is_none() {
-        Phase::WaitingForApi
-    } else if waits + staging.released.len() + staging.failed.len() + staging.not_held.len() > 0 {
-        Phase::Staging
-    } else {
-        Phase::Staged
+    let (code, why) = match &api.unreachable {
+        Some(why) => (Code::ApiUnreachable, why.as_str()),
+        None if api.first_reachable.is_none() => (Code::ApiUnreachable, "it was not asked yet"),
+        None if context.observation.addons.is_none() => {
+            (Code::StateUnknown, "RKE2's Addons were not listed yet")
+        }
+        None => return None,
     };
-    let reason = |code: Code, message: String| StatusReason { code, message };
-    let unknown = |message: String| {
-        (
-            Readiness::Unknown,
-            phase,
-            reason(Code::ApiUnreachable, message),
-        )
-    };
-    if let Some(why) = &api.unreachable {
-        return unknown(Code::ApiUnreachable.say(&[("why", why)]));
-    }
-    if api.first_reachable.is_none() {
-        return unknown(Code::ApiUnreachable.say(&[("why", "it was not asked yet")]));
-    }
-    if context.observation.addons.is_none() {
-        return (
-            Readiness::Unknown,
-            phase,
-            reason(
-                Code::StateUnknown,
-                Code::StateUnknown.say(&[("why", "RKE2's Addons were not listed yet")]),
-            ),
-        );
-    }
+    let message = code.say(&[("why", why)]);
+    Some(StatusReason { code, message })
+}
+
+/// What is still to be done first; `None` when every file is where it has to be.
+fn unfinished(staging: &StagingStatus, phase: Phase) -> Option<StatusReason> {
     if let Some(failed) = staging.failed.first() {
-        let message = Code::ApplyFailed.say(&[("file", &failed.file), ("why", &failed.message)]);
-        return (
-            Readiness::SettingUp,
-            phase,
-            reason(Code::ApplyFailed, message),
-        );
+        let code = Code::ApplyFailed;
+        let message = code.say(&[("file", &failed.file), ("why", &failed.message)]);
+        return Some(StatusReason { code, message });
     }
+    let waiting = || staging.held.iter().filter(|held| waits(held));
     // The first blocker is the one that no other held file has to bring.
-    let root = staging.held.iter().filter(waiting).min_by_key(|held| {
-        held.blockers
-            .iter()
-            .any(|blocker| blocker.brought_by.is_some())
+    let root = waiting().min_by_key(|held| {
+        let mut blockers = held.blockers.iter();
+        blockers.any(|blocker| blocker.brought_by.is_some())
     });
-    if let Some(held) = root {
-        let rest = match waits {
-            1 => String::new(),
-            more => format!(" (and {} more held)", more - 1),
+    if let Some(HeldFile {
+        file, code, why, ..
+    }) = root
+    {
+        let message = match waiting().count() {
+            1 => format!("{file}: {why}"),
+            more => format!("{file}: {why} (and {} more held)", more - 1),
         };
-        return (
-            Readiness::SettingUp,
-            phase,
-            reason(held.code, format!("{}: {}{rest}", held.file, held.why)),
-        );
+        return Some(StatusReason {
+            code: *code,
+            message,
+        });
     }
     if let Some(file) = staging.not_held.first() {
-        let message = format!("{}: {}", file.file, file.why);
-        return (Readiness::SettingUp, phase, reason(file.code, message));
+        return Some(StatusReason {
+            code: file.code,
+            message: format!("{}: {}", file.file, file.why),
+        });
     }
-    if phase == Phase::Staging {
-        let message = Code::Staging.say(&[
-            ("done", &done.to_string()),
+    (phase == Phase::Staging).then(|| StatusReason {
+        code: Code::Staging,
+        message: Code::Staging.say(&[
+            ("done", &staging.done().to_string()),
             ("count", &staging.total.to_string()),
             ("held", &staging.held.len().to_string()),
-        ]);
-        return (Readiness::SettingUp, phase, reason(Code::Staging, message));
-    }
-    // Manifests are all that this judges: saying Ready would be a guess about the rest of the node.
-    (
-        Readiness::Unknown,
-        phase,
-        reason(Code::NotProbed, Code::NotProbed.say(&[])),
-    )
+        ]),
+    })
 }

@@ -1,7 +1,7 @@
 //! What has to be watched in the cluster and probed on the node.
 //!
-//! That is what unfinished files need, and what a rule or a person asked for though its file is finished: it
-//! may regress. What a verdict on any of these depends on is watched as well.
+//! That is what unfinished files need, and what a rule or a person requires of finished ones, because it may regress.
+//! What the verdict on any of these depends on is watched as well.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

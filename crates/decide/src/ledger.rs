@@ -58,11 +58,11 @@ pub struct Entry {
     pub since: Timestamp,
     /// The state.
     pub state: State,
-    /// What was already told of it, so that it is told once.
+    /// What was already reported of it, so that it is reported once.
     #[serde(default, skip_serializing_if = "Told::is_empty")]
     pub told: Told,
-    /// What a person said about this file, if anything. Outlives a change of content when it is a
-    /// hold, does not when it is a release.
+    /// What a person ordered for this file, if anything. A hold outlives a change of content; a release does
+    /// not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manual: Option<Box<Manual>>,
 }
@@ -100,7 +100,7 @@ pub enum Cause {
     Met,
     /// Its deadline passed, or it stands in a cycle: RKE2 tries, as it would have without Windrow.
     Yielded,
-    /// A person said so.
+    /// A person released it.
     ByHand,
     /// RKE2 was quicker than the marker.
     Escaped,
@@ -108,13 +108,13 @@ pub enum Cause {
     Off,
 }
 
-/// What a person said about a file.
+/// What a person ordered for a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Manual {
     /// Hold it, or release it.
     pub hold: bool,
-    /// Who said so.
+    /// Who ordered it.
     pub by: String,
     /// When.
     pub at: Timestamp,
@@ -129,7 +129,7 @@ impl Manual {
     pub const CLEANUP: &'static str = "windrow-cleanup";
 }
 
-/// What was already told about a file.
+/// What was already reported about a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Told {

@@ -185,7 +185,7 @@ impl EntryChange<'_> {
         }
     }
 
-    /// Did somebody else remove the marker? A marker that could not be made was removed by nobody.
+    /// Was the marker removed, and not by Windrow? One that could not be made was never there.
     fn marker_is_lost(&self) -> bool {
         let (observation, name) = (self.context.observation, &self.file.name);
         let trouble = observation.marker_troubles.get(name);

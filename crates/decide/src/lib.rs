@@ -35,6 +35,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod text;
+mod waiting;
 
 pub use action::{Action, Event};
 pub use decision::{Decision, decide};

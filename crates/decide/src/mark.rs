@@ -1,8 +1,8 @@
 //! The content of a marker that Windrow makes: who holds the file, why, since when, how to release it.
 //!
-//! A marker of Windrow's is known as Windrow's whatever its size and whoever wrote it: an older version without a limit, a
-//! newer one with reasons that this one does not know. What cannot be read as a whole is read by its lines, as the
-//! fail-safe's script reads it (`systemd/failsafe`): `"by": "windrow"` on a line of its own.
+//! A marker of Windrow's is recognised whatever its size and whichever version wrote it: an older one without a limit, a
+//! newer one with reasons that this one does not know. A marker that cannot be read as a whole is read line by line, as
+//! the fail-safe's script reads it (`systemd/failsafe`): `"by": "windrow"` on a line of its own.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -36,7 +36,7 @@ pub struct Mark {
     pub file: ManifestPath,
     /// Reason code.
     pub code: Code,
-    /// Why, in a line. The reason at the time of the hold; `windrow why FILE` tells today's.
+    /// Why, in a line, at the time of the hold. `windrow why FILE` gives the reason of today.
     pub why: SmolStr,
     /// Since when.
     pub since: Timestamp,
@@ -97,8 +97,8 @@ impl Mark {
         shorten(why, WHY_CHARS).into()
     }
 
-    /// Reads the marker at `path`; `None` when it is not Windrow's. `since` is taken for the
-    /// time of a hold that does not say it.
+    /// Reads the marker at `path`; `None` when it is not Windrow's. `since` is the time of the hold where the marker has
+    /// none.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl MarkFields {
     }
 }
 
-/// Takes a value in, unless one came before.
+/// Keeps the first value of a field.
 fn first<T: DeserializeOwned>(known: &mut Option<T>, said: &str) {
     if known.is_none() {
         *known = serde_json::from_str(said.strip_suffix(',').unwrap_or(said)).ok();

@@ -1,4 +1,4 @@
-//! The node's part of the status: what staging says, put to the node's judgement.
+//! The node's part of the status: its probes are judged together with what staging says.
 
 use jiff::Timestamp;
 use windrow_model::reasons::{Code, Severity};
@@ -62,8 +62,8 @@ fn probes(seen: &NodeSeen, memory: &NodeMemory, now: Timestamp) -> Vec<ProbeStat
         .collect()
 }
 
-/// What staging says, in the judgement's words. Where RKE2 reads no manifests there is nothing to
-/// wait for: a file in the directory of an agent is for the day on which it is promoted.
+/// What staging says, in the words of the node's judgement. An agent reads no manifests, so there is nothing to wait
+/// for: the files in its directory are for the day on which it becomes a server.
 fn manifests(status: &Status, seen: &NodeSeen, context: &DecisionContext<'_>) -> Manifests {
     let staging = &status.staging;
     if !seen.role.applies_manifests() {
@@ -93,7 +93,7 @@ fn manifests(status: &Status, seen: &NodeSeen, context: &DecisionContext<'_>) ->
         _ => Manifests::Waiting {
             code,
             message,
-            done: done(staging),
+            done: staging.done(),
             total,
             stuck: staging.held.iter().any(|held| stuck(held, context)),
             moved: moved(staging, context.observation.started),
@@ -101,8 +101,8 @@ fn manifests(status: &Status, seen: &NodeSeen, context: &DecisionContext<'_>) ->
     }
 }
 
-/// A file that is not ours to stage (RKE2's packaged charts, Rancher's), changed, and RKE2 says that
-/// it cannot apply it. What was applied and fails when it is applied once more is not meant.
+/// RKE2 cannot apply a changed file that is not ours to stage (its packaged charts, Rancher's files). A file that is
+/// applied as it is now, and only fails when RKE2 applies it once more, does not count.
 fn own_failure(context: &DecisionContext<'_>) -> Option<String> {
     let Observation {
         addons,
@@ -155,15 +155,6 @@ fn stuck(held: &HeldFile, context: &DecisionContext<'_>) -> bool {
             .any(|at| held.file == at.file.as_str())
     };
     held.by == Holder::Windrow && held.deadline.is_none() && in_cycle()
-}
-
-fn done(staging: &StagingStatus) -> usize {
-    let kept = staging
-        .held
-        .iter()
-        .filter(|held| held.code == Code::HeldAppliedOnce)
-        .count();
-    staging.applied.len() + kept
 }
 
 fn moved(staging: &StagingStatus, started: Timestamp) -> Timestamp {

@@ -61,7 +61,7 @@ pub struct Api {
 pub struct Marker {
     /// Its path.
     pub path: MarkerPath,
-    /// What Windrow wrote into it; `None` when somebody else made it.
+    /// What Windrow wrote into it; `None` for a marker that Windrow did not make.
     pub mark: Option<Arc<Mark>>,
 }
 
@@ -183,7 +183,7 @@ pub enum Detail {
 }
 
 impl Observation {
-    /// Takes a change in. Objects that nobody waits for any more can be dropped with
+    /// Takes in a change. Objects that no file waits for any more can be dropped with
     /// [`Observation::forget_all_but`].
     pub fn apply(&mut self, event: ClusterEvent, now: Timestamp) {
         match event {

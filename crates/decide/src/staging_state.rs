@@ -36,20 +36,20 @@ pub struct StagingState {
     /// change.
     examined: Arc<BTreeMap<ManifestPath, Arc<Examined>>>,
     plan: Arc<Plan>,
-    /// The plan was made with other settings.
+    /// Was the plan made with other settings?
     plan_is_outdated: bool,
     observation: Observation,
     ledger: Arc<Ledger>,
-    /// The ledger was changed outside of a decision and has to be written.
+    /// Was the ledger changed outside of a decision, so that it has to be written?
     ledger_is_unsaved: bool,
-    /// Findings of the plan that were reported, so that each is reported once.
+    /// The findings of the plan that were reported, so that each is reported once.
     reported: BTreeSet<(Code, String)>,
-    /// Those of the plan in force were.
+    /// Were those of the plan in force reported?
     all_reported: bool,
 }
 
 impl StagingState {
-    /// A state that knows nothing yet but what an earlier run left in the ledger.
+    /// A state that knows only what an earlier run left in the ledger.
     pub fn new(
         settings: impl Into<Arc<Settings>>,
         rules: impl Into<Arc<RuleSet>>,
@@ -91,10 +91,10 @@ impl StagingState {
         }
     }
 
-    /// Takes over which cluster the manifests directory belongs to, as it was seen together with a scan:
-    /// `None` while RKE2 has not started for the first time. When RKE2 was removed and installed again with
-    /// its data wiped, the ledger is of another cluster. Then only what a person holds still counts:
-    /// "released" there would let a machine start here before its time.
+    /// Sets which cluster the manifests directory belongs to, as it was seen together with a scan; `None` until RKE2 has
+    /// started for the first time. When RKE2 was removed, its data wiped and RKE2 installed again, the ledger is of
+    /// another cluster. Then only what a person holds still counts: what was released there could start a machine here
+    /// before its time.
     pub fn set_cluster(&mut self, identity: Option<String>) -> Option<Event> {
         if self.ledger.cluster == identity {
             return None;
@@ -116,7 +116,7 @@ impl StagingState {
         })
     }
 
-    /// Takes a look at the directory in: examines the files that changed, and plans when any did.
+    /// Takes in a look at the directory: examines the files that changed, and plans again when any did.
     pub fn take_directory(&mut self, directory: Directory) {
         self.observation.markers = directory
             .markers
@@ -182,7 +182,7 @@ impl StagingState {
             .collect();
         new.sort_unstable_by_key(|(path, _)| *path);
         for (_, mark) in new {
-            // Of a marker and its copies under other names the first counts.
+            // A marker may have been copied under other names: the first counts.
             if is_known(&self.ledger, &mark) {
                 continue;
             }
@@ -215,7 +215,7 @@ impl StagingState {
         }
     }
 
-    /// Takes a change in the cluster in.
+    /// Takes in a change of the cluster.
     pub fn take_event(&mut self, event: ClusterEvent, now: Timestamp) {
         let event = match event {
             ClusterEvent::Object(object, ObjectSeen::Absent) => {
@@ -227,8 +227,7 @@ impl StagingState {
         self.observation.apply(event, now);
     }
 
-    /// What to make of an object that is not there (any more). One that was Ready when it was last seen has
-    /// done its work: a Job is collected after it completed.
+    /// An object that was Ready when it was last seen and is gone has done its work: a completed Job is collected.
     fn absent_or_done(&self, object: &ObjectRef) -> ObjectSeen {
         match self.observation.object(object) {
             ObjectSeen::Done => ObjectSeen::Done,
@@ -243,8 +242,8 @@ impl StagingState {
         }
     }
 
-    /// Sets all findings of one finder beside the plan. They stand in the status with the plan's findings,
-    /// and count as these do.
+    /// Sets all findings of one finder besides the plan. In the status they stand with the plan's findings, and they
+    /// count like them.
     pub fn set_findings(&mut self, by: &'static str, findings: &[Finding]) {
         if findings.is_empty() {
             self.observation.found.remove(by);
@@ -255,7 +254,7 @@ impl StagingState {
         }
     }
 
-    /// Sets which markers are not as they were decided to be. True when that is news: it changes the status.
+    /// Sets which markers are not as they were decided to be. True when that is news, which changes the status.
     pub fn set_marker_troubles(&mut self, troubles: BTreeMap<BaseName, MarkerTrouble>) -> bool {
         let news = self.observation.marker_troubles != troubles;
         self.observation.marker_troubles = troubles;
@@ -400,7 +399,7 @@ impl StagingState {
         })
     }
 
-    /// Enters that an action was carried out. No further look at the directory is needed for that.
+    /// Enters that an action was carried out, so that the directory need not be scanned for it.
     pub fn record_done(&mut self, action: &Action) {
         match action {
             Action::Hold { path, mark } => {
@@ -417,7 +416,7 @@ impl StagingState {
         }
     }
 
-    /// Decides, and takes the ledger of the decision over.
+    /// Decides, and keeps the ledger of the decision.
     pub fn decide(&mut self, now: Timestamp) -> Decision {
         let mut decision = decide(
             &self.settings,
@@ -437,8 +436,8 @@ impl StagingState {
         decision
     }
 
-    /// What is wrong with the directory and was not reported yet. A finding that is gone is forgotten, so
-    /// that it is reported again when it comes back.
+    /// Findings that were not reported yet. One that is gone is forgotten, so that it is reported again when it comes
+    /// back.
     fn new_findings(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         let mut current = BTreeSet::new();
@@ -499,7 +498,7 @@ impl StagingState {
     }
 }
 
-/// Has the ledger written by a decision that changed nothing in it: before anything is lifted.
+/// Adds the writing of the ledger to a decision that did not change it: before anything is lifted.
 fn save_ledger(decision: &mut Decision) {
     let saves = |action: &Action| matches!(action, Action::SaveLedger(_));
     if decision.actions.iter().any(saves) {

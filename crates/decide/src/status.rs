@@ -44,7 +44,7 @@ pub struct Status {
     /// The bootstrap from its first phase to its last; empty where the node is not probed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseStatus>,
-    /// How the node gets on; absent when it is there, or not probed.
+    /// Whether the bootstrap goes on as fast as it should; absent when it is over, or the node is not probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
     /// What is done to the node on purpose.
@@ -63,7 +63,7 @@ pub struct Status {
     /// Feature gates. Left out by `decide`, filled in by whoever publishes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<GatesStatus>,
-    /// Who is told of events, and how that goes. Left out by `decide`, filled in by whoever publishes.
+    /// The configured webhooks, and whether their events could be sent. Left out by `decide`, filled in by whoever publishes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<WebhookStatus>,
     /// Versions.
@@ -114,13 +114,13 @@ pub struct ProbeStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookStatus {
-    /// Of what it tells.
+    /// The event that it sends.
     pub event: String,
-    /// Whom: scheme, host and port of its URL. The rest may be secret.
+    /// Where to: scheme, host and port of its URL. The rest may be secret.
     pub console: String,
     /// Who configured it.
     pub at: Location,
-    /// How it gets on.
+    /// How far it is.
     pub state: DeliveryState,
     /// Since when.
     pub since: Timestamp,
@@ -129,17 +129,17 @@ pub struct WebhookStatus {
     pub message: String,
 }
 
-/// How a webhook gets on.
+/// How far a webhook is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryState {
     /// Its event is not true.
     Waiting,
-    /// It is being told.
+    /// Its event is being sent.
     Pending,
-    /// It was told.
+    /// Its event was sent.
     Delivered,
-    /// It could not be told, and is tried again.
+    /// Its event could not be sent, and is sent again later.
     Failing,
 }
 
@@ -172,6 +172,14 @@ pub struct StagingStatus {
     pub applied: Vec<FileStatus>,
     /// Released, and RKE2 cannot apply them.
     pub failed: Vec<FailedFile>,
+}
+
+impl StagingStatus {
+    /// How many files need nothing more: they are applied, or kept from RKE2 since they were.
+    pub(super) fn done(&self) -> usize {
+        let kept = |held: &&HeldFile| held.code == Code::HeldAppliedOnce;
+        self.applied.len() + self.held.iter().filter(kept).count()
+    }
 }
 
 /// A file and since when it is in its list.
@@ -243,7 +251,7 @@ pub struct HeldFile {
 pub enum Holder {
     /// Windrow's marker.
     Windrow,
-    /// Somebody else's marker; left alone.
+    /// A marker that Windrow did not make; left alone.
     Other,
 }
 

@@ -1,14 +1,16 @@
 //! The controllers that make objects work: each speaks about an object when it has seen it and when
 //! it is done with it, and in between waits for what the object names.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use smol_str::{SmolStr, format_smolstr};
 use windrow_model::manifest::ObjectRef;
 
+use super::claims::{claims_are_bound, is_used};
 use super::cluster::{SimulatedCluster, Stored};
 use super::kinds;
 use super::literals::{self, named, static_json};
 use super::log::HappeningKind;
+use super::machines::{MachineState, become_state, has_its_parts, starts};
 use super::operators::{self, helm_job_of, is_complete};
 use super::timer::ControllerStage;
 use super::times::{self, Range};
@@ -153,7 +155,7 @@ fn is_able(
     match (id.group.as_str(), id.kind.as_str(), stage) {
         ("kubevirt.io", "VirtualMachine", ControllerStage::Seen) => kubevirt_deployed(cluster),
         ("kubevirt.io", "VirtualMachine", ControllerStage::Done) => {
-            starts(object.spec()) && vm_parts(cluster, id, object.spec())
+            starts(object.spec()) && has_its_parts(cluster, id, object.spec())
         }
         ("harvesterhci.io", "Addon", ControllerStage::Done) => {
             object.spec()["enabled"] != true || helm_job_of(cluster, id).is_some_and(is_complete)
@@ -191,10 +193,9 @@ fn seen(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let generation = object.generation;
     let status = match (id.group.as_str(), id.kind.as_str()) {
         ("kubevirt.io", "VirtualMachine") => {
-            let state = if starts(object.spec()) {
-                STARTING
-            } else {
-                STOPPED
+            let state = match starts(object.spec()) {
+                true => MachineState::Starting,
+                false => MachineState::Stopped,
             };
             return become_state(cluster, id, state);
         }
@@ -226,7 +227,9 @@ fn done(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     };
     let generation = object.generation;
     let status = match (id.group.as_str(), id.kind.as_str()) {
-        ("kubevirt.io", "VirtualMachine") => return become_state(cluster, id, RUNNING),
+        ("kubevirt.io", "VirtualMachine") => {
+            return become_state(cluster, id, MachineState::Running);
+        }
         ("management.cattle.io", "Feature") => return operators::switch_driver_off(cluster),
         ("helm.cattle.io", "HelmChart") => return helm_job(cluster, id),
         ("harvesterhci.io", "VirtualMachineImage") => return image_imported(cluster, id),
@@ -264,28 +267,6 @@ fn done(cluster: &mut SimulatedCluster, id: &ObjectRef) {
         .into(),
     };
     cluster.set_status(id, status);
-}
-
-/// What virt-controller says of a machine.
-const STARTING: &str = "Starting";
-const STOPPED: &str = "Stopped";
-const RUNNING: &str = "Running";
-
-fn become_state(cluster: &mut SimulatedCluster, id: &ObjectRef, state: &'static str) {
-    let before = cluster.stored(id);
-    if before.is_some_and(|vm| vm.status()["printableStatus"] == state) {
-        return;
-    }
-    let status = match state {
-        STARTING => static_json!({"created": true, "ready": false, "printableStatus": STARTING}),
-        RUNNING => static_json!({"created": true, "ready": true, "printableStatus": RUNNING}),
-        _ => static_json!({"created": true, "ready": false, "printableStatus": STOPPED}),
-    };
-    cluster.set_status(id, status);
-    cluster.record(HappeningKind::Became {
-        object: id.clone(),
-        state: state.into(),
-    });
 }
 
 fn replicas(workload: &Stored) -> u64 {
@@ -369,113 +350,6 @@ fn harvester_runs(cluster: &SimulatedCluster) -> bool {
     ))
 }
 
-/// The spec of the pods that an object makes, if it makes any.
-fn pod_spec<'o>(id: &ObjectRef, object: &'o Stored) -> &'o Value {
-    match (id.group.as_str(), id.kind.as_str()) {
-        ("", "Pod") => object.spec(),
-        _ => &object.spec()["template"]["spec"],
-    }
-}
-
-/// Claims that a pod of this spec mounts.
-fn claims(spec: &Value) -> impl Iterator<Item = &str> {
-    let volumes = spec["volumes"].as_array().into_iter().flatten();
-    volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
-}
-
-fn claims_are_bound(cluster: &SimulatedCluster, id: &ObjectRef, object: &Stored) -> bool {
-    let namespace = id.namespace.as_deref().unwrap_or("default");
-    // A class that binds at the first use waits for this very pod.
-    claims(pod_spec(id, object)).all(|name| is_bound(cluster, namespace, name))
-}
-
-fn is_bound(cluster: &SimulatedCluster, namespace: &str, claim: &str) -> bool {
-    cluster
-        .stored(&named("", "PersistentVolumeClaim", Some(namespace), claim))
-        .is_some_and(|claim| claim.status()["phase"] == "Bound")
-}
-
-/// Kinds that mount claims.
-const USERS: [(&str, &str); 6] = [
-    ("", "Pod"),
-    ("apps", "DaemonSet"),
-    ("apps", "Deployment"),
-    ("apps", "StatefulSet"),
-    ("batch", "Job"),
-    ("kubevirt.io", "VirtualMachine"),
-];
-
-/// Does somebody mount this claim?
-fn is_used(cluster: &SimulatedCluster, claim: &ObjectRef) -> bool {
-    USERS.iter().any(|(group, kind)| {
-        cluster
-            .of_kind(&literals::kind(group, kind))
-            .any(|(id, object)| {
-                id.namespace == claim.namespace
-                    && claims(pod_spec(id, object)).any(|name| name == claim.name)
-            })
-    })
-}
-
-/// A volume of Longhorn's that somebody keeps attached.
-#[derive(Debug)]
-pub(super) struct Attached {
-    /// Of the volume.
-    pub(super) name: SmolStr,
-    /// The claim's name.
-    pub(super) claim: SmolStr,
-    /// Who mounts it.
-    pub(super) user: ObjectRef,
-}
-
-/// Longhorn's volumes that are attached: those of whatever has its pods, from the moment in which all that
-/// these mount is there.
-pub(super) fn attached(cluster: &SimulatedCluster) -> Vec<Attached> {
-    let mut attached = Vec::new();
-    for (group, kind) in USERS {
-        for (id, object) in cluster.of_kind(&literals::kind(group, kind)) {
-            let has_pods = match kind {
-                "VirtualMachine" => {
-                    let state = &object.status()["printableStatus"];
-                    (*state == STARTING || *state == RUNNING)
-                        && vm_parts(cluster, id, object.spec())
-                }
-                "Job" => !is_complete(object) && claims_are_bound(cluster, id, object),
-                _ => claims_are_bound(cluster, id, object),
-            };
-            if !has_pods {
-                continue;
-            }
-            let namespace = id.namespace.as_deref().unwrap_or("default");
-            for claim in claims(pod_spec(id, object)) {
-                let claim = named("", "PersistentVolumeClaim", Some(namespace), claim);
-                if is_longhorn(cluster, &claim) {
-                    attached.push(Attached {
-                        name: format_smolstr!("pvc-{namespace}-{}", claim.name),
-                        claim: claim.name,
-                        user: id.clone(),
-                    });
-                }
-            }
-        }
-    }
-    attached
-}
-
-/// Is the claim's volume one of Longhorn's, as it is by default?
-fn is_longhorn(cluster: &SimulatedCluster, claim: &ObjectRef) -> bool {
-    let Some(claim) = cluster.stored(claim) else {
-        return false;
-    };
-    claim.spec()["storageClassName"]
-        .as_str()
-        .is_none_or(|class| {
-            cluster
-                .stored(&named("storage.k8s.io", "StorageClass", None, class))
-                .is_some_and(|class| class.body()["provisioner"] == "driver.longhorn.io")
-        })
-}
-
 /// Does anybody give Services of type LoadBalancer their addresses? Harvester's nodes have kube-vip.
 fn gives_addresses(cluster: &SimulatedCluster) -> bool {
     const GIVERS: [(&str, &str); 3] = [
@@ -492,42 +366,4 @@ fn gives_addresses(cluster: &SimulatedCluster) -> bool {
                     kinds::gives_addresses(&id.name) || kinds::gives_addresses(chart)
                 })
         })
-}
-
-/// Does the run strategy in its `spec` start the machine?
-pub(super) fn starts(spec: &Value) -> bool {
-    match spec["runStrategy"].as_str() {
-        Some(strategy) => matches!(strategy, "Always" | "RerunOnFailure" | "Once"),
-        None => spec["running"] == true,
-    }
-}
-
-/// Claims bound, networks and secrets there?
-fn vm_parts(cluster: &SimulatedCluster, id: &ObjectRef, spec: &Value) -> bool {
-    let namespace = id.namespace.as_deref().unwrap_or("default");
-    let spec = &spec["template"]["spec"];
-    let exists = |group, kind, name: &str| {
-        let (namespace, name) = name.split_once('/').unwrap_or((namespace, name));
-        cluster.has(&named(group, kind, Some(namespace), name))
-    };
-    let volumes = spec["volumes"].as_array().into_iter().flatten();
-    let volumes_there = volumes.into_iter().all(|volume| {
-        let claim = volume["persistentVolumeClaim"]["claimName"].as_str();
-        let bound = claim.is_none_or(|name| is_bound(cluster, namespace, name));
-        let init = &volume["cloudInitNoCloud"];
-        let secrets = [
-            &init["secretRef"]["name"],
-            &init["networkDataSecretRef"]["name"],
-        ];
-        bound
-            && secrets
-                .iter()
-                .filter_map(|name| name.as_str())
-                .all(|name| exists("", "Secret", name))
-    });
-    let networks = spec["networks"].as_array().into_iter().flatten();
-    let networks_there = networks
-        .filter_map(|network| network["multus"]["networkName"].as_str())
-        .all(|name| exists("k8s.cni.cncf.io", "NetworkAttachmentDefinition", name));
-    volumes_there && networks_there
 }

@@ -3,6 +3,7 @@
 //!
 //! The directory and the saved ledger are the disk: they outlive a crash, nothing else does.
 
+mod daemon;
 mod disaster;
 mod oracle;
 #[cfg(test)]
@@ -11,9 +12,9 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use windrow_decide::flight::Line;
-use windrow_decide::{Action, Decision, Interests, Ledger, Observation, StagingState, Status};
+use windrow_decide::{Action, Decision, Ledger, Observation};
 
 use super::chance::Chance;
 use super::charts;
@@ -26,12 +27,11 @@ use super::run::{DueChanges, JoinedNode, Run, Setup};
 use super::scenario::JoinRole;
 use super::tape::Tape;
 use super::watch::Watch;
-use oracle::{Oracle, Truth};
+use daemon::{RETRY, SimulatedDaemon, earliest};
+use oracle::Truth;
 
 /// No bootstrap takes longer; one that does is reported as still under way.
 const LIMIT: Duration = Duration::from_secs(12 * 3600);
-/// After a failed action it is tried again so much later.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// At most this many decisions may follow from one another at one instant.
 const ROUNDS: usize = 20;
@@ -182,88 +182,6 @@ struct Drive<'a> {
     agents: Vec<SimulatedDaemon>,
     /// A fault that the oracle has to find, in its own tests.
     planted: Option<Spoil>,
-}
-
-/// One daemon.
-struct SimulatedDaemon {
-    state: StagingState,
-    watch: Watch,
-    /// What the state asks to be watched.
-    interests: Arc<Interests>,
-    /// The directory's generation that the state knows.
-    seen: Option<u64>,
-    /// The ledger on disk.
-    saved: Arc<Ledger>,
-    /// The state's ledger is newer than the one on disk: saving it failed.
-    unsaved: bool,
-    /// How much the wall clock is ahead of the true time.
-    skew: SignedDuration,
-    /// What the cluster was and what was asked when the watch last told all it could.
-    heard: Option<((u64, u64, bool), Arc<Interests>)>,
-    /// When a watch that was cut or refused lists again.
-    relist: Option<Timestamp>,
-    /// When to decide again though nothing happens, in true time.
-    wake: Option<Timestamp>,
-    /// When it last decided, by its wall clock.
-    decided: Option<Timestamp>,
-    oracle: Oracle,
-    decisions: u64,
-    restless: u64,
-    tape: Option<Tape>,
-}
-
-impl SimulatedDaemon {
-    fn new(server: usize, known: &PreparedSetup, start: Timestamp) -> Self {
-        Self {
-            state: known.states[server].restarted(Ledger::default(), start),
-            interests: Arc::default(),
-            watch: Watch::for_server(server),
-            seen: None,
-            saved: Arc::default(),
-            unsaved: false,
-            skew: SignedDuration::ZERO,
-            heard: None,
-            relist: None,
-            wake: Some(start),
-            decided: None,
-            oracle: Oracle::default(),
-            decisions: 0,
-            restless: 0,
-            tape: None,
-        }
-    }
-
-    /// Nothing but the disk can wake it.
-    fn is_quiet(&self) -> bool {
-        self.wake.is_none() && self.relist.is_none()
-    }
-
-    /// Its last word. Deciding what is decided changes nothing, so this is what the last decision said.
-    fn status(&mut self) -> Option<Status> {
-        self.decided.map(|at| self.state.decide(at).status)
-    }
-
-    /// The time as Windrow's wall clock has it.
-    fn wall(&self, now: Timestamp) -> Timestamp {
-        match self.skew.is_zero() {
-            true => now,
-            false => now.saturating_add(self.skew).unwrap_or(now),
-        }
-    }
-
-    /// Asks the state what has to be watched now.
-    fn refresh_interests(&mut self) {
-        let interests = self.state.interests();
-        if *self.interests != interests {
-            self.interests = Arc::new(interests);
-        }
-    }
-
-    /// What was not heard now is reported again a little later.
-    fn listen_again(&mut self, now: Timestamp) {
-        self.heard = None;
-        self.relist = earliest([self.relist, Some(now + RETRY)]);
-    }
 }
 
 impl<'a> Drive<'a> {
@@ -553,8 +471,4 @@ impl<'a> Drive<'a> {
         agent.seen = None;
         agent.unsaved = false;
     }
-}
-
-fn earliest<const N: usize>(times: [Option<Timestamp>; N]) -> Option<Timestamp> {
-    times.into_iter().flatten().min()
 }

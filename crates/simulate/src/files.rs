@@ -15,9 +15,9 @@ use super::reading::{FileReading, read_file};
 #[derive(Debug, Clone)]
 pub struct DirectoryEntry {
     /// Shared, so that a copy of the directory costs little. A marker of Windrow's is written out when
-    /// somebody reads it.
+    /// it is read.
     content: OnceLock<Arc<Content>>,
-    /// What RKE2 reads in it, once somebody has read it.
+    /// What RKE2 reads in it, once it was read.
     reading: OnceLock<Arc<FileReading>>,
     /// When it was last written: all that RKE2 looks at once its first clean pass is over.
     pub mtime: Timestamp,
@@ -121,7 +121,7 @@ impl SimulatedDirectory {
         self.entries.insert(path, file);
     }
 
-    /// Does somebody else's file stand where a marker of Windrow's is to be?
+    /// Does a file that is not Windrow's stand where a marker of Windrow's is to be?
     pub(super) fn is_foreign(&self, marker: &str) -> bool {
         self.get(marker).is_some_and(|file| file.mark.is_none())
     }

@@ -1,7 +1,7 @@
 //! Kinds that are served without anybody's CustomResourceDefinition: Kubernetes' own, and RKE2's.
 
-/// Is this kind served from the start, and is it namespaced? `None` for a kind that somebody has to
-/// bring.
+/// Is this kind served from the start, and is it namespaced? `None` for a kind that a
+/// CustomResourceDefinition has to bring.
 pub(super) fn built_in(group: &str, kind: &str) -> Option<bool> {
     let namespaced = match (group, kind) {
         (

@@ -1,5 +1,5 @@
-//! Harvester's controller of Addons and Rancher's of its flags: what they do with the objects of which
-//! known incidents are made (rancher#48920, harvester#7376). Modelled.
+//! Harvester's controller of Addons and Rancher's of its flags: what they do with the objects that known
+//! incidents are about (rancher#48920, harvester#7376). Modelled.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

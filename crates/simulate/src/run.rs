@@ -50,7 +50,7 @@ pub struct JoiningNode {
     pub rules: Arc<RuleSet>,
 }
 
-/// A change of the directory by somebody else.
+/// A change of the directory that Windrow does not make.
 #[derive(Debug, Clone, Default)]
 pub struct DirectoryChange {
     /// When, from the start.

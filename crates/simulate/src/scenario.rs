@@ -32,7 +32,7 @@ pub struct Scenario {
     pub may_bring: BTreeMap<ObjectRef, MayBring>,
     /// Does RKE2 rewrite HelmChart files when it starts? Up to 1.35 it does.
     pub rewrites_charts: bool,
-    /// Restarts: how long after power-on, and of which node; 0 is the first.
+    /// Restarts: how long after power-on, and which node; 0 is the first.
     pub reboots: Vec<(Duration, usize)>,
 }
 
@@ -81,7 +81,7 @@ pub enum JoinRole {
     Agent,
 }
 
-/// Something that somebody else brings into the cluster.
+/// Something that others bring into the cluster.
 #[derive(Debug, Clone)]
 pub struct Arrival {
     /// When, from kube-apiserver's first answer.

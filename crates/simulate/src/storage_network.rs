@@ -16,9 +16,9 @@ use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::ObjectRef;
 
 use super::cluster::SimulatedCluster;
-use super::controllers::{self, Attached};
 use super::literals::{self, static_json};
 use super::log::HappeningKind;
+use super::longhorn::{AttachedVolume, attached_volumes};
 use super::timer::Timer;
 use super::times;
 
@@ -103,7 +103,7 @@ impl StorageNetwork {
     }
 
     fn look_at_volumes(&mut self, cluster: &mut SimulatedCluster) {
-        let attached = controllers::attached(cluster);
+        let attached = attached_volumes(cluster);
         if attached.is_empty() {
             self.phase = SettingPhase::Restarts;
             (self.waits, self.looked_at) = (None, None);
@@ -159,7 +159,7 @@ impl StorageNetwork {
              Its condition configured is False: {message}"
         )];
         because.extend(
-            controllers::attached(cluster)
+            attached_volumes(cluster)
                 .iter()
                 .map(|volume| format!("{} keeps {} attached", volume.user, volume.name)),
         );
@@ -179,7 +179,7 @@ fn in_progress(cluster: &SimulatedCluster, message: &str) -> Value {
 }
 
 /// A Longhorn volume that is attached.
-fn shown(volume: &Attached, node: &str) -> Arc<Value> {
+fn shown(volume: &AttachedVolume, node: &str) -> Arc<Value> {
     let pod = match &*volume.user.kind {
         "VirtualMachine" => format_smolstr!("virt-launcher-{}", volume.user.name),
         _ => volume.user.name.clone(),

@@ -42,8 +42,8 @@ impl Tape {
 
     /// A process begins.
     pub(super) fn begin(&mut self, setup: &Setup, at: Timestamp) {
-        self.recorder.begin_anew();
-        self.tap.begin_anew();
+        self.recorder.start_over();
+        self.tap.start_over();
         self.seen = None;
         let settings = settings::record(&setup.settings);
         self.lines.push(Line::Flight(Head {

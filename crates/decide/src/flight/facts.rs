@@ -86,135 +86,160 @@ enum RecordedAnswer {
     Unknown(String),
 }
 
+impl RecordedAnswer {
+    fn from_kind(seen: &KindSeen) -> Option<Self> {
+        Some(match seen {
+            KindSeen::NotAsked => return None,
+            KindSeen::Unknown { why } => Self::Unknown(why.clone()),
+            KindSeen::NotServed => Self::No,
+            KindSeen::Served => Self::Yes,
+        })
+    }
+
+    fn into_kind(self) -> KindSeen {
+        match self {
+            Self::Yes | Self::Done => KindSeen::Served,
+            Self::No => KindSeen::NotServed,
+            Self::Unknown(why) => KindSeen::Unknown { why },
+        }
+    }
+
+    /// With the object, if it is there.
+    fn from_object(seen: &ObjectSeen) -> Option<(Self, Option<Value>)> {
+        Some(match seen {
+            ObjectSeen::NotAsked => return None,
+            ObjectSeen::Unknown { why } => (Self::Unknown(why.clone()), None),
+            ObjectSeen::Absent => (Self::No, None),
+            ObjectSeen::Done => (Self::Done, None),
+            ObjectSeen::Present(value) => (Self::Yes, Some(redact::object(value))),
+        })
+    }
+
+    fn into_object(self, value: Option<Value>) -> ObjectSeen {
+        match self {
+            Self::Yes => ObjectSeen::Present(Arc::new(value.unwrap_or_default())),
+            Self::No => ObjectSeen::Absent,
+            Self::Done => ObjectSeen::Done,
+            Self::Unknown(why) => ObjectSeen::Unknown { why },
+        }
+    }
+}
+
 /// Every fact of an observation, without secrets.
 pub(super) fn observation_facts(observation: &Observation) -> BTreeMap<String, Value> {
     let mut facts = Facts(BTreeMap::new());
-    let api = &observation.api;
-    facts.put(
-        "api".to_owned(),
-        &Fact::Api {
-            started: observation.started,
-            first_reachable: api.first_reachable,
-            unreachable: api.unreachable.clone(),
-        },
-    );
-    for (name, marker) in &observation.markers {
-        facts.put(
-            format!("marker {name}"),
-            &Fact::Marker {
-                path: marker.path.clone(),
-                mark: marker.mark.as_deref().cloned(),
-            },
-        );
-    }
-    for (name, trouble) in &observation.marker_troubles {
-        facts.put(
-            format!("trouble with marker {name}"),
-            &Fact::MarkerTrouble {
-                name: name.clone(),
-                trouble: trouble.clone(),
-            },
-        );
-    }
-    if !observation.being_written.is_empty() {
-        let names = observation.being_written.clone();
-        let fact = Fact::BeingWritten { names };
-        facts.put("files that are being written".to_owned(), &fact);
-    }
-    for (kind, seen) in &observation.kinds {
-        let seen = match seen {
-            KindSeen::NotAsked => continue,
-            KindSeen::Unknown { why } => RecordedAnswer::Unknown(why.clone()),
-            KindSeen::NotServed => RecordedAnswer::No,
-            KindSeen::Served => RecordedAnswer::Yes,
-        };
-        let kind = kind.clone();
-        facts.put(format!("kind {kind}"), &Fact::Kind { kind, seen });
-    }
-    for (object, seen) in &observation.objects {
-        let (seen, value) = match seen {
-            ObjectSeen::NotAsked => continue,
-            ObjectSeen::Unknown { why } => (RecordedAnswer::Unknown(why.clone()), None),
-            ObjectSeen::Absent => (RecordedAnswer::No, None),
-            ObjectSeen::Done => (RecordedAnswer::Done, None),
-            ObjectSeen::Present(value) => (RecordedAnswer::Yes, Some(redact::object(value))),
-        };
-        let object = object.clone();
-        let name = format!("object {object} {}", object.group);
-        facts.put(
-            name.trim_end().to_owned(),
-            &Fact::Object {
-                object,
-                seen,
-                value,
-            },
-        );
-    }
-    if let Some(addons) = &observation.addons {
-        facts.put("addons".to_owned(), &Fact::AddonsListed);
-        for (name, addon) in addons {
-            facts.put(
-                format!("addon {name}"),
-                &Fact::Addon {
-                    name: name.clone(),
-                    checksum: addon.checksum.clone(),
-                    source: addon.source.clone(),
-                },
-            );
-        }
-    }
-    for (addon, failure) in &observation.failures {
-        facts.put(
-            format!("failure {addon}"),
-            &Fact::Failure {
-                addon: addon.clone(),
-                reason: failure.reason.clone(),
-                message: failure.message.clone(),
-                at: failure.at,
-            },
-        );
-    }
+    facts.put_markers(observation);
+    facts.put_cluster(observation);
+    facts.put_addons(observation);
     if let Some(node) = &observation.node {
-        facts.node(node);
+        facts.put_node(node);
     }
     for (by, findings) in &observation.found {
-        facts.put(
-            format!("found by {by}"),
-            &Fact::Found {
-                by: by.clone(),
-                findings: findings.clone(),
-            },
-        );
+        let fact = Fact::Found {
+            by: by.clone(),
+            findings: findings.clone(),
+        };
+        facts.put(format!("found by {by}"), &fact);
     }
     facts.0
 }
 
+/// Facts by their names.
 struct Facts(BTreeMap<String, Value>);
 
 impl Facts {
-    fn put(&mut self, name: String, fact: &Fact) {
+    fn put(&mut self, name: impl Into<String>, fact: &Fact) {
         // Maps with string keys, strings and numbers: always JSON.
-        self.0
-            .insert(name, serde_json::to_value(fact).unwrap_or_default());
+        let value = serde_json::to_value(fact).unwrap_or_default();
+        self.0.insert(name.into(), value);
     }
 
-    fn node(&mut self, node: &NodeSeen) {
-        self.put(
-            "node".to_owned(),
-            &Fact::Node {
-                node: Box::new(NodeSeen {
-                    probes: BTreeMap::new(),
-                    ..node.clone()
-                }),
-            },
-        );
+    fn put_markers(&mut self, observation: &Observation) {
+        for (name, marker) in &observation.markers {
+            let fact = Fact::Marker {
+                path: marker.path.clone(),
+                mark: marker.mark.as_deref().cloned(),
+            };
+            self.put(format!("marker {name}"), &fact);
+        }
+        for (name, trouble) in &observation.marker_troubles {
+            let fact = Fact::MarkerTrouble {
+                name: name.clone(),
+                trouble: trouble.clone(),
+            };
+            self.put(format!("trouble with marker {name}"), &fact);
+        }
+        if !observation.being_written.is_empty() {
+            let names = observation.being_written.clone();
+            let fact = Fact::BeingWritten { names };
+            self.put("files that are being written", &fact);
+        }
+    }
+
+    fn put_cluster(&mut self, observation: &Observation) {
+        let api = &observation.api;
+        let fact = Fact::Api {
+            started: observation.started,
+            first_reachable: api.first_reachable,
+            unreachable: api.unreachable.clone(),
+        };
+        self.put("api", &fact);
+        for (kind, seen) in &observation.kinds {
+            let Some(seen) = RecordedAnswer::from_kind(seen) else {
+                continue;
+            };
+            let kind = kind.clone();
+            self.put(format!("kind {kind}"), &Fact::Kind { kind, seen });
+        }
+        for (object, seen) in &observation.objects {
+            let Some((seen, value)) = RecordedAnswer::from_object(seen) else {
+                continue;
+            };
+            let name = format!("object {object} {}", object.group);
+            let fact = Fact::Object {
+                object: object.clone(),
+                seen,
+                value,
+            };
+            self.put(name.trim_end(), &fact);
+        }
+    }
+
+    fn put_addons(&mut self, observation: &Observation) {
+        if let Some(addons) = &observation.addons {
+            self.put("addons", &Fact::AddonsListed);
+            for (name, addon) in addons {
+                let fact = Fact::Addon {
+                    name: name.clone(),
+                    checksum: addon.checksum.clone(),
+                    source: addon.source.clone(),
+                };
+                self.put(format!("addon {name}"), &fact);
+            }
+        }
+        for (addon, failure) in &observation.failures {
+            let fact = Fact::Failure {
+                addon: addon.clone(),
+                reason: failure.reason.clone(),
+                message: failure.message.clone(),
+                at: failure.at,
+            };
+            self.put(format!("failure {addon}"), &fact);
+        }
+    }
+
+    fn put_node(&mut self, node: &NodeSeen) {
+        let bare = NodeSeen {
+            probes: BTreeMap::new(),
+            ..node.clone()
+        };
+        let node_fact = Fact::Node {
+            node: Box::new(bare),
+        };
+        self.put("node", &node_fact);
         for (id, track) in &node.probes {
-            self.put(
-                format!("probe {id}"),
-                &Fact::Probe {
-                    track: Box::new(track.clone()),
-                },
-            );
+            let track = Box::new(track.clone());
+            self.put(format!("probe {id}"), &Fact::Probe { track });
         }
     }
 }
@@ -226,93 +251,79 @@ impl Facts {
 /// When a fact is not one that this program knows: its name and why.
 pub(super) fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, String> {
     let mut observation = Observation::default();
-    let mut probes: BTreeMap<ProbeId, Track> = BTreeMap::new();
+    let mut probes = BTreeMap::new();
     for (name, value) in facts {
         let fact = Fact::deserialize(value).map_err(|error| format!("{name}: {error}"))?;
-        match fact {
-            Fact::Api {
-                started,
-                first_reachable,
-                unreachable,
-            } => {
-                observation.started = started;
-                observation.api = Api {
-                    first_reachable,
-                    unreachable,
-                };
-            }
-            Fact::Marker { path, mark } => {
-                observation.markers.insert(
-                    path.hides(),
-                    Marker {
-                        path,
-                        mark: mark.map(Arc::new),
-                    },
-                );
-            }
-            Fact::MarkerTrouble { name, trouble } => {
-                observation.marker_troubles.insert(name, trouble);
-            }
-            Fact::BeingWritten { names } => observation.being_written = names,
-            Fact::Kind { kind, seen } => {
-                let seen = match seen {
-                    RecordedAnswer::Yes | RecordedAnswer::Done => KindSeen::Served,
-                    RecordedAnswer::No => KindSeen::NotServed,
-                    RecordedAnswer::Unknown(why) => KindSeen::Unknown { why },
-                };
-                observation.kinds.insert(kind, seen);
-            }
-            Fact::Object {
-                object,
-                seen,
-                value,
-            } => {
-                let seen = match seen {
-                    RecordedAnswer::Yes => ObjectSeen::Present(Arc::new(value.unwrap_or_default())),
-                    RecordedAnswer::No => ObjectSeen::Absent,
-                    RecordedAnswer::Done => ObjectSeen::Done,
-                    RecordedAnswer::Unknown(why) => ObjectSeen::Unknown { why },
-                };
-                observation.objects.insert(object, seen);
-            }
-            Fact::AddonsListed => {
-                observation.addons.get_or_insert_default();
-            }
-            Fact::Addon {
-                name,
-                checksum,
-                source,
-            } => {
-                let addon = Addon { checksum, source };
-                observation
-                    .addons
-                    .get_or_insert_default()
-                    .insert(name, addon);
-            }
-            Fact::Failure {
-                addon,
-                reason,
-                message,
-                at,
-            } => {
-                let failure = ApplyFailure {
-                    reason,
-                    message,
-                    at,
-                };
-                observation.failures.insert(addon, failure);
-            }
-            Fact::Node { node } => observation.node = Some(*node),
-            Fact::Probe { track } => {
-                probes.insert(track.spec.id.clone(), *track);
-            }
-            Fact::Found { by, findings } => {
-                observation.found.insert(by, findings);
-            }
-        }
+        restore_fact(fact, &mut observation, &mut probes);
     }
     if let Some(node) = &mut observation.node {
         node.probes = probes;
     }
     Ok(observation)
+}
+
+fn restore_fact(fact: Fact, observation: &mut Observation, probes: &mut BTreeMap<ProbeId, Track>) {
+    match fact {
+        Fact::Api {
+            started,
+            first_reachable,
+            unreachable,
+        } => {
+            observation.started = started;
+            observation.api = Api {
+                first_reachable,
+                unreachable,
+            };
+        }
+        Fact::Marker { path, mark } => {
+            let mark = mark.map(Arc::new);
+            let marker = Marker { path, mark };
+            observation.markers.insert(marker.path.hides(), marker);
+        }
+        Fact::MarkerTrouble { name, trouble } => {
+            observation.marker_troubles.insert(name, trouble);
+        }
+        Fact::BeingWritten { names } => observation.being_written = names,
+        Fact::Kind { kind, seen } => {
+            observation.kinds.insert(kind, seen.into_kind());
+        }
+        Fact::Object {
+            object,
+            seen,
+            value,
+        } => {
+            observation.objects.insert(object, seen.into_object(value));
+        }
+        Fact::AddonsListed => {
+            observation.addons.get_or_insert_default();
+        }
+        Fact::Addon {
+            name,
+            checksum,
+            source,
+        } => {
+            let addons = observation.addons.get_or_insert_default();
+            addons.insert(name, Addon { checksum, source });
+        }
+        Fact::Failure {
+            addon,
+            reason,
+            message,
+            at,
+        } => {
+            let failure = ApplyFailure {
+                reason,
+                message,
+                at,
+            };
+            observation.failures.insert(addon, failure);
+        }
+        Fact::Node { node } => observation.node = Some(*node),
+        Fact::Probe { track } => {
+            probes.insert(track.spec.id.clone(), *track);
+        }
+        Fact::Found { by, findings } => {
+            observation.found.insert(by, findings);
+        }
+    }
 }

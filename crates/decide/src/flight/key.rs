@@ -1,6 +1,6 @@
-//! Digests as they stand in a flight. Whoever has the digest of a short secret can try guesses at it,
-//! so none stands there: in its place is one that only who has the key could make. The key is a
-//! process' own and is written nowhere. Equal stays equal, and that is all that a decision asks.
+//! Digests as they stand in a flight. From the digest of a short secret the secret can be guessed, so a flight has
+//! none: each is digested once more under a key. Each process has its own key, which is written nowhere. Equal digests
+//! stay equal, and a decision asks for no more.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -12,7 +12,7 @@ use super::Line;
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// A key of these bytes, which nobody can guess.
+    /// A key of these bytes. They have to be random.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

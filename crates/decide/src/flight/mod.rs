@@ -9,11 +9,10 @@
 //!      └─ a process began, or the file began again; what follows needs nothing from before
 //! ```
 //!
-//! Each line holds only what changed since the line before. Replaying puts the same values into the
-//! same [`crate`], so a decision made on a node can be made again anywhere. A last
-//! line that was torn by a power cut is left out.
+//! Each line holds only what changed since the line before. A replay gives the same values to the same function, so
+//! a decision that was made on a node can be made again anywhere. A last line that a power cut has torn is left out.
 //!
-//! Digests are written under a [`Key`] of the process, so that nobody can try guesses at a short secret.
+//! Digests are written under a [`Key`] of the process, so that no short secret can be guessed from its digest.
 //!
 //! Pure: values come in, lines go out, and back. `report::flight` writes them.
 
@@ -80,7 +79,7 @@ pub struct Repaired {
     pub subject: String,
     /// Who does it.
     pub by: String,
-    /// The line that was told.
+    /// The line that was reported.
     pub message: String,
     /// Its steps, in words.
     pub steps: Vec<String>,
@@ -177,7 +176,7 @@ pub struct Recorded {
     /// What was to be done, and whether it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Done>,
-    /// What was told.
+    /// What was reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Told>,
     /// Where the node stood.
@@ -194,7 +193,7 @@ pub struct Recorded {
     /// Files that are not staged any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgotten: Vec<ManifestPath>,
-    /// When it would have been decided anew though nothing happened.
+    /// When the next decision was due though nothing happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_wake: Option<Timestamp>,
 }
@@ -284,11 +283,11 @@ pub struct Made {
     pub after: Ledger,
     /// The actions, and whether each was carried out.
     pub actions: Vec<Done>,
-    /// What was told.
+    /// What was reported.
     pub events: Vec<Told>,
     /// The status.
     pub status: Status,
-    /// When it would be decided anew though nothing happens.
+    /// When the next decision is due though nothing happens.
     pub next_wake: Option<Timestamp>,
 }
 
@@ -338,8 +337,8 @@ impl Recorder {
         }))
     }
 
-    /// The next line needs nothing from before.
-    pub fn begin_anew(&mut self) {
+    /// Forgets the lines before: the next one begins a flight.
+    pub fn start_over(&mut self) {
         *self = Self::default();
     }
 
@@ -407,7 +406,7 @@ fn named(action: &Action) -> (Doing, Option<&MarkerPath>) {
     }
 }
 
-/// What was told, without the file: the line names it.
+/// What was reported, without the file: the line names it.
 fn told<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Told> {
     events
         .into_iter()

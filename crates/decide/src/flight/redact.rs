@@ -149,12 +149,12 @@ fn is_secret_key(key: &str, value: &Value) -> bool {
     !reference && ((!value.is_array() && by_word()) || texts.iter().any(by_key))
 }
 
-/// Leaves every text out; maps keep their keys, so that what is there and what is not stays known.
+/// Leaves every text out. Maps keep their keys, so that it stays known which fields are there.
 fn blank(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.values_mut().for_each(blank);
-            // A key that nobody would choose as a name stands where its value should.
+            // A key that does not look like a name may be the secret itself, written in the wrong place.
             let named = |key: String| match redact::tells_a_secret(&key) {
                 true => LEFT_OUT.to_owned(),
                 false => key,
@@ -163,7 +163,7 @@ fn blank(value: &mut Value) {
             *fields = all.map(|(key, value)| (named(key), value)).collect();
         }
         Value::Array(items) => items.iter_mut().for_each(blank),
-        // Whether it is empty matters (a setting without a value), and tells nothing.
+        // Whether a text is empty matters (a setting without a value), and betrays nothing.
         Value::String(text) if text.is_empty() => {}
         Value::String(text) => LEFT_OUT.clone_into(text),
         Value::Number(_) => *value = 0.into(),
@@ -193,7 +193,7 @@ fn is_plain(text: &str) -> bool {
         && !redact::tells_a_secret(text)
 }
 
-/// A run of letters and digits that nobody would give as a name.
+/// A run of letters and digits that does not look like a name.
 fn is_token(word: &str) -> bool {
     let has = |test: fn(&char) -> bool| word.chars().any(|ch| test(&ch));
     let mixed =

@@ -1,7 +1,7 @@
 //! Makes recorded decisions again: the same values into the same function.
 //!
-//! With other rules it tells what would have been held and released instead. The cluster is then
-//! still the one that was recorded: what it would have become is for a rehearsal to tell.
+//! With other rules it says what would have been held and released instead. The cluster is then still the one that was
+//! recorded; what would have become of it, a rehearsal says.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -386,7 +386,7 @@ pub(super) fn note(
     match state {
         FileState::Held { code } => {
             times.held.get_or_insert(now);
-            // Before anything can be known there is no reason worth telling.
+            // Before kube-apiserver answers, every file waits for the cluster.
             if code != Code::WaitsForCluster || times.code.is_none() {
                 times.code = Some(code);
             }

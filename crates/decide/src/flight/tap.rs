@@ -1,4 +1,4 @@
-//! Which decisions are worth a line, and on which ledger each rests.
+//! Picks the decisions that are worth a line, with the ledger on which each rests.
 
 use jiff::Timestamp;
 use windrow_model::manifest::ManifestPath;
@@ -7,7 +7,7 @@ use windrow_model::reasons::Code;
 use super::{Made, actions, mark_done, told};
 use crate::{Action, Decision, Event, Ledger, Observation, Phase, Readiness, Status};
 
-/// Stands beside whoever decides, and hands out what is to be recorded.
+/// Gets every decision and what became of it, and hands out what is to be recorded.
 #[derive(Debug, Clone, Default)]
 pub struct Tap {
     /// The ledger after the last decision that was recorded.
@@ -66,8 +66,8 @@ impl Tap {
         Some(made)
     }
 
-    /// Nothing of before is known to whoever reads on.
-    pub fn begin_anew(&mut self) {
+    /// Forgets everything: the next line begins a flight.
+    pub fn start_over(&mut self) {
         *self = Self::default();
     }
 }

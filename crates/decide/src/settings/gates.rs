@@ -1,4 +1,4 @@
-//! `featureGates:` of the configuration: which gates are asked for, of which component.
+//! `featureGates:` of the configuration: which gates are asked for, and for which components.
 //!
 //! ```yaml
 //! featureGates:

@@ -24,7 +24,7 @@ pub struct Key {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-/// A smaller flight would be begun anew with nearly every decision.
+/// With a lower bound the file would begin again with nearly every decision.
 const SMALLEST_FLIGHT: u64 = 256 << 10;
 
 /// Every key, in the order of the documentation.
@@ -367,8 +367,7 @@ pub const KEYS: &[Key] = &[
     },
 ];
 
-/// The settings that decisions depend on, as they would be written. Others may hold what is nobody
-/// else's business, and are left out.
+/// The settings that decisions depend on, as they would be written. The others may be secrets, and are left out.
 pub fn record(settings: &Settings) -> BTreeMap<String, String> {
     KEYS.iter()
         .filter(|key| decides(key.name))

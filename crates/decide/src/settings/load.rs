@@ -1,7 +1,7 @@
 //! From files to settings: fragments, merged with the origin of every value, validated.
 //!
-//! A file with an error is left out as a whole, and said so: half of a file that a person wrote as
-//! one thing is nobody's wish. All errors of all files are reported at once.
+//! A file with an error is left out as a whole, and reported: a person wrote it as one thing, and half of it would be
+//! something else. All errors of all files are reported at once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,13 +17,14 @@ use super::error::ConfigError;
 use super::files::{ConfigFile, ConfigFiles, Role};
 use super::keys::{self, KEYS, Key};
 use super::units::{expected, nearest};
-use super::webhooks::{self, Webhook};
+use super::webhook_list::{self, WebhookList};
+use super::webhooks::Webhook;
 use super::{Settings, gates, probes};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// No file sets it.
     Default,
     /// A line of a file.
     File(Location),
@@ -69,7 +70,7 @@ pub struct Loaded {
 /// Adds what the configuration of Harvester's installer says, which is kept on the node: `file` is its name for people. Its webhooks
 /// are Windrow's as well.
 pub fn add_installer(loaded: &mut Loaded, file: &str, text: &str) {
-    let told = webhooks::of_harvester(file, text);
+    let told = webhook_list::read_harvesters_webhooks(file, text);
     loaded.values.extend(told.hooks.iter().map(value_of));
     loaded.settings.webhooks.extend(told.hooks);
     loaded.errors.extend(told.errors);
@@ -78,7 +79,7 @@ pub fn add_installer(loaded: &mut Loaded, file: &str, text: &str) {
 /// What is wrong with the webhooks of an installer's configuration, which are Windrow's as well on the node. `file` is how the
 /// configuration is called.
 pub fn installer_errors(file: &str, text: &str) -> Vec<ConfigError> {
-    webhooks::of_harvester(file, text).errors
+    webhook_list::read_harvesters_webhooks(file, text).errors
 }
 
 /// Merges configuration files. Never fails: what is wrong is left out and stands in [`Loaded::errors`].
@@ -133,7 +134,7 @@ impl Fragment {
             values: Vec::new(),
             gates: Vec::new(),
             probes: Vec::new(),
-            webhooks: webhooks::Listed::default(),
+            webhooks: WebhookList::default(),
             errors: Vec::new(),
         };
         match yaml::one(&file.text) {
@@ -171,7 +172,7 @@ struct Reading {
     values: Vec<Assignment>,
     gates: Vec<gates::Setting>,
     probes: Vec<probes::Setting>,
-    webhooks: webhooks::Listed,
+    webhooks: WebhookList,
     errors: Vec<ConfigError>,
 }
 
@@ -198,8 +199,8 @@ impl Reading {
                     Ok(settings) => self.probes.extend(settings),
                     Err(wrong) => self.errors.extend(wrong),
                 }
-            } else if name == webhooks::SECTION {
-                self.webhooks = webhooks::read(&self.file, &entry.value);
+            } else if name == webhook_list::SECTION {
+                self.webhooks = webhook_list::read_webhooks(&self.file, &entry.value);
             } else if keys::is_section(&name) {
                 self.section(&name, &entry.value);
             } else if let Some(key) = keys::find(&name) {
@@ -245,7 +246,7 @@ impl Reading {
         // Sections that are read elsewhere, by where they stand.
         let section = [
             ("", gates::SECTION),
-            ("", webhooks::SECTION),
+            ("", webhook_list::SECTION),
             ("probes", "custom"),
         ]
         .into_iter()
@@ -355,7 +356,7 @@ impl Merged {
 /// Without what may be secret.
 fn value_of(hook: &Webhook) -> Value {
     Value {
-        key: Cow::Borrowed(webhooks::SECTION),
+        key: Cow::Borrowed(webhook_list::SECTION),
         value: format!("{} {} {}", hook.event.name(), hook.method, hook.console()),
         origin: Origin::File(hook.at.clone()),
     }

@@ -13,6 +13,7 @@ mod probes;
 mod template;
 mod units;
 mod url;
+mod webhook_list;
 mod webhooks;
 
 pub use error::ConfigError;
@@ -44,7 +45,7 @@ pub struct Settings {
     pub staging: Staging,
     /// Probes of the node.
     pub probes: Probes,
-    /// Where else than in the status document it is told.
+    /// Where the status goes besides the status document.
     pub outlets: Outlets,
     /// Feature gates that are asked for.
     pub feature_gates: Vec<Request>,
@@ -56,7 +57,7 @@ pub struct Settings {
     pub repair: Repair,
     /// The flight recorder.
     pub flight: Flight,
-    /// Who is told of events.
+    /// Which events are sent where.
     pub webhooks: Vec<Webhook>,
     /// The status over HTTPS.
     pub status_server: StatusServer,
@@ -120,7 +121,7 @@ pub struct Repair {
 pub struct Flight {
     /// Off: nothing is recorded.
     pub enabled: bool,
-    /// How large the file may become, in bytes, before it is begun anew; one older file is kept.
+    /// How large the file may become, in bytes, before it begins again; one older file is kept.
     pub file_bytes: u64,
     /// Where a copy is put when the node is Failed.
     pub copy_to: CopyTo,
@@ -165,7 +166,7 @@ impl Default for Probes {
     }
 }
 
-/// Where it is told how the node is, besides the status document, the journal and D-Bus.
+/// Where the node's state is shown, besides the status document, the journal and D-Bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outlets {
     /// Condition `WindrowBootstrap` on the own Node.
@@ -218,17 +219,17 @@ impl Default for StatusServer {
 pub struct Staging {
     /// Off: everything is observed and reported, nothing is held.
     pub enabled: bool,
-    /// How long a requirement that only orders, or on something that nothing known brings, may hold a
-    /// file back.
+    /// How long a file may be held by a requirement that only orders, or by one for something that nothing known
+    /// brings.
     pub advisory_deadline: Duration,
-    /// How long an inferred requirement may hold a file of which something could be applied already, where
-    /// something known brings what it needs.
+    /// How long an inferred requirement may hold a file where RKE2 could already apply some of it, and something
+    /// known brings what it lacks.
     pub inferred_deadline: Duration,
     /// How long a file that RKE2 would refuse is kept from it.
     pub refused_deadline: Duration,
     /// After how long a file that stays held is reported as overdue.
     pub overdue_after: Duration,
-    /// How long files are held while kube-apiserver never answered here: RKE2 may well reach it.
+    /// How long files are held while kube-apiserver has never answered Windrow. RKE2 may well reach it.
     pub blind_deadline: Duration,
     /// How often the directory is read again without an event.
     pub rescan: Duration,

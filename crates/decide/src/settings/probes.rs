@@ -1,4 +1,4 @@
-//! `probes.custom:` of the configuration: probes that somebody else than Windrow thought of.
+//! `probes.custom:` of the configuration: probes of the user's own.
 //!
 //! ```yaml
 //! probes:

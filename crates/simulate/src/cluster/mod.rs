@@ -238,7 +238,7 @@ impl SimulatedCluster {
         true
     }
 
-    /// The same, told in the log: a kind that somebody's manifest or the scenario brings.
+    /// The same, with an entry in the log: a kind that a manifest or the scenario brings.
     pub(super) fn discover(&mut self, kind: GroupKind, namespaced: bool) {
         if self.serve(kind.clone(), namespaced) {
             self.record(HappeningKind::Served { kind });

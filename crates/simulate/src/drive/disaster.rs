@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_model::manifest::Content;
 
 use super::super::log::HappeningKind;
-use super::{Drive, RETRY};
+use super::Drive;
+use super::daemon::RETRY;
 
 impl Drive<'_> {
     /// Windrow dies and is started again.
@@ -60,7 +61,7 @@ impl Drive<'_> {
         let content = Content::clone(original.content());
         match (self.dice.chance().below(3), content) {
             (0, content) => {
-                self.record_fault(who, &format!("{path} is written anew"));
+                self.record_fault(who, &format!("{path} is written again"));
                 self.disks[who].put(path, content, now);
             }
             (1, Content::Bytes(mut bytes)) => {

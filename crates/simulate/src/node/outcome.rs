@@ -8,7 +8,7 @@ use windrow_model::manifest::{AddonName, GroupKind, ManifestPath};
 
 use super::super::files::{DirectoryEntry, SimulatedDirectory};
 use super::super::timer::{RancherdStep, Timer};
-use super::super::{controllers, literals, operators};
+use super::super::{literals, machines, operators};
 use super::{Disks, JoinRole, ServerNode, SimulatedNode};
 
 /// Servers that took an Addon from one another this often will go on doing so.
@@ -57,8 +57,8 @@ pub struct BootstrapOutcome {
 static MACHINES: GroupKind = literals::kind("kubevirt.io", "VirtualMachine");
 
 impl SimulatedNode {
-    /// Can nothing change any more as long as nobody touches the files? All that is left are things
-    /// that are tried over and over, and each was tried since the last change.
+    /// Can nothing change any more unless the files change? What is left is tried over and over, and each was tried since
+    /// the last change.
     pub fn is_settled<D: Disks + ?Sized>(&self, disks: &D) -> bool {
         let idle = self.servers.iter().enumerate().all(|(number, server)| {
             !server.started || server.deploy.is_idle(&self.cluster, disks.disk_of(number))
@@ -82,10 +82,10 @@ impl SimulatedNode {
         let starting = agenda.any(|timer| *timer == Timer::SetAll);
         let applying = agenda.any(|timer| matches!(timer, Timer::Rancherd(_)));
         let configuring = agenda.any(|timer| *timer == Timer::StorageNetwork);
-        let in_vain = (!starting || self.platform.is_idle(&self.cluster))
+        let all_idle = (!starting || self.platform.is_idle(&self.cluster))
             && (!configuring || self.platform.storage_network_is_idle(&self.cluster))
             && (!applying || self.platform.rancherd_is_idle(&self.cluster));
-        in_vain || !self.quarrels().is_empty()
+        all_idle || !self.quarrels().is_empty()
     }
 
     /// Addons that servers go on taking from one another.
@@ -141,7 +141,7 @@ impl SimulatedNode {
                 .of_kind(&MACHINES)
                 .filter(|(_, vm)| {
                     !is_guessed
-                        && controllers::starts(vm.spec())
+                        && machines::starts(vm.spec())
                         && vm.status()["printableStatus"] != "Running"
                 })
                 .map(|(id, _)| format!("{id} does not run")),

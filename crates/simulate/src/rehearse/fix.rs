@@ -2,6 +2,7 @@
 //! not hold together, and what an annotation asks for. The files themselves are never touched.
 
 mod annotate;
+mod source;
 mod split;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,52 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use windrow_model::manifest::{AddonName, Limits, ManifestPath, is_manifest_name};
 use windrow_model::reasons::Code;
 use windrow_plan::Finding;
-use windrow_plan::rules::Location;
 
+pub use self::source::{Corrected, Lacking, Source};
 use self::split::Named;
 use super::carriers;
-
-/// A file that a person gave.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// Its path in the corrected copy.
-    pub name: String,
-    /// How findings call it.
-    pub shown: String,
-    /// Its text.
-    pub text: String,
-    /// The manifests that it carries, by their paths; empty for a manifest.
-    pub carries: Vec<ManifestPath>,
-}
-
-impl Source {
-    /// The paths of its manifests: its own, or those that it carries.
-    fn manifests(&self) -> Vec<ManifestPath> {
-        match self.carries.is_empty() {
-            true => vec![self.name.as_str().into()],
-            false => self.carries.clone(),
-        }
-    }
-}
-
-/// A requirement that an object lacks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lacking {
-    /// Where the object's `metadata` stands.
-    pub at: Location,
-    /// What it is to wait for, as `windrow.dev/depends-on` takes it.
-    pub reference: String,
-}
-
-/// A corrected copy.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Corrected {
-    /// The files, the correct ones too: the copy stands for the whole. Empty when nothing can be
-    /// corrected.
-    pub files: Vec<(String, String)>,
-    /// What has to be corrected by hand, and why.
-    pub left: Vec<String>,
-}
 
 /// The same files without what `findings` say of them, and with what some of them lack, as far as that
 /// can be corrected.
@@ -128,7 +87,7 @@ pub fn corrected(
     Corrected { files, left }
 }
 
-/// Names of which RKE2 can make an Addon, and each its own.
+/// Gives every manifest a name that an Addon can have, and no two the same.
 fn rename(copies: &mut [Source]) {
     let mut addons: BTreeSet<AddonName> = BTreeSet::new();
     let mut wanted: Vec<(usize, ManifestPath)> = Vec::new();

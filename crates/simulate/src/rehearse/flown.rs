@@ -50,7 +50,7 @@ pub fn setup(
                         first.insert(&file.path, file);
                         continue;
                     }
-                    // A configuration that is read anew tells every file again.
+                    // A configuration that is read again records every file again.
                     if first
                         .get(file.path.as_str())
                         .is_none_or(|known| known.digest != file.digest)

@@ -7,7 +7,7 @@ use windrow_plan::rules::Location;
 
 /// What systemd is asked to do with a unit that is to run.
 const STARTS: [&str; 4] = ["enable", "reenable", "start", "restart"];
-/// What RKE2's install script is told, to install an agent.
+/// What tells RKE2's install script to install an agent.
 const INSTALL_TYPE: &str = "INSTALL_RKE2_TYPE=";
 
 /// A node's place in a cluster.
@@ -45,7 +45,7 @@ impl Membership {
 ///
 /// RKE2's own configuration does not say whether `rke2-server` or `rke2-agent` will read it: that is
 /// the unit's matter. What counts is which of them the commands of cloud-init or yip start, else what
-/// they tell RKE2's install script; a node of which nothing is said is a server.
+/// they tell RKE2's install script. Where nothing says it, the node is a server.
 pub fn membership(shown: &str, text: &str, limits: &Limits) -> Membership {
     let extraction = extract(shown, text, limits);
     let joins = extraction.configuration.iter().any(|file| {

@@ -1,5 +1,5 @@
-//! Of which versions Windrow has a model. What a rehearsal says of any other is not known: it is played like the
-//! nearest that is.
+//! The versions that Windrow has a model of. Any other is played like the nearest of these, and what a rehearsal says of it
+//! is not known to be true.
 
 use windrow_gates::Version;
 use windrow_gates::catalogue::Catalogue;
@@ -8,7 +8,7 @@ use windrow_harvester::HarvesterVersion;
 /// The oldest Harvester whose start was read in its sources.
 const OLDEST: HarvesterVersion = HarvesterVersion::new(1, 4, 0);
 
-/// What is said of a Harvester of which there is no model.
+/// A sentence about a version of Harvester that there is no model of; `None` for the others.
 pub fn harvester(version: HarvesterVersion) -> Option<String> {
     let newest = HarvesterVersion::LATEST;
     let (relation, like) = if version < OLDEST {
@@ -24,7 +24,7 @@ pub fn harvester(version: HarvesterVersion) -> Option<String> {
     ))
 }
 
-/// What is said of an RKE2 of which there is no model.
+/// A sentence about a version of RKE2 that there is no model of; `None` for the others.
 pub fn rke2(version: Version) -> Option<String> {
     let mut minors = Catalogue::builtin().minors();
     let (oldest, newest) = (minors.next()?, minors.next_back()?);

@@ -1,9 +1,10 @@
 //! Proofs that something cannot work, found in the files alone: ways to deadlock that are no circle of
 //! requirements. Each names the line and the smallest change.
 //!
-//! Only what is certain is told: where something cannot be judged from the files, nothing is said.
+//! Only what is certain is found: where something cannot be judged from the files alone, there is no finding.
 
 mod asked;
+mod given;
 mod pods;
 mod selector;
 #[cfg(test)]
@@ -12,24 +13,14 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::asked::{asked, lacking};
+pub use self::given::Given;
 use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::{Condition, Location, Platform, Target, Tier};
 use windrow_plan::{Finding, Plan, Requirement, SatisfiedBy, Shown};
 
+use self::given::{add_finding, objects};
 use self::pods::{Pods, images};
-
-/// Everything that proofs rest on.
-pub struct Given<'a> {
-    /// The manifests, and where a person finds their lines.
-    pub files: &'a [(&'a ManifestFile, &'a Shown)],
-    /// Their plan.
-    pub plan: &'a Plan,
-    /// What RKE2's configuration disables, and where.
-    pub disabled: &'a [(String, Location)],
-    /// Images of an air-gapped bundle; `None` where images can be pulled.
-    pub images: Option<&'a BTreeSet<String>>,
-}
 
 /// Every proof.
 pub fn proofs(given: &Given<'_>) -> Vec<Finding> {
@@ -73,24 +64,6 @@ pub fn image_list(text: &str) -> BTreeSet<String> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .map(pods::full_name)
         .collect()
-}
-
-fn find(found: &mut Vec<Finding>, code: Code, severity: Severity, message: String, at: Location) {
-    found.push(Finding {
-        incident: None,
-        code,
-        severity,
-        message,
-        at: vec![at],
-    });
-}
-
-/// Objects of all files.
-fn objects<'a>(given: &Given<'a>) -> impl Iterator<Item = (&'a Object, &'a Shown)> {
-    given
-        .files
-        .iter()
-        .flat_map(|(file, shown)| file.objects().map(move |object| (object, *shown)))
 }
 
 /// The object that is meant, and the file that it is in. Without a namespace it is in `default`, or in none.
@@ -178,7 +151,7 @@ fn webhooks(given: &Given<'_>, found: &mut Vec<Finding>) {
                     ("what", &pod.owner.to_string()),
                     ("namespace", namespace),
                 ]);
-                find(
+                add_finding(
                     found,
                     Code::WebhookOwnPods,
                     Severity::Error,
@@ -239,7 +212,7 @@ fn node_ready(
         ("is", what),
         ("rule", &requirement.origin.rule),
     ]);
-    find(
+    add_finding(
         found,
         Code::NodeReadyCycle,
         severity(requirement),
@@ -248,7 +221,7 @@ fn node_ready(
     );
 }
 
-/// A claim of a class that binds at the first use is not bound before somebody uses it.
+/// A claim of a class that binds at the first use is not bound before a pod mounts it.
 fn claims(
     given: &Given<'_>,
     waiting: &ObjectRef,
@@ -274,7 +247,7 @@ fn claims(
     if !late {
         return;
     }
-    // Somebody who uses it and does not lie in a file that waits for it makes it bound.
+    // A user of the claim in another file than the one that waits makes it bound.
     let waits_in = file_of(given, waiting);
     let used = Pods::of(objects(given))
         .users_of(target)
@@ -288,7 +261,7 @@ fn claims(
         ("claim", &target.to_string()),
         ("class", class.unwrap_or_default()),
     ]);
-    find(
+    add_finding(
         found,
         Code::ClaimBoundBeforeUse,
         severity(requirement),
@@ -297,7 +270,7 @@ fn claims(
     );
 }
 
-/// An address that nobody gives. A Service of this type is Ready without one: only a rule that looks
+/// An address that nothing gives. A Service of this type is Ready without one: only a rule that looks
 /// at `status.loadBalancer` asks for it.
 fn load_balancers(given: &Given<'_>, requirement: &Requirement, found: &mut Vec<Finding>) {
     let need = &given.plan.needs[requirement.need];
@@ -322,7 +295,7 @@ fn load_balancers(given: &Given<'_>, requirement: &Requirement, found: &mut Vec<
         return;
     }
     let message = Code::LoadBalancerWithoutProvider.say(&[("what", &target.to_string())]);
-    find(
+    add_finding(
         found,
         Code::LoadBalancerWithoutProvider,
         severity(requirement),

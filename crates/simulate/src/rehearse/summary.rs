@@ -1,16 +1,17 @@
 //! Many bootstraps into one summary.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow_harvester::incidents;
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
-use super::{End, Ended, Fate, Kept, Moment, Recognised, Side, Span, Weight, Work, seconds};
+use super::rehearsal::{End, Ended, Fate, Kept, Moment, Recognised, Side, Span, Weight, Work};
 use crate::{BootstrapVerdict, Counts, HappeningKind, Run, SimulatedDirectory};
 
-/// Repeated failures of one file are told so many times.
+/// How many failures of one file stand in the timeline.
 const TOLD: usize = 3;
 
 /// What is summed up so far.
@@ -253,13 +254,17 @@ impl Summary {
     }
 }
 
-/// How a bootstrap ended. A file that Windrow still holds, though nobody wants it held, is not done.
+/// How a bootstrap ended. A file that Windrow still holds, and not on purpose, is not done.
 pub(super) fn ended(run: &Run) -> Ended {
     match &run.outcome.verdict {
-        BootstrapVerdict::Complete if all_kept(run).any(|kept| in_vain(&kept)) => Ended::Stuck,
+        BootstrapVerdict::Complete if all_kept(run).any(|kept| is_held_without_purpose(&kept)) => {
+            Ended::Stuck
+        }
         BootstrapVerdict::Complete if run.cluster.may_bring().next().is_some() => Ended::Unknown,
         BootstrapVerdict::Complete => Ended::Complete,
-        BootstrapVerdict::Unconfigured { .. } if all_kept(run).any(|kept| in_vain(&kept)) => {
+        BootstrapVerdict::Unconfigured { .. }
+            if all_kept(run).any(|kept| is_held_without_purpose(&kept)) =>
+        {
             Ended::Stuck
         }
         BootstrapVerdict::Unconfigured { .. } => Ended::Unconfigured,
@@ -269,8 +274,8 @@ pub(super) fn ended(run: &Run) -> Ended {
     }
 }
 
-/// Does nobody want it held?
-fn in_vain(kept: &Kept) -> bool {
+/// Is it held though it should not be: not by a person, an annotation or a foreign marker?
+fn is_held_without_purpose(kept: &Kept) -> bool {
     !matches!(
         kept.code,
         Code::HeldByAnnotation | Code::HeldByHand | Code::HeldAppliedOnce | Code::HeldByOther
@@ -288,7 +293,7 @@ fn because(run: &Run) -> Vec<String> {
         let guesses = run.cluster.may_bring();
         because.extend(guesses.flat_map(|(_, guess)| guess.sentences()));
     }
-    let held = all_kept(run).filter(in_vain);
+    let held = all_kept(run).filter(is_held_without_purpose);
     because.extend(held.map(|kept| format!("{} stays held: {}", kept.file, kept.why)));
     because
 }
@@ -314,14 +319,14 @@ fn widen(span: &mut Option<Span>, at: f64) {
     });
 }
 
-/// What a person wants to see of a run: a file's failures are told a few times, passes not at all.
+/// What a person wants to see of a run: the first failures of each file, and no passes.
 fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
     let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
     let mut denied = 0;
     let mut moments = Vec::new();
     for happening in &run.log {
-        // What happens to the whole cluster is told with the first node, and once more where it is
-        // the platform's.
+        // What happens to the whole cluster stands in the timeline of the first node. The platform's steps stand in
+        // every node's.
         let everywhere = matches!(happening.what, HappeningKind::Platform { .. });
         if happening.server != server && !(everywhere && happening.server == 0) {
             continue;
@@ -408,4 +413,9 @@ fn kept(run: &Run, server: usize) -> Vec<Kept> {
             }
         })
         .collect()
+}
+
+/// Seconds from power-on.
+fn seconds(start: Timestamp, at: Timestamp) -> f64 {
+    Duration::try_from(at.duration_since(start)).map_or(0.0, |passed| passed.as_secs_f64())
 }

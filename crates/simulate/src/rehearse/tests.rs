@@ -1,5 +1,6 @@
 use jiff::Timestamp;
 use windrow_harvester::HarvesterVersion;
+use windrow_model::reasons::Code;
 
 use super::*;
 use crate::FIRST_VM;

@@ -3,7 +3,7 @@
 use windrow_model::reasons::Code;
 use windrow_plan::Finding;
 
-use super::{Lacking, Source};
+use super::source::{Lacking, Source};
 
 /// The annotation that orders.
 const DEPENDS_ON: &str = "windrow.dev/depends-on";

@@ -7,8 +7,9 @@ use std::ops::Range;
 
 use windrow_model::manifest::extract::{InnerLines, extract};
 use windrow_model::manifest::{self, AddonName, Content, Limits, ManifestPath, ObjectRef};
+use windrow_plan::rules::Location;
 
-use super::{Location, Source};
+use super::source::Source;
 
 /// A manifest that is to be split.
 #[derive(Debug, Clone, PartialEq, Eq)]

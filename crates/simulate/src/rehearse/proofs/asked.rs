@@ -1,9 +1,9 @@
 //! Objects that a fail-closed webhook of the same files is asked about before what answers it runs.
 //!
 //! Kubernetes orders nothing here: RKE2 applies the webhook, its Deployment and the objects in one pass,
-//! and kube-apiserver refuses the objects until a pod answers. It is a race that ends by itself, in every
-//! pass of which all files are applied anew. Of custom objects alone: a built-in one may be what the
-//! Deployment itself needs, and then must not wait for it.
+//! and kube-apiserver refuses the objects until a pod answers. It is a race that ends by itself, and
+//! every pass of it applies all files again. Only custom objects are looked at: a built-in one may be what the Deployment
+//! itself needs, and then must not wait for it.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,9 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::{Location, Target};
 use windrow_plan::{Plan, Shown};
 
+use super::given::{Given, add_finding, objects};
 use super::pods::{Pods, namespace_of};
-use super::{Given, find, objects, selector};
+use super::selector;
 use crate::WebhookGate;
 use crate::rehearse::fix::Lacking;
 
@@ -143,7 +144,7 @@ fn is_asked(
         )
 }
 
-/// What kube-apiserver refuses until somebody answers.
+/// What kube-apiserver refuses until the webhook answers.
 pub fn asked(files: &[(&ManifestFile, &Shown)]) -> BTreeMap<ObjectRef, WebhookGate> {
     let questions = questions(files).into_iter();
     questions.map(|one| (one.object, one.asked)).collect()
@@ -177,7 +178,7 @@ pub(super) fn findings(given: &Given<'_>, found: &mut Vec<windrow_plan::Finding>
             ("name", &question.name),
             ("backend", &question.asked.backend.to_string()),
         ]);
-        find(
+        add_finding(
             found,
             Code::WebhookNotAwaited,
             Severity::Warning,

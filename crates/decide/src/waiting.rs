@@ -1,0 +1,312 @@
+//! A file whose fate depends on its needs: which of them are unmet, how long each may hold it, and what then.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windrow_model::reasons::Code;
+use windrow_plan::readiness::NeedState;
+use windrow_plan::rules::{Condition, OnDeadline, Tier};
+use windrow_plan::{PlanFile, Requirement, SatisfiedBy};
+
+use super::ledger::{Cause, State};
+use super::mark::OnFailure;
+use super::outcome::{DecisionContext, FileHold, FileOutcome, UnmetNeed, on_purpose};
+use super::status::Blocker;
+
+/// How long a requirement may hold its file, and what then.
+struct Patience {
+    from: Timestamp,
+    after: Duration,
+    then: OnDeadline,
+}
+
+/// What the unmet requirements of one file come to.
+#[derive(Default)]
+struct UnmetNeeds<'a> {
+    needs: Vec<UnmetNeed>,
+    /// The requirement that is reported first.
+    first: Option<&'a Requirement>,
+    /// Does one of them hold the file past its deadline?
+    keeps: bool,
+    /// Would it do harm to release the file, so that not even the fail-safe may?
+    harms: bool,
+    /// When the last one that yields lets the file go.
+    release_at: Option<Timestamp>,
+    /// When the first one that keeps the file is overdue.
+    overdue: Option<Timestamp>,
+    /// Has one of them yielded?
+    yielded: bool,
+}
+
+impl<'a> UnmetNeeds<'a> {
+    /// Adds a requirement that holds the file: until `deadline`, or for good and overdue from then on.
+    fn add(
+        &mut self,
+        requirement: &'a Requirement,
+        (document, position): (usize, usize),
+        then: OnDeadline,
+        deadline: Option<Timestamp>,
+    ) {
+        match then {
+            OnDeadline::Keep => {
+                self.keeps = true;
+                self.overdue = earliest(self.overdue, deadline);
+            }
+            OnDeadline::Release => self.release_at = latest(self.release_at, deadline),
+        }
+        // What was inferred or merely asks for an order RKE2 gets right by trying again, as it would have
+        // without Windrow. What a rule keeps would do harm.
+        self.harms |= requirement.harms();
+        let (need, tier) = (requirement.need, requirement.tier);
+        let same = |known: &&mut UnmetNeed| (known.need, known.tier) == (need, tier);
+        if let Some(known) = self.needs.iter_mut().find(same) {
+            known.objects += 1;
+            return;
+        }
+        let comes_first = |first| precedence(requirement) < precedence(first);
+        if self.first.is_none_or(comes_first) {
+            self.first = Some(requirement);
+        }
+        self.needs.push(UnmetNeed {
+            need,
+            tier,
+            document,
+            requirement: position,
+            objects: 1,
+        });
+    }
+}
+
+impl DecisionContext<'_> {
+    /// Holds a file for its unmet needs, or releases it. It waits since `began`; `waited` says whether an earlier
+    /// decision has held this content.
+    pub(super) fn decide_by_needs(
+        &self,
+        file: &PlanFile,
+        waited: bool,
+        began: Timestamp,
+    ) -> FileOutcome {
+        let unmet = self.unmet_needs(file, began);
+        let Some(first) = unmet.first else {
+            let cause = match (unmet.yielded, waited) {
+                (true, _) => Cause::Yielded,
+                (false, true) => Cause::Met,
+                (false, false) => Cause::Free,
+            };
+            return FileOutcome::Release(cause);
+        };
+        let (code, why) = self.explain(first);
+        FileOutcome::Hold(Box::new(FileHold {
+            code,
+            why: why.into(),
+            on_failure: match unmet.harms {
+                true => OnFailure::Keep,
+                false => OnFailure::Lift,
+            },
+            blockers: unmet.needs,
+            deadline: unmet.release_at.filter(|_| !unmet.keeps),
+            overdue: unmet.overdue,
+            after_apply: false,
+        }))
+    }
+
+    fn unmet_needs<'f>(&self, file: &'f PlanFile, began: Timestamp) -> UnmetNeeds<'f> {
+        let hopeless = self.is_hopeless(file);
+        let mut unmet = UnmetNeeds::default();
+        // Most requirements of a file wait equally long.
+        let mut last: Option<((Timestamp, Duration), Option<Timestamp>)> = None;
+        for (document, planned) in file.documents.iter().enumerate() {
+            for (position, requirement) in planned.requires.iter().enumerate() {
+                if !requirement.takes_part() || self.is_met(requirement) {
+                    continue;
+                }
+                let patience = self.patience(requirement, hopeless, began);
+                let wait = (patience.from, patience.after);
+                let deadline = match last {
+                    Some((same, deadline)) if same == wait => deadline,
+                    _ => self.deadline(patience.from, patience.after),
+                };
+                last = Some((wait, deadline));
+                let is_past = deadline.is_some_and(|deadline| deadline <= self.now);
+                match patience.then {
+                    OnDeadline::Release if is_past => unmet.yielded = true,
+                    then => unmet.add(requirement, (document, position), then, deadline),
+                }
+            }
+        }
+        unmet
+    }
+
+    /// Could RKE2 apply none of the file, because every object lacks its kind or its namespace? RKE2 applies what it
+    /// can of a file, so only then does holding it cost nothing.
+    fn is_hopeless(&self, file: &PlanFile) -> bool {
+        let mut documents = file.documents.iter();
+        !file.documents.is_empty()
+            && documents.all(|document| {
+                document.requires.iter().any(|requirement| {
+                    requirement.inferred
+                        && requirement.tier == Tier::Required
+                        && requirement.takes_part()
+                        && !self.is_met(requirement)
+                })
+            })
+    }
+
+    /// Describes an unmet need of a file for the status.
+    pub(super) fn blocker(&self, file: &PlanFile, unmet: &UnmetNeed) -> Option<Blocker> {
+        let document = file.documents.get(unmet.document)?;
+        let requirement = document.requires.get(unmet.requirement)?;
+        let need = &self.plan.needs[requirement.need];
+        let (_, message) = self.explain(requirement);
+        let more = match unmet.objects {
+            1 => String::new(),
+            objects => format!(" and {} more", objects - 1),
+        };
+        Some(Blocker {
+            what: need.target.to_string(),
+            condition: need.condition.to_string(),
+            tier: requirement.tier,
+            message,
+            required_by: format!("{}{more}", document.object),
+            origin: requirement.origin.clone(),
+            brought_by: match requirement.satisfied_by {
+                SatisfiedBy::File { file, .. } => Some(self.plan.files[file].path.clone()),
+                _ => None,
+            },
+        })
+    }
+
+    fn is_met(&self, requirement: &Requirement) -> bool {
+        matches!(self.needs[requirement.need], NeedState::Met)
+    }
+
+    fn patience(&self, requirement: &Requirement, hopeless: bool, began: Timestamp) -> Patience {
+        let staging = self.staging;
+        let (after, then) = match (requirement.tier, requirement.inferred) {
+            (Tier::Advisory, _) => return self.patience_of_advice(requirement, began),
+            (Tier::Required, true) if hopeless => (staging.overdue_after, OnDeadline::Keep),
+            // RKE2 could apply some of the file, and that anything brings what it waits for is a guess.
+            (Tier::Required, true) if requirement.satisfied_by.is_guess() => {
+                (staging.advisory_deadline, OnDeadline::Release)
+            }
+            (Tier::Required, true) => (staging.inferred_deadline, OnDeadline::Release),
+            (Tier::Required, false) => {
+                let default = match requirement.on_deadline {
+                    OnDeadline::Keep => staging.overdue_after,
+                    OnDeadline::Release => staging.inferred_deadline,
+                };
+                (
+                    requirement.deadline.unwrap_or(default),
+                    requirement.on_deadline,
+                )
+            }
+        };
+        Patience {
+            from: began,
+            after,
+            then,
+        }
+    }
+
+    /// An advisory requirement waits for a file of the directory as long as that file has to wait itself, and then
+    /// for RKE2 to apply it. It does not wait for a file that is held on purpose, and it never waits for long.
+    fn patience_of_advice(&self, requirement: &Requirement, began: Timestamp) -> Patience {
+        let short = requirement
+            .deadline
+            .unwrap_or(self.staging.advisory_deadline);
+        let provider = match requirement.satisfied_by {
+            SatisfiedBy::File { file, .. } => {
+                let file = &self.plan.files[file];
+                Some(
+                    self.ledger
+                        .files
+                        .get(&file.path)
+                        .filter(|entry| entry.digest == file.digest),
+                )
+            }
+            _ => None,
+        };
+        let (from, after) = match provider {
+            Some(Some(entry)) => match entry.state {
+                State::Held { code, .. } if on_purpose(code) => (began, short),
+                State::Held { .. } => (began, short.max(self.staging.overdue_after)),
+                State::Released { .. } | State::Applied { .. } => (began.max(entry.since), short),
+            },
+            // The same decision decides that file too.
+            Some(None) => (began, short.max(self.staging.overdue_after)),
+            None => (began, short),
+        };
+        Patience {
+            from,
+            after,
+            then: OnDeadline::Release,
+        }
+    }
+
+    /// When a wait that began at `began` has lasted `after`. Counted from the API's first answer:
+    /// before it RKE2 applies nothing, so nothing is lost by holding. Should the API never answer
+    /// here though RKE2 reaches it, the blind deadline ends the wait.
+    pub(super) fn deadline(&self, began: Timestamp, after: Duration) -> Option<Timestamp> {
+        let began = began.max(self.observation.started);
+        match self.observation.api.first_reachable {
+            Some(reachable) => began.max(reachable).checked_add(after).ok(),
+            None => began
+                .checked_add(self.staging.blind_deadline.max(after))
+                .ok(),
+        }
+    }
+
+    fn explain(&self, requirement: &Requirement) -> (Code, String) {
+        let need = &self.plan.needs[requirement.need];
+        let wanted = |why: &str| match (&need.condition, requirement.inferred) {
+            (_, false) => [&requirement.reason, ": ", why].concat(),
+            (Condition::Served, _) => format!("needs {} to be served: {why}", need.target),
+            (_, _) => format!("needs {}: {why}", need.target),
+        };
+        match &self.needs[requirement.need] {
+            NeedState::Met => (Code::WaitsForObject, String::new()),
+            NeedState::Unknown { message } => {
+                let api = &self.observation.api;
+                let line = match &api.unreachable {
+                    _ if api.first_reachable.is_none() => {
+                        wanted("kube-apiserver does not answer yet")
+                    }
+                    // Whatever else is not known: as long as it cannot be asked, that is why.
+                    Some(why) => wanted(&format!("kube-apiserver cannot be asked: {why}")),
+                    None => wanted(message),
+                };
+                (Code::WaitsForCluster, line)
+            }
+            NeedState::NotYet { code, message } => {
+                let line = match (requirement.inferred, message.as_str()) {
+                    (true, message) => message.to_owned(),
+                    // There is nothing to add to the rule's own words.
+                    (false, "") => requirement.reason.clone(),
+                    (false, message) => format!("{} ({message})", requirement.reason),
+                };
+                (*code, line)
+            }
+            NeedState::Failed { message } => (Code::WaitsForReady, wanted(message)),
+        }
+    }
+}
+
+/// Which unmet requirement is reported first: the one with the least value. What holds comes before what orders, and
+/// what a person or a rule asks for before what was inferred.
+fn precedence(requirement: &Requirement) -> (bool, bool) {
+    (requirement.tier == Tier::Advisory, requirement.inferred)
+}
+
+fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn latest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,59 @@
+//! Claims of storage: which objects mount them, and whether they are bound.
+
+use serde_json::Value;
+use windrow_model::manifest::ObjectRef;
+
+use super::cluster::{SimulatedCluster, Stored};
+use super::literals::{self, named};
+
+/// The spec of the pods that an object makes, if it makes any.
+pub(super) fn pod_spec<'o>(id: &ObjectRef, object: &'o Stored) -> &'o Value {
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("", "Pod") => object.spec(),
+        _ => &object.spec()["template"]["spec"],
+    }
+}
+
+/// Claims that a pod of this spec mounts.
+pub(super) fn claims(spec: &Value) -> impl Iterator<Item = &str> {
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
+}
+
+pub(super) fn claims_are_bound(
+    cluster: &SimulatedCluster,
+    id: &ObjectRef,
+    object: &Stored,
+) -> bool {
+    let namespace = id.namespace.as_deref().unwrap_or("default");
+    // A class that binds at the first use waits for this very pod.
+    claims(pod_spec(id, object)).all(|name| is_bound(cluster, namespace, name))
+}
+
+pub(super) fn is_bound(cluster: &SimulatedCluster, namespace: &str, claim: &str) -> bool {
+    cluster
+        .stored(&named("", "PersistentVolumeClaim", Some(namespace), claim))
+        .is_some_and(|claim| claim.status()["phase"] == "Bound")
+}
+
+/// Kinds that mount claims.
+pub(super) const MOUNTING_KINDS: [(&str, &str); 6] = [
+    ("", "Pod"),
+    ("apps", "DaemonSet"),
+    ("apps", "Deployment"),
+    ("apps", "StatefulSet"),
+    ("batch", "Job"),
+    ("kubevirt.io", "VirtualMachine"),
+];
+
+/// Does an object mount this claim?
+pub(super) fn is_used(cluster: &SimulatedCluster, claim: &ObjectRef) -> bool {
+    MOUNTING_KINDS.iter().any(|(group, kind)| {
+        cluster
+            .of_kind(&literals::kind(group, kind))
+            .any(|(id, object)| {
+                id.namespace == claim.namespace
+                    && claims(pod_spec(id, object)).any(|name| name == claim.name)
+            })
+    })
+}
