@@ -5,7 +5,7 @@ mod check;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use windrow_decide::settings::{Loaded, Origin};
+use windrow_decide::settings::{Loaded, ValueOrigin};
 
 use super::{Context, Exit, complain};
 use crate::observe::unit_sandbox;
@@ -90,7 +90,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 }
 
 fn table(loaded: &Loaded, origin: bool) -> String {
-    let width = |text: fn(&windrow_decide::settings::Value) -> usize| {
+    let width = |text: fn(&windrow_decide::settings::ConfiguredValue) -> usize| {
         loaded.values.iter().map(text).max().unwrap_or_default()
     };
     let (keys, values) = (width(|one| one.key.len()), width(|one| one.value.len()));
@@ -150,8 +150,8 @@ fn report(loaded: &Loaded) -> ConfigReport {
             .iter()
             .map(|one| {
                 let at = match &one.origin {
-                    Origin::Default => None,
-                    Origin::File(at) => Some(at),
+                    ValueOrigin::Default => None,
+                    ValueOrigin::File(at) => Some(at),
                 };
                 ValueReport {
                     key: one.key.to_string(),

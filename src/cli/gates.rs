@@ -6,7 +6,7 @@ mod trial;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windrow_decide::settings::{self, ConfigFiles, Role};
+use windrow_decide::settings::{self, ConfigFileRole, ConfigFiles};
 use windrow_gates::{
     Component, DROP_IN, Request, Resolved, Target, Trial, TrialStatus, Version, assess, check,
     drop_in, resolve,
@@ -415,7 +415,9 @@ impl GateInputs {
         self.problems(shown, &extraction.problems);
         self.problems(shown, &extraction.configuration_problems);
         let own = carried_configuration(&extraction.configuration);
-        let settings = own.into_iter().filter(|file| file.role == Role::Settings);
+        let settings = own
+            .into_iter()
+            .filter(|file| file.role == ConfigFileRole::Settings);
         self.settings.files.extend(settings);
         for inner in extraction.configuration {
             let Ok(text) = String::from_utf8(inner.content) else {
@@ -443,7 +445,7 @@ impl GateInputs {
     fn setting(&mut self, shown: String, text: String) {
         let name = shown.rsplit('/').next().unwrap_or(&shown).to_owned();
         self.settings.files.push(settings::ConfigFile {
-            role: Role::Settings,
+            role: ConfigFileRole::Settings,
             name,
             path: shown.into(),
             text,

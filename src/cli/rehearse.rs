@@ -12,7 +12,7 @@ use windrow_gates::Version;
 use windrow_harvester::HarvesterVersion;
 use windrow_plan::rules::parse_duration;
 use windrow_simulate::Setup;
-use windrow_simulate::rehearse::{Ended, Part, Rehearsal, modelled};
+use windrow_simulate::rehearse::{Ending, PartialRehearsal, Rehearsal, modelled};
 
 use self::fleet::{Fleet, join_nodes};
 use self::read_node::read_node;
@@ -116,11 +116,11 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
     for node in &mut rehearsed {
         node.beyond.extend(args.rke2.and_then(modelled::rke2));
     }
-    let rehearsal = Rehearsal::of(rehearsed, findings);
+    let rehearsal = Rehearsal::new(rehearsed, findings);
     print(&rehearsal, args.output)?;
     Ok(match rehearsal.worst() {
-        Ended::Complete => Exit::Ok,
-        Ended::Unknown => Exit::Unknown,
+        Ending::Complete => Exit::Ok,
+        Ending::Unknown => Exit::Unknown,
         _ => Exit::Failed,
     })
 }
@@ -149,7 +149,7 @@ fn name_of(paths: &[PathBuf]) -> String {
 }
 
 /// All seeds, on every processor. What comes of it is the same on any number of them.
-fn play(setup: &Setup, seeds: u64) -> Part {
+fn play(setup: &Setup, seeds: u64) -> PartialRehearsal {
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let each = seeds.div_ceil(workers).max(1);
     let ranges: Vec<_> = (0..workers)
@@ -159,9 +159,9 @@ fn play(setup: &Setup, seeds: u64) -> Part {
     std::thread::scope(|scope| {
         let parts: Vec<_> = ranges
             .into_iter()
-            .map(|range| scope.spawn(|| Part::of(setup, range)))
+            .map(|range| scope.spawn(|| PartialRehearsal::play(setup, range)))
             .collect();
-        let mut all: Option<Part> = None;
+        let mut all: Option<PartialRehearsal> = None;
         for part in parts {
             let part = match part.join() {
                 Ok(part) => part,
@@ -172,7 +172,7 @@ fn play(setup: &Setup, seeds: u64) -> Part {
                 None => all = Some(part),
             }
         }
-        all.unwrap_or_else(|| Part::of(setup, 1..=seeds))
+        all.unwrap_or_else(|| PartialRehearsal::play(setup, 1..=seeds))
     })
 }
 

@@ -10,13 +10,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use windrow_decide::Status;
 use windrow_decide::flight::{
-    ChangedTimes, Difference, Flights, Recorded, Replay, ReplayedDecision, Segment, changes,
-    recorded_times,
+    ChangedTimes, Difference, Flights, RecordedDecision, Replay, ReplayedDecision, Segment,
+    changes, recorded_times,
 };
 use windrow_gates::Version;
 use windrow_harvester::HarvesterVersion;
 use windrow_plan::rules::{RuleSet, parse_duration};
-use windrow_simulate::rehearse::{Ended, Rehearsal, flown, modelled, rehearse};
+use windrow_simulate::rehearse::{Ending, Rehearsal, flown, modelled, rehearse};
 
 use super::inputs::rule_files;
 use super::{Context, Exit, complain, style, why};
@@ -220,7 +220,7 @@ fn rehearsed(segments: &[Segment], version: &str, output: Output) -> anyhow::Res
     if setup.scenario.harvester.is_none() {
         node.beyond.extend(rke2.and_then(modelled::rke2));
     }
-    let rehearsal = Rehearsal::of(vec![node], Vec::new());
+    let rehearsal = Rehearsal::new(vec![node], Vec::new());
     let text = match output {
         Output::Text => render::rehearsal(&rehearsal, style()),
         Output::Json => crate::printable::json_pretty(&rehearsal)? + "\n",
@@ -231,8 +231,8 @@ fn rehearsed(segments: &[Segment], version: &str, output: Output) -> anyhow::Res
         result => result?,
     }
     Ok(match rehearsal.worst() {
-        Ended::Complete => Exit::Ok,
-        Ended::Unknown => Exit::Unknown,
+        Ending::Complete => Exit::Ok,
+        Ending::Unknown => Exit::Unknown,
         _ => Exit::Failed,
     })
 }
@@ -293,7 +293,7 @@ impl Show<'_> {
     fn fly(&mut self, segment: &Segment, further: &[(String, String)]) -> anyhow::Result<Flown> {
         let other = !self.args.with.is_empty();
         let mut replay = match other {
-            true => Replay::with(segment, further.to_vec()),
+            true => Replay::with_rules(segment, further.to_vec()),
             false => Replay::new(segment),
         };
         let mut flown = Flown {
@@ -365,7 +365,7 @@ impl Show<'_> {
     }
 
     fn moment(&self, moment: &ReplayedDecision<'_>) -> std::io::Result<()> {
-        let Recorded {
+        let RecordedDecision {
             at,
             events,
             actions,

@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use windrow_decide::settings::{ConfigError, ConfigFile, ConfigFiles, Role};
+use windrow_decide::settings::{ConfigError, ConfigFile, ConfigFileRole, ConfigFiles};
 use windrow_plan::rules::Location;
 
 use crate::files::read_text;
@@ -24,9 +24,12 @@ pub fn find(layout: &Layout) -> ConfigFiles {
         .map(|directory| directory.join("windrow.yaml"))
         .rfind(|path| fs::symlink_metadata(path).is_ok());
     if let Some(path) = main {
-        finder.read_file(Role::Settings, "windrow.yaml".to_owned(), path);
+        finder.read_file(ConfigFileRole::Settings, "windrow.yaml".to_owned(), path);
     }
-    for (role, below) in [(Role::Settings, "conf.d"), (Role::Rules, "rules.d")] {
+    for (role, below) in [
+        (ConfigFileRole::Settings, "conf.d"),
+        (ConfigFileRole::Rules, "rules.d"),
+    ] {
         let mut names = BTreeMap::new();
         for directory in &directories {
             finder.list(&directory.join(below), &mut names);
@@ -69,7 +72,7 @@ impl Finder {
         }
     }
 
-    fn read_file(&mut self, role: Role, name: String, path: PathBuf) {
+    fn read_file(&mut self, role: ConfigFileRole, name: String, path: PathBuf) {
         match read(&path) {
             Ok(text) => self.found.files.push(ConfigFile {
                 role,

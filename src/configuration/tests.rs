@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use windrow_decide::settings::{KEYS, Origin, Settings};
+use windrow_decide::settings::{KEYS, Settings, ValueOrigin};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::Platform;
 
@@ -41,7 +41,7 @@ fn without_files_the_settings_are_the_default_and_the_rules_are_those_shipped() 
         loaded
             .values
             .iter()
-            .all(|value| value.origin == Origin::Default)
+            .all(|value| value.origin == ValueOrigin::Default)
     );
 }
 
@@ -63,7 +63,12 @@ fn the_shipped_file_says_the_default_when_its_lines_are_uncommented() {
     assert_eq!(error_lines(&loaded, &layout), [""; 0]);
     assert_eq!(loaded.settings, Settings::default());
     for value in &loaded.values {
-        assert_ne!(value.origin, Origin::Default, "{} is missing", value.key);
+        assert_ne!(
+            value.origin,
+            ValueOrigin::Default,
+            "{} is missing",
+            value.key
+        );
     }
     let (_directory, layout) = root(&[("/usr/lib/windrow/windrow.yaml", shipped)]);
     let loaded = load(&layout);

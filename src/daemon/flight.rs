@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use windrow_decide::flight::{Configuration, Pack, Repaired, Source, Tap};
+use windrow_decide::flight::{
+    ConfigurationSource, RecordedConfiguration, RecordedRepair, RecordedRulePack, Tap,
+};
 use windrow_decide::settings::{self, CopyTo, Loaded};
 use windrow_decide::{Action, Decision, Directory, Event, Ledger, Observation};
 use windrow_model::manifest::{Content, ManifestPath, sha256_hex};
@@ -26,7 +28,7 @@ const OEM: &str = "/oem";
 pub(super) struct FlightRecorder {
     writer: Option<FlightWriter>,
     destination: Option<FlightDestination>,
-    configuration: Option<Configuration>,
+    configuration: Option<RecordedConfiguration>,
     known: BTreeSet<ManifestPath>,
     tap: Tap,
 }
@@ -67,11 +69,11 @@ impl FlightRecorder {
                 .as_ref()
                 .and_then(|destination| begin(destination.clone()));
             self.destination = destination;
-            self.tap.begin_anew();
+            self.tap.start_over();
         }
-        let rules: Vec<Pack> = settings::rule_sources(&loaded.files, loaded.preset)
+        let rules: Vec<RecordedRulePack> = settings::rule_sources(&loaded.files, loaded.preset)
             .into_iter()
-            .map(|(name, text)| Pack { name, text })
+            .map(|(name, text)| RecordedRulePack { name, text })
             .collect();
         let settings = settings::record(&loaded.settings);
         let mut all = format!("{settings:?}");
@@ -79,13 +81,13 @@ impl FlightRecorder {
             all.push_str(&pack.name);
             all.push_str(&pack.text);
         }
-        self.configuration = Some(Configuration {
+        self.configuration = Some(RecordedConfiguration {
             at: now,
             digest: sha256_hex(all.as_bytes()),
             origin: loaded
                 .files
                 .iter()
-                .map(|file| Source {
+                .map(|file| ConfigurationSource {
                     path: file.path.display().to_string(),
                     sha256: sha256_hex(file.text.as_bytes()),
                 })
@@ -174,7 +176,7 @@ impl FlightRecorder {
     }
 
     /// What became of a cure.
-    pub(super) fn repaired(&mut self, repaired: Repaired) {
+    pub(super) fn repaired(&mut self, repaired: RecordedRepair) {
         self.record(FlightItem::Repair(Box::new(repaired)));
     }
 

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use windrow_decide::flight::Repaired;
+use windrow_decide::flight::RecordedRepair;
 use windrow_decide::settings::Settings;
 use windrow_harvester::incidents::{Cure, Finding, Looked};
 use windrow_harvester::objects::text;
@@ -287,7 +287,7 @@ pub fn report_to_daemon(
 }
 
 /// What the flight has of a cure of which the daemon was told.
-pub(super) fn note(layout: &Layout, request: &Request) -> Result<Repaired, String> {
+pub(super) fn note(layout: &Layout, request: &Request) -> Result<RecordedRepair, String> {
     let event = request.action.of_repair().ok_or("it is about no cure")?;
     let records = Records::new(&layout.state_dir());
     let record = records
@@ -300,7 +300,7 @@ pub(super) fn note(layout: &Layout, request: &Request) -> Result<Repaired, Strin
         ("what", &request.reason),
         ("why", &request.reason),
     ]);
-    Ok(Repaired {
+    Ok(RecordedRepair {
         at: request.at,
         event,
         code: record.code,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use windrow_model::reasons::Severity;
 use windrow_plan::Finding;
-use windrow_simulate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
+use windrow_simulate::rehearse::{Ending, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
 use super::rehearsal::{
     RECOGNISED, clock, describe_end, describe_end_of, describe_fate, in_how_many_seeds, in_seeds,
@@ -113,7 +113,7 @@ fn one_node(out: &mut String, node: &NodeRehearsal) {
 
 fn card(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal) {
     let seeds = node.seeds;
-    let complete = side.ends.iter().all(|end| end.verdict == Ended::Complete);
+    let complete = side.ends.iter().all(|end| end.verdict == Ending::Complete);
     let good = complete && node.beyond.is_empty();
     let class = if good { "card good" } else { "card" };
     let _ = write!(out, "<section class=\"{class}\"><h3>{title}</h3>");
@@ -352,7 +352,7 @@ fn versions(out: &mut String, node: &NodeRehearsal) {
         let is_this = node.harvester.as_ref() == Some(&version.version);
         let cell = |ended| {
             let beyond = is_this && !node.beyond.is_empty();
-            let class = if ended == Ended::Complete && !beyond {
+            let class = if ended == Ending::Complete && !beyond {
                 "good"
             } else {
                 "bad"
@@ -466,7 +466,7 @@ mod tests {
             start,
         );
         let node = rehearse("<b>node</b>", &setup, 1, Vec::new());
-        let page = page(&Rehearsal::of(vec![node], Vec::new()));
+        let page = page(&Rehearsal::new(vec![node], Vec::new()));
         for foreign in [
             "<script", "http://", "https://", "src=", "<link", "@import", "url(",
         ] {

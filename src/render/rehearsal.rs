@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use windrow_simulate::rehearse::{Ended, NodeRehearsal, Rehearsal, Side, Span, Weight};
+use windrow_simulate::rehearse::{Ending, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
 use super::table::{Style, findings};
 use super::text::wrap;
@@ -79,8 +79,8 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
             out,
             "{}",
             match end.verdict {
-                Ended::Complete if node.beyond.is_empty() => style.good(&text),
-                Ended::Complete | Ended::Unknown => style.waiting(&text),
+                Ending::Complete if node.beyond.is_empty() => style.good(&text),
+                Ending::Complete | Ending::Unknown => style.waiting(&text),
                 _ => style.bad(&text),
             }
         );
@@ -111,23 +111,23 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
 }
 
 /// An end in words.
-pub(super) fn describe_end(ended: Ended) -> &'static str {
+pub(super) fn describe_end(ended: Ending) -> &'static str {
     match ended {
-        Ended::Complete => "the node comes up, and everything is applied",
-        Ended::Unknown => {
+        Ending::Complete => "the node comes up, and everything is applied",
+        Ending::Unknown => {
             "whether it comes up is not known: it does if installers bring what nothing known brings"
         }
-        Ended::Unconfigured => {
+        Ending::Unconfigured => {
             "it comes up, but the storage network you preset is never configured"
         }
-        Ended::Underway => "things were still happening after twelve hours",
-        Ended::Stuck => "it stays unfinished",
-        Ended::Deadlocked => "it never comes up",
+        Ending::Underway => "things were still happening after twelve hours",
+        Ending::Stuck => "it stays unfinished",
+        Ending::Deadlocked => "it never comes up",
     }
 }
 
 /// An end of this node in words. What is not modelled is not known.
-pub(super) fn describe_end_of(node: &NodeRehearsal, side: &Side, ended: Ended) -> String {
+pub(super) fn describe_end_of(node: &NodeRehearsal, side: &Side, ended: Ending) -> String {
     let unknown = match node.beyond.is_empty() {
         true => "",
         false => "not known; as it is played, ",
@@ -140,11 +140,11 @@ pub(super) fn describe_end_of(node: &NodeRehearsal, side: &Side, ended: Ended) -
 }
 
 /// What `everything` leaves out: files that markers keep from RKE2 which Windrow did not make.
-fn but_for_skipped(ended: Ended, side: &Side) -> String {
+fn but_for_skipped(ended: Ending, side: &Side) -> String {
     let skipped = side.files.values().filter(|fate| fate.skipped.is_some());
     match (ended, skipped.count()) {
-        (Ended::Complete, 1) => " but 1 file that a .skip marker keeps from RKE2".to_owned(),
-        (Ended::Complete, count @ 2..) => {
+        (Ending::Complete, 1) => " but 1 file that a .skip marker keeps from RKE2".to_owned(),
+        (Ending::Complete, count @ 2..) => {
             format!(" but {count} files that .skip markers keep from RKE2")
         }
         _ => String::new(),
@@ -204,7 +204,7 @@ fn files(out: &mut String, node: &NodeRehearsal, style: Style) {
 }
 
 /// One file's fate in a line.
-pub(super) fn describe_fate(fate: &windrow_simulate::rehearse::Fate, seeds: u64) -> String {
+pub(super) fn describe_fate(fate: &windrow_simulate::rehearse::FileFate, seeds: u64) -> String {
     let mut parts = Vec::new();
     if let Some(marker) = &fate.skipped {
         let marker = printable(marker);

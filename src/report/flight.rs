@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow_decide::flight::{
-    Configuration, Files, Head, Key, Line, Made, RecordedFile, Recorder, Repaired, VERSION,
+    DecisionToRecord, DigestKey, FlightHead, FlightLine, RecordedConfiguration, RecordedFile,
+    RecordedFiles, RecordedRepair, Recorder, VERSION,
 };
 use windrow_decide::{Ledger, Readiness};
 use windrow_model::manifest::{self, Content, Limits, ManifestPath, Problem};
@@ -38,7 +39,7 @@ const SHARE_OF_MANIFESTS: u64 = 4;
 /// Something to be recorded.
 pub enum FlightItem {
     /// The configuration in force.
-    Configuration(Box<Configuration>, Limits),
+    Configuration(Box<RecordedConfiguration>, Limits),
     /// Manifest files that changed.
     Files {
         /// When they were seen.
@@ -49,9 +50,9 @@ pub enum FlightItem {
         gone: Vec<ManifestPath>,
     },
     /// A decision.
-    Decision(Box<Made>),
+    Decision(Box<DecisionToRecord>),
     /// What became of a cure.
-    Repair(Box<Repaired>),
+    Repair(Box<RecordedRepair>),
     /// Answered when everything before it is on the disk.
     Flush(Sender<()>),
 }
@@ -113,7 +114,7 @@ struct WrittenFile {
 /// The thread's part.
 struct FlightLog {
     file: FlightFile,
-    key: Key,
+    key: DigestKey,
     /// Where the file ended when everything that is needed was written at its beginning.
     begun_at: u64,
     recorder: Recorder,
@@ -131,7 +132,7 @@ struct FlightLog {
 }
 
 impl FlightLog {
-    fn new(destination: FlightDestination, key: Key) -> Self {
+    fn new(destination: FlightDestination, key: DigestKey) -> Self {
         Self {
             file: FlightFile::new(destination),
             key,
@@ -188,7 +189,7 @@ impl FlightLog {
                 // Every file is recorded again after it: another configuration may read it differently.
                 self.written.clear();
                 self.pending.clear();
-                let line = Line::Configuration(*configuration.clone());
+                let line = FlightLine::Configuration(*configuration.clone());
                 self.configuration = Some((configuration.at, self.key.line(&line)?));
                 if self.broken {
                     return self.begin(configuration.at);
@@ -201,7 +202,7 @@ impl FlightLog {
                 if self.broken {
                     self.begin(repaired.at)?;
                 }
-                self.write_line(&Line::Repair(*repaired)).map(|_| ())
+                self.write_line(&FlightLine::Repair(*repaired)).map(|_| ())
             }
             FlightItem::Flush(answer) => {
                 answers.push(answer);
@@ -246,7 +247,7 @@ impl FlightLog {
                     ..RecordedFile::left_out(&path, why)
                 }
             } else {
-                RecordedFile::of(&file, room.saturating_sub(taken))
+                RecordedFile::from_manifest(&file, room.saturating_sub(taken))
             };
             self.pending.insert(path, recorded);
         }
@@ -255,7 +256,7 @@ impl FlightLog {
             return self.begin(at);
         }
         if !known.is_empty() {
-            self.write_line(&Line::Files(Files {
+            self.write_line(&FlightLine::Files(RecordedFiles {
                 at,
                 files: Vec::new(),
                 gone: known,
@@ -268,7 +269,7 @@ impl FlightLog {
     fn write_pending(&mut self, at: Timestamp) -> io::Result<()> {
         while let Some((path, recorded)) = self.pending.pop_first() {
             let sha256 = recorded.sha256.clone();
-            let line = Line::Files(Files {
+            let line = FlightLine::Files(RecordedFiles {
                 at,
                 files: vec![recorded.clone()],
                 gone: Vec::new(),
@@ -287,7 +288,7 @@ impl FlightLog {
         Ok(())
     }
 
-    fn record_decision(&mut self, mut made: Made) -> io::Result<()> {
+    fn record_decision(&mut self, mut made: DecisionToRecord) -> io::Result<()> {
         let at = made.at;
         let full = self.file.is_full(self.begun_at);
         let after = made.after.clone();
@@ -319,7 +320,7 @@ impl FlightLog {
             .collect::<io::Result<Vec<_>>>()?;
         self.broken = true;
         self.file.open()?;
-        self.write_line(&Line::Flight(Head {
+        self.write_line(&FlightLine::Flight(FlightHead {
             version: VERSION,
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
             at,
@@ -336,14 +337,14 @@ impl FlightLog {
             }
         }
         self.write_pending(at)?;
-        self.recorder.begin_anew();
+        self.recorder.start_over();
         self.begun_at = self.file.end();
         self.broken = false;
         Ok(())
     }
 
     /// Writes a line: where it begins, and its length.
-    fn write_line(&mut self, line: &Line) -> io::Result<(u64, usize)> {
+    fn write_line(&mut self, line: &FlightLine) -> io::Result<(u64, usize)> {
         let text = self.key.line(line)?;
         Ok((self.append(text.as_bytes())?, text.len()))
     }
@@ -356,10 +357,10 @@ impl FlightLog {
 }
 
 /// A key from the kernel's randomness.
-fn random_key() -> io::Result<Key> {
+fn random_key() -> io::Result<DigestKey> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(Key::new(bytes))
+    Ok(DigestKey::new(bytes))
 }
 
 #[cfg(test)]
@@ -390,7 +391,7 @@ mod tests {
         let complain = move |why| complaints.send(why).unwrap();
         let writer = FlightWriter::begin(place.clone(), complain).unwrap();
         let start = Timestamp::constant(1_767_225_600, 0);
-        let configuration = Configuration {
+        let configuration = RecordedConfiguration {
             at: start,
             digest: String::new(),
             origin: Vec::new(),

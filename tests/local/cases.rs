@@ -17,7 +17,7 @@ use std::process::Command;
 use serde_json::Value;
 use windrow_model::manifest::yaml;
 use windrow_model::reasons::Severity;
-use windrow_simulate::rehearse::{Ended, Rehearsal, Side};
+use windrow_simulate::rehearse::{Ending, Rehearsal, Side};
 
 const SEEDS: &str = "3";
 
@@ -62,12 +62,12 @@ fn end(side: &Side) -> String {
         .ends
         .iter()
         .map(|end| match end.verdict {
-            Ended::Complete => "complete",
-            Ended::Unknown => "unknown",
-            Ended::Unconfigured => "unconfigured",
-            Ended::Underway => "underway",
-            Ended::Stuck => "stuck",
-            Ended::Deadlocked => "deadlocked",
+            Ending::Complete => "complete",
+            Ending::Unknown => "unknown",
+            Ending::Unconfigured => "unconfigured",
+            Ending::Underway => "underway",
+            Ending::Stuck => "stuck",
+            Ending::Deadlocked => "deadlocked",
         })
         .collect();
     ends.join(" or ")

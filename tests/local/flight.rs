@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use nix::sys::signal::Signal;
 use support::Node;
-use windrow_decide::flight::{Flights, Line, Replay};
+use windrow_decide::flight::{FlightLine, Flights, Replay};
 
 use crate::support::daemon as support;
 
@@ -154,7 +154,7 @@ fn a_full_file_is_set_aside_and_the_new_one_can_be_replayed_by_itself() {
     replayed(&flights(&old));
     replayed(&new);
     let named = new.segments[0].lines.iter().any(|(_, line)| match line {
-        Line::Files(files) => files.files.iter().any(|file| file.path == "10-w.yaml"),
+        FlightLine::Files(files) => files.files.iter().any(|file| file.path == "10-w.yaml"),
         _ => false,
     });
     assert!(named, "the file that did not change is missing");

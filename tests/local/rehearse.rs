@@ -112,7 +112,7 @@ fn a_rehearsal_is_the_same_each_time_and_its_document_is_one_of_its_schema() {
     assert_eq!(document.nodes[0].with.recognised, []);
     assert_eq!(
         document.worst(),
-        windrow_simulate::rehearse::Ended::Complete
+        windrow_simulate::rehearse::Ending::Complete
     );
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_decide::{Mark, State};
+use windrow_decide::{FileStage, Mark};
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::{Content, GroupKind};
 use windrow_plan::rules::RuleSet;
@@ -427,7 +427,7 @@ fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
         }
     }
     for (path, entry) in &run.ledger.files {
-        if matches!(entry.state, State::Held { .. }) && !is_kept(path) {
+        if matches!(entry.state, FileStage::Held { .. }) && !is_kept(path) {
             return Err(format!("the ledger still holds {path}"));
         }
     }

@@ -12,7 +12,7 @@ use windrow_plan::readiness::{self, ObjectSeen, Observed};
 use windrow_plan::rules::{Condition, Target};
 use windrow_plan::{Need, Plan, PlanFile};
 
-use super::ledger::{Ledger, State};
+use super::ledger::{FileStage, Ledger};
 use super::observation::{Detail, Interests, Observation, ProbeInterest};
 use crate::settings::Settings;
 
@@ -72,7 +72,7 @@ fn wanted_needs(plan: &Plan, ledger: &Ledger) -> Vec<bool> {
 fn is_finished(file: &PlanFile, ledger: &Ledger) -> bool {
     let entry = ledger.files.get(&file.path);
     entry.is_some_and(|entry| {
-        entry.digest == file.digest && matches!(entry.state, State::Applied { .. })
+        entry.digest == file.digest && matches!(entry.state, FileStage::Applied { .. })
     })
 }
 

@@ -24,7 +24,7 @@ pub struct Ledger {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// By path. A ledger that differs in a few files shares the rest.
-    pub files: BTreeMap<ManifestPath, Arc<Entry>>,
+    pub files: BTreeMap<ManifestPath, Arc<LedgerEntry>>,
     /// What has to be known of the node.
     #[serde(default, skip_serializing_if = "NodeMemory::is_empty")]
     pub node: NodeMemory,
@@ -49,7 +49,7 @@ impl Default for Ledger {
 /// What was decided about one content of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// Digest of the objects that this is about.
     pub digest: SmolStr,
     /// When this content was first seen.
@@ -57,10 +57,10 @@ pub struct Entry {
     /// Since when the state below holds.
     pub since: Timestamp,
     /// The state.
-    pub state: State,
+    pub state: FileStage,
     /// What was already reported of it, so that it is reported once.
-    #[serde(default, skip_serializing_if = "Told::is_empty")]
-    pub told: Told,
+    #[serde(default, skip_serializing_if = "AlreadyReported::is_empty")]
+    pub told: AlreadyReported,
     /// What a person ordered for this file, if anything. A hold outlives a change of content; a release does
     /// not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub struct Entry {
 /// Where a file stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "is")]
-pub enum State {
+pub enum FileStage {
     /// Kept from RKE2.
     Held {
         /// The first blocker's code.
@@ -132,7 +132,7 @@ impl Manual {
 /// What was already reported about a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Told {
+pub struct AlreadyReported {
     /// That it waits longer than its deadline.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub overdue: bool,
@@ -150,7 +150,7 @@ pub struct Told {
     pub failure: Option<String>,
 }
 
-impl Told {
+impl AlreadyReported {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -9,7 +9,7 @@ use windrow_plan::PlanFile;
 use windrow_plan::readiness::NeedState;
 
 use super::action::Event;
-use super::ledger::{Cause, Entry, Ledger, Manual, State, Told};
+use super::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
 use super::mark::OnFailure;
 use super::observation::MarkerTrouble;
 use super::outcome::{DecisionContext, FileHold, FileOutcome};
@@ -54,7 +54,7 @@ impl LedgerUpdate {
         update
     }
 
-    fn set_entry(&mut self, path: &ManifestPath, entry: Option<Entry>) {
+    fn set_entry(&mut self, path: &ManifestPath, entry: Option<LedgerEntry>) {
         let files = &mut Arc::make_mut(&mut self.ledger).files;
         match entry {
             Some(entry) => files.insert(path.clone(), Arc::new(entry)),
@@ -72,8 +72,8 @@ impl LedgerUpdate {
             if found.is_ok() {
                 continue;
             }
-            let mut entry = Entry::clone(known);
-            let held = matches!(entry.state, State::Held { .. });
+            let mut entry = LedgerEntry::clone(known);
+            let held = matches!(entry.state, FileStage::Held { .. });
             if held && entry.told.vanished.is_none() {
                 self.events.push(Event {
                     code: Code::Vanished,
@@ -101,32 +101,32 @@ impl LedgerUpdate {
 /// How one file gets from its old ledger entry to its new one.
 struct EntryChange<'a> {
     file: &'a PlanFile,
-    before: Option<&'a Entry>,
+    before: Option<&'a LedgerEntry>,
     context: &'a DecisionContext<'a>,
     events: &'a mut Vec<Event>,
 }
 
 impl EntryChange<'_> {
-    fn next_entry(self, outcome: &FileOutcome) -> Option<Entry> {
+    fn next_entry(self, outcome: &FileOutcome) -> Option<LedgerEntry> {
         let now = self.context.now;
         let known = self.before.filter(|entry| entry.digest == self.file.digest);
         let state = match outcome {
             FileOutcome::NotOurs => return None,
             // The entry stays as it is. Once the other marker is gone, the file is decided again.
             FileOutcome::HeldByOther => return self.before.cloned(),
-            FileOutcome::Hold(hold) if hold.after_apply => State::Applied {
+            FileOutcome::Hold(hold) if hold.after_apply => FileStage::Applied {
                 cause: known_cause(known),
             },
-            FileOutcome::Hold(hold) => State::Held {
+            FileOutcome::Hold(hold) => FileStage::Held {
                 code: hold.code,
                 why: hold.why.clone(),
             },
-            FileOutcome::Release(cause) => State::Released { cause: *cause },
-            FileOutcome::Applied(cause) => State::Applied { cause: *cause },
+            FileOutcome::Release(cause) => FileStage::Released { cause: *cause },
+            FileOutcome::Applied(cause) => FileStage::Applied { cause: *cause },
         };
         let same_stage = known
             .filter(|entry| std::mem::discriminant(&entry.state) == std::mem::discriminant(&state));
-        let mut entry = Entry {
+        let mut entry = LedgerEntry {
             digest: self.file.digest.clone(),
             first_seen: known.map_or(now, |entry| entry.first_seen),
             since: same_stage.map_or(now, |entry| entry.since),
@@ -147,26 +147,26 @@ impl EntryChange<'_> {
 
     fn report_changes(
         mut self,
-        entry: &mut Entry,
+        entry: &mut LedgerEntry,
         outcome: &FileOutcome,
-        known: Option<&Entry>,
+        known: Option<&LedgerEntry>,
         same_stage: bool,
     ) {
         let path = &self.file.path;
         if !same_stage {
             match &entry.state {
-                State::Held { why, .. } => {
+                FileStage::Held { why, .. } => {
                     self.report(Code::Held, &[("file", path), ("why", why)]);
                 }
-                State::Released { cause } => self.report_release(*cause, known),
-                State::Applied {
+                FileStage::Released { cause } => self.report_release(*cause, known),
+                FileStage::Applied {
                     cause: Cause::Escaped,
                 } => self.report(Code::Escaped, &[("file", path)]),
-                State::Applied { .. } => self.report(Code::Applied, &[("file", path)]),
+                FileStage::Applied { .. } => self.report(Code::Applied, &[("file", path)]),
             }
         }
         let marker_lost =
-            same_stage && matches!(entry.state, State::Held { .. }) && self.marker_is_lost();
+            same_stage && matches!(entry.state, FileStage::Held { .. }) && self.marker_is_lost();
         if marker_lost && !entry.told.marker_lost {
             self.report(Code::MarkerLost, &[("file", path)]);
         }
@@ -193,16 +193,16 @@ impl EntryChange<'_> {
             && !matches!(trouble, Some(MarkerTrouble::NotMade(_)))
     }
 
-    fn report_release(&mut self, cause: Cause, known: Option<&Entry>) {
+    fn report_release(&mut self, cause: Cause, known: Option<&LedgerEntry>) {
         let path = &self.file.path;
         let held_since = known
-            .and_then(|entry| matches!(entry.state, State::Held { .. }).then_some(entry.since));
+            .and_then(|entry| matches!(entry.state, FileStage::Held { .. }).then_some(entry.since));
         let why = match cause {
             Cause::Met => "everything it waited for is there",
             Cause::ByHand => self.who_released(),
             Cause::Yielded => {
                 let why = match known.map(|entry| &entry.state) {
-                    Some(State::Held { why, .. }) => why,
+                    Some(FileStage::Held { why, .. }) => why,
                     _ => "it stands in a cycle",
                 };
                 return self.report(Code::Yielded, &[("file", path), ("why", why)]);
@@ -227,7 +227,7 @@ impl EntryChange<'_> {
         }
     }
 
-    fn report_overdue(&mut self, told: &mut Told, hold: &FileHold) {
+    fn report_overdue(&mut self, told: &mut AlreadyReported, hold: &FileHold) {
         let overdue = hold.overdue.is_some_and(|at| at <= self.context.now);
         if overdue && !told.overdue {
             told.overdue = true;
@@ -236,7 +236,7 @@ impl EntryChange<'_> {
         }
     }
 
-    fn report_regression(&mut self, told: &mut Told) {
+    fn report_regression(&mut self, told: &mut AlreadyReported) {
         // Only what is known not to hold counts. Unknown is not a "no".
         let lost = self
             .file
@@ -260,7 +260,7 @@ impl EntryChange<'_> {
         }
     }
 
-    fn report_failure(&mut self, told: &mut Told) {
+    fn report_failure(&mut self, told: &mut AlreadyReported) {
         let failure = self.context.observation.failures.get(&self.file.addon);
         let Some(failure) = failure else { return };
         let message = format!("{}: {}", failure.reason, failure.message);
@@ -280,10 +280,10 @@ impl EntryChange<'_> {
     }
 }
 
-fn known_cause(known: Option<&Entry>) -> Cause {
+fn known_cause(known: Option<&LedgerEntry>) -> Cause {
     match known.map(|entry| &entry.state) {
-        Some(State::Released { cause } | State::Applied { cause }) => *cause,
-        Some(State::Held { .. }) => Cause::Escaped,
+        Some(FileStage::Released { cause } | FileStage::Applied { cause }) => *cause,
+        Some(FileStage::Held { .. }) => Cause::Escaped,
         None => Cause::Free,
     }
 }

@@ -9,7 +9,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::PlanFile;
 
 use super::action::Action;
-use super::ledger::{Ledger, State};
+use super::ledger::{FileStage, Ledger};
 use super::ledger_update::RETURN_GRACE;
 use super::mark::Mark;
 use super::observation::Marker;
@@ -88,7 +88,7 @@ impl MarkerChanges {
             let staged = mark.code == Code::Provisional
                 && context.now.duration_since(mark.since) < RETURN_GRACE;
             let entry = after.files.get(&mark.file);
-            let held = entry.is_some_and(|entry| matches!(entry.state, State::Held { .. }));
+            let held = entry.is_some_and(|entry| matches!(entry.state, FileStage::Held { .. }));
             if !staged && !held {
                 self.lifts.push(lift(marker));
             }

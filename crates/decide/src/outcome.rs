@@ -18,7 +18,7 @@ use windrow_plan::readiness::NeedState;
 use windrow_plan::rules::Tier;
 use windrow_plan::{FileId, NeedId, Plan, PlanFile};
 
-use super::ledger::{Cause, Entry, Ledger, State};
+use super::ledger::{Cause, FileStage, Ledger, LedgerEntry};
 use super::mark::OnFailure;
 use super::observation::Observation;
 use crate::settings::Staging;
@@ -156,7 +156,11 @@ impl DecisionContext<'_> {
 
     /// The outcome where it does not depend on what the file needs or whether RKE2 refuses it. Otherwise the time
     /// since when the file waits.
-    fn settled(&self, file: &PlanFile, entry: Option<&Entry>) -> Result<FileOutcome, Timestamp> {
+    fn settled(
+        &self,
+        file: &PlanFile,
+        entry: Option<&LedgerEntry>,
+    ) -> Result<FileOutcome, Timestamp> {
         if file.owner.is_some() {
             return Ok(FileOutcome::NotOurs);
         }
@@ -182,9 +186,9 @@ impl DecisionContext<'_> {
         let by_hand = known.is_some() && manual.is_some_and(|manual| !manual.hold);
         let applied = self.is_applied(file);
         let past = known.and_then(|entry| match entry.state {
-            State::Released { cause } => Some((cause, false)),
-            State::Applied { cause } => Some((cause, true)),
-            State::Held { .. } => None,
+            FileStage::Released { cause } => Some((cause, false)),
+            FileStage::Applied { cause } => Some((cause, true)),
+            FileStage::Held { .. } => None,
         });
         if let Some((cause, was_applied)) = past {
             let cause = if by_hand { Cause::ByHand } else { cause };

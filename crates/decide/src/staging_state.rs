@@ -19,7 +19,7 @@ use windrow_plan::{self as plan, Examined, Finding, Plan, Shown};
 use super::action::{Action, Event};
 use super::decision::{Decision, decide};
 use super::interests::interests;
-use super::ledger::{Cause, Entry, Ledger, Manual, State, Told};
+use super::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
 use super::mark::Mark;
 use super::observation::{
     ClusterEvent, Directory, FileChange, Interests, Marker, MarkerTrouble, Observation,
@@ -187,8 +187,8 @@ impl StagingState {
                 continue;
             }
             let state = match mark.code {
-                Code::HeldAppliedOnce => State::Applied { cause: Cause::Met },
-                code => State::Held {
+                Code::HeldAppliedOnce => FileStage::Applied { cause: Cause::Met },
+                code => FileStage::Held {
                     code,
                     why: mark.why.clone(),
                 },
@@ -203,12 +203,12 @@ impl StagingState {
             });
             Arc::make_mut(&mut self.ledger).files.insert(
                 mark.file.clone(),
-                Arc::new(Entry {
+                Arc::new(LedgerEntry {
                     digest: mark.digest.clone(),
                     first_seen: mark.since,
                     since: mark.since,
                     state,
-                    told: Told::default(),
+                    told: AlreadyReported::default(),
                     manual,
                 }),
             );
@@ -364,15 +364,15 @@ impl StagingState {
     ) {
         let files = &mut Arc::make_mut(&mut self.ledger).files;
         let entry = files.entry(path.clone()).or_insert_with(|| {
-            Arc::new(Entry {
+            Arc::new(LedgerEntry {
                 digest: digest.clone(),
                 first_seen: now,
                 since: now,
-                state: State::Held {
+                state: FileStage::Held {
                     code: Code::HeldByHand,
                     why: manual.reason.as_str().into(),
                 },
-                told: Told::default(),
+                told: AlreadyReported::default(),
                 manual: None,
             })
         });

@@ -8,7 +8,7 @@ use windrow_plan::readiness::NeedState;
 use windrow_plan::rules::{Condition, OnDeadline, Tier};
 use windrow_plan::{PlanFile, Requirement, SatisfiedBy};
 
-use super::ledger::{Cause, State};
+use super::ledger::{Cause, FileStage};
 use super::mark::OnFailure;
 use super::outcome::{DecisionContext, FileHold, FileOutcome, UnmetNeed, on_purpose};
 use super::status::Blocker;
@@ -228,9 +228,11 @@ impl DecisionContext<'_> {
         };
         let (from, after) = match provider {
             Some(Some(entry)) => match entry.state {
-                State::Held { code, .. } if on_purpose(code) => (began, short),
-                State::Held { .. } => (began, short.max(self.staging.overdue_after)),
-                State::Released { .. } | State::Applied { .. } => (began.max(entry.since), short),
+                FileStage::Held { code, .. } if on_purpose(code) => (began, short),
+                FileStage::Held { .. } => (began, short.max(self.staging.overdue_after)),
+                FileStage::Released { .. } | FileStage::Applied { .. } => {
+                    (began.max(entry.since), short)
+                }
             },
             // The same decision decides that file too.
             Some(None) => (began, short.max(self.staging.overdue_after)),

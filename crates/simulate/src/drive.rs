@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_decide::flight::Line;
+use windrow_decide::flight::FlightLine;
 use windrow_decide::{Action, Decision, Ledger, Observation};
 
 use super::chance::Chance;
@@ -87,7 +87,7 @@ pub fn recorded(
     packs: &[(String, String)],
     faults: &Faults,
     seed: u64,
-) -> (Run, Vec<Line>) {
+) -> (Run, Vec<FlightLine>) {
     let known = PreparedSetup::read(setup);
     let mut drive = Drive::new(setup, &known, *faults, seed);
     let mut tape = Tape::new(packs);
@@ -206,7 +206,7 @@ impl<'a> Drive<'a> {
         self.fly().0
     }
 
-    fn fly(mut self) -> (Run, Vec<Line>) {
+    fn fly(mut self) -> (Run, Vec<FlightLine>) {
         let mut now = self.setup.scenario.start;
         let end = now + LIMIT;
         let calm = now + self.faults.until;

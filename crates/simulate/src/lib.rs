@@ -49,7 +49,7 @@ pub use drive::{recorded, with_windrow, without_windrow};
 pub use example::FIRST_VM;
 pub use faults::Faults;
 pub use files::{DirectoryEntry, SimulatedDirectory};
-pub use log::{Counts, Happening, HappeningKind};
+pub use log::{DeployCounts, Happening, HappeningKind};
 pub use node::{BootstrapOutcome, BootstrapVerdict, Disks, SimulatedNode};
 pub use prepared::PreparedSetup;
 pub use run::{DirectoryChange, FileRelease, JoinedNode, JoiningNode, Run, Setup};

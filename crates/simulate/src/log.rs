@@ -170,7 +170,7 @@ impl fmt::Display for HappeningKind {
 /// How much RKE2's deploy controller did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Counts {
+pub struct DeployCounts {
     /// Passes that looked at the directory.
     pub passes: u64,
     /// Files applied or tried.

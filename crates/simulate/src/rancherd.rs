@@ -197,7 +197,7 @@ mod tests {
     }
 
     /// What the log says of the platform and of rancherd, on one node.
-    fn told(node: &SimulatedNode, server: usize) -> Vec<&str> {
+    fn steps_told(node: &SimulatedNode, server: usize) -> Vec<&str> {
         let log = node.log().iter().filter(|one| one.server == server);
         log.filter_map(|one| match &one.what {
             HappeningKind::Rancherd { step, .. } | HappeningKind::Platform { step } => {
@@ -226,7 +226,7 @@ mod tests {
         let (node, verdict) = played(scenario(Some("{}")), false, &[]);
         assert_eq!(verdict, BootstrapVerdict::Complete);
         in_order(
-            &told(&node, 0),
+            &steps_told(&node, 0),
             &[
                 STARTS,
                 "kube-apiserver",
@@ -276,7 +276,7 @@ mod tests {
                 .push((Duration::from_secs(60 * minutes), 0));
             let (node, verdict) = played(scenario, false, &[]);
             assert_eq!(verdict, BootstrapVerdict::Complete);
-            in_order(&told(&node, 0), &["reboot", says]);
+            in_order(&steps_told(&node, 0), &["reboot", says]);
         }
     }
 
@@ -285,8 +285,8 @@ mod tests {
         let joins = [("n2", JoinRole::Promoted), ("n3", JoinRole::Agent)];
         let (node, verdict) = played(scenario(None), false, &joins);
         assert_eq!(verdict, BootstrapVerdict::Complete);
-        in_order(&told(&node, 1), &[JOINS, "joined", "kube-apiserver"]);
-        assert_eq!(told(&node, 2), [JOINS, "joined"]);
+        in_order(&steps_told(&node, 1), &[JOINS, "joined", "kube-apiserver"]);
+        assert_eq!(steps_told(&node, 2), [JOINS, "joined"]);
         let at = |server: usize, test: &dyn Fn(&HappeningKind) -> bool| {
             let mut log = node.log().iter();
             let found = log.find(|one| one.server == server && test(&one.what));

@@ -12,7 +12,7 @@ use windrow_plan::rules::{Platform, RuleSet};
 use super::chance::Chance;
 use super::cluster::SimulatedCluster;
 use super::files::SimulatedDirectory;
-use super::log::{Counts, Happening, HappeningKind};
+use super::log::{DeployCounts, Happening, HappeningKind};
 use super::node::{BootstrapOutcome, SimulatedNode};
 use super::scenario::{JoinRole, Scenario};
 
@@ -96,7 +96,7 @@ pub struct Run {
     /// Everything that happened.
     pub log: Vec<Happening>,
     /// What RKE2's deploy controller did.
-    pub counts: Counts,
+    pub counts: DeployCounts,
     /// What came of it.
     pub outcome: BootstrapOutcome,
     /// When it ended.

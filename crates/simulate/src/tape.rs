@@ -1,7 +1,10 @@
 //! A simulated bootstrap as a flight: recorded as the daemon's recorder does it.
 
 use jiff::Timestamp;
-use windrow_decide::flight::{self, Configuration, Head, Line, Pack, RecordedFile, Recorder, Tap};
+use windrow_decide::flight::{
+    self, FlightHead, FlightLine, RecordedConfiguration, RecordedFile, RecordedRulePack, Recorder,
+    Tap,
+};
 use windrow_decide::settings;
 use windrow_decide::{Action, Decision, Event, StagingState};
 use windrow_model::manifest::{self, ManifestPath, sha256_hex};
@@ -14,10 +17,10 @@ const ROOM: usize = 1 << 20;
 
 /// The recorder of one simulated bootstrap.
 pub(super) struct Tape {
-    lines: Vec<Line>,
+    lines: Vec<FlightLine>,
     recorder: Recorder,
     tap: Tap,
-    packs: Vec<Pack>,
+    packs: Vec<RecordedRulePack>,
     /// The directory as the process last saw it.
     seen: Option<SimulatedDirectory>,
 }
@@ -31,7 +34,7 @@ impl Tape {
             tap: Tap::default(),
             packs: packs
                 .iter()
-                .map(|(name, text)| Pack {
+                .map(|(name, text)| RecordedRulePack {
                     name: name.clone(),
                     text: text.clone(),
                 })
@@ -46,20 +49,21 @@ impl Tape {
         self.tap.start_over();
         self.seen = None;
         let settings = settings::record(&setup.settings);
-        self.lines.push(Line::Flight(Head {
+        self.lines.push(FlightLine::Flight(FlightHead {
             version: flight::VERSION,
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
             at,
             boot: None,
         }));
-        self.lines.push(Line::Configuration(Configuration {
-            at,
-            digest: sha256_hex(format!("{settings:?}{:?}", self.packs).as_bytes()),
-            origin: Vec::new(),
-            platform: Some(setup.platform()),
-            settings,
-            rules: self.packs.clone(),
-        }));
+        self.lines
+            .push(FlightLine::Configuration(RecordedConfiguration {
+                at,
+                digest: sha256_hex(format!("{settings:?}{:?}", self.packs).as_bytes()),
+                origin: Vec::new(),
+                platform: Some(setup.platform()),
+                settings,
+                rules: self.packs.clone(),
+            }));
     }
 
     /// A look at the directory.
@@ -78,11 +82,11 @@ impl Tape {
             .filter_map(|file| {
                 let content = file.content.as_ref()?;
                 let read = manifest::read(&file.path, content, &setup.settings.staging.limits);
-                Some(RecordedFile::of(&read, ROOM))
+                Some(RecordedFile::from_manifest(&read, ROOM))
             })
             .collect();
         if !changed.is_empty() || !gone.is_empty() {
-            self.lines.push(Line::Files(flight::Files {
+            self.lines.push(FlightLine::Files(flight::RecordedFiles {
                 at,
                 files: changed,
                 gone,
@@ -105,7 +109,7 @@ impl Tape {
         }
     }
 
-    pub(super) fn into_lines(self) -> Vec<Line> {
+    pub(super) fn into_lines(self) -> Vec<FlightLine> {
         self.lines
     }
 }

@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    fn told(watch: &mut Watch, cluster: &SimulatedCluster, asked: &Interests) -> Vec<String> {
+    fn reported(watch: &mut Watch, cluster: &SimulatedCluster, asked: &Interests) -> Vec<String> {
         let events = watch.poll(cluster, asked).into_iter();
         events
             .filter_map(|event| match event {
@@ -248,19 +248,28 @@ mod tests {
             |cluster: &mut SimulatedCluster, name| cluster.put(object(name), json!({"data": {}}));
         put(&mut cluster, "a");
         let first = asked(&[("a", Detail::Metadata), ("c", Detail::Full)]);
-        assert_eq!(told(&mut watch, &cluster, &first), ["only a", "no c"]);
+        assert_eq!(reported(&mut watch, &cluster, &first), ["only a", "no c"]);
         put(&mut cluster, "b");
-        assert_eq!(told(&mut watch, &cluster, &first), [""; 0]);
+        assert_eq!(reported(&mut watch, &cluster, &first), [""; 0]);
         put(&mut cluster, "a");
-        assert_eq!(told(&mut watch, &cluster, &first), ["only a"]);
+        assert_eq!(reported(&mut watch, &cluster, &first), ["only a"]);
         let then = asked(&[("a", Detail::Full), ("b", Detail::Metadata)]);
         put(&mut cluster, "c");
-        assert_eq!(told(&mut watch, &cluster, &then), ["all of a", "only b"]);
+        assert_eq!(
+            reported(&mut watch, &cluster, &then),
+            ["all of a", "only b"]
+        );
         put(&mut cluster, "c");
-        assert_eq!(told(&mut watch, &cluster, &then), [""; 0]);
-        assert_eq!(told(&mut watch, &cluster, &first), ["only a", "all of c"]);
+        assert_eq!(reported(&mut watch, &cluster, &then), [""; 0]);
+        assert_eq!(
+            reported(&mut watch, &cluster, &first),
+            ["only a", "all of c"]
+        );
         watch.cut();
-        assert_eq!(told(&mut watch, &cluster, &first), ["only a", "all of c"]);
+        assert_eq!(
+            reported(&mut watch, &cluster, &first),
+            ["only a", "all of c"]
+        );
     }
 
     #[test]
@@ -289,12 +298,15 @@ mod tests {
             matches!(&listed[..], [ClusterEvent::ApiReachable, ClusterEvent::Addons(all)] if all.len() == 2),
             "{listed:?}"
         );
-        assert_eq!(told(&mut watch, &cluster, &nothing), [""; 0]);
+        assert_eq!(reported(&mut watch, &cluster, &nothing), [""; 0]);
         addon(&mut cluster, "b");
-        assert_eq!(told(&mut watch, &cluster, &nothing), ["Addon b"]);
+        assert_eq!(reported(&mut watch, &cluster, &nothing), ["Addon b"]);
         addon(&mut cluster, "a");
         addon(&mut cluster, "c");
-        assert_eq!(told(&mut watch, &cluster, &nothing), ["Addon a", "Addon c"]);
-        assert_eq!(told(&mut watch, &cluster, &nothing), [""; 0]);
+        assert_eq!(
+            reported(&mut watch, &cluster, &nothing),
+            ["Addon a", "Addon c"]
+        );
+        assert_eq!(reported(&mut watch, &cluster, &nothing), [""; 0]);
     }
 }

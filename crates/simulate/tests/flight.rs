@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_decide::flight::{
-    Difference, Flights, Key, Line, RecordedFile, Replay, changes, recorded_times,
+    Difference, DigestKey, FlightLine, Flights, RecordedFile, Replay, changes, recorded_times,
 };
 use windrow_model::manifest::{Content, Limits, read as read_manifest, sha256_hex};
 use windrow_plan::rules::RuleSet;
@@ -15,7 +15,7 @@ fn start() -> Timestamp {
     Timestamp::constant(1_767_225_600, 0)
 }
 
-fn text(lines: &[Line]) -> String {
+fn text(lines: &[FlightLine]) -> String {
     lines
         .iter()
         .map(|line| serde_json::to_string(line).expect("a line can be written") + "\n")
@@ -126,7 +126,7 @@ fn other_rules_tell_what_would_have_been_held_instead() {
     let pack = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: other}\nrules:\n- name: waits\n  match: {group: kubevirt.io, kind: VirtualMachine}\n  reason: to see what happens\n  tier: required\n  onDeadline: keep\n  requires:\n  - object: {group: '', kind: Namespace, name: never}\n    condition: exists\n";
     assert_eq!(RuleSet::load(&[("p".to_owned(), pack.to_owned())]).1, []);
     let further = vec![("99-other.yaml".to_owned(), pack.to_owned())];
-    let mut other = Replay::with(segment, further);
+    let mut other = Replay::with_rules(segment, further);
     while other.step().unwrap().is_some() {}
     let all = changes(&recorded_times(segment), &other.times());
     let change = all
@@ -136,7 +136,7 @@ fn other_rules_tell_what_would_have_been_held_instead() {
     assert!(change.recorded.released.is_some(), "{change:?}");
     assert_eq!(change.instead.released, None, "{change:?}");
     // The rules that were in force change nothing.
-    let mut same = Replay::with(segment, Vec::new());
+    let mut same = Replay::with_rules(segment, Vec::new());
     while same.step().unwrap().is_some() {}
     assert_eq!(changes(&recorded_times(segment), &same.times()), []);
 }
@@ -152,7 +152,7 @@ fn a_file_without_its_secrets_is_examined_as_the_file_itself() {
             continue;
         };
         let read = read_manifest(path, file.content(), &Limits::default());
-        let back = RecordedFile::of(&read, usize::MAX);
+        let back = RecordedFile::from_manifest(&read, usize::MAX);
         let line = serde_json::to_string(&back).unwrap();
         let back: RecordedFile = serde_json::from_str(&line).unwrap();
         let of = |file| format!("{:?}", examine(file, Shown::itself(path), &rules, platform));
@@ -166,7 +166,7 @@ fn a_file_without_its_secrets_is_examined_as_the_file_itself() {
 fn a_file_for_which_there_is_no_room_is_named_with_the_reason() {
     let content = Content::Bytes(FIRST_VM.as_bytes().to_vec());
     let read = read_manifest("x.yaml", &content, &Limits::default());
-    let recorded = RecordedFile::of(&read, 10);
+    let recorded = RecordedFile::from_manifest(&read, 10);
     assert!(recorded.left_out.is_some() && recorded.documents.is_empty());
     assert_eq!(recorded.digest, read.digest);
 }
@@ -185,7 +185,7 @@ fn a_flight_whose_digests_are_keyed_is_decided_as_it_was_and_holds_none_of_the_p
         })
         .collect();
     let write = |byte: u8| -> String {
-        let key = Key::new([byte; 32]);
+        let key = DigestKey::new([byte; 32]);
         lines.iter().map(|line| key.line(line).unwrap()).collect()
     };
     let (one, other) = (write(1), write(2));

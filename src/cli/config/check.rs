@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use windrow_decide::settings::{self, ConfigError, ConfigFile, ConfigFiles, Role};
+use windrow_decide::settings::{self, ConfigError, ConfigFile, ConfigFileRole, ConfigFiles};
 use windrow_harvester as harvester;
 use windrow_model::manifest::extract::{Extraction, FileKind, extract, kind_of};
 use windrow_model::manifest::user_data::{self, Opened, Wrapped};
@@ -36,7 +36,10 @@ pub(super) fn run(paths: &[PathBuf]) -> Exit {
     for node in given.nodes {
         let loaded = settings::merge(node);
         files += loaded.files.len();
-        let rules = loaded.files.iter().filter(|file| file.role == Role::Rules);
+        let rules = loaded
+            .files
+            .iter()
+            .filter(|file| file.role == ConfigFileRole::Rules);
         packs += rules.count();
         given.wrong.extend(loaded.errors);
     }
@@ -75,15 +78,15 @@ impl NamedConfigurations {
         let main = path.join("windrow.yaml");
         let parts = [
             (path.to_owned(), None),
-            (path.join("conf.d"), Some(Role::Settings)),
-            (path.join("rules.d"), Some(Role::Rules)),
+            (path.join("conf.d"), Some(ConfigFileRole::Settings)),
+            (path.join("rules.d"), Some(ConfigFileRole::Rules)),
         ];
         let whole = main.exists() || parts[1..].iter().any(|(part, _)| part.is_dir());
         let mut node = ConfigFiles::default();
         for (part, role) in parts {
             match role {
                 None if whole && main.exists() => {
-                    self.file(&main, Some(Role::Settings), &mut node);
+                    self.file(&main, Some(ConfigFileRole::Settings), &mut node);
                 }
                 None if whole => {}
                 _ if part.is_dir() => self.drop_ins(&part, role, &mut node),
@@ -107,7 +110,7 @@ impl NamedConfigurations {
         self.nodes.push(node);
     }
 
-    fn drop_ins(&mut self, directory: &Path, role: Option<Role>, node: &mut ConfigFiles) {
+    fn drop_ins(&mut self, directory: &Path, role: Option<ConfigFileRole>, node: &mut ConfigFiles) {
         let listed = std::fs::read_dir(directory).and_then(|entries| {
             let paths = entries.map(|entry| Ok(entry?.path()));
             paths.collect::<std::io::Result<Vec<PathBuf>>>()
@@ -128,7 +131,7 @@ impl NamedConfigurations {
     }
 
     /// A file; what it is is seen from what it says, where its place does not tell.
-    fn file(&mut self, path: &Path, role: Option<Role>, node: &mut ConfigFiles) {
+    fn file(&mut self, path: &Path, role: Option<ConfigFileRole>, node: &mut ConfigFiles) {
         match read_bytes(path) {
             Ok(bytes) => self.text(path, bytes, role, node),
             Err(error) => self.unusable(path, &error),
@@ -142,7 +145,13 @@ impl NamedConfigurations {
         }
     }
 
-    fn text(&mut self, path: &Path, bytes: Vec<u8>, role: Option<Role>, node: &mut ConfigFiles) {
+    fn text(
+        &mut self,
+        path: &Path,
+        bytes: Vec<u8>,
+        role: Option<ConfigFileRole>,
+        node: &mut ConfigFiles,
+    ) {
         let shown = path.display().to_string();
         let bytes = match user_data::open(&shown, bytes, &Limits::default()) {
             Opened::Wrapped(found) if role.is_none() => return self.wrapped(&found),
@@ -248,17 +257,21 @@ fn is_manifests(text: &str) -> bool {
 }
 
 /// Settings or rules; `None` for an object of Kubernetes. A text that cannot be read is told of as settings, with its line.
-fn role_of(text: &str) -> Option<Role> {
+fn role_of(text: &str) -> Option<ConfigFileRole> {
     let Ok(Some(root)) = yaml::one(text) else {
         if is_manifests(text) {
             return None;
         }
         let pack = text.lines().any(|line| line.trim_end() == "kind: RulePack");
-        return Some(if pack { Role::Rules } else { Role::Settings });
+        return Some(if pack {
+            ConfigFileRole::Rules
+        } else {
+            ConfigFileRole::Settings
+        });
     };
     match root.str_at(&["kind"]) {
-        Some("RulePack") => Some(Role::Rules),
+        Some("RulePack") => Some(ConfigFileRole::Rules),
         Some(_) if root.get("apiVersion").is_some() => None,
-        _ => Some(Role::Settings),
+        _ => Some(ConfigFileRole::Settings),
     }
 }

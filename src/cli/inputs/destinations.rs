@@ -1,6 +1,6 @@
 //! Files that a configuration writes where this node's RKE2 does not look.
 
-use windrow_decide::settings::Role;
+use windrow_decide::settings::ConfigFileRole;
 use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::manifest_path::{DATA_DIR, is_never_read, not_read};
 use windrow_model::manifest::yaml;
@@ -35,7 +35,7 @@ fn named(configuration: &[Extracted]) -> Option<(String, String)> {
         return Some((item.text, item.at.to_string()));
     }
     let mut settings = carried_configuration(configuration);
-    settings.retain(|file| file.role == Role::Settings);
+    settings.retain(|file| file.role == ConfigFileRole::Settings);
     settings.iter().rev().find_map(|file| {
         let root = yaml::one(&file.text).ok().flatten()?;
         let directory = root.str_at(&["dataDir"])?.to_owned();

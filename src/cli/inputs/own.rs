@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windrow_decide::settings::{ConfigFile, Loaded, Role, rule_sources};
+use windrow_decide::settings::{ConfigFile, ConfigFileRole, Loaded, rule_sources};
 use windrow_model::manifest::extract::{Extracted, InnerLines};
 use windrow_plan::rules::RuleSet;
 
@@ -62,11 +62,11 @@ pub(in crate::cli) fn carried_configuration(configuration: &[Extracted]) -> Vec<
                 .position(|known| known.join(below) == directory)
         };
         let (place, role, rank) = if let Some(rank) = at("conf.d") {
-            (1, Role::Settings, rank)
+            (1, ConfigFileRole::Settings, rank)
         } else if let Some(rank) = at("rules.d") {
-            (2, Role::Rules, rank)
+            (2, ConfigFileRole::Rules, rank)
         } else if let Some(rank) = at("").filter(|_| name == "windrow.yaml") {
-            (0, Role::Settings, rank)
+            (0, ConfigFileRole::Settings, rank)
         } else {
             continue;
         };

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use windrow_model::manifest::{Content, Limits};
 use windrow_plan::Finding;
-use windrow_simulate::rehearse::fix::{Lacking, Source, corrected};
+use windrow_simulate::rehearse::fix::{GivenFile, Lacking, corrected};
 
 use super::super::inputs::Inputs;
 use super::{Exit, UnusableInput};
 use crate::files::{Durability, replace};
 
 /// The files as a person gave them.
-pub(super) fn sources(inputs: &Inputs) -> Vec<Source> {
+pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
     let Inputs {
         files,
         carriers,
@@ -26,7 +26,7 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<Source> {
         );
     }
     let whole = carriers.iter().filter(|(shown, _)| !parts.contains(shown));
-    let carried = whole.map(|(shown, text)| Source {
+    let carried = whole.map(|(shown, text)| GivenFile {
         name: Path::new(shown)
             .file_name()
             .and_then(OsStr::to_str)
@@ -45,7 +45,7 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<Source> {
         .iter()
         .filter(|file| carriers.iter().all(|(shown, _)| *shown != file.shown.file))
         .filter_map(|file| match &file.content {
-            Content::Bytes(bytes) => Some(Source {
+            Content::Bytes(bytes) => Some(GivenFile {
                 name: file.path.to_string(),
                 shown: file.shown.file.clone(),
                 text: String::from_utf8_lossy(bytes).into_owned(),
@@ -59,7 +59,7 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<Source> {
 /// Writes what can be corrected; the files themselves stay as they are.
 pub(super) fn write_corrected(
     directory: &Path,
-    sources: &[Source],
+    sources: &[GivenFile],
     findings: &[Finding],
     lacking: &[Lacking],
     limits: &Limits,
@@ -81,7 +81,7 @@ pub(super) fn write_corrected(
             let message = format!("{}: cannot be written: {error}", path.display());
             return Err((Exit::Usage, vec![message]));
         }
-        let same = |source: &Source| source.name == name && source.text == text;
+        let same = |source: &GivenFile| source.name == name && source.text == text;
         if !sources.iter().any(same) {
             eprintln!("windrow: {} is corrected", path.display());
         }

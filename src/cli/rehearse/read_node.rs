@@ -16,7 +16,9 @@ use windrow_plan::{Finding, Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::guesses::guesses;
 use windrow_simulate::rehearse::membership::{Membership, membership};
-use windrow_simulate::rehearse::proofs::{Given, asked, image_list, lacking, not_bundled, proofs};
+use windrow_simulate::rehearse::proofs::{
+    ProofInputs, asked, image_list, lacking, not_bundled, proofs,
+};
 use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::{self, ForeignMarker, Input, Inputs, rke2_files, skipped_by};
@@ -61,7 +63,7 @@ pub(super) fn read_node(
         .iter()
         .map(|(file, read)| (*read, &file.shown))
         .collect();
-    let given = Given {
+    let given = ProofInputs {
         files: &read,
         plan: &plan,
         disabled: &disabled,

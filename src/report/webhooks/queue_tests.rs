@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use windrow_decide::settings::Template;
+use windrow_decide::settings::WebhookTemplate;
 use windrow_decide::{
     Cause, FailedFile, FileStatus, HeldFile, Holder, Readiness, Role, Status, Writer,
 };
@@ -24,7 +24,7 @@ fn hook(event: WebhookEvent, url: &str) -> Webhook {
         at: Location::line("windrow.yaml", 1),
         event,
         method: "POST".to_owned(),
-        url: Template::parse(url).unwrap(),
+        url: WebhookTemplate::parse(url).unwrap(),
         headers: Vec::new(),
         payload: None,
         insecure: false,

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
-use windrow_decide::settings::{Template, WebhookEvent};
+use windrow_decide::settings::{WebhookEvent, WebhookTemplate};
 use windrow_decide::{DeliveryState, Readiness, Role};
 use windrow_plan::rules::Location;
 
@@ -148,7 +148,7 @@ fn hook(event: WebhookEvent, url: &str) -> Webhook {
         at: Location::line("windrow.yaml", 1),
         event,
         method: "POST".to_owned(),
-        url: Template::parse(url).unwrap(),
+        url: WebhookTemplate::parse(url).unwrap(),
         headers: Vec::new(),
         payload: None,
         insecure: false,
@@ -316,7 +316,7 @@ async fn a_console_hears_a_cloud_event_or_the_payload_that_is_configured() {
     plain.method = "PUT".to_owned();
     let payload =
         "{{.Event}} {{.Readiness}} {{.ReasonCode}} {{.MACAddr}} {{.IPAddrV4}}[{{.IPAddrV6}}]";
-    plain.payload = Some(Template::parse(payload).unwrap());
+    plain.payload = Some(WebhookTemplate::parse(payload).unwrap());
     plain.headers = vec![("Content-Type".to_owned(), "text/x-own".to_owned())];
     let mut get = hook(WebhookEvent::NodeReady, &format!("{}/get", console.url));
     get.method = "GET".to_owned();

@@ -5,13 +5,13 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::Line;
+use super::FlightLine;
 
 /// What the digests of a flight are made with.
 #[derive(Clone)]
-pub struct Key([u8; 32]);
+pub struct DigestKey([u8; 32]);
 
-impl Key {
+impl DigestKey {
     /// A key of these bytes. They have to be random.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -23,10 +23,10 @@ impl Key {
     /// # Errors
     ///
     /// When the line cannot be JSON, which none is.
-    pub fn line(&self, line: &Line) -> serde_json::Result<String> {
+    pub fn line(&self, line: &FlightLine) -> serde_json::Result<String> {
         let mut value = serde_json::to_value(line)?;
         match line {
-            Line::Configuration(_) => self.veil(&mut value["origin"]),
+            FlightLine::Configuration(_) => self.veil(&mut value["origin"]),
             _ => self.veil(&mut value),
         }
         Ok(value.to_string() + "\n")
@@ -54,9 +54,9 @@ impl Key {
     }
 }
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for DigestKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Key(left out)")
+        f.write_str("DigestKey(left out)")
     }
 }
 

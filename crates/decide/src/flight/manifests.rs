@@ -71,7 +71,7 @@ pub struct RecordedObject {
 
 impl RecordedFile {
     /// A file for a flight. `room` is how many bytes its objects may take.
-    pub fn of(file: &ManifestFile, room: usize) -> Self {
+    pub fn from_manifest(file: &ManifestFile, room: usize) -> Self {
         let mut recorded = Self {
             path: file.path.clone(),
             sha256: file.sha256.clone(),

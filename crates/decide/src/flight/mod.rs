@@ -12,7 +12,7 @@
 //! Each line holds only what changed since the line before. A replay gives the same values to the same function, so
 //! a decision that was made on a node can be made again anywhere. A last line that a power cut has torn is left out.
 //!
-//! Digests are written under a [`Key`] of the process, so that no short secret can be guessed from its digest.
+//! Digests are written under a [`DigestKey`] of the process, so that no short secret can be guessed from its digest.
 //!
 //! Pure: values come in, lines go out, and back. `report::flight` writes them.
 
@@ -34,10 +34,10 @@ use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::Platform;
 
-use crate::{Action, Decision, Event, Ledger, Observation, Phase, Readiness, State};
+use crate::{Action, Decision, Event, FileStage, Ledger, Observation, Phase, Readiness};
 use crate::{Status, StatusReason};
 
-pub use key::Key;
+pub use key::DigestKey;
 pub use manifests::RecordedFile;
 pub use read::{Flights, Segment};
 pub use replay::restore;
@@ -52,23 +52,23 @@ pub const VERSION: u32 = 1;
 /// One line of a flight.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
-pub enum Line {
+pub enum FlightLine {
     /// What follows can be replayed by itself.
-    Flight(Head),
+    Flight(FlightHead),
     /// The configuration in force from here on.
-    Configuration(Configuration),
+    Configuration(RecordedConfiguration),
     /// Manifest files that are new, changed or gone.
-    Files(Files),
+    Files(RecordedFiles),
     /// A decision by which something changed.
-    Decision(Box<Recorded>),
+    Decision(Box<RecordedDecision>),
     /// A cure was begun, or came to its end.
-    Repair(Repaired),
+    Repair(RecordedRepair),
 }
 
 /// What became of a cure. Without the objects: the record of the repair has those.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Repaired {
+pub struct RecordedRepair {
     /// When.
     pub at: Timestamp,
     /// `repair-begun`, `repair-done` or `repair-failed`.
@@ -92,7 +92,7 @@ pub struct Repaired {
 /// The beginning of a flight.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Head {
+pub struct FlightHead {
     /// Format version.
     pub version: u32,
     /// Windrow's version.
@@ -107,26 +107,26 @@ pub struct Head {
 /// The configuration, as far as decisions depend on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Configuration {
+pub struct RecordedConfiguration {
     /// When it came into force.
     pub at: Timestamp,
     /// Hex SHA-256 over settings and rules.
     pub digest: String,
     /// The files that it comes from.
-    pub origin: Vec<Source>,
+    pub origin: Vec<ConfigurationSource>,
     /// What the node is; absent when not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
     /// Settings that decisions depend on, as they would be written.
     pub settings: BTreeMap<String, String>,
     /// Every rule pack in force.
-    pub rules: Vec<Pack>,
+    pub rules: Vec<RecordedRulePack>,
 }
 
 /// One configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Source {
+pub struct ConfigurationSource {
     /// Its path.
     pub path: String,
     /// Hex SHA-256 of its bytes, keyed.
@@ -136,7 +136,7 @@ pub struct Source {
 /// One rule pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Pack {
+pub struct RecordedRulePack {
     /// Its file, as it is named in reasons.
     pub name: String,
     /// Its text.
@@ -146,7 +146,7 @@ pub struct Pack {
 /// Manifest files that changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Files {
+pub struct RecordedFiles {
     /// When they were seen.
     pub at: Timestamp,
     /// New and changed ones.
@@ -160,7 +160,7 @@ pub struct Files {
 /// One decision: what changed before it, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Recorded {
+pub struct RecordedDecision {
     /// When it was made.
     pub at: Timestamp,
     /// Observations that are new or changed since the last recorded decision, by name.
@@ -175,10 +175,10 @@ pub struct Recorded {
     pub ledger: Option<Ledger>,
     /// What was to be done, and whether it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub actions: Vec<Done>,
+    pub actions: Vec<RecordedAction>,
     /// What was reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub events: Vec<Told>,
+    pub events: Vec<RecordedEvent>,
     /// Where the node stood.
     pub readiness: Readiness,
     /// Which part of the bootstrap it was in.
@@ -189,7 +189,7 @@ pub struct Recorded {
     pub summary: String,
     /// Files whose state changed; absent ones stand as they stood.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<ManifestPath, FileState>,
+    pub files: BTreeMap<ManifestPath, RecordedStage>,
     /// Files that are not staged any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgotten: Vec<ManifestPath>,
@@ -201,10 +201,10 @@ pub struct Recorded {
 /// One action and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Done {
+pub struct RecordedAction {
     /// What.
     #[serde(rename = "do")]
-    pub what: Doing,
+    pub what: ActionKind,
     /// The marker; absent for the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<MarkerPath>,
@@ -217,7 +217,7 @@ pub struct Done {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub enum Doing {
+pub enum ActionKind {
     /// Puts a marker in place.
     Hold,
     /// Removes a marker.
@@ -226,19 +226,19 @@ pub enum Doing {
     SaveLedger,
 }
 
-impl std::fmt::Display for Doing {
+impl std::fmt::Display for ActionKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Doing::Hold => "hold",
-            Doing::Lift => "lift",
-            Doing::SaveLedger => "save the ledger",
+            ActionKind::Hold => "hold",
+            ActionKind::Lift => "lift",
+            ActionKind::SaveLedger => "save the ledger",
         })
     }
 }
 
 /// One journal entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Told {
+pub struct RecordedEvent {
     /// What.
     pub code: Code,
     /// The line.
@@ -248,7 +248,7 @@ pub struct Told {
 /// Where a file stood: as the ledger has it, without the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
-pub enum FileState {
+pub enum RecordedStage {
     /// Kept from RKE2.
     Held {
         /// The first blocker's code.
@@ -260,19 +260,19 @@ pub enum FileState {
     Applied,
 }
 
-impl std::fmt::Display for FileState {
+impl std::fmt::Display for RecordedStage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            FileState::Held { code } => write!(f, "held ({code})"),
-            FileState::Released => f.write_str("released"),
-            FileState::Applied => f.write_str("applied"),
+            RecordedStage::Held { code } => write!(f, "held ({code})"),
+            RecordedStage::Released => f.write_str("released"),
+            RecordedStage::Applied => f.write_str("applied"),
         }
     }
 }
 
 /// A decision as the daemon made it, to be recorded.
 #[derive(Debug, Clone)]
-pub struct Made {
+pub struct DecisionToRecord {
     /// When.
     pub at: Timestamp,
     /// What was observed.
@@ -282,9 +282,9 @@ pub struct Made {
     /// The ledger after.
     pub after: Ledger,
     /// The actions, and whether each was carried out.
-    pub actions: Vec<Done>,
+    pub actions: Vec<RecordedAction>,
     /// What was reported.
-    pub events: Vec<Told>,
+    pub events: Vec<RecordedEvent>,
     /// The status.
     pub status: Status,
     /// When the next decision is due though nothing happens.
@@ -295,14 +295,14 @@ pub struct Made {
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     facts: BTreeMap<String, Value>,
-    files: BTreeMap<ManifestPath, FileState>,
+    files: BTreeMap<ManifestPath, RecordedStage>,
     /// Nothing was said yet: the first line carries the whole ledger.
     begun: bool,
 }
 
 impl Recorder {
     /// The line for a decision.
-    pub fn record(&mut self, made: Made) -> Line {
+    pub fn record(&mut self, made: DecisionToRecord) -> FlightLine {
         let facts = facts::observation_facts(&made.observation);
         let changed = facts
             .iter()
@@ -311,7 +311,7 @@ impl Recorder {
             .collect();
         let gone = missing(&self.facts, &facts);
         self.facts = facts;
-        let files = states(&made.after);
+        let files = file_stages(&made.after);
         let files_changed = files
             .iter()
             .filter(|(path, state)| self.files.get(*path) != Some(state))
@@ -320,7 +320,7 @@ impl Recorder {
         let forgotten = missing(&self.files, &files);
         self.files = files;
         self.begun = true;
-        Line::Decision(Box::new(Recorded {
+        FlightLine::Decision(Box::new(RecordedDecision {
             at: made.at,
             facts: changed,
             gone,
@@ -358,15 +358,15 @@ fn missing<K: Ord + Clone, V>(before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -
 }
 
 /// Where every file stands.
-pub fn states(ledger: &Ledger) -> BTreeMap<ManifestPath, FileState> {
+pub fn file_stages(ledger: &Ledger) -> BTreeMap<ManifestPath, RecordedStage> {
     ledger
         .files
         .iter()
         .map(|(path, entry)| {
             let state = match &entry.state {
-                State::Held { code, .. } => FileState::Held { code: *code },
-                State::Released { .. } => FileState::Released,
-                State::Applied { .. } => FileState::Applied,
+                FileStage::Held { code, .. } => RecordedStage::Held { code: *code },
+                FileStage::Released { .. } => RecordedStage::Released,
+                FileStage::Applied { .. } => RecordedStage::Applied,
             };
             (path.clone(), state)
         })
@@ -374,13 +374,13 @@ pub fn states(ledger: &Ledger) -> BTreeMap<ManifestPath, FileState> {
 }
 
 /// The actions of a decision, none of them done yet.
-fn actions(decision: &Decision) -> Vec<Done> {
+fn recorded_actions(decision: &Decision) -> Vec<RecordedAction> {
     decision
         .actions
         .iter()
         .map(|action| {
-            let (what, path) = named(action);
-            Done {
+            let (what, path) = kind_and_marker(action);
+            RecordedAction {
                 what,
                 path: path.cloned(),
                 done: false,
@@ -390,27 +390,27 @@ fn actions(decision: &Decision) -> Vec<Done> {
 }
 
 /// Marks the actions that were carried out.
-fn mark_done(actions: &mut [Done], done: &[Action]) {
+fn mark_done(actions: &mut [RecordedAction], done: &[Action]) {
     for action in actions {
         action.done = done
             .iter()
-            .any(|one| named(one) == (action.what, action.path.as_ref()));
+            .any(|one| kind_and_marker(one) == (action.what, action.path.as_ref()));
     }
 }
 
-fn named(action: &Action) -> (Doing, Option<&MarkerPath>) {
+fn kind_and_marker(action: &Action) -> (ActionKind, Option<&MarkerPath>) {
     match action {
-        Action::Hold { path, .. } => (Doing::Hold, Some(path)),
-        Action::Lift { path } => (Doing::Lift, Some(path)),
-        Action::SaveLedger(_) => (Doing::SaveLedger, None),
+        Action::Hold { path, .. } => (ActionKind::Hold, Some(path)),
+        Action::Lift { path } => (ActionKind::Lift, Some(path)),
+        Action::SaveLedger(_) => (ActionKind::SaveLedger, None),
     }
 }
 
 /// What was reported, without the file: the line names it.
-fn told<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Told> {
+fn recorded_events<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<RecordedEvent> {
     events
         .into_iter()
-        .map(|event| Told {
+        .map(|event| RecordedEvent {
             code: event.code,
             message: event.message.clone(),
         })
@@ -419,7 +419,7 @@ fn told<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Told> {
 
 /// The markers that a decision changes: what has to be the same when it is made again. The ledger is
 /// compared by itself.
-fn markers(actions: &[Done]) -> BTreeSet<(Doing, MarkerPath)> {
+fn marker_changes(actions: &[RecordedAction]) -> BTreeSet<(ActionKind, MarkerPath)> {
     actions
         .iter()
         .filter_map(|action| Some((action.what, action.path.clone()?)))
@@ -428,7 +428,7 @@ fn markers(actions: &[Done]) -> BTreeSet<(Doing, MarkerPath)> {
 
 /// The JSON schema of a line.
 pub fn schema() -> String {
-    let schema = schemars::schema_for!(Line);
+    let schema = schemars::schema_for!(FlightLine);
     // A schema is made of maps and strings, and always serialises.
     serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
 }

@@ -1,6 +1,6 @@
 //! Reads flights back: lines, the flights that they form, and what is damaged.
 
-use super::{Head, Line, VERSION};
+use super::{FlightHead, FlightLine, VERSION};
 
 /// Everything that a flight file holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,15 +15,15 @@ pub struct Flights {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
     /// Its beginning.
-    pub head: Head,
+    pub head: FlightHead,
     /// The lines after it, each with its number in the file.
-    pub lines: Vec<(usize, Line)>,
+    pub lines: Vec<(usize, FlightLine)>,
 }
 
 impl Segment {
     /// Its lines, the beginning included.
-    pub fn as_lines(&self) -> impl Iterator<Item = Line> {
-        std::iter::once(Line::Flight(self.head.clone()))
+    pub fn as_lines(&self) -> impl Iterator<Item = FlightLine> {
+        std::iter::once(FlightLine::Flight(self.head.clone()))
             .chain(self.lines.iter().map(|(_, line)| line.clone()))
     }
 }
@@ -46,15 +46,15 @@ impl Flights {
             if line.trim().is_empty() {
                 continue;
             }
-            match serde_json::from_str::<Line>(line) {
-                Ok(Line::Flight(head)) if head.version == VERSION => {
+            match serde_json::from_str::<FlightLine>(line) {
+                Ok(FlightLine::Flight(head)) if head.version == VERSION => {
                     broken = false;
                     flights.segments.push(Segment {
                         head,
                         lines: Vec::new(),
                     });
                 }
-                Ok(Line::Flight(head)) => {
+                Ok(FlightLine::Flight(head)) => {
                     broken = true;
                     flights.damage.push(format!(
                         "line {number}: a flight of format version {}, which this program cannot \

@@ -15,17 +15,18 @@ use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::{self as plan, Examined, Plan, Shown};
 
 use super::{
-    Configuration, FileState, Files, Line, Recorded, Segment, actions, facts, markers, states,
+    FlightLine, RecordedConfiguration, RecordedDecision, RecordedFiles, RecordedStage, Segment,
+    facts, file_stages, marker_changes, recorded_actions,
 };
 use crate::settings::{self, Settings};
-use crate::{Action, Decision, Ledger, Marker, Observation, State, decide};
+use crate::{Action, Decision, FileStage, Ledger, Marker, Observation, decide};
 
 /// At most this many decisions may follow from deadlines alone between two recorded ones.
 const ROUNDS: usize = 100;
 
 /// A flight that is being replayed.
 pub struct Replay<'s> {
-    lines: std::slice::Iter<'s, (usize, Line)>,
+    lines: std::slice::Iter<'s, (usize, FlightLine)>,
     further: Vec<(String, String)>,
     settings: Settings,
     rules: RuleSet,
@@ -34,7 +35,7 @@ pub struct Replay<'s> {
     plan: Plan,
     stale: bool,
     facts: BTreeMap<String, Value>,
-    recorded: BTreeMap<ManifestPath, FileState>,
+    recorded: BTreeMap<ManifestPath, RecordedStage>,
     ledger: Arc<Ledger>,
     other: Option<OtherRules>,
     /// Files whose objects are not in the flight.
@@ -55,7 +56,7 @@ pub struct ReplayedDecision<'s> {
     /// Line of the flight.
     pub line: usize,
     /// As it was recorded.
-    pub recorded: &'s Recorded,
+    pub recorded: &'s RecordedDecision,
     /// As it is made now.
     pub decision: Decision,
     /// In what the two differ; always empty with other rules.
@@ -117,7 +118,7 @@ impl<'s> Replay<'s> {
 
     /// The same with further rule packs (name and text), each of which takes the place of a recorded
     /// one of its base name.
-    pub fn with(segment: &'s Segment, further: Vec<(String, String)>) -> Self {
+    pub fn with_rules(segment: &'s Segment, further: Vec<(String, String)>) -> Self {
         Self {
             further,
             other: Some(OtherRules::default()),
@@ -135,19 +136,19 @@ impl<'s> Replay<'s> {
             let wrong = |why: String| format!("line {number}: {why}");
             match line {
                 // No decision rests on a repair; what it changed was observed.
-                Line::Flight(_) | Line::Repair(_) => {}
-                Line::Configuration(configuration) => {
+                FlightLine::Flight(_) | FlightLine::Repair(_) => {}
+                FlightLine::Configuration(configuration) => {
                     (self.settings, self.rules) =
                         restore(configuration, &self.further).map_err(wrong)?;
                     self.platform = configuration.platform;
                     self.files.clear();
                     self.stale = true;
                 }
-                Line::Files(files) => {
-                    self.take(files);
+                FlightLine::Files(files) => {
+                    self.take_files(files);
                     self.stale = true;
                 }
-                Line::Decision(recorded) => {
+                FlightLine::Decision(recorded) => {
                     let number = *number;
                     return self
                         .decide(number, recorded)
@@ -159,7 +160,7 @@ impl<'s> Replay<'s> {
         Ok(None)
     }
 
-    fn take(&mut self, files: &Files) {
+    fn take_files(&mut self, files: &RecordedFiles) {
         for path in &files.gone {
             self.files.remove(path);
         }
@@ -180,14 +181,14 @@ impl<'s> Replay<'s> {
     fn decide(
         &mut self,
         line: usize,
-        recorded: &'s Recorded,
+        recorded: &'s RecordedDecision,
     ) -> Result<ReplayedDecision<'s>, String> {
         if std::mem::take(&mut self.stale) {
             let examined: Vec<Arc<Examined>> = self.files.values().cloned().collect();
             self.plan = plan::link(&examined, &self.rules, self.platform);
         }
         if self.other.is_some() {
-            self.until(recorded.at)?;
+            self.decide_until(recorded.at)?;
         }
         for name in &recorded.gone {
             self.facts.remove(name);
@@ -205,9 +206,9 @@ impl<'s> Replay<'s> {
                 .map(|(path, state)| (path.clone(), *state)),
         );
         if let Some(ledger) = &recorded.ledger {
-            self.correct(ledger);
+            self.replace_ledger(ledger);
         }
-        let decision = self.at(recorded.at)?;
+        let decision = self.decide_at(recorded.at)?;
         let differences = match self.other {
             Some(_) => Vec::new(),
             None => self.differences(recorded, &decision),
@@ -221,7 +222,7 @@ impl<'s> Replay<'s> {
     }
 
     /// The ledger as something else than a decision made it.
-    fn correct(&mut self, ledger: &Ledger) {
+    fn replace_ledger(&mut self, ledger: &Ledger) {
         match &mut self.other {
             Some(other) if other.begun => {
                 // What a person said counts whatever the rules; the rest is what others decided.
@@ -241,18 +242,18 @@ impl<'s> Replay<'s> {
     }
 
     /// With other rules deadlines fall at other times: what they would have done before `until`.
-    fn until(&mut self, until: Timestamp) -> Result<(), String> {
+    fn decide_until(&mut self, until: Timestamp) -> Result<(), String> {
         for _ in 0..ROUNDS {
             let wake = self.other.as_ref().and_then(|other| other.wake);
             let Some(wake) = wake.filter(|wake| *wake < until) else {
                 break;
             };
-            self.at(wake)?;
+            self.decide_at(wake)?;
         }
         Ok(())
     }
 
-    fn at(&mut self, now: Timestamp) -> Result<Decision, String> {
+    fn decide_at(&mut self, now: Timestamp) -> Result<Decision, String> {
         let mut observation = facts::restore(&self.facts)?;
         if let Some(other) = &self.other {
             other.put_into(&mut observation, &self.plan, &self.ledger);
@@ -268,12 +269,12 @@ impl<'s> Replay<'s> {
         self.ledger = Arc::clone(&decision.ledger);
         if let Some(other) = &mut self.other {
             other.begun = true;
-            other.take(&decision, now);
+            other.take_decision(&decision, now);
         }
         Ok(decision)
     }
 
-    fn differences(&self, recorded: &Recorded, decision: &Decision) -> Vec<Difference> {
+    fn differences(&self, recorded: &RecordedDecision, decision: &Decision) -> Vec<Difference> {
         let mut found = Vec::new();
         let mut compare = |what: &str, recorded: String, replayed: String| {
             if recorded != replayed {
@@ -286,8 +287,8 @@ impl<'s> Replay<'s> {
         };
         compare(
             "actions",
-            list(markers(&recorded.actions)),
-            list(markers(&actions(decision))),
+            list(marker_changes(&recorded.actions)),
+            list(marker_changes(&recorded_actions(decision))),
         );
         let status = &decision.status;
         let stand = |readiness, phase, code: Code| format!("{readiness:?}, {phase:?}, {code}");
@@ -302,9 +303,9 @@ impl<'s> Replay<'s> {
             next(recorded.next_wake),
             next(decision.next_wake),
         );
-        let now = states(&decision.ledger);
+        let now = file_stages(&decision.ledger);
         for path in self.recorded.keys().chain(now.keys()) {
-            let word = |state: Option<&FileState>| {
+            let word = |state: Option<&RecordedStage>| {
                 state.map_or("not staged".to_owned(), ToString::to_string)
             };
             compare(path, word(self.recorded.get(path)), word(now.get(path)));
@@ -339,7 +340,7 @@ impl OtherRules {
         };
         for file in &plan.files {
             let held = match ledger.files.get(&file.path) {
-                Some(entry) => matches!(entry.state, State::Held { .. }),
+                Some(entry) => matches!(entry.state, FileStage::Held { .. }),
                 // New to these rules: whether RKE2 was quicker is decided by the marker.
                 None => true,
             };
@@ -352,7 +353,7 @@ impl OtherRules {
         }
     }
 
-    fn take(&mut self, decision: &Decision, now: Timestamp) {
+    fn take_decision(&mut self, decision: &Decision, now: Timestamp) {
         self.wake = decision.next_wake.filter(|wake| *wake > now);
         for action in &decision.actions {
             match action {
@@ -369,7 +370,7 @@ impl OtherRules {
                 Action::SaveLedger(_) => {}
             }
         }
-        for (path, state) in states(&decision.ledger) {
+        for (path, state) in file_stages(&decision.ledger) {
             note(&mut self.times, path, state, now);
         }
     }
@@ -379,19 +380,19 @@ impl OtherRules {
 pub(super) fn note(
     times: &mut BTreeMap<ManifestPath, FileTimes>,
     path: ManifestPath,
-    state: FileState,
+    state: RecordedStage,
     now: Timestamp,
 ) {
     let times = times.entry(path).or_default();
     match state {
-        FileState::Held { code } => {
+        RecordedStage::Held { code } => {
             times.held.get_or_insert(now);
             // Before kube-apiserver answers, every file waits for the cluster.
             if code != Code::WaitsForCluster || times.code.is_none() {
                 times.code = Some(code);
             }
         }
-        FileState::Released | FileState::Applied => {
+        RecordedStage::Released | RecordedStage::Applied => {
             times.released.get_or_insert(now);
         }
     }
@@ -401,7 +402,7 @@ pub(super) fn note(
 pub fn recorded_times(segment: &Segment) -> BTreeMap<ManifestPath, FileTimes> {
     let mut times = BTreeMap::new();
     for (_, line) in &segment.lines {
-        if let Line::Decision(recorded) = line {
+        if let FlightLine::Decision(recorded) = line {
             for (path, state) in &recorded.files {
                 note(&mut times, path.clone(), *state, recorded.at);
             }
@@ -429,7 +430,7 @@ pub fn changes(
         .collect()
 }
 
-fn list(markers: impl IntoIterator<Item = (super::Doing, MarkerPath)>) -> String {
+fn list(markers: impl IntoIterator<Item = (super::ActionKind, MarkerPath)>) -> String {
     let words: Vec<String> = markers
         .into_iter()
         .map(|(what, path)| format!("{what} {path}"))
@@ -443,7 +444,7 @@ fn list(markers: impl IntoIterator<Item = (super::Doing, MarkerPath)>) -> String
 /// Settings and rules as they were in force, with further rule packs in the place of those of their
 /// names.
 pub fn restore(
-    configuration: &Configuration,
+    configuration: &RecordedConfiguration,
     further: &[(String, String)],
 ) -> Result<(Settings, RuleSet), String> {
     let settings = settings::restore(&configuration.settings)?;

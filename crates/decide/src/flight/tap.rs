@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
-use super::{Made, actions, mark_done, told};
+use super::{DecisionToRecord, mark_done, recorded_actions, recorded_events};
 use crate::{Action, Decision, Event, Ledger, Observation, Phase, Readiness, Status};
 
 /// Gets every decision and what became of it, and hands out what is to be recorded.
@@ -15,13 +15,13 @@ pub struct Tap {
     /// The ledger before the decision at hand, where something else had changed it.
     before: Option<Ledger>,
     /// The decision at hand, while it is carried out.
-    made: Option<Made>,
-    stood: Option<Stand>,
+    made: Option<DecisionToRecord>,
+    last_shown: Option<StatusExcerpt>,
 }
 
 /// What of a status is worth a line when it changes.
 #[derive(Debug, Clone, PartialEq)]
-struct Stand {
+struct StatusExcerpt {
     readiness: Readiness,
     phase: Phase,
     code: Code,
@@ -37,32 +37,32 @@ impl Tap {
 
     /// A decision, before anything is done: worth a line when something changed by it.
     pub fn decided(&mut self, now: Timestamp, decision: &Decision, seen: &Observation) {
-        let stand = stand(&decision.status);
+        let shown = excerpt(&decision.status);
         let quiet = decision.actions.is_empty()
             && decision.events.is_empty()
-            && self.stood.as_ref() == Some(&stand);
+            && self.last_shown.as_ref() == Some(&shown);
         if quiet {
             return;
         }
-        self.stood = Some(stand);
+        self.last_shown = Some(shown);
         self.recorded = Some(Ledger::clone(&decision.ledger));
-        self.made = Some(Made {
+        self.made = Some(DecisionToRecord {
             at: now,
             observation: seen.clone(),
             before: self.before.take(),
             after: Ledger::clone(&decision.ledger),
-            actions: actions(decision),
-            events: told(&decision.events),
+            actions: recorded_actions(decision),
+            events: recorded_events(&decision.events),
             status: decision.status.clone(),
             next_wake: decision.next_wake,
         });
     }
 
     /// What became of it: what is to be recorded, if anything.
-    pub fn acted(&mut self, done: &[Action], events: &[Event]) -> Option<Made> {
+    pub fn acted(&mut self, done: &[Action], events: &[Event]) -> Option<DecisionToRecord> {
         let mut made = self.made.take()?;
         mark_done(&mut made.actions, done);
-        made.events.extend(told(events));
+        made.events.extend(recorded_events(events));
         Some(made)
     }
 
@@ -72,8 +72,8 @@ impl Tap {
     }
 }
 
-fn stand(status: &Status) -> Stand {
-    Stand {
+fn excerpt(status: &Status) -> StatusExcerpt {
+    StatusExcerpt {
         readiness: status.readiness,
         phase: status.phase,
         code: status.reason.code,

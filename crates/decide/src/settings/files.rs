@@ -6,7 +6,7 @@ use super::error::ConfigError;
 
 /// What a configuration file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ConfigFileRole {
     /// Settings: `windrow.yaml`, `conf.d`.
     Settings,
     /// A rule pack: `rules.d`.
@@ -17,7 +17,7 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFile {
     /// What it is for.
-    pub role: Role,
+    pub role: ConfigFileRole,
     /// Its base name, by which it masks and is masked.
     pub name: String,
     /// Where it is.

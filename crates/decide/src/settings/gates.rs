@@ -23,7 +23,7 @@ pub(super) const SECTION: &str = "featureGates";
 
 /// What one file says about one gate.
 #[derive(Debug)]
-pub(super) struct Setting {
+pub(super) struct GateSetting {
     pub(super) component: Component,
     pub(super) gate: String,
     /// `None`: what an earlier file asked for is taken back.
@@ -31,7 +31,7 @@ pub(super) struct Setting {
 }
 
 /// Reads the section; everything that is wrong with it is named.
-pub(super) fn read(file: &str, node: &Node) -> Result<Vec<Setting>, Vec<ConfigError>> {
+pub(super) fn read(file: &str, node: &Node) -> Result<Vec<GateSetting>, Vec<ConfigError>> {
     let mut settings = Vec::new();
     let mut errors = Vec::new();
     let mut wrong = |line: u32, message: String| {
@@ -64,7 +64,7 @@ pub(super) fn read(file: &str, node: &Node) -> Result<Vec<Setting>, Vec<ConfigEr
             wrong(entry.value.line, format!("{SECTION}.{}: {what}", entry.key));
         }
         for gate in entry.value.entries() {
-            match one(file, component, gate) {
+            match read_gate(file, component, gate) {
                 Ok(setting) => settings.push(setting),
                 Err((line, why)) => {
                     wrong(line, format!("{SECTION}.{}.{}: {why}", entry.key, gate.key))
@@ -83,7 +83,7 @@ fn is_map_or_empty(node: &Node) -> bool {
     matches!(node.value, Value::Mapping(_) | Value::Null)
 }
 
-fn one(file: &str, component: Component, gate: &Entry) -> Result<Setting, (u32, String)> {
+fn read_gate(file: &str, component: Component, gate: &Entry) -> Result<GateSetting, (u32, String)> {
     let mut request = Request {
         component,
         gate: gate.key.clone(),
@@ -92,7 +92,7 @@ fn one(file: &str, component: Component, gate: &Entry) -> Result<Setting, (u32, 
         reason: None,
         at: Location::line(file, gate.line),
     };
-    let setting = |request| Setting {
+    let setting = |request| GateSetting {
         component,
         gate: gate.key.clone(),
         request,
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn section(text: &str) -> Result<Vec<Setting>, Vec<ConfigError>> {
+    fn section(text: &str) -> Result<Vec<GateSetting>, Vec<ConfigError>> {
         read("windrow.yaml", &yaml::one(text).unwrap().unwrap())
     }
 

@@ -14,7 +14,7 @@ use super::units::{count, duration, expected, nearest, show_duration, show_size,
 use super::{CopyTo, OnChange, Settings};
 
 /// One key.
-pub struct Key {
+pub struct SettingKey {
     /// Its path, with dots.
     pub name: &'static str,
     /// Puts a value in, or says what is wrong with it.
@@ -28,8 +28,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const SMALLEST_FLIGHT: u64 = 256 << 10;
 
 /// Every key, in the order of the documentation.
-pub const KEYS: &[Key] = &[
-    Key {
+pub const KEYS: &[SettingKey] = &[
+    SettingKey {
         name: "platform",
         set: |settings, node| {
             settings.platform = match node.as_str() {
@@ -46,7 +46,7 @@ pub const KEYS: &[Key] = &[
                 .map_or_else(|| "auto".to_owned(), |platform| platform.to_string())
         },
     },
-    Key {
+    SettingKey {
         name: "dataDir",
         set: |settings, node| {
             path(node)?.clone_into(&mut settings.data_dir);
@@ -54,7 +54,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.data_dir.clone(),
     },
-    Key {
+    SettingKey {
         name: "probes.enabled",
         set: |settings, node| {
             settings.probes.enabled = node
@@ -64,7 +64,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.probes.enabled.to_string(),
     },
-    Key {
+    SettingKey {
         name: "outlets.nodeCondition",
         set: |settings, node| {
             settings.outlets.node_condition = node
@@ -74,7 +74,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.outlets.node_condition.to_string(),
     },
-    Key {
+    SettingKey {
         name: "outlets.nodeEvents",
         set: |settings, node| {
             settings.outlets.node_events = node
@@ -84,7 +84,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.outlets.node_events.to_string(),
     },
-    Key {
+    SettingKey {
         name: "outlets.loginNotices",
         set: |settings, node| {
             settings.outlets.login_notices = node
@@ -94,7 +94,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.outlets.login_notices.to_string(),
     },
-    Key {
+    SettingKey {
         name: "staging.enabled",
         set: |settings, node| {
             settings.staging.enabled = node
@@ -104,7 +104,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.staging.enabled.to_string(),
     },
-    Key {
+    SettingKey {
         name: "staging.advisoryDeadline",
         set: |settings, node| {
             settings.staging.advisory_deadline = duration(node, SECOND)?;
@@ -112,7 +112,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_duration(settings.staging.advisory_deadline),
     },
-    Key {
+    SettingKey {
         name: "staging.inferredDeadline",
         set: |settings, node| {
             settings.staging.inferred_deadline = duration(node, SECOND)?;
@@ -120,7 +120,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_duration(settings.staging.inferred_deadline),
     },
-    Key {
+    SettingKey {
         name: "staging.refusedDeadline",
         set: |settings, node| {
             settings.staging.refused_deadline = duration(node, SECOND)?;
@@ -128,7 +128,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_duration(settings.staging.refused_deadline),
     },
-    Key {
+    SettingKey {
         name: "staging.overdueAfter",
         set: |settings, node| {
             settings.staging.overdue_after = duration(node, SECOND)?;
@@ -136,7 +136,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_duration(settings.staging.overdue_after),
     },
-    Key {
+    SettingKey {
         name: "staging.blindDeadline",
         set: |settings, node| {
             settings.staging.blind_deadline = duration(node, SECOND)?;
@@ -144,7 +144,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_duration(settings.staging.blind_deadline),
     },
-    Key {
+    SettingKey {
         name: "staging.rescan",
         set: |settings, node| {
             settings.staging.rescan = duration(node, SECOND)?;
@@ -152,7 +152,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_duration(settings.staging.rescan),
     },
-    Key {
+    SettingKey {
         name: "staging.limits.fileBytes",
         set: |settings, node| {
             settings.staging.limits.file_bytes = size(node)?;
@@ -160,7 +160,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_size(settings.staging.limits.file_bytes),
     },
-    Key {
+    SettingKey {
         name: "staging.limits.documents",
         set: |settings, node| {
             settings.staging.limits.documents = count(node)?;
@@ -168,7 +168,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.staging.limits.documents.to_string(),
     },
-    Key {
+    SettingKey {
         name: "staging.limits.depth",
         set: |settings, node| {
             settings.staging.limits.depth = count(node)?;
@@ -176,7 +176,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.staging.limits.depth.to_string(),
     },
-    Key {
+    SettingKey {
         name: "staging.limits.aliasNodes",
         set: |settings, node| {
             settings.staging.limits.alias_nodes = count(node)?;
@@ -184,7 +184,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.staging.limits.alias_nodes.to_string(),
     },
-    Key {
+    SettingKey {
         name: "staging.limits.expandedBytes",
         set: |settings, node| {
             settings.staging.limits.expanded_bytes =
@@ -193,7 +193,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_size(settings.staging.limits.expanded_bytes as u64),
     },
-    Key {
+    SettingKey {
         name: "staging.limits.directoryBytes",
         set: |settings, node| {
             settings.staging.limits.directory_bytes = size(node)?;
@@ -201,7 +201,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_size(settings.staging.limits.directory_bytes),
     },
-    Key {
+    SettingKey {
         name: "gates.onChange",
         set: |settings, node| {
             settings.gates.on_change = match node.as_str() {
@@ -219,7 +219,7 @@ pub const KEYS: &[Key] = &[
             .to_owned()
         },
     },
-    Key {
+    SettingKey {
         name: "gates.patience",
         set: |settings, node| {
             settings.gates.patience = duration(node, SECOND)?;
@@ -227,7 +227,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_duration(settings.gates.patience),
     },
-    Key {
+    SettingKey {
         name: "statusServer.enabled",
         set: |settings, node| {
             settings.status_server.enabled = node
@@ -237,7 +237,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.status_server.enabled.to_string(),
     },
-    Key {
+    SettingKey {
         name: "statusServer.listen",
         set: |settings, node| {
             let listen: SocketAddr = node
@@ -255,7 +255,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.status_server.listen.to_string(),
     },
-    Key {
+    SettingKey {
         name: "statusServer.tokenFile",
         set: |settings, node| {
             path(node)?.clone_into(&mut settings.status_server.token_file);
@@ -263,7 +263,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.status_server.token_file.clone(),
     },
-    Key {
+    SettingKey {
         name: "statusServer.certificateFile",
         set: |settings, node| {
             settings.status_server.certificate_file = path_or_auto(node)?;
@@ -271,7 +271,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_or_auto(&settings.status_server.certificate_file),
     },
-    Key {
+    SettingKey {
         name: "statusServer.keyFile",
         set: |settings, node| {
             settings.status_server.key_file = path_or_auto(node)?;
@@ -279,7 +279,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_or_auto(&settings.status_server.key_file),
     },
-    Key {
+    SettingKey {
         name: "diagnosis.enabled",
         set: |settings, node| {
             settings.diagnosis.enabled = node
@@ -289,7 +289,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.diagnosis.enabled.to_string(),
     },
-    Key {
+    SettingKey {
         name: "diagnosis.interval",
         set: |settings, node| {
             settings.diagnosis.interval = duration(node, SECOND)?;
@@ -297,7 +297,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_duration(settings.diagnosis.interval),
     },
-    Key {
+    SettingKey {
         name: "repair.auto",
         set: |settings, node| {
             let Value::Sequence(items) = &node.value else {
@@ -313,7 +313,7 @@ pub const KEYS: &[Key] = &[
             format!("[{}]", codes.collect::<Vec<_>>().join(", "))
         },
     },
-    Key {
+    SettingKey {
         name: "flight.enabled",
         set: |settings, node| {
             settings.flight.enabled = node
@@ -323,7 +323,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| settings.flight.enabled.to_string(),
     },
-    Key {
+    SettingKey {
         name: "flight.fileBytes",
         set: |settings, node| {
             let size = size(node)?;
@@ -339,7 +339,7 @@ pub const KEYS: &[Key] = &[
         },
         show: |settings| show_size(settings.flight.file_bytes),
     },
-    Key {
+    SettingKey {
         name: "flight.copyTo",
         set: |settings, node| {
             settings.flight.copy_to = match node.as_str() {
@@ -399,7 +399,7 @@ pub fn restore(recorded: &BTreeMap<String, String>) -> Result<Settings, String> 
 }
 
 /// The key of this name.
-pub(super) fn find(name: &str) -> Option<&'static Key> {
+pub(super) fn find(name: &str) -> Option<&'static SettingKey> {
     KEYS.iter().find(|key| key.name == name)
 }
 

@@ -14,8 +14,8 @@ use windrow_model::redact::quoted;
 use windrow_plan::rules::{Location, RuleSet};
 
 use super::error::ConfigError;
-use super::files::{ConfigFile, ConfigFiles, Role};
-use super::keys::{self, KEYS, Key};
+use super::files::{ConfigFile, ConfigFileRole, ConfigFiles};
+use super::keys::{self, KEYS, SettingKey};
 use super::units::{expected, nearest};
 use super::webhook_list::{self, WebhookList};
 use super::webhooks::Webhook;
@@ -23,31 +23,31 @@ use super::{Settings, gates, probes};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// No file sets it.
     Default,
     /// A line of a file.
     File(Location),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Default => f.write_str("default"),
-            Origin::File(at) => at.fmt(f),
+            ValueOrigin::Default => f.write_str("default"),
+            ValueOrigin::File(at) => at.fmt(f),
         }
     }
 }
 
 /// One key, its value as it would be written, and who set it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Value {
+pub struct ConfiguredValue {
     /// The key's path, with dots.
     pub key: Cow<'static, str>,
     /// The value in force.
     pub value: String,
     /// Who set it.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 /// The configuration in force, and what is wrong with the files it comes from.
@@ -56,7 +56,7 @@ pub struct Loaded {
     /// The settings, validated.
     pub settings: Settings,
     /// The same, key by key, with origins.
-    pub values: Vec<Value>,
+    pub values: Vec<ConfiguredValue>,
     /// The rules: the shipped packs and those of the files.
     pub rules: RuleSet,
     /// Everything that is wrong. Files named here are left out; of rule files only the rules named.
@@ -90,7 +90,10 @@ pub fn merge(found: ConfigFiles) -> Loaded {
         preset,
     } = found;
     let mut merged = Merged::default();
-    for file in files.iter().filter(|file| file.role == Role::Settings) {
+    for file in files
+        .iter()
+        .filter(|file| file.role == ConfigFileRole::Settings)
+    {
         match Fragment::read(file) {
             Ok(mut fragment) => {
                 errors.append(&mut fragment.wrong);
@@ -114,22 +117,22 @@ pub fn merge(found: ConfigFiles) -> Loaded {
 /// What one file sets.
 struct Fragment {
     values: Vec<Assignment>,
-    gates: Vec<gates::Setting>,
-    probes: Vec<probes::Setting>,
+    gates: Vec<gates::GateSetting>,
+    probes: Vec<probes::ProbeSetting>,
     webhooks: Vec<Webhook>,
     /// What is wrong with single webhooks: those are off, and the file counts.
     wrong: Vec<ConfigError>,
 }
 
 struct Assignment {
-    key: &'static Key,
+    key: &'static SettingKey,
     node: Node,
     at: Location,
 }
 
 impl Fragment {
     fn read(file: &ConfigFile) -> Result<Self, Vec<ConfigError>> {
-        let mut reading = Reading {
+        let mut reading = FragmentReader {
             file: file.path.display().to_string(),
             values: Vec::new(),
             gates: Vec::new(),
@@ -167,16 +170,16 @@ impl Fragment {
     }
 }
 
-struct Reading {
+struct FragmentReader {
     file: String,
     values: Vec<Assignment>,
-    gates: Vec<gates::Setting>,
-    probes: Vec<probes::Setting>,
+    gates: Vec<gates::GateSetting>,
+    probes: Vec<probes::ProbeSetting>,
     webhooks: WebhookList,
     errors: Vec<ConfigError>,
 }
 
-impl Reading {
+impl FragmentReader {
     fn section(&mut self, prefix: &str, node: &Node) {
         if node.is_null() {
             return; // `staging:` with everything below it commented out.
@@ -211,7 +214,7 @@ impl Reading {
         }
     }
 
-    fn value(&mut self, key: &'static Key, line: u32, node: &Node) {
+    fn value(&mut self, key: &'static SettingKey, line: u32, node: &Node) {
         // Tried on a scratch copy, so that a file with one bad value sets nothing.
         let whole = (key.set)(&mut Settings::default(), node);
         if whole.is_err() && self.items(key, node) {
@@ -228,7 +231,7 @@ impl Reading {
     }
 
     /// Of a list, each item that is wrong at its own line. False when none is by itself.
-    fn items(&mut self, key: &'static Key, node: &Node) -> bool {
+    fn items(&mut self, key: &'static SettingKey, node: &Node) -> bool {
         let before = self.errors.len();
         for item in node.items() {
             let alone = Node {
@@ -279,8 +282,8 @@ impl Reading {
 #[derive(Default)]
 struct Merged {
     values: BTreeMap<&'static str, Assignment>,
-    gates: BTreeMap<(Component, String), gates::Setting>,
-    probes: BTreeMap<String, probes::Setting>,
+    gates: BTreeMap<(Component, String), gates::GateSetting>,
+    probes: BTreeMap<String, probes::ProbeSetting>,
     webhooks: Vec<Webhook>,
 }
 
@@ -299,7 +302,7 @@ impl Merged {
         }
     }
 
-    fn validate(self, errors: &mut Vec<ConfigError>) -> (Settings, Vec<Value>) {
+    fn validate(self, errors: &mut Vec<ConfigError>) -> (Settings, Vec<ConfiguredValue>) {
         let mut settings = Settings::default();
         for assignment in self.values.values() {
             if let Err(message) = (assignment.key.set)(&mut settings, &assignment.node) {
@@ -322,23 +325,23 @@ impl Merged {
                 ),
             }));
         }
-        let mut values: Vec<Value> = KEYS
+        let mut values: Vec<ConfiguredValue> = KEYS
             .iter()
-            .map(|key| Value {
+            .map(|key| ConfiguredValue {
                 key: Cow::Borrowed(key.name),
                 value: (key.show)(&settings),
                 origin: self
                     .values
                     .get(key.name)
-                    .map_or(Origin::Default, |assignment| {
-                        Origin::File(assignment.at.clone())
+                    .map_or(ValueOrigin::Default, |assignment| {
+                        ValueOrigin::File(assignment.at.clone())
                     }),
             })
             .collect();
-        values.extend(self.probes.values().map(|setting| Value {
+        values.extend(self.probes.values().map(|setting| ConfiguredValue {
             key: Cow::Owned(format!("{}.{}", probes::SECTION, setting.name)),
             value: setting.show(),
-            origin: Origin::File(setting.at.clone()),
+            origin: ValueOrigin::File(setting.at.clone()),
         }));
         let custom = self.probes.into_values();
         settings.probes.custom = custom.filter_map(|setting| setting.probe).collect();
@@ -354,11 +357,11 @@ impl Merged {
 }
 
 /// Without what may be secret.
-fn value_of(hook: &Webhook) -> Value {
-    Value {
+fn value_of(hook: &Webhook) -> ConfiguredValue {
+    ConfiguredValue {
         key: Cow::Borrowed(webhook_list::SECTION),
         value: format!("{} {} {}", hook.event.name(), hook.method, hook.console()),
-        origin: Origin::File(hook.at.clone()),
+        origin: ValueOrigin::File(hook.at.clone()),
     }
 }
 
@@ -370,7 +373,10 @@ pub fn rule_sources(files: &[ConfigFile], preset: bool) -> Vec<(String, String)>
         .chain(preset.then(harvester::preset_rules))
         .map(|(name, text)| (name.clone(), (name, text)))
         .collect();
-    for file in files.iter().filter(|file| file.role == Role::Rules) {
+    for file in files
+        .iter()
+        .filter(|file| file.role == ConfigFileRole::Rules)
+    {
         packs.insert(
             file.name.clone(),
             (file.path.display().to_string(), file.text.clone()),

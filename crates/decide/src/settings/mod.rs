@@ -17,10 +17,12 @@ mod webhook_list;
 mod webhooks;
 
 pub use error::ConfigError;
-pub use files::{ConfigFile, ConfigFiles, Role};
-pub use keys::{KEYS, Key, record, restore};
-pub use load::{Loaded, Origin, Value, add_installer, installer_errors, merge, rule_sources};
-pub use template::{Field, Template};
+pub use files::{ConfigFile, ConfigFileRole, ConfigFiles};
+pub use keys::{KEYS, SettingKey, record, restore};
+pub use load::{
+    ConfiguredValue, Loaded, ValueOrigin, add_installer, installer_errors, merge, rule_sources,
+};
+pub use template::{Field, WebhookTemplate};
 pub use url::origin;
 pub use webhooks::{Webhook, WebhookEvent};
 
@@ -52,11 +54,11 @@ pub struct Settings {
     /// How a change of them is tried.
     pub gates: Trials,
     /// The look for known incidents.
-    pub diagnosis: Diagnosis,
+    pub diagnosis: DiagnosisSettings,
     /// What the daemon cures by itself.
-    pub repair: Repair,
+    pub repair: RepairSettings,
     /// The flight recorder.
-    pub flight: Flight,
+    pub flight: FlightSettings,
     /// Which events are sent where.
     pub webhooks: Vec<Webhook>,
     /// The status over HTTPS.
@@ -93,14 +95,14 @@ impl Default for Trials {
 
 /// The daemon's look for known incidents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Diagnosis {
+pub struct DiagnosisSettings {
     /// Off: the daemon does not look; `windrow diagnose` does.
     pub enabled: bool,
     /// How often it looks on a Ready node; five times as often on one that is not.
     pub interval: Duration,
 }
 
-impl Default for Diagnosis {
+impl Default for DiagnosisSettings {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -111,14 +113,14 @@ impl Default for Diagnosis {
 
 /// What the daemon cures by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Repair {
+pub struct RepairSettings {
     /// Incidents of these codes. None by default.
     pub auto: Vec<Code>,
 }
 
 /// The flight recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flight {
+pub struct FlightSettings {
     /// Off: nothing is recorded.
     pub enabled: bool,
     /// How large the file may become, in bytes, before it begins again; one older file is kept.
@@ -138,7 +140,7 @@ pub enum CopyTo {
     Directory(String),
 }
 
-impl Default for Flight {
+impl Default for FlightSettings {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -247,9 +249,9 @@ impl Default for Settings {
             outlets: Outlets::default(),
             feature_gates: Vec::new(),
             gates: Trials::default(),
-            diagnosis: Diagnosis::default(),
-            repair: Repair::default(),
-            flight: Flight::default(),
+            diagnosis: DiagnosisSettings::default(),
+            repair: RepairSettings::default(),
+            flight: FlightSettings::default(),
             webhooks: Vec::new(),
             status_server: StatusServer::default(),
         }

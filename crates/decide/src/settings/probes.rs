@@ -28,7 +28,7 @@ use windrow_plan::readiness::node::{
 };
 use windrow_plan::rules::{Expression, Location};
 
-use self::fields::{Reading, list};
+use self::fields::{FieldReader, list};
 use super::error::ConfigError;
 use super::units::{count, expected, show_duration};
 use super::url;
@@ -79,14 +79,14 @@ const STATES: &[&str] = &[
 
 /// What one file says about one probe.
 #[derive(Debug)]
-pub(super) struct Setting {
+pub(super) struct ProbeSetting {
     pub(super) name: String,
     pub(super) at: Location,
     /// `None`: what an earlier file defined is taken back.
     pub(super) probe: Option<CustomProbe>,
 }
 
-impl Setting {
+impl ProbeSetting {
     /// The definition in a few words, as `config show` prints it.
     pub(super) fn show(&self) -> String {
         let Some(probe) = &self.probe else {
@@ -111,8 +111,8 @@ impl Setting {
 }
 
 /// Reads the section; everything that is wrong with it is named.
-pub(super) fn read(file: &str, node: &Node) -> Result<Vec<Setting>, Vec<ConfigError>> {
-    let mut reading = Reading::of(file);
+pub(super) fn read(file: &str, node: &Node) -> Result<Vec<ProbeSetting>, Vec<ConfigError>> {
+    let mut reading = FieldReader::new(file);
     let mut settings = Vec::new();
     if !matches!(node.value, Value::Mapping(_) | Value::Null) {
         let what = expected("a map of names and probes", node);
@@ -127,8 +127,8 @@ pub(super) fn read(file: &str, node: &Node) -> Result<Vec<Setting>, Vec<ConfigEr
     }
 }
 
-impl Reading<'_> {
-    fn probe(&mut self, entry: &Entry) -> Option<Setting> {
+impl FieldReader<'_> {
+    fn probe(&mut self, entry: &Entry) -> Option<ProbeSetting> {
         let before = self.errors.len();
         let path = format!("{SECTION}.{}", entry.key);
         if !is_name(&entry.key) {
@@ -140,7 +140,7 @@ impl Reading<'_> {
         let on = self.map(&path, entry, KEYS)
             && self.boolean(&path, &entry.value, "enabled").unwrap_or(true);
         let probe = on.then(|| self.definition(&path, entry));
-        (self.errors.len() == before).then(|| Setting {
+        (self.errors.len() == before).then(|| ProbeSetting {
             name: entry.key.clone(),
             at: Location::line(self.file, entry.line),
             probe: probe.flatten(),

@@ -44,23 +44,23 @@ impl Field {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Field(Field),
 }
 
 /// A text with fields.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct WebhookTemplate(Vec<TemplatePart>);
 
 /// What stands in a webhook may be a secret.
-impl fmt::Debug for Template {
+impl fmt::Debug for WebhookTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Template")
     }
 }
 
-impl Template {
+impl WebhookTemplate {
     /// Reads a template.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Template {
                 before = before.trim_end();
             }
             if !before.is_empty() {
-                parts.push(Part::Text(before.to_owned()));
+                parts.push(TemplatePart::Text(before.to_owned()));
             }
             let Some((inner, behind)) = action else {
                 return Ok(Self(parts));
@@ -100,7 +100,7 @@ impl Template {
                 .filter(|kept| kept.ends_with(char::is_whitespace));
             trim = kept.is_some();
             if let Some(field) = field(kept.unwrap_or(inner).trim())? {
-                parts.push(Part::Field(field));
+                parts.push(TemplatePart::Field(field));
             }
             rest = behind;
         }
@@ -111,8 +111,8 @@ impl Template {
         self.0
             .iter()
             .map(|part| match part {
-                Part::Text(text) => text.as_str(),
-                Part::Field(field) => value(*field),
+                TemplatePart::Text(text) => text.as_str(),
+                TemplatePart::Field(field) => value(*field),
             })
             .collect()
     }
@@ -120,7 +120,7 @@ impl Template {
     /// The text before the first field.
     pub fn head(&self) -> &str {
         match self.0.first() {
-            Some(Part::Text(text)) => text,
+            Some(TemplatePart::Text(text)) => text,
             _ => "",
         }
     }
@@ -159,13 +159,15 @@ mod tests {
     use super::*;
 
     fn rendered(text: &str) -> String {
-        Template::parse(text).unwrap().render(|field| match field {
-            Field::Hostname => "node1",
-            Field::MacAddr => "52:54:00:00:00:01",
-            Field::IpAddrV4 => "10.1.2.3",
-            Field::Event => "NODE_READY",
-            _ => "",
-        })
+        WebhookTemplate::parse(text)
+            .unwrap()
+            .render(|field| match field {
+                Field::Hostname => "node1",
+                Field::MacAddr => "52:54:00:00:00:01",
+                Field::IpAddrV4 => "10.1.2.3",
+                Field::Event => "NODE_READY",
+                _ => "",
+            })
     }
 
     #[test]
@@ -210,14 +212,14 @@ mod tests {
             ("{{.A.B}}", "cannot be rendered"),
             ("{{-.Hostname}}", "{{-.Hostname}} cannot be rendered"),
         ] {
-            let why = Template::parse(text).unwrap_err();
+            let why = WebhookTemplate::parse(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");
         }
     }
 
     #[test]
     fn a_template_is_not_printed() {
-        let template = Template::parse("https://c/secret-token").unwrap();
+        let template = WebhookTemplate::parse("https://c/secret-token").unwrap();
         assert!(!format!("{template:?}").contains("secret"));
     }
 }

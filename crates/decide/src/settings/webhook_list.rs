@@ -7,7 +7,7 @@ use windrow_model::redact::quoted;
 use windrow_plan::rules::Location;
 
 use super::error::ConfigError;
-use super::template::Template;
+use super::template::WebhookTemplate;
 use super::units::{expected, nearest};
 use super::url;
 use super::webhooks::{Webhook, WebhookEvent};
@@ -138,7 +138,7 @@ impl WebhookReader {
             at: Location::line(file, node.line),
             event,
             method: "POST".to_owned(),
-            url: Template::parse("").ok()?,
+            url: WebhookTemplate::parse("").ok()?,
             headers: Vec::new(),
             payload: None,
             insecure: false,
@@ -235,15 +235,15 @@ impl WebhookReader {
     }
 
     /// Without the value, which may be a secret.
-    fn template(&mut self, key: &str, node: &Node) -> Option<Template> {
+    fn template(&mut self, key: &str, node: &Node) -> Option<WebhookTemplate> {
         if node.is_null() {
-            return Template::parse("").ok();
+            return WebhookTemplate::parse("").ok();
         }
         let Some(text) = node.as_str() else {
             self.wrong(node.line, key, expected("a text", node));
             return None;
         };
-        match Template::parse(text) {
+        match WebhookTemplate::parse(text) {
             Ok(template) => Some(template),
             Err(why) => {
                 self.wrong(node.line, key, why);
@@ -252,7 +252,7 @@ impl WebhookReader {
         }
     }
 
-    fn url(&mut self, node: &Node) -> Option<Template> {
+    fn url(&mut self, node: &Node) -> Option<WebhookTemplate> {
         let address = self.template("url", node)?;
         // The host is written out; fields stand behind it. What they stand for has no sign of its own in it.
         let has_host = address

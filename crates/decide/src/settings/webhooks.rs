@@ -19,7 +19,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use windrow_plan::rules::Location;
 
-use super::template::Template;
+use super::template::WebhookTemplate;
 use super::url;
 
 /// An event that a webhook can ask for.
@@ -70,11 +70,11 @@ pub struct Webhook {
     /// HTTP method, in upper case.
     pub method: String,
     /// Where the event is sent; begins with `http://` or `https://`.
-    pub url: Template,
+    pub url: WebhookTemplate,
     /// Further header lines.
     pub headers: Vec<(String, String)>,
     /// The body; `None`: a CloudEvent, where the method takes a body.
-    pub payload: Option<Template>,
+    pub payload: Option<WebhookTemplate>,
     /// Is any certificate accepted?
     pub insecure: bool,
     /// User and password.

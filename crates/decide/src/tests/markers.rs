@@ -303,7 +303,7 @@ fn a_person_holds_and_releases_all_files_of_a_name() {
         assert_eq!(node.tick().actions, [], "hold: {hold}");
         assert_eq!(node.markers.len(), usize::from(hold));
         for entry in node.ledger_on_disk.files.values() {
-            assert_eq!(matches!(entry.state, State::Held { .. }), hold);
+            assert_eq!(matches!(entry.state, FileStage::Held { .. }), hold);
         }
     }
 }

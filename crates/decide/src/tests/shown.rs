@@ -162,7 +162,10 @@ fn what_is_kept_after_it_was_applied_stands_in_the_ledger_as_applied() {
     node.tick();
     assert_eq!(node.held(), ["a.yaml"]);
     let entry = node.ledger_on_disk.files.get("a.yaml").unwrap();
-    assert!(matches!(entry.state, State::Applied { .. }), "{entry:?}");
+    assert!(
+        matches!(entry.state, FileStage::Applied { .. }),
+        "{entry:?}"
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::agenda::Agenda;
 use super::chance::Chance;
 use super::kinds;
 use super::literals::static_json;
-use super::log::{Counts, Happening, HappeningKind};
+use super::log::{DeployCounts, Happening, HappeningKind};
 use super::scenario::{MayBring, WebhookGate};
 use super::timer::{ControllerStage, Timer};
 use super::times::{self, Range};
@@ -33,7 +33,7 @@ pub struct SimulatedCluster {
     pub(super) agenda: Agenda<Timer>,
     pub(super) chance: Chance,
     pub(super) log: Vec<Happening>,
-    pub(super) counts: Counts,
+    pub(super) counts: DeployCounts,
     /// Objects that controllers have not looked at since they changed.
     pub(super) changed: Vec<ObjectRef>,
     pub(super) addons: BTreeMap<AddonName, AddonRecord>,
@@ -93,7 +93,7 @@ impl SimulatedCluster {
             agenda: Agenda::default(),
             chance,
             log: Vec::new(),
-            counts: Counts::default(),
+            counts: DeployCounts::default(),
             changed: Vec::new(),
             addons: BTreeMap::new(),
             failures: BTreeMap::new(),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use windrow_decide::{Cause, Detail, Observation, StagingState, State};
+use windrow_decide::{Cause, Detail, FileStage, Observation, StagingState};
 use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_plan::readiness::{self, KindSeen, NeedState, ObjectSeen};
 use windrow_plan::rules::{RuleSet, Target, Tier};
@@ -53,8 +53,8 @@ impl Oracle {
             }
             let entry = ledger.files.get(&file.path);
             let cause = entry.and_then(|entry| match entry.state {
-                State::Released { cause } | State::Applied { cause } => Some(cause),
-                State::Held { .. } => None,
+                FileStage::Released { cause } | FileStage::Applied { cause } => Some(cause),
+                FileStage::Held { .. } => None,
             });
             self.releases.push(FileRelease {
                 at: now,

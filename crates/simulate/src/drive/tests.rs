@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use windrow_decide::{Action, Cause, Decision, Entry, Ledger, State};
+use windrow_decide::{Action, Cause, Decision, FileStage, Ledger, LedgerEntry};
 
 use super::{Drive, Spoil};
 use crate::{Faults, PreparedSetup, Run, Scenario, Setup, SimulatedDirectory};
@@ -71,10 +71,10 @@ fn a_cause_that_windrow_makes_up_excuses_nothing_that_does_harm() {
     // Everything is released at once, and for each of these reasons.
     fn release_all(decision: &mut Decision, cause: Cause) {
         let files = decision.ledger.files.iter().map(|(path, entry)| {
-            let state = State::Released { cause };
-            let entry = Entry {
+            let state = FileStage::Released { cause };
+            let entry = LedgerEntry {
                 state,
-                ..Entry::clone(entry)
+                ..LedgerEntry::clone(entry)
             };
             (path.clone(), Arc::new(entry))
         });

@@ -15,7 +15,7 @@ use super::controllers::Controllers;
 use super::deploy::DeployController;
 use super::files::SimulatedDirectory;
 use super::harvester::PlatformBootstrap;
-use super::log::{Counts, Happening, HappeningKind};
+use super::log::{DeployCounts, Happening, HappeningKind};
 use super::rancherd;
 use super::scenario::{JoinRole, Scenario};
 use super::timer::{RancherdStep, Timer};
@@ -308,7 +308,7 @@ impl SimulatedNode {
     }
 
     /// How much the deploy controller did.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> DeployCounts {
         self.cluster.counts
     }
 

@@ -162,7 +162,7 @@ mod tests {
 
     const CONFIG: &str = "schemeVersion: 1\nos:\n  write_files:\n  - path: /var/lib/rancher/rke2/server/manifests/a.yaml\n    content: |\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {name: x}\n      data:\n        rule: '{{ $labels.pod }}'\n  - path: /etc/rancher/rke2/config.yaml.d/10.yaml\n    content: |\n      disable: [rke2-metrics-server]\n";
 
-    fn told(text: &str) -> Vec<(Code, u32)> {
+    fn found(text: &str) -> Vec<(Code, u32)> {
         findings("c.yaml", text, &Limits::default())
             .into_iter()
             .map(|finding| (finding.code, finding.at[0].line.unwrap()))
@@ -172,11 +172,11 @@ mod tests {
     #[test]
     fn braces_that_yip_swallows_and_a_spelling_that_is_passed_over_are_told_and_corrected() {
         assert_eq!(
-            told(CONFIG),
+            found(CONFIG),
             [(Code::WriteFilesSpelling, 3), (Code::YipTemplate, 10)]
         );
         let corrected = corrected("c.yaml", CONFIG, &Limits::default()).unwrap();
-        assert_eq!(told(&corrected), []);
+        assert_eq!(found(&corrected), []);
         assert!(corrected.contains("  writeFiles:\n"), "{corrected}");
         assert!(
             corrected.contains("'{{ \"{{\" }} $labels.pod }}'"),
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn cloud_init_renders_no_braces() {
         let text = "#cloud-config\nwrite_files:\n- path: /var/lib/rancher/rke2/server/manifests/a.yaml\n  content: |\n    a: '{{ b }}'\n";
-        assert_eq!(told(text), []);
+        assert_eq!(found(text), []);
     }
 
     #[test]

@@ -11,14 +11,14 @@ use windrow_model::manifest::{AddonName, Limits, ManifestPath, is_manifest_name}
 use windrow_model::reasons::Code;
 use windrow_plan::Finding;
 
-pub use self::source::{Corrected, Lacking, Source};
-use self::split::Named;
+pub use self::source::{Corrected, GivenFile, Lacking};
+use self::split::NamedLines;
 use super::carriers;
 
 /// The same files without what `findings` say of them, and with what some of them lack, as far as that
 /// can be corrected.
 pub fn corrected(
-    sources: &[Source],
+    sources: &[GivenFile],
     findings: &[Finding],
     lacking: &[Lacking],
     limits: &Limits,
@@ -36,7 +36,7 @@ pub fn corrected(
     for finding in findings {
         annotate::weaken(&mut copies, finding);
     }
-    let lines = |copy: &Source, code: Code| -> Vec<u32> {
+    let lines = |copy: &GivenFile, code: Code| -> Vec<u32> {
         let of = findings.iter().filter(|one| one.code == code);
         let places = of.flat_map(|one| &one.at);
         let here = places.filter(|at| at.file == copy.shown);
@@ -46,7 +46,7 @@ pub fn corrected(
     let split: Vec<_> = copies
         .iter()
         .map(|copy| {
-            let named = Named {
+            let named = NamedLines {
                 brings: lines(copy, Code::SameFile),
                 needs: lines(copy, Code::InstallerInFile),
             };
@@ -55,7 +55,7 @@ pub fn corrected(
         .collect();
     let mut addons: BTreeSet<AddonName> = copies
         .iter()
-        .flat_map(Source::manifests)
+        .flat_map(GivenFile::manifests)
         .map(|path| path.addon())
         .collect();
     annotate::add(&mut copies, lacking, &mut left);
@@ -88,7 +88,7 @@ pub fn corrected(
 }
 
 /// Gives every manifest a name that an Addon can have, and no two the same.
-fn rename(copies: &mut [Source]) {
+fn rename(copies: &mut [GivenFile]) {
     let mut addons: BTreeSet<AddonName> = BTreeSet::new();
     let mut wanted: Vec<(usize, ManifestPath)> = Vec::new();
     for (number, copy) in copies.iter().enumerate() {
@@ -161,13 +161,13 @@ mod tests {
 
     #[test]
     fn every_manifest_gets_a_name_of_its_own_that_rke2_can_use() {
-        let source = |name: &str| Source {
+        let source = |name: &str| GivenFile {
             name: name.to_owned(),
             shown: name.to_owned(),
             text: String::new(),
             carries: Vec::new(),
         };
-        let mut copies: Vec<Source> =
+        let mut copies: Vec<GivenFile> =
             ["Site_A.yaml", "site.maps.yaml", "site.yaml", "sub/site.yml"]
                 .map(source)
                 .to_vec();

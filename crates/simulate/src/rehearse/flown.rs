@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_decide::flight::{Line, RecordedFile, Segment, restore};
+use windrow_decide::flight::{FlightLine, RecordedFile, Segment, restore};
 use windrow_decide::settings::Settings;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::Content;
@@ -34,7 +34,7 @@ pub fn setup(
     let mut changes = Vec::new();
     for (number, line) in &segment.lines {
         match line {
-            Line::Configuration(configuration) => {
+            FlightLine::Configuration(configuration) => {
                 let (settings, rules) =
                     restore(configuration, &[]).map_err(|why| format!("line {number}: {why}"))?;
                 let preset = configuration
@@ -43,7 +43,7 @@ pub fn setup(
                     .any(|pack| pack.text.contains(PRESET));
                 configured = Some((settings, rules, configuration.platform, preset));
             }
-            Line::Files(files) => {
+            FlightLine::Files(files) => {
                 let after = since(begun, files.at);
                 for file in &files.files {
                     if after <= AT_ONCE {
@@ -119,7 +119,7 @@ mod tests {
     use windrow_decide::flight::Flights;
 
     use super::*;
-    use crate::rehearse::{Ended, rehearse};
+    use crate::rehearse::{Ending, rehearse};
     use crate::{Faults, recorded};
 
     #[test]
@@ -135,15 +135,15 @@ mod tests {
         let flights = Flights::read(&text).unwrap();
         let segment = &flights.segments[0];
         for (version, ended) in [
-            (HarvesterVersion::new(1, 5, 0), Ended::Deadlocked),
-            (HarvesterVersion::new(1, 6, 0), Ended::Complete),
+            (HarvesterVersion::new(1, 5, 0), Ending::Deadlocked),
+            (HarvesterVersion::new(1, 6, 0), Ending::Complete),
         ] {
             // No storage network is preset in these packs.
             let again = super::setup(segment, Some(version), false).unwrap();
             assert_eq!(again.scenario.storage_network, None);
             let rehearsed = rehearse("n1", &again, 1, Vec::new());
             assert_eq!(rehearsed.without.ends[0].verdict, ended);
-            assert_eq!(rehearsed.with.ends[0].verdict, Ended::Complete);
+            assert_eq!(rehearsed.with.ends[0].verdict, Ending::Complete);
         }
     }
 }

@@ -163,12 +163,12 @@ fn starts(command: &str, unit: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Membership {
+    fn read(text: &str) -> Membership {
         membership("c.yaml", text, &Limits::default())
     }
 
     fn agent(text: &str) -> Option<(u32, String)> {
-        let agent = of(text).agent?;
+        let agent = read(text).agent?;
         Some((agent.at.line.unwrap(), agent.says))
     }
 
@@ -199,7 +199,7 @@ mod tests {
             agent(install),
             Some((3, "INSTALL_RKE2_TYPE=agent".to_owned()))
         );
-        assert!(of(install).joins, "an agent cannot found a cluster");
+        assert!(read(install).joins, "an agent cannot found a cluster");
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
             "",
         ] {
             let text = format!("#cloud-config\n{commands}");
-            assert_eq!(of(&text), Membership::default(), "{commands}");
+            assert_eq!(read(&text), Membership::default(), "{commands}");
         }
     }
 
@@ -224,21 +224,21 @@ mod tests {
             joins: true,
             agent: None,
         };
-        assert_eq!(of(text), joins);
+        assert_eq!(read(text), joins);
     }
 
     #[test]
     fn a_harvester_node_that_joins_is_an_agent_at_first_and_a_worker_for_good() {
-        let join = of("install:\n  mode: join\n").agent.unwrap();
+        let join = read("install:\n  mode: join\n").agent.unwrap();
         assert_eq!((join.at.line, join.for_good), (Some(2), false));
-        let worker = of("install:\n  mode: join\n  Role: worker\n")
+        let worker = read("install:\n  mode: join\n  Role: worker\n")
             .agent
             .unwrap();
         assert_eq!((worker.at.line, worker.for_good), (Some(3), true));
         assert_eq!(worker.says, "install.role: worker");
         // Who founds the cluster is a server whatever its role.
         assert_eq!(
-            of("install:\n  mode: create\n  role: worker\n"),
+            read("install:\n  mode: create\n  role: worker\n"),
             Membership::default()
         );
     }

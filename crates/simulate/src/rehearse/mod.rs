@@ -25,8 +25,8 @@ use windrow_plan::Finding;
 
 use self::recognise::recognised;
 pub use self::rehearsal::{
-    End, Ended, Fate, Kept, Moment, NodeRehearsal, Recognised, Rehearsal, Side, Span,
-    VersionOutcome, Weight, Work, schema,
+    EndCount, Ending, FileFate, NodeRehearsal, RecognisedIncident, Rehearsal, Side, Span,
+    StillHeld, TimelineEntry, VersionOutcome, Weight, WorkRange, schema,
 };
 use crate::{PreparedSetup, Run, Setup};
 
@@ -39,16 +39,16 @@ const TURNS: [HarvesterVersion; 2] = [
 const SEEDS_OF_A_VERSION: u64 = 10;
 
 /// What is rehearsed of some seeds.
-pub struct Part {
+pub struct PartialRehearsal {
     /// With Windrow and without it, by node.
     sides: Vec<(summary::Summary, summary::Summary)>,
     /// With other versions of Harvester.
-    versions: Vec<(HarvesterVersion, Ended, Ended)>,
+    versions: Vec<(HarvesterVersion, Ending, Ending)>,
 }
 
-impl Part {
+impl PartialRehearsal {
     /// Plays these seeds.
-    pub fn of(setup: &Setup, seeds: RangeInclusive<u64>) -> Self {
+    pub fn play(setup: &Setup, seeds: RangeInclusive<u64>) -> Self {
         let start = setup.scenario.start;
         let mut part = Self {
             sides: (0..=setup.joins.len())
@@ -63,7 +63,7 @@ impl Part {
         };
         let known = PreparedSetup::read(setup);
         for seed in seeds.clone() {
-            let (with, without) = play(setup, &known, seed);
+            let (with, without) = play_seed(setup, &known, seed);
             let (left_with, left_without) = (recognised(&with), recognised(&without));
             for side in &mut part.sides {
                 side.0.take(&with, &left_with);
@@ -73,9 +73,9 @@ impl Part {
         for version in other_versions(setup) {
             let mut other = setup.clone();
             other.scenario.harvester = Some(version);
-            let (mut with, mut without) = (Ended::Complete, Ended::Complete);
+            let (mut with, mut without) = (Ending::Complete, Ending::Complete);
             for seed in seeds.clone().filter(|seed| *seed <= SEEDS_OF_A_VERSION) {
-                let runs = play(&other, &known, seed);
+                let runs = play_seed(&other, &known, seed);
                 with = with.max(summary::ended(&runs.0));
                 without = without.max(summary::ended(&runs.1));
             }
@@ -149,7 +149,7 @@ impl Part {
 }
 
 /// A seed, with Windrow and without it.
-fn play(setup: &Setup, known: &PreparedSetup, seed: u64) -> (Run, Run) {
+fn play_seed(setup: &Setup, known: &PreparedSetup, seed: u64) -> (Run, Run) {
     (
         known.with_windrow(setup, seed),
         known.without_windrow(setup, seed),
@@ -167,7 +167,7 @@ fn other_versions(setup: &Setup) -> impl Iterator<Item = HarvesterVersion> {
 /// Rehearses a node by the seeds 1 to `seeds`. `findings` are those of its plan.
 pub fn rehearse(name: &str, setup: &Setup, seeds: u64, findings: Vec<Finding>) -> NodeRehearsal {
     let seeds = seeds.max(1);
-    let part = Part::of(setup, 1..=seeds);
+    let part = PartialRehearsal::play(setup, 1..=seeds);
     let mut nodes = part.nodes(setup, seeds, vec![(name.to_owned(), findings)]);
     nodes.remove(0)
 }

@@ -13,17 +13,17 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::asked::{asked, lacking};
-pub use self::given::Given;
+pub use self::given::ProofInputs;
 use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::{Condition, Location, Platform, Target, Tier};
 use windrow_plan::{Finding, Plan, Requirement, SatisfiedBy, Shown};
 
 use self::given::{add_finding, objects};
-use self::pods::{Pods, images};
+use self::pods::{DeclaredPods, images};
 
 /// Every proof.
-pub fn proofs(given: &Given<'_>) -> Vec<Finding> {
+pub fn proofs(given: &ProofInputs<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     webhooks(given, &mut found);
     asked::findings(given, &mut found);
@@ -67,7 +67,7 @@ pub fn image_list(text: &str) -> BTreeSet<String> {
 }
 
 /// The object that is meant, and the file that it is in. Without a namespace it is in `default`, or in none.
-fn declared<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<(&'a Object, &'a ManifestFile)> {
+fn declared<'a>(given: &ProofInputs<'a>, id: &ObjectRef) -> Option<(&'a Object, &'a ManifestFile)> {
     let namespace = |id: &ObjectRef| id.namespace.clone().unwrap_or("default".into());
     let files = given.files.iter();
     let mut objects = files.flat_map(|(file, _)| file.objects().map(move |object| (object, *file)));
@@ -78,11 +78,11 @@ fn declared<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<(&'a Object, &'a Ma
     })
 }
 
-fn object<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<&'a Object> {
+fn object<'a>(given: &ProofInputs<'a>, id: &ObjectRef) -> Option<&'a Object> {
     declared(given, id).map(|(object, _)| object)
 }
 
-fn file_of<'a>(given: &Given<'a>, id: &ObjectRef) -> Option<&'a str> {
+fn file_of<'a>(given: &ProofInputs<'a>, id: &ObjectRef) -> Option<&'a str> {
     declared(given, id).map(|(_, file)| file.path.as_str())
 }
 
@@ -118,8 +118,8 @@ fn waits_for_state<'p>(plan: &'p Plan, requirement: &Requirement) -> Option<&'p 
 
 /// A fail-closed webhook that is asked about the pods which answer it: once they are gone they
 /// never come back.
-fn webhooks(given: &Given<'_>, found: &mut Vec<Finding>) {
-    let pods = Pods::of(objects(given));
+fn webhooks(given: &ProofInputs<'_>, found: &mut Vec<Finding>) {
+    let pods = DeclaredPods::from_objects(objects(given));
     for (object, shown) in objects(given) {
         if !asked::is_webhook(object) {
             continue;
@@ -190,7 +190,7 @@ fn asks_about_pods(hook: &Node) -> bool {
 
 /// What makes a node Ready must not wait for a Ready node.
 fn node_ready(
-    given: &Given<'_>,
+    given: &ProofInputs<'_>,
     waiting: &ObjectRef,
     requirement: &Requirement,
     found: &mut Vec<Finding>,
@@ -223,7 +223,7 @@ fn node_ready(
 
 /// A claim of a class that binds at the first use is not bound before a pod mounts it.
 fn claims(
-    given: &Given<'_>,
+    given: &ProofInputs<'_>,
     waiting: &ObjectRef,
     requirement: &Requirement,
     found: &mut Vec<Finding>,
@@ -249,7 +249,7 @@ fn claims(
     }
     // A user of the claim in another file than the one that waits makes it bound.
     let waits_in = file_of(given, waiting);
-    let used = Pods::of(objects(given))
+    let used = DeclaredPods::from_objects(objects(given))
         .users_of(target)
         .iter()
         .any(|user| file_of(given, user) != waits_in);
@@ -272,7 +272,7 @@ fn claims(
 
 /// An address that nothing gives. A Service of this type is Ready without one: only a rule that looks
 /// at `status.loadBalancer` asks for it.
-fn load_balancers(given: &Given<'_>, requirement: &Requirement, found: &mut Vec<Finding>) {
+fn load_balancers(given: &ProofInputs<'_>, requirement: &Requirement, found: &mut Vec<Finding>) {
     let need = &given.plan.needs[requirement.need];
     let (Target::Object(target), Condition::Expression(expression)) =
         (&need.target, &need.condition)
@@ -346,7 +346,7 @@ pub fn switched_off(plan: &Plan, disabled: &[(String, Location)]) -> Vec<Finding
 }
 
 /// An image that is in no bundle is never pulled where nothing can be.
-fn bundled(given: &Given<'_>, found: &mut Vec<Finding>) {
+fn bundled(given: &ProofInputs<'_>, found: &mut Vec<Finding>) {
     let Some(bundle) = given.images else { return };
     let mut missing: BTreeMap<String, Vec<Location>> = BTreeMap::new();
     for (object, shown) in objects(given) {

@@ -8,7 +8,7 @@ use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::{Finding, Origin};
 
-use crate::Counts;
+use crate::DeployCounts;
 
 /// What came of a rehearsal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,34 +58,34 @@ pub struct NodeRehearsal {
 #[serde(rename_all = "camelCase")]
 pub struct Side {
     /// How it ended, the commonest end first.
-    pub ends: Vec<End>,
+    pub ends: Vec<EndCount>,
     /// What became of every manifest file.
-    pub files: BTreeMap<ManifestPath, Fate>,
+    pub files: BTreeMap<ManifestPath, FileFate>,
     /// States in which virtual machines ended, and in how many seeds.
     pub machines: BTreeMap<String, BTreeMap<String, u64>>,
     /// What RKE2's deploy controller did.
-    pub work: Work,
+    pub work: WorkRange,
     /// When the bootstrap was over, in seconds from power-on; absent when it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Span>,
     /// What stays held for ever, in the seed of the timeline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stays_held: Vec<Kept>,
+    pub stays_held: Vec<StillHeld>,
     /// Known incidents, recognised in what the seeds left, the commonest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub recognised: Vec<Recognised>,
+    pub recognised: Vec<RecognisedIncident>,
     /// The seed of the timeline: the first one that ended worst.
     pub seed: u64,
     /// What happened, in that seed.
-    pub timeline: Vec<Moment>,
+    pub timeline: Vec<TimelineEntry>,
 }
 
 /// One way to end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct End {
+pub struct EndCount {
     /// Which.
-    pub verdict: Ended,
+    pub verdict: Ending,
     /// In how many seeds.
     pub seeds: u64,
     /// The first of them.
@@ -100,7 +100,7 @@ pub struct End {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub enum Ended {
+pub enum Ending {
     /// Everything came up.
     Complete,
     /// Everything came up as far as it is known: an installer has to bring what nothing known brings.
@@ -119,7 +119,7 @@ pub enum Ended {
 /// A known incident, as `windrow diagnose` would recognise it in what is left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Recognised {
+pub struct RecognisedIncident {
     /// Reason code.
     pub code: Code,
     /// What it is about, `Kind namespace/name`.
@@ -135,7 +135,7 @@ pub struct Recognised {
 /// What became of a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Fate {
+pub struct FileFate {
     /// The marker that keeps it from RKE2 and that Windrow did not make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<MarkerPath>,
@@ -171,17 +171,17 @@ pub struct Span {
 /// What the deploy controller did: least and most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Work {
+pub struct WorkRange {
     /// In the seed in which it did least.
-    pub least: Counts,
+    pub least: DeployCounts,
     /// In the seed in which it did most.
-    pub most: Counts,
+    pub most: DeployCounts,
 }
 
 /// A file that stays held, and whose rule holds it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Kept {
+pub struct StillHeld {
     /// The file.
     pub file: ManifestPath,
     /// Reason code.
@@ -195,7 +195,7 @@ pub struct Kept {
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Moment {
+pub struct TimelineEntry {
     /// When, in seconds from power-on.
     pub at: f64,
     /// What, in a line.
@@ -230,16 +230,16 @@ pub struct VersionOutcome {
     /// Harvester's version.
     pub version: String,
     /// How it ends without Windrow, at worst.
-    pub without: Ended,
+    pub without: Ending,
     /// How it ends with Windrow, at worst.
-    pub with: Ended,
+    pub with: Ending,
 }
 
 impl NodeRehearsal {
     /// Every known incident that was recognised on either side, with the number of seeds without Windrow
     /// and with it.
-    pub fn recognised(&self) -> Vec<(&Recognised, u64, u64)> {
-        let same = |one: &Recognised, other: &Recognised| {
+    pub fn recognised(&self) -> Vec<(&RecognisedIncident, u64, u64)> {
+        let same = |one: &RecognisedIncident, other: &RecognisedIncident| {
             (one.code, &one.subject) == (other.code, &other.subject)
         };
         let mut all: Vec<_> = self
@@ -258,20 +258,20 @@ impl NodeRehearsal {
     }
 
     /// How it ends with Windrow at worst; what is proved to keep it from working counts.
-    pub fn worst(&self) -> Ended {
+    pub fn worst(&self) -> Ending {
         let ends = self.with.ends.iter().map(|end| end.verdict);
         // Nothing comes up for certain that is only played like something else.
-        let beyond = self.beyond.first().map(|_| Ended::Unknown);
+        let beyond = self.beyond.first().map(|_| Ending::Unknown);
         ends.chain(proved(&self.findings))
             .chain(beyond)
             .max()
-            .unwrap_or(Ended::Complete)
+            .unwrap_or(Ending::Complete)
     }
 }
 
 impl Rehearsal {
     /// The nodes' rehearsals together.
-    pub fn of(nodes: Vec<NodeRehearsal>, findings: Vec<Finding>) -> Self {
+    pub fn new(nodes: Vec<NodeRehearsal>, findings: Vec<Finding>) -> Self {
         Self {
             api_version: "windrow.dev/v1".to_owned(),
             kind: "Rehearsal".to_owned(),
@@ -281,21 +281,21 @@ impl Rehearsal {
     }
 
     /// How the nodes end with Windrow at worst.
-    pub fn worst(&self) -> Ended {
+    pub fn worst(&self) -> Ending {
         let nodes = self.nodes.iter().map(NodeRehearsal::worst);
         nodes
             .chain(proved(&self.findings))
             .max()
-            .unwrap_or(Ended::Complete)
+            .unwrap_or(Ending::Complete)
     }
 }
 
 /// How a bootstrap ends because of its findings: an error keeps something from working, and what was not looked at is
 /// not known.
-fn proved(findings: &[Finding]) -> Option<Ended> {
+fn proved(findings: &[Finding]) -> Option<Ending> {
     let ends = findings.iter().filter_map(|finding| match finding {
-        finding if finding.severity == Severity::Error => Some(Ended::Stuck),
-        finding if finding.code == Code::NotLookedAt => Some(Ended::Unknown),
+        finding if finding.severity == Severity::Error => Some(Ending::Stuck),
+        finding if finding.code == Code::NotLookedAt => Some(Ending::Unknown),
         _ => None,
     });
     ends.max()

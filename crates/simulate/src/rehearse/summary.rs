@@ -8,8 +8,11 @@ use windrow_harvester::incidents;
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
-use super::rehearsal::{End, Ended, Fate, Kept, Moment, Recognised, Side, Span, Weight, Work};
-use crate::{BootstrapVerdict, Counts, HappeningKind, Run, SimulatedDirectory};
+use super::rehearsal::{
+    EndCount, Ending, FileFate, RecognisedIncident, Side, Span, StillHeld, TimelineEntry, Weight,
+    WorkRange,
+};
+use crate::{BootstrapVerdict, DeployCounts, HappeningKind, Run, SimulatedDirectory};
 
 /// How many failures of one file stand in the timeline.
 const TOLD: usize = 3;
@@ -19,21 +22,21 @@ pub(super) struct Summary {
     start: Timestamp,
     /// Of which node; 0 is the first.
     server: usize,
-    ends: Vec<End>,
-    files: BTreeMap<ManifestPath, Fate>,
+    ends: Vec<EndCount>,
+    files: BTreeMap<ManifestPath, FileFate>,
     machines: BTreeMap<String, BTreeMap<String, u64>>,
-    work: Option<Work>,
+    work: Option<WorkRange>,
     over: Option<Span>,
-    recognised: Vec<Recognised>,
-    worst: Option<Worst>,
+    recognised: Vec<RecognisedIncident>,
+    worst: Option<WorstRun>,
 }
 
 /// What is kept of the first run that ended worst.
-struct Worst {
-    ended: Ended,
+struct WorstRun {
+    ended: Ending,
     seed: u64,
-    timeline: Vec<Moment>,
-    kept: Vec<Kept>,
+    timeline: Vec<TimelineEntry>,
+    kept: Vec<StillHeld>,
 }
 
 impl Summary {
@@ -54,7 +57,7 @@ impl Summary {
     /// Takes one run in, and what is recognised in what it left.
     pub(super) fn take(&mut self, run: &Run, left: &[incidents::Finding]) {
         for finding in left {
-            self.recognise(Recognised {
+            self.recognise(RecognisedIncident {
                 code: finding.code,
                 subject: finding.subject.clone(),
                 message: finding.message.clone(),
@@ -65,7 +68,7 @@ impl Summary {
         let verdict = ended(run);
         match self.ends.iter_mut().find(|end| end.verdict == verdict) {
             Some(end) => end.seeds += 1,
-            None => self.ends.push(End {
+            None => self.ends.push(EndCount {
                 verdict,
                 seeds: 1,
                 first_seed: run.seed,
@@ -79,16 +82,16 @@ impl Summary {
             *states.entry(state.to_owned()).or_default() += 1;
         }
         self.work = Some(match self.work {
-            None => Work {
+            None => WorkRange {
                 least: run.counts,
                 most: run.counts,
             },
-            Some(work) => Work {
-                least: by(u64::min, work.least, run.counts),
-                most: by(u64::max, work.most, run.counts),
+            Some(work) => WorkRange {
+                least: combine(u64::min, work.least, run.counts),
+                most: combine(u64::max, work.most, run.counts),
             },
         });
-        if matches!(verdict, Ended::Complete | Ended::Unknown) {
+        if matches!(verdict, Ending::Complete | Ending::Unknown) {
             let over = run.log.last().map_or(self.start, |last| last.at);
             widen(&mut self.over, seconds(self.start, over));
         }
@@ -97,7 +100,7 @@ impl Summary {
             .as_ref()
             .is_none_or(|worst| verdict > worst.ended)
         {
-            self.worst = Some(Worst {
+            self.worst = Some(WorstRun {
                 ended: verdict,
                 seed: run.seed,
                 timeline: timeline(run, self.server, self.start),
@@ -106,9 +109,10 @@ impl Summary {
         }
     }
 
-    fn recognise(&mut self, more: Recognised) {
+    fn recognise(&mut self, more: RecognisedIncident) {
         let known = self.recognised.iter_mut();
-        let same = |one: &&mut Recognised| (one.code, &one.subject) == (more.code, &more.subject);
+        let same =
+            |one: &&mut RecognisedIncident| (one.code, &one.subject) == (more.code, &more.subject);
         match known.into_iter().find(same) {
             Some(one) => one.seeds += more.seeds,
             None => self.recognised.push(more),
@@ -149,9 +153,9 @@ impl Summary {
             }
         }
         self.work = match (self.work, later.work) {
-            (Some(one), Some(more)) => Some(Work {
-                least: by(u64::min, one.least, more.least),
-                most: by(u64::max, one.most, more.most),
+            (Some(one), Some(more)) => Some(WorkRange {
+                least: combine(u64::min, one.least, more.least),
+                most: combine(u64::max, one.most, more.most),
             }),
             (one, more) => one.or(more),
         };
@@ -169,10 +173,10 @@ impl Summary {
     }
 
     /// How it ended at worst.
-    pub(super) fn worst(&self) -> Ended {
+    pub(super) fn worst(&self) -> Ending {
         self.worst
             .as_ref()
-            .map_or(Ended::Complete, |worst| worst.ended)
+            .map_or(Ending::Complete, |worst| worst.ended)
     }
 
     fn fates(&mut self, run: &Run) {
@@ -255,27 +259,27 @@ impl Summary {
 }
 
 /// How a bootstrap ended. A file that Windrow still holds, and not on purpose, is not done.
-pub(super) fn ended(run: &Run) -> Ended {
+pub(super) fn ended(run: &Run) -> Ending {
     match &run.outcome.verdict {
         BootstrapVerdict::Complete if all_kept(run).any(|kept| is_held_without_purpose(&kept)) => {
-            Ended::Stuck
+            Ending::Stuck
         }
-        BootstrapVerdict::Complete if run.cluster.may_bring().next().is_some() => Ended::Unknown,
-        BootstrapVerdict::Complete => Ended::Complete,
+        BootstrapVerdict::Complete if run.cluster.may_bring().next().is_some() => Ending::Unknown,
+        BootstrapVerdict::Complete => Ending::Complete,
         BootstrapVerdict::Unconfigured { .. }
             if all_kept(run).any(|kept| is_held_without_purpose(&kept)) =>
         {
-            Ended::Stuck
+            Ending::Stuck
         }
-        BootstrapVerdict::Unconfigured { .. } => Ended::Unconfigured,
-        BootstrapVerdict::Underway => Ended::Underway,
-        BootstrapVerdict::Stuck { .. } => Ended::Stuck,
-        BootstrapVerdict::Deadlocked { .. } => Ended::Deadlocked,
+        BootstrapVerdict::Unconfigured { .. } => Ending::Unconfigured,
+        BootstrapVerdict::Underway => Ending::Underway,
+        BootstrapVerdict::Stuck { .. } => Ending::Stuck,
+        BootstrapVerdict::Deadlocked { .. } => Ending::Deadlocked,
     }
 }
 
 /// Is it held though it should not be: not by a person, an annotation or a foreign marker?
-fn is_held_without_purpose(kept: &Kept) -> bool {
+fn is_held_without_purpose(kept: &StillHeld) -> bool {
     !matches!(
         kept.code,
         Code::HeldByAnnotation | Code::HeldByHand | Code::HeldAppliedOnce | Code::HeldByOther
@@ -289,7 +293,7 @@ fn because(run: &Run) -> Vec<String> {
         BootstrapVerdict::Stuck { missing } => missing.clone(),
         BootstrapVerdict::Deadlocked { proof } => proof.clone(),
     };
-    if ended(run) == Ended::Unknown {
+    if ended(run) == Ending::Unknown {
         let guesses = run.cluster.may_bring();
         because.extend(guesses.flat_map(|(_, guess)| guess.sentences()));
     }
@@ -298,8 +302,8 @@ fn because(run: &Run) -> Vec<String> {
     because
 }
 
-fn by(choose: fn(u64, u64) -> u64, one: Counts, other: Counts) -> Counts {
-    Counts {
+fn combine(choose: fn(u64, u64) -> u64, one: DeployCounts, other: DeployCounts) -> DeployCounts {
+    DeployCounts {
         passes: choose(one.passes, other.passes),
         applies: choose(one.applies, other.applies),
         failed: choose(one.failed, other.failed),
@@ -320,7 +324,7 @@ fn widen(span: &mut Option<Span>, at: f64) {
 }
 
 /// What a person wants to see of a run: the first failures of each file, and no passes.
-fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
+fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<TimelineEntry> {
     let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
     let mut denied = 0;
     let mut moments = Vec::new();
@@ -375,7 +379,7 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
                 (Weight::Staging, Some(marker.file()))
             }
         };
-        moments.push(Moment {
+        moments.push(TimelineEntry {
             at: seconds(start, happening.at),
             what: happening.what.to_string(),
             weight,
@@ -386,11 +390,11 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<Moment> {
 }
 
 /// What stays held on any node.
-fn all_kept(run: &Run) -> impl Iterator<Item = Kept> {
+fn all_kept(run: &Run) -> impl Iterator<Item = StillHeld> {
     (0..=run.joined.len()).flat_map(|server| kept(run, server))
 }
 
-fn kept(run: &Run, server: usize) -> Vec<Kept> {
+fn kept(run: &Run, server: usize) -> Vec<StillHeld> {
     let Some((_, _, Some(status))) = run.results_of(server) else {
         return Vec::new();
     };
@@ -405,7 +409,7 @@ fn kept(run: &Run, server: usize) -> Vec<Kept> {
                     rules.push(blocker.origin.clone());
                 }
             }
-            Kept {
+            StillHeld {
                 file: held.file.clone(),
                 code: held.code,
                 why: held.why.clone(),

@@ -17,7 +17,7 @@ fn the_first_virtual_machine_may_cost_the_preset_storage_network_and_never_does_
     let mut ends: Vec<_> = rehearsal.without.ends.iter().collect();
     ends.sort_by_key(|end| end.verdict);
     let verdicts: Vec<_> = ends.iter().map(|end| end.verdict).collect();
-    assert_eq!(verdicts, [Ended::Complete, Ended::Unconfigured]);
+    assert_eq!(verdicts, [Ending::Complete, Ending::Unconfigured]);
     let because = &ends[1].because;
     assert!(because[0].contains("while every Longhorn volume is detached"));
     assert!(because[1].contains("orchard/registry keeps"), "{because:?}");
@@ -26,9 +26,9 @@ fn the_first_virtual_machine_may_cost_the_preset_storage_network_and_never_does_
     assert_eq!(recognised[0].code, Code::StorageNetworkWaits);
     assert_eq!(recognised[0].seeds, ends[1].seeds);
     assert_eq!(rehearsal.with.recognised, []);
-    assert_eq!(rehearsal.with.ends[0].verdict, Ended::Complete);
+    assert_eq!(rehearsal.with.ends[0].verdict, Ending::Complete);
     assert_eq!(rehearsal.with.ends.len(), 1);
-    assert_eq!(rehearsal.worst(), Ended::Complete);
+    assert_eq!(rehearsal.worst(), Ending::Complete);
     let fate = &rehearsal.with.files["00-registry.yaml"];
     assert_eq!((fate.applied_in, fate.held_in, fate.failures), (20, 20, 0));
     assert!(fate.released.unwrap().from < fate.applied.unwrap().to);
@@ -43,9 +43,9 @@ fn both_stories_are_told_by_version() {
     for (config, ends) in [
         (
             unset.as_str(),
-            [Ended::Deadlocked, Ended::Complete, Ended::Complete],
+            [Ending::Deadlocked, Ending::Complete, Ending::Complete],
         ),
-        (FIRST_VM, [Ended::Unconfigured; 3]),
+        (FIRST_VM, [Ending::Unconfigured; 3]),
     ] {
         let setup = Setup::harvester_config("c.yaml", config, HarvesterVersion::LATEST, start());
         let rehearsal = rehearse("n1", &setup, 10, Vec::new());
@@ -58,7 +58,7 @@ fn both_stories_are_told_by_version() {
         let versions = ["v1.5.0", "v1.5.1", "v1.6.0"];
         let expected: Vec<_> = versions.into_iter().zip(ends).collect();
         assert_eq!(without, expected);
-        let with = |one: &VersionOutcome| one.with == Ended::Complete;
+        let with = |one: &VersionOutcome| one.with == Ending::Complete;
         assert!(rehearsal.versions.iter().all(with));
     }
 }

@@ -13,13 +13,13 @@ use super::super::units::{count, duration, expected, nearest};
 const MOST_IN_A_ROW: usize = 100;
 
 /// What was read of a file, as far as it was wrong.
-pub(super) struct Reading<'a> {
+pub(super) struct FieldReader<'a> {
     pub(super) file: &'a str,
     pub(super) errors: Vec<ConfigError>,
 }
 
-impl<'a> Reading<'a> {
-    pub(super) fn of(file: &'a str) -> Self {
+impl<'a> FieldReader<'a> {
+    pub(super) fn new(file: &'a str) -> Self {
         Self {
             file,
             errors: Vec::new(),

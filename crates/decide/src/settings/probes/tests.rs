@@ -4,7 +4,7 @@ use windrow_model::manifest::yaml;
 
 use super::*;
 
-fn section(text: &str) -> Result<Vec<Setting>, Vec<ConfigError>> {
+fn section(text: &str) -> Result<Vec<ProbeSetting>, Vec<ConfigError>> {
     read("windrow.yaml", &yaml::one(text).unwrap().unwrap())
 }
 
@@ -176,6 +176,6 @@ fn what_a_nodes_identity_may_not_ask_is_refused_where_it_is_written() {
 #[test]
 fn what_is_shown_of_a_probe_keeps_its_secrets() {
     let settings = section("a: {http: {url: 'https://h/p?token=s3cret'}}\nb: {enabled: false}\n");
-    let shown: Vec<String> = settings.unwrap().iter().map(Setting::show).collect();
+    let shown: Vec<String> = settings.unwrap().iter().map(ProbeSetting::show).collect();
     assert_eq!(shown, ["http https://h, every 30s, wanted", "off"]);
 }

@@ -3,14 +3,14 @@
 use windrow_model::reasons::Code;
 use windrow_plan::Finding;
 
-use super::source::{Lacking, Source};
+use super::source::{GivenFile, Lacking};
 
 /// The annotation that orders.
 const DEPENDS_ON: &str = "windrow.dev/depends-on";
 
 /// What an annotation asks for is weakened: from Ready to there, or from a must to an order. Only where
 /// its line names one object alone.
-pub(super) fn weaken(copies: &mut [Source], finding: &Finding) {
+pub(super) fn weaken(copies: &mut [GivenFile], finding: &Finding) {
     let weaker = match finding.code {
         Code::ClaimBoundBeforeUse | Code::Unobservable | Code::NodeReadyCycle => "(exists)",
         Code::RequiredCycle => "(advisory)",
@@ -58,7 +58,7 @@ fn weakened(line: &str, weaker: &str) -> Option<String> {
 
 /// Requirements that objects lack are added to their annotations. Where that cannot be done line by line
 /// the object stays as it is, and it is said.
-pub(super) fn add(copies: &mut [Source], lacking: &[Lacking], left: &mut Vec<String>) {
+pub(super) fn add(copies: &mut [GivenFile], lacking: &[Lacking], left: &mut Vec<String>) {
     let mut places: Vec<(&Lacking, String)> = Vec::new();
     for one in lacking {
         match places.iter_mut().find(|(known, _)| known.at == one.at) {

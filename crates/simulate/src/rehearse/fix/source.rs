@@ -5,7 +5,7 @@ use windrow_plan::rules::Location;
 
 /// A file that a person gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct GivenFile {
     /// Its path in the corrected copy.
     pub name: String,
     /// How findings call it.
@@ -16,7 +16,7 @@ pub struct Source {
     pub carries: Vec<ManifestPath>,
 }
 
-impl Source {
+impl GivenFile {
     /// The paths of its manifests: its own, or those that it carries.
     pub(super) fn manifests(&self) -> Vec<ManifestPath> {
         match self.carries.is_empty() {

@@ -9,7 +9,7 @@ use windrow_model::manifest::extract::{InnerLines, extract};
 use windrow_model::manifest::{self, AddonName, Content, Limits, ManifestPath, ObjectRef};
 use windrow_plan::rules::Location;
 
-use super::source::Source;
+use super::source::GivenFile;
 
 /// A manifest that is to be split.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) struct ToSplit {
 
 /// The lines of a source that findings name.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Named {
+pub(super) struct NamedLines {
     /// Of what brings something that its own file needs.
     pub(super) brings: Vec<u32>,
     /// Of what needs what an installer of its own file brings.
@@ -30,13 +30,13 @@ pub(super) struct Named {
 }
 
 /// Documents in the order in which they have to be applied, by their lines.
-struct Parts {
+struct SplitParts {
     first: Vec<Range<usize>>,
     /// What needs a file of its own; empty where order is enough.
     rest: Vec<Range<usize>>,
 }
 
-fn parts(split: &ToSplit, text: &str, limits: &Limits) -> Parts {
+fn parts(split: &ToSplit, text: &str, limits: &Limits) -> SplitParts {
     let path = &split.path;
     let content = Content::Bytes(text.as_bytes().to_vec());
     let file = manifest::read(path, &content, limits);
@@ -86,7 +86,7 @@ fn parts(split: &ToSplit, text: &str, limits: &Limits) -> Parts {
     if !apart {
         first.append(&mut rest);
     }
-    Parts { first, rest }
+    SplitParts { first, rest }
 }
 
 /// The documents one below the other, with this line between them.
@@ -116,7 +116,7 @@ fn beside(path: &ManifestPath, addons: &mut BTreeSet<AddonName>) -> ManifestPath
 }
 
 /// Manifests of this source that one of these lines is in.
-pub(super) fn manifests(source: &Source, named: &Named, limits: &Limits) -> Vec<ToSplit> {
+pub(super) fn manifests(source: &GivenFile, named: &NamedLines, limits: &Limits) -> Vec<ToSplit> {
     if named.brings.is_empty() && named.needs.is_empty() {
         return Vec::new();
     }
@@ -150,12 +150,12 @@ const ONE_DOCUMENT: &str =
 
 /// A manifest as one file or two.
 pub(super) fn file(
-    copy: Source,
+    copy: GivenFile,
     split: &ToSplit,
     addons: &mut BTreeSet<AddonName>,
     limits: &Limits,
     left: &mut Vec<String>,
-) -> Vec<Source> {
+) -> Vec<GivenFile> {
     let parts = parts(split, &copy.text, limits);
     if !split.second.is_empty() && (parts.first.is_empty() || parts.rest.is_empty()) {
         left.push(format!("{}: it is not split: {ONE_DOCUMENT}", copy.shown));
@@ -164,13 +164,13 @@ pub(super) fn file(
     let lines: Vec<&str> = copy.text.split_inclusive('\n').collect();
     let text = join(&lines, &parts.first, "---\n");
     let rest = join(&lines, &parts.rest, "---\n");
-    let mut written = vec![Source {
+    let mut written = vec![GivenFile {
         text,
         ..copy.clone()
     }];
     if !parts.rest.is_empty() {
         let name = beside(&split.path, addons).to_string();
-        written.push(Source {
+        written.push(GivenFile {
             shown: name.clone(),
             name,
             text: rest,
@@ -183,12 +183,12 @@ pub(super) fn file(
 /// A configuration with these of its manifests as one entry or two each. What cannot be done line by
 /// line is left as it is, and said.
 pub(super) fn carrier(
-    mut copy: Source,
+    mut copy: GivenFile,
     manifests: &[ToSplit],
     addons: &mut BTreeSet<AddonName>,
     limits: &Limits,
     left: &mut Vec<String>,
-) -> Source {
+) -> GivenFile {
     for split in manifests {
         match two_entries(&copy, split, addons, limits) {
             Ok((text, more)) => {
@@ -207,7 +207,7 @@ pub(super) fn carrier(
 
 /// The text with the entry that writes this manifest split, and the path of the new one.
 fn two_entries(
-    copy: &Source,
+    copy: &GivenFile,
     split: &ToSplit,
     addons: &mut BTreeSet<AddonName>,
     limits: &Limits,
@@ -235,7 +235,7 @@ fn two_entries(
         "its entry is not written line by line; split it by hand",
     );
     let lines: Vec<&str> = copy.text.split_inclusive('\n').collect();
-    let entry = Entry::around(&lines, first).ok_or(by_hand)?;
+    let entry = ListEntry::around(&lines, first).ok_or(by_hand)?;
     let inner = String::from_utf8_lossy(&file.content);
     let parts = parts(split, &inner, limits);
     if !split.second.is_empty() && (parts.first.is_empty() || parts.rest.is_empty()) {
@@ -272,7 +272,7 @@ fn two_entries(
 }
 
 /// An entry of a list of files, by its lines.
-struct Entry {
+struct ListEntry {
     all: Range<usize>,
     /// The lines of its content, a literal block.
     content: Range<usize>,
@@ -280,7 +280,7 @@ struct Entry {
     indentation: usize,
 }
 
-impl Entry {
+impl ListEntry {
     /// The one whose content begins in this line, counted from 1.
     fn around(lines: &[&str], first: u32) -> Option<Self> {
         let begins = usize::try_from(first).ok()?.checked_sub(1)?;
@@ -337,8 +337,8 @@ mod tests {
     const DEFINITION: &str = "      apiVersion: apiextensions.k8s.io/v1\n      kind: CustomResourceDefinition\n      metadata: {name: widgets.example.com}\n";
     const WIDGET: &str = "      # one of them\n      apiVersion: example.com/v1\n      kind: Widget\n      metadata: {name: w}\n";
 
-    fn config(content: &str, more: &str) -> Source {
-        Source {
+    fn config(content: &str, more: &str) -> GivenFile {
+        GivenFile {
             name: "user-data".to_owned(),
             shown: "user-data".to_owned(),
             text: format!(
@@ -348,7 +348,7 @@ mod tests {
         }
     }
 
-    fn split(source: Source) -> (Source, Vec<String>) {
+    fn split(source: GivenFile) -> (GivenFile, Vec<String>) {
         let mut left = Vec::new();
         let manifests = [ToSplit {
             path: "a.yaml".into(),

@@ -12,14 +12,14 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::{Location, Target};
 use windrow_plan::{Plan, Shown};
 
-use super::given::{Given, add_finding, objects};
-use super::pods::{Pods, namespace_of};
+use super::given::{ProofInputs, add_finding, objects};
+use super::pods::{DeclaredPods, namespace_of};
 use super::selector;
 use crate::WebhookGate;
 use crate::rehearse::fix::Lacking;
 
 /// One object that is asked about.
-struct Question {
+struct WebhookQuestion {
     object: ObjectRef,
     /// Where the object's `metadata` stands.
     metadata: Location,
@@ -28,12 +28,12 @@ struct Question {
     asked: WebhookGate,
 }
 
-fn questions(files: &[(&ManifestFile, &Shown)]) -> Vec<Question> {
+fn questions(files: &[(&ManifestFile, &Shown)]) -> Vec<WebhookQuestion> {
     let all = || {
         let files = files.iter();
         files.flat_map(|(file, shown)| file.objects().map(move |object| (*file, object, *shown)))
     };
-    let pods = Pods::of(all().map(|(_, object, shown)| (object, shown)));
+    let pods = DeclaredPods::from_objects(all().map(|(_, object, shown)| (object, shown)));
     let plurals = plurals(all().map(|(_, object, _)| object));
     let mut found = Vec::new();
     for (_, webhook, _) in all().filter(|(_, object, _)| is_webhook(object)) {
@@ -47,11 +47,13 @@ fn questions(files: &[(&ManifestFile, &Shown)]) -> Vec<Question> {
                 let Some(metadata) = object.node.entry("metadata").filter(|_| !brings(file)) else {
                     continue;
                 };
-                let known = found.iter().any(|one: &Question| one.object == object.id);
+                let known = found
+                    .iter()
+                    .any(|one: &WebhookQuestion| one.object == object.id);
                 if known || !is_asked(hook, object, &plurals, &pods) {
                     continue;
                 }
-                found.push(Question {
+                found.push(WebhookQuestion {
                     object: object.id.clone(),
                     metadata: shown.at(Some(metadata.line)),
                     name: service.clone(),
@@ -71,7 +73,11 @@ pub(super) fn is_webhook(object: &Object) -> bool {
 }
 
 /// A hook that fails closed and is answered by pods of these files.
-fn answers(webhook: &Object, hook: &Node, pods: &Pods<'_>) -> Option<(String, WebhookGate)> {
+fn answers(
+    webhook: &Object,
+    hook: &Node,
+    pods: &DeclaredPods<'_>,
+) -> Option<(String, WebhookGate)> {
     let of = |key: &str| hook.str_at(&["clientConfig", "service", key]);
     let (namespace, service) = (of("namespace")?, of("name")?);
     // What a CEL condition lets through is not known here.
@@ -116,7 +122,7 @@ fn is_asked(
     hook: &Node,
     object: &Object,
     plurals: &BTreeMap<(&str, &str), &str>,
-    pods: &Pods<'_>,
+    pods: &DeclaredPods<'_>,
 ) -> bool {
     let id = &object.id;
     let Some(plural) = plurals.get(&(id.group.as_str(), id.kind.as_str())) else {
@@ -152,9 +158,9 @@ pub fn asked(files: &[(&ManifestFile, &Shown)]) -> BTreeMap<ObjectRef, WebhookGa
 
 /// The questions about objects that do not wait for who answers them.
 fn not_awaited<'q>(
-    questions: &'q [Question],
+    questions: &'q [WebhookQuestion],
     plan: &'q Plan,
-) -> impl Iterator<Item = &'q Question> {
+) -> impl Iterator<Item = &'q WebhookQuestion> {
     questions.iter().filter(move |question| {
         let mut documents = plan.files.iter().flat_map(|file| &file.documents);
         !documents.any(|document| {
@@ -167,7 +173,7 @@ fn not_awaited<'q>(
     })
 }
 
-pub(super) fn findings(given: &Given<'_>, found: &mut Vec<windrow_plan::Finding>) {
+pub(super) fn findings(given: &ProofInputs<'_>, found: &mut Vec<windrow_plan::Finding>) {
     // Few files have a webhook at all.
     if !objects(given).any(|(object, _)| is_webhook(object)) {
         return;
@@ -189,7 +195,7 @@ pub(super) fn findings(given: &Given<'_>, found: &mut Vec<windrow_plan::Finding>
 }
 
 /// The annotations that these objects lack.
-pub fn lacking(given: &Given<'_>) -> Vec<Lacking> {
+pub fn lacking(given: &ProofInputs<'_>) -> Vec<Lacking> {
     not_awaited(&questions(given.files), given.plan)
         .map(|question| {
             let ObjectRef {

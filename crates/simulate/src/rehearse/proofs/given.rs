@@ -8,7 +8,7 @@ use windrow_plan::rules::Location;
 use windrow_plan::{Finding, Plan, Shown};
 
 /// Everything that proofs rest on.
-pub struct Given<'a> {
+pub struct ProofInputs<'a> {
     /// The manifests, and where a person finds their lines.
     pub files: &'a [(&'a ManifestFile, &'a Shown)],
     /// Their plan.
@@ -36,7 +36,9 @@ pub(super) fn add_finding(
 }
 
 /// Objects of all files.
-pub(super) fn objects<'a>(given: &Given<'a>) -> impl Iterator<Item = (&'a Object, &'a Shown)> {
+pub(super) fn objects<'a>(
+    given: &ProofInputs<'a>,
+) -> impl Iterator<Item = (&'a Object, &'a Shown)> {
     given
         .files
         .iter()

@@ -15,7 +15,7 @@ const CNI_CHARTS: [&str; 4] = ["cilium", "canal", "calico", "flannel"];
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
 /// A pod, as its template has it.
-pub(super) struct Pod<'a> {
+pub(super) struct DeclaredPod<'a> {
     /// Who makes it.
     pub(super) owner: ObjectRef,
     /// Its labels.
@@ -24,14 +24,14 @@ pub(super) struct Pod<'a> {
 }
 
 /// Every pod that the manifests make, and the Services and namespaces beside them.
-pub(super) struct Pods<'a> {
-    pods: Vec<Pod<'a>>,
+pub(super) struct DeclaredPods<'a> {
+    pods: Vec<DeclaredPod<'a>>,
     services: Vec<&'a Object>,
     namespaces: Vec<&'a Object>,
 }
 
-impl<'a> Pods<'a> {
-    pub(super) fn of(objects: impl Iterator<Item = (&'a Object, &'a Shown)>) -> Self {
+impl<'a> DeclaredPods<'a> {
+    pub(super) fn from_objects(objects: impl Iterator<Item = (&'a Object, &'a Shown)>) -> Self {
         let mut all = Self {
             pods: Vec::new(),
             services: Vec::new(),
@@ -44,7 +44,7 @@ impl<'a> Pods<'a> {
                 _ => {}
             }
             if let Some((labels, spec)) = template(object) {
-                all.pods.push(Pod {
+                all.pods.push(DeclaredPod {
                     owner: object.id.clone(),
                     labels,
                     spec,
@@ -55,7 +55,7 @@ impl<'a> Pods<'a> {
     }
 
     /// A pod that answers for a Service.
-    pub(super) fn behind(&self, namespace: &str, service: &str) -> Option<&Pod<'a>> {
+    pub(super) fn behind(&self, namespace: &str, service: &str) -> Option<&DeclaredPod<'a>> {
         let service = self
             .services
             .iter()

@@ -39,7 +39,7 @@ fn proved_with(
     let plan = link(&examined, rules, platform);
     let files: Vec<(&ManifestFile, &Shown)> =
         read.iter().map(|(file, shown)| (file, shown)).collect();
-    proofs(&Given {
+    proofs(&ProofInputs {
         files: &files,
         plan: &plan,
         disabled,
