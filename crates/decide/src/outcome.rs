@@ -106,15 +106,14 @@ impl DecisionContext<'_> {
     fn decide_file(&self, file: &PlanFile) -> FileOutcome {
         // The entry may be about other content of this file.
         let entry = self.ledger.files.get(&file.path).map(Arc::as_ref);
-        match self.settled(file, entry) {
-            Ok(outcome) => outcome,
-            Err(began) => {
-                let known = entry.is_some_and(|entry| entry.digest == file.digest);
-                match &file.refused {
-                    Some(why) => self.refused(why, began),
-                    None => self.decide_by_needs(file, known, began),
-                }
-            }
+        let known = entry.filter(|entry| entry.digest == file.digest);
+        if let Some(outcome) = self.settled(file, entry) {
+            return outcome;
+        }
+        let began = known.map_or(self.now, |entry| entry.first_seen);
+        match &file.refused {
+            Some(why) => self.refused(why, began),
+            None => self.decide_by_needs(file, known.is_some(), began),
         }
     }
 
@@ -154,31 +153,26 @@ impl DecisionContext<'_> {
         }
     }
 
-    /// The outcome where it does not depend on what the file needs or whether RKE2 refuses it. Otherwise the time
-    /// since when the file waits.
-    fn settled(
-        &self,
-        file: &PlanFile,
-        entry: Option<&LedgerEntry>,
-    ) -> Result<FileOutcome, Timestamp> {
+    /// The outcome of a file that neither its needs nor RKE2's refusal decides; `None` for one that waits for them.
+    fn settled(&self, file: &PlanFile, entry: Option<&LedgerEntry>) -> Option<FileOutcome> {
         if file.owner.is_some() {
-            return Ok(FileOutcome::NotOurs);
+            return Some(FileOutcome::NotOurs);
         }
         if let Some(marker) = self.observation.markers.get(&file.name)
             && marker.mark.is_none()
         {
-            return Ok(FileOutcome::HeldByOther);
+            return Some(FileOutcome::HeldByOther);
         }
         let known = entry.filter(|entry| entry.digest == file.digest);
         let manual = entry.and_then(|entry| entry.manual.as_ref());
         if let Some(manual) = manual.filter(|manual| manual.hold) {
-            return Ok(FileOutcome::Hold(Box::new(FileHold::without_end(
+            return Some(FileOutcome::Hold(Box::new(FileHold::without_end(
                 Code::HeldByHand,
                 Code::HeldByHand.say(&[("why", &format!("{} ({})", manual.reason, manual.by))]),
             ))));
         }
         if file.harmful {
-            return Ok(FileOutcome::Hold(Box::new(FileHold::without_end(
+            return Some(FileOutcome::Hold(Box::new(FileHold::without_end(
                 Code::SpecialFile,
                 "not a file: RKE2 would hang when it opens it".to_owned(),
             ))));
@@ -192,13 +186,13 @@ impl DecisionContext<'_> {
         });
         if let Some((cause, was_applied)) = past {
             let cause = if by_hand { Cause::ByHand } else { cause };
-            return Ok(self.onward(file, cause, applied || was_applied, by_hand));
+            return Some(self.let_through(file, cause, applied || was_applied, by_hand));
         }
         if by_hand {
-            return Ok(self.onward(file, Cause::ByHand, applied, true));
+            return Some(self.let_through(file, Cause::ByHand, applied, true));
         }
         if !self.staging.enabled {
-            return Ok(self.onward(file, Cause::Off, applied, false));
+            return Some(self.let_through(file, Cause::Off, applied, false));
         }
         if applied {
             // RKE2 was quicker than our marker. Or the ledger was lost, and the file was applied long ago.
@@ -206,15 +200,13 @@ impl DecisionContext<'_> {
                 Some(_) => Cause::Escaped,
                 None => Cause::Free,
             };
-            return Ok(self.onward(file, cause, true, false));
+            return Some(self.let_through(file, cause, true, false));
         }
-        if let Some((reason, at)) = &file.hold {
-            return Ok(FileOutcome::Hold(Box::new(FileHold::without_end(
-                Code::HeldByAnnotation,
-                Code::HeldByAnnotation.say(&[("why", &format!("{reason} ({at})"))]),
-            ))));
-        }
-        Err(known.map_or(self.now, |entry| entry.first_seen))
+        let (reason, at) = file.hold.as_ref()?;
+        Some(FileOutcome::Hold(Box::new(FileHold::without_end(
+            Code::HeldByAnnotation,
+            Code::HeldByAnnotation.say(&[("why", &format!("{reason} ({at})"))]),
+        ))))
     }
 
     /// RKE2 has applied exactly these bytes.
@@ -226,8 +218,15 @@ impl DecisionContext<'_> {
             .is_some_and(|addon| addon.checksum == file.sha256)
     }
 
-    /// Where a file stands that need not wait, or no longer.
-    fn onward(&self, file: &PlanFile, cause: Cause, applied: bool, by_hand: bool) -> FileOutcome {
+    /// Releases a file that need not wait any more. It is applied where RKE2 has applied it, and kept from then on where it is
+    /// to be applied once.
+    fn let_through(
+        &self,
+        file: &PlanFile,
+        cause: Cause,
+        applied: bool,
+        by_hand: bool,
+    ) -> FileOutcome {
         if !applied {
             return FileOutcome::Release(cause);
         }

@@ -4,11 +4,12 @@
 //! in what carries its actions out. Pure: no I/O, no clock. Nothing that a decision found is kept but its
 //! ledger.
 
+mod by_hand;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use smol_str::SmolStr;
 use windrow_model::manifest::{self, BaseName, Content, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::readiness::{self, ObjectSeen, Observed};
@@ -296,91 +297,6 @@ impl StagingState {
         self.platform = platform;
         self.examined = Arc::default();
         self.plan_is_outdated = true;
-    }
-
-    /// Enters that a person holds or releases a file. The next decision carries it out. `content` is the digest of
-    /// what is released: a release counts for that content alone.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such file, or it is not Windrow's to hold or release; a sentence for the
-    /// person who asked.
-    pub fn hold_or_release(
-        &mut self,
-        path: &ManifestPath,
-        content: Option<&str>,
-        manual: Manual,
-        now: Timestamp,
-    ) -> Result<(), String> {
-        if let Some(owner) = rke2::owner(path) {
-            return Err(format!("{path} is {owner}'s own; Windrow leaves it alone"));
-        }
-        let name = path.name();
-        let foreign = self
-            .observation
-            .markers
-            .get(&name)
-            .is_some_and(|marker| marker.mark.is_none());
-        if foreign {
-            return Err(format!(
-                "{path} is held by a marker that Windrow did not make; whoever made {name}.skip removes it"
-            ));
-        }
-        let plan = Arc::clone(&self.plan);
-        let file = plan.files.iter().find(|file| file.path == *path);
-        if file.is_none() && !manual.hold {
-            return Err(format!("there is no manifest file {path}"));
-        }
-        if let Some(trouble) = file.and_then(|file| file.trouble).filter(|_| manual.hold)
-            && let Some(why) = trouble.why_not_held()
-        {
-            return Err(format!("{path} cannot be held: {why}"));
-        }
-        let digest = file.map(|file| file.digest.clone()).unwrap_or_default();
-        if !manual.hold && content.is_some_and(|content| *content != *digest) {
-            return Err(
-                "the file has other content by now than what was released; release it again if that is meant too"
-                    .to_owned(),
-            );
-        }
-        // One marker hides every file of this name: they are held and released together.
-        let same_name = plan
-            .files
-            .iter()
-            .filter(|file| file.name == name && file.path != *path && file.owner.is_none());
-        for other in same_name {
-            self.enter_manual(&other.path, other.digest.clone(), manual.clone(), now);
-        }
-        self.enter_manual(path, digest, manual, now);
-        Ok(())
-    }
-
-    fn enter_manual(
-        &mut self,
-        path: &ManifestPath,
-        digest: SmolStr,
-        manual: Manual,
-        now: Timestamp,
-    ) {
-        let files = &mut Arc::make_mut(&mut self.ledger).files;
-        let entry = files.entry(path.clone()).or_insert_with(|| {
-            Arc::new(LedgerEntry {
-                digest: digest.clone(),
-                first_seen: now,
-                since: now,
-                state: FileStage::Held {
-                    code: Code::HeldByHand,
-                    why: manual.reason.as_str().into(),
-                },
-                told: AlreadyReported::default(),
-                manual: None,
-            })
-        });
-        let entry = Arc::make_mut(entry);
-        if !manual.hold {
-            entry.digest = digest;
-        }
-        entry.manual = Some(Box::new(manual));
     }
 
     /// The marker for a manifest file that is new or being written. It keeps RKE2 from reading half of the
