@@ -16,11 +16,11 @@ use windrow_model::reasons::Code;
 
 use super::text::shorten;
 
-/// What Windrow writes is smaller. Up to here a marker is read as one document.
+/// Largest marker that is read as one document, in bytes. What Windrow writes is smaller.
 const WHOLE: u64 = 64 << 10;
-/// As far into a line as anything in it counts.
+/// How much of a line counts, in bytes.
 const LINE: usize = 64 << 10;
-/// As far into a marker as its lines are read.
+/// How much of a marker is read line by line, in bytes.
 const LINES: u64 = 256 << 20;
 /// Longest reason in a marker, in characters.
 const WHY_CHARS: usize = 1000;
@@ -81,7 +81,7 @@ impl Mark {
     }
 }
 
-/// What becomes of a hold when Windrow is dead.
+/// What becomes of a hold when Windrow cannot run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {

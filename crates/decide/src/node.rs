@@ -125,8 +125,7 @@ fn own_failure(context: &DecisionContext<'_>) -> Option<String> {
         })
 }
 
-/// The first finding of severity error. Where RKE2 reads no manifests, what is wrong with those that
-/// lie there does no harm.
+/// The first finding that is an error. Where RKE2 reads no manifests, what is wrong with them does no harm.
 fn trouble(seen: &NodeSeen, context: &DecisionContext<'_>) -> Option<Trouble> {
     let plan = &context.plan.findings;
     let of_plan = plan.iter().filter(|_| seen.role.applies_manifests());

@@ -1,5 +1,5 @@
-//! The controllers that make objects work: each speaks about an object when it has seen it and when
-//! it is done with it, and in between waits for what the object names.
+//! The controllers that make objects work. Each writes an object's status twice: when it has seen the object, and when it
+//! is done with it. In between it waits for what the object names.
 
 use serde_json::json;
 use smol_str::{SmolStr, format_smolstr};
@@ -24,7 +24,7 @@ pub(super) struct Controllers {
 }
 
 impl Controllers {
-    /// Takes new and changed objects up, and those that waited and can go on.
+    /// Takes up new and changed objects, and those that waited and can go on.
     pub(super) fn take_up_changes(&mut self, cluster: &mut SimulatedCluster) {
         for id in std::mem::take(&mut cluster.changed) {
             let installs = cluster.may_bring.contains_key(&id);
@@ -102,7 +102,7 @@ fn is_all_said(id: &ObjectRef, object: &Stored) -> bool {
         && object.spec()["type"] != "LoadBalancer"
 }
 
-/// How soon a controller sees an object of this kind; `None` when none has to do with it.
+/// How soon a controller sees an object of this kind; `None` when no controller handles it.
 fn first_look(id: &ObjectRef) -> Option<Range> {
     match (id.group.as_str(), id.kind.as_str()) {
         ("apps", "DaemonSet" | "Deployment" | "StatefulSet")
@@ -185,7 +185,7 @@ fn is_able(
     }
 }
 
-/// The first word.
+/// Writes the status of an object that a controller has seen.
 fn seen(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let Some(object) = cluster.stored(id) else {
         return;
@@ -220,7 +220,7 @@ fn seen(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     cluster.set_status(id, status);
 }
 
-/// The last word.
+/// Writes the status of an object that a controller is done with.
 fn done(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let Some(object) = cluster.stored(id) else {
         return;
@@ -287,7 +287,7 @@ fn helm_job(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     cluster.put(job, json);
 }
 
-/// Whoever installs something has come to its end: a chart when its Job has.
+/// An installer has done its work: a chart has when its Job is complete.
 fn installed(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     if id.kind == "HelmChart" {
         return;
@@ -350,7 +350,7 @@ fn harvester_runs(cluster: &SimulatedCluster) -> bool {
     ))
 }
 
-/// Does anybody give Services of type LoadBalancer their addresses? Harvester's nodes have kube-vip.
+/// Does anything give Services of type LoadBalancer their addresses? Harvester's nodes have kube-vip.
 fn gives_addresses(cluster: &SimulatedCluster) -> bool {
     const GIVERS: [(&str, &str); 3] = [
         ("apps", "DaemonSet"),

@@ -92,7 +92,7 @@ pub fn recorded(
     let mut drive = Drive::new(setup, &known, *faults, seed);
     let mut tape = Tape::new(packs);
     tape.begin(setup, setup.scenario.start);
-    drive.agents[0].tape = Some(tape);
+    drive.daemons[0].tape = Some(tape);
     drive.fly()
 }
 
@@ -179,7 +179,7 @@ struct Drive<'a> {
     node: SimulatedNode,
     disks: Vec<SimulatedDirectory>,
     changes: DueChanges,
-    agents: Vec<SimulatedDaemon>,
+    daemons: Vec<SimulatedDaemon>,
     /// A fault that the oracle has to find, in its own tests.
     planted: Option<Spoil>,
 }
@@ -195,7 +195,7 @@ impl<'a> Drive<'a> {
             node: fleet(setup, seed),
             disks: known.disks.clone(),
             changes: DueChanges::new(setup, &mut Chance::new(seed).branch(3)),
-            agents: (0..=setup.joins.len())
+            daemons: (0..=setup.joins.len())
                 .map(|server| SimulatedDaemon::new(server, known, setup.scenario.start))
                 .collect(),
             planted: None,
@@ -212,14 +212,14 @@ impl<'a> Drive<'a> {
         let calm = now + self.faults.until;
         self.turns(now);
         loop {
-            let agents = self.agents.iter();
-            let agents = agents
-                .flat_map(|agent| [agent.wake, agent.relist])
+            let daemons = self.daemons.iter();
+            let daemons = daemons
+                .flat_map(|daemon| [daemon.wake, daemon.relist])
                 .flatten();
             let next = earliest([
                 self.node.next_event_at(),
                 self.changes.next_at(),
-                agents.min(),
+                daemons.min(),
             ]);
             let Some(next) = next.filter(|next| *next < end) else {
                 break;
@@ -229,7 +229,7 @@ impl<'a> Drive<'a> {
             self.signals(now);
             self.changes.make(now, &mut self.disks, &mut self.node);
             if now < calm {
-                for who in 0..self.agents.len() {
+                for who in 0..self.daemons.len() {
                     self.disaster(who, now);
                 }
             } else {
@@ -239,7 +239,7 @@ impl<'a> Drive<'a> {
                 };
             }
             self.turns(now);
-            let quiet = self.agents.iter().all(SimulatedDaemon::is_quiet)
+            let quiet = self.daemons.iter().all(SimulatedDaemon::is_quiet)
                 && self.changes.next_at().is_none();
             if quiet && now >= calm && self.node.is_settled(&self.disks[..]) {
                 break;
@@ -247,18 +247,18 @@ impl<'a> Drive<'a> {
         }
         let mut run = ended(self.seed, self.node, self.disks);
         run.ended = now;
-        run.decisions = self.agents.iter().map(|agent| agent.decisions).sum();
-        run.restless = self.agents.iter().map(|agent| agent.restless).sum();
-        let mut agents = self.agents.into_iter();
+        run.decisions = self.daemons.iter().map(|daemon| daemon.decisions).sum();
+        run.restless = self.daemons.iter().map(|daemon| daemon.restless).sum();
+        let mut daemons = self.daemons.into_iter();
         let mut lines = Vec::new();
-        if let Some(mut first) = agents.next() {
+        if let Some(mut first) = daemons.next() {
             run.status = first.status();
             run.ledger = Arc::unwrap_or_clone(first.saved);
             run.releases = first.oracle.releases;
             lines = first.tape.map(Tape::into_lines).unwrap_or_default();
         }
-        for (joined, mut agent) in run.joined.iter_mut().zip(agents) {
-            joined.status = agent.status();
+        for (joined, mut daemon) in run.joined.iter_mut().zip(daemons) {
+            joined.status = daemon.status();
         }
         (run, lines)
     }
@@ -270,25 +270,25 @@ impl<'a> Drive<'a> {
             if let Signal::Restarts(server) = signal {
                 self.restart_daemon(server, now);
                 // Its unit is ordered before RKE2's.
-                self.agents[server].wake = Some(now);
+                self.daemons[server].wake = Some(now);
             }
         }
     }
 
     fn turns(&mut self, now: Timestamp) {
-        for who in 0..self.agents.len() {
+        for who in 0..self.daemons.len() {
             self.turn(who, now);
         }
     }
 
     /// Decides and acts until nothing changes any more.
     fn turn(&mut self, who: usize, now: Timestamp) {
-        let agent = &mut self.agents[who];
-        if agent.relist.is_some_and(|at| at <= now) {
-            agent.relist = None;
-            agent.heard = None;
+        let daemon = &mut self.daemons[who];
+        if daemon.relist.is_some_and(|at| at <= now) {
+            daemon.relist = None;
+            daemon.heard = None;
         }
-        let mut again = agent.wake.is_some_and(|wake| wake <= now);
+        let mut again = daemon.wake.is_some_and(|wake| wake <= now);
         // Decisions change what is watched, and what is watched changes decisions: repeat.
         for _ in 0..ROUNDS {
             let news = self.scan(who, now) | self.listen(who, now);
@@ -297,91 +297,91 @@ impl<'a> Drive<'a> {
             }
             again = self.decide(who, now);
         }
-        self.agents[who].restless += 1;
+        self.daemons[who].restless += 1;
     }
 
     fn scan(&mut self, who: usize, now: Timestamp) -> bool {
-        let (agent, disk) = (&mut self.agents[who], &self.disks[who]);
-        if agent.seen == Some(disk.generation()) {
+        let (daemon, disk) = (&mut self.daemons[who], &self.disks[who]);
+        if daemon.seen == Some(disk.generation()) {
             return false;
         }
-        let at = agent.wall(now);
-        if let Some(tape) = &mut agent.tape {
+        let at = daemon.wall(now);
+        if let Some(tape) = &mut daemon.tape {
             tape.scanned(disk, self.setup, at);
         }
-        agent.state.take_directory(disk.look(agent.seen));
-        agent.refresh_interests();
-        agent.seen = Some(disk.generation());
+        daemon.state.take_directory(disk.look(daemon.seen));
+        daemon.refresh_interests();
+        daemon.seen = Some(disk.generation());
         true
     }
 
     fn listen(&mut self, who: usize, now: Timestamp) -> bool {
-        let agent = &mut self.agents[who];
-        let interests = Arc::clone(&agent.interests);
+        let daemon = &mut self.daemons[who];
+        let interests = Arc::clone(&daemon.interests);
         let asks = Some((self.node.pulse(who), Arc::clone(&interests)));
-        if agent.heard == asks {
+        if daemon.heard == asks {
             return false;
         }
-        agent.heard = asks;
+        daemon.heard = asks;
         let cluster = self.node.cluster();
         let mut events = match cluster.is_up_on(who) && self.dice.throw(self.faults.refused) {
             true => {
                 let why = self.dice.refusal();
-                agent.listen_again(now);
-                agent.watch.refused(&interests, why)
+                daemon.listen_again(now);
+                daemon.watch.refused(&interests, why)
             }
-            false => agent.watch.poll(cluster, &interests),
+            false => daemon.watch.poll(cluster, &interests),
         };
         if !events.is_empty() && self.dice.throw(self.faults.lost) {
-            agent.watch.cut();
-            agent.listen_again(now);
+            daemon.watch.cut();
+            daemon.listen_again(now);
             return false;
         }
         self.dice.disturb(&mut events, &self.faults);
         let news = !events.is_empty();
-        let wall = agent.wall(now);
+        let wall = daemon.wall(now);
         for event in events {
-            agent.state.take_event(event, wall);
+            daemon.state.take_event(event, wall);
         }
         if news {
-            agent.refresh_interests();
+            daemon.refresh_interests();
         }
         news
     }
 
     /// Decides and acts; true when that may lead to another decision at once.
     fn decide(&mut self, who: usize, now: Timestamp) -> bool {
-        let agent = &mut self.agents[who];
-        agent.decisions += 1;
-        let at = agent.wall(now);
-        if let Some(tape) = &mut agent.tape {
-            tape.before(&agent.state);
+        let daemon = &mut self.daemons[who];
+        daemon.decisions += 1;
+        let at = daemon.wall(now);
+        if let Some(tape) = &mut daemon.tape {
+            tape.before(&daemon.state);
         }
-        let mut decision = agent.state.decide(at);
+        let mut decision = daemon.state.decide(at);
         if let Some(spoil) = self.planted {
-            spoil(&mut decision, agent.state.observation());
+            spoil(&mut decision, daemon.state.observation());
         }
-        if let Some(tape) = &mut agent.tape {
-            tape.decided(at, &decision, &agent.state);
+        if let Some(tape) = &mut daemon.tape {
+            tape.decided(at, &decision, &daemon.state);
         }
-        agent.refresh_interests();
-        agent.decided = Some(at);
-        agent.wake = decision
+        daemon.refresh_interests();
+        daemon.decided = Some(at);
+        daemon.wake = decision
             .next_wake
-            .map(|wake| wake.saturating_sub(agent.skew).unwrap_or(wake).max(now));
+            .map(|wake| wake.saturating_sub(daemon.skew).unwrap_or(wake).max(now));
         let acts = !decision.actions.is_empty();
         let mut done = Vec::new();
         let all_done = self.act(who, decision.actions, &mut done, now);
-        if let Some(tape) = &mut self.agents[who].tape {
+        if let Some(tape) = &mut self.daemons[who].tape {
             tape.acted(&done, &[]);
         }
         if all_done {
-            let agent = &mut self.agents[who];
-            let rules = agent.state.rules();
+            let daemon = &mut self.daemons[who];
+            let rules = daemon.state.rules();
             let truth = Truth::new(self.node.cluster(), rules);
-            agent
+            daemon
                 .oracle
-                .judge_releases(&truth, &self.disks[who], &agent.state, now);
+                .judge_releases(&truth, &self.disks[who], &daemon.state, now);
         }
         acts && all_done
     }
@@ -394,9 +394,9 @@ impl<'a> Drive<'a> {
         done: &mut Vec<Action>,
         now: Timestamp,
     ) -> bool {
-        let agent = &mut self.agents[who];
-        if std::mem::take(&mut agent.unsaved) {
-            let save = Action::SaveLedger(Arc::clone(agent.state.ledger()));
+        let daemon = &mut self.daemons[who];
+        if std::mem::take(&mut daemon.unsaved) {
+            let save = Action::SaveLedger(Arc::clone(daemon.state.ledger()));
             if !self.carry_out(who, &save, now) {
                 return false;
             }
@@ -421,11 +421,11 @@ impl<'a> Drive<'a> {
         }
         if !racing && self.dice.throw(self.faults.disk_full) {
             self.record_fault(who, "the disk is full");
-            self.agents[who].unsaved = true;
-            self.agents[who].wake = Some(now + RETRY);
+            self.daemons[who].unsaved = true;
+            self.daemons[who].wake = Some(now + RETRY);
             return false;
         }
-        let (agent, disk) = (&mut self.agents[who], &mut self.disks[who]);
+        let (daemon, disk) = (&mut self.daemons[who], &mut self.disks[who]);
         let before = disk.generation();
         match action {
             Action::Hold { path, mark } => {
@@ -439,7 +439,7 @@ impl<'a> Drive<'a> {
                 self.node.record(who, held);
                 disk.hold(path, mark, now);
             }
-            Action::SaveLedger(ledger) => agent.saved = Arc::clone(ledger),
+            Action::SaveLedger(ledger) => daemon.saved = Arc::clone(ledger),
             Action::Lift { path } => {
                 if disk.is_foreign(path) || !disk.remove(path) {
                     return true;
@@ -450,25 +450,25 @@ impl<'a> Drive<'a> {
                 self.node.record(who, lifted);
             }
         }
-        agent.state.record_done(action);
+        daemon.state.record_done(action);
         // What it did itself needs no look at the directory.
-        if agent.seen == Some(before) {
-            agent.seen = Some(disk.generation());
+        if daemon.seen == Some(before) {
+            daemon.seen = Some(disk.generation());
         }
         true
     }
 
     /// A new process of Windrow begins. It knows only what is on the disk.
     fn restart_daemon(&mut self, who: usize, now: Timestamp) {
-        let agent = &mut self.agents[who];
-        let at = agent.wall(now);
-        agent.state = self.known.states[who].restarted(Arc::clone(&agent.saved), at);
-        if let Some(tape) = &mut agent.tape {
+        let daemon = &mut self.daemons[who];
+        let at = daemon.wall(now);
+        daemon.state = self.known.states[who].restarted(Arc::clone(&daemon.saved), at);
+        if let Some(tape) = &mut daemon.tape {
             tape.begin(self.setup, at);
         }
-        agent.watch = Watch::for_server(who);
-        agent.heard = None;
-        agent.seen = None;
-        agent.unsaved = false;
+        daemon.watch = Watch::for_server(who);
+        daemon.heard = None;
+        daemon.seen = None;
+        daemon.unsaved = false;
     }
 }

@@ -6,7 +6,7 @@
 //!                                              │ one is attached
 //!                                              └── configured=False, and once more; everything else goes on
 //! ```
-//! Who is first, that controller or the machine whose disk it would have to wait for, is a race.
+//! Which is first is a race: that controller, or the machine whose disk it would have to wait for.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ enum SettingPhase {
     Idle,
     /// Its controller will look at the volumes, again and again as long as one is attached.
     Looks,
-    /// Longhorn has been told, and starts its pods on the network.
+    /// Longhorn's setting names the network, and Longhorn starts its pods on it.
     Restarts,
     /// Done.
     Configured,

@@ -12,7 +12,7 @@ use windrow_model::manifest::{self, ManifestPath, sha256_hex};
 use super::files::SimulatedDirectory;
 use super::run::Setup;
 
-/// So much room every file has: a simulation's directory is small.
+/// The room for the objects of each file, in bytes. A simulation's directory is small.
 const ROOM: usize = 1 << 20;
 
 /// The recorder of one simulated bootstrap.

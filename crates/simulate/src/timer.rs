@@ -5,7 +5,7 @@ use windrow_model::manifest::{GroupKind, ObjectRef};
 /// Something that will happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// RKE2 starts on a server and takes its files in hand.
+    /// RKE2 starts on a server and reads its files.
     Start(usize),
     /// A server's kube-apiserver answers.
     ApiReady(usize),

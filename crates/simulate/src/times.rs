@@ -64,15 +64,15 @@ pub(super) const BACK_OFF_MAX: Duration = s(300);
 pub(super) const STORAGE_NETWORK_LOOK: Range = (s(1), s(120));
 /// From one look at volumes that are attached to the next: `rancher/lasso`, after 30 failures.
 pub(super) const STORAGE_NETWORK_AGAIN: Duration = s(120);
-/// Longhorn has been told of a storage network until its condition `configured` is True. Modelled.
+/// Longhorn's setting names a storage network until its condition `configured` is True. Modelled.
 pub(super) const STORAGE_NETWORK: Range = (s(30), s(120));
-/// From power-on, or a reboot's end, until RKE2 takes its files in hand. Modelled.
+/// From power-on, or a reboot's end, until RKE2 reads its files. Modelled.
 pub(super) const START: Duration = s(5);
 /// The first server's kube-apiserver until that of one that joins it. Modelled.
 pub(super) const JOIN: Range = (s(60), s(180));
 /// Harvester has come up until it has made a joined node a server; one after the other. Modelled.
 pub(super) const PROMOTE: Range = (s(120), s(300));
-/// A reboot: from the last breath to RKE2's start. Modelled.
+/// A reboot: from the stop to RKE2's start. Modelled.
 pub(super) const REBOOT: Range = (s(60), s(240));
 /// kube-apiserver's first answer until rancherd's other probes are answered. Modelled.
 pub(super) const PROBES: Duration = s(15);

@@ -1,5 +1,5 @@
-//! The one table of what can be set. From it come reading, `config show` and the checks of
-//! `docs/configuration.md` and `config/windrow.yaml`.
+//! The one table of what can be set. Files are read by it, `config show` prints it, and tests compare
+//! `docs/configuration.md` and `config/windrow.yaml` with it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use super::{CopyTo, OnChange, Settings};
 pub struct SettingKey {
     /// Its path, with dots.
     pub name: &'static str,
-    /// Puts a value in, or says what is wrong with it.
+    /// Sets the value, or says what is wrong with it.
     pub set: fn(&mut Settings, &Node) -> Result<(), String>,
     /// The value, as it would be written.
     pub show: fn(&Settings) -> String,

@@ -230,7 +230,7 @@ impl FragmentReader {
         }
     }
 
-    /// Of a list, each item that is wrong at its own line. False when none is by itself.
+    /// Reports each wrong item of a list at its own line. False when no item is wrong by itself.
     fn items(&mut self, key: &'static SettingKey, node: &Node) -> bool {
         let before = self.errors.len();
         for item in node.items() {
@@ -278,7 +278,7 @@ impl FragmentReader {
     }
 }
 
-/// What all files set, the last word of each key.
+/// What all files set: the last value of each key.
 #[derive(Default)]
 struct Merged {
     values: BTreeMap<&'static str, Assignment>,

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Files are merged by name: the later file's definition takes the place of the earlier one's, as a
-//! whole; `enabled: false` takes it back. What an agent's identity may not ask is refused here, with
-//! the line, and not at run time.
+//! whole; `enabled: false` takes it back. What an agent may not ask
+//! kube-apiserver is refused here, with its line, and not at run time.
 
 mod fields;
 #[cfg(test)]
@@ -37,9 +37,9 @@ use super::url;
 pub(super) const SECTION: &str = "probes.custom";
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Nobody is asked more often.
+/// No probe runs more often than this.
 const LEAST_PERIOD: Duration = Duration::from_secs(5);
-/// Nobody is waited for longer.
+/// No probe may take longer than this.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(60);
 const LONGEST_NAME: usize = 40;
 const LONGEST_MESSAGE: usize = 160;

@@ -15,10 +15,10 @@ impl Drive<'_> {
         self.record_fault(who, "Windrow dies");
         if self.dice.throw(self.faults.ledger_lost) {
             self.record_fault(who, "the ledger is destroyed");
-            self.agents[who].saved = Arc::default();
+            self.daemons[who].saved = Arc::default();
         }
         self.restart_daemon(who, now);
-        self.agents[who].wake = Some(now + RETRY);
+        self.daemons[who].wake = Some(now + RETRY);
     }
 
     /// What goes wrong around Windrow.
@@ -28,10 +28,10 @@ impl Drive<'_> {
             let seconds = self.dice.chance().below(2 * day) as i64 - day as i64;
             let by = SignedDuration::from_secs(seconds);
             self.record_fault(who, &format!("the wall clock jumps by {by:#}"));
-            let agent = &mut self.agents[who];
-            agent.skew += by;
-            agent.state.shift_clock(by);
-            agent.wake = Some(now);
+            let daemon = &mut self.daemons[who];
+            daemon.skew += by;
+            daemon.state.shift_clock(by);
+            daemon.wake = Some(now);
         }
         if self.dice.throw(self.faults.reboot) {
             self.node.reboot(who);
