@@ -8,7 +8,9 @@ use std::io;
 use std::path::Path;
 
 use jiff::Timestamp;
-use windrow_decide::{Phase, Readiness, Role, StagingStatus, Status, StatusReason, Versions};
+use windrow_decide::{
+    Phase, ProgramVersions, Readiness, Role, StagingStatus, Status, StatusReason,
+};
 use windrow_model::reasons::Code;
 
 use super::{Context, Exit};
@@ -109,7 +111,7 @@ fn unknown(why: &str, last: Option<&Status>) -> Status {
         findings: Vec::new(),
         gates: None,
         webhooks: Vec::new(),
-        versions: Versions {
+        versions: ProgramVersions {
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
         },
         writer: None,

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use windrow_decide::Writer;
+use windrow_decide::StatusWriter;
 
 use super::document::FoundStatus;
 use crate::observe::process;
@@ -193,7 +193,7 @@ impl Follow {
     }
 }
 
-fn life_of(writer: &Writer) -> Life {
+fn life_of(writer: &StatusWriter) -> Life {
     let fd = i32::try_from(writer.pid)
         .ok()
         .and_then(Pid::from_raw)

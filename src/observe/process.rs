@@ -6,24 +6,24 @@
 use std::fs;
 use std::path::Path;
 
-use windrow_decide::Writer;
+use windrow_decide::StatusWriter;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// This process, as a [`Writer`].
+/// This process, as a [`StatusWriter`].
 ///
 /// # Errors
 /// When `/proc` cannot be read.
-pub fn this_process() -> std::io::Result<Writer> {
+pub fn this_process() -> std::io::Result<StatusWriter> {
     of(std::process::id())
 }
 
-/// The process with this number, as a [`Writer`].
+/// The process with this number, as a [`StatusWriter`].
 ///
 /// # Errors
 /// When there is none, or `/proc` cannot be read.
-pub fn of(pid: u32) -> std::io::Result<Writer> {
-    Ok(Writer {
+pub fn of(pid: u32) -> std::io::Result<StatusWriter> {
+    Ok(StatusWriter {
         pid,
         start_ticks: start_ticks(pid)?,
         boot_id: boot_id()?,
@@ -34,7 +34,7 @@ pub fn of(pid: u32) -> std::io::Result<Writer> {
 ///
 /// # Errors
 /// Why it is not, or why that cannot be known, as a sentence for people.
-pub fn alive(writer: &Writer) -> Result<(), String> {
+pub fn alive(writer: &StatusWriter) -> Result<(), String> {
     match boot_id() {
         Ok(boot) if boot == writer.boot_id => {}
         // systemd-nspawn gives a container a boot id of its own by laying a file over /proc; the daemon's unit mounts /proc anew
@@ -53,7 +53,7 @@ pub fn alive(writer: &Writer) -> Result<(), String> {
     }
 }
 
-fn is_ours(writer: &Writer) -> bool {
+fn is_ours(writer: &StatusWriter) -> bool {
     let name = fs::read_to_string(format!("/proc/{}/comm", writer.pid));
     name.is_ok_and(|name| name.trim_end() == "windrow")
         && start_ticks(writer.pid).is_ok_and(|ticks| ticks == writer.start_ticks)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
-use windrow_decide::{Status, Writer};
+use windrow_decide::{Status, StatusWriter};
 
 use crate::files::{Durability, replace};
 use crate::printable::json_pretty;
@@ -16,7 +16,7 @@ use crate::printable::json_pretty;
 #[derive(Debug)]
 pub struct Publisher {
     path: PathBuf,
-    writer: Option<Writer>,
+    writer: Option<StatusWriter>,
     /// What an earlier run has left, until it is taken.
     earlier: Option<Box<Status>>,
     /// Where the count goes on: at that document.
@@ -27,7 +27,7 @@ pub struct Publisher {
 
 impl Publisher {
     /// A publisher that writes to `path` in the name of `writer`.
-    pub fn new(path: PathBuf, writer: Option<Writer>) -> Self {
+    pub fn new(path: PathBuf, writer: Option<StatusWriter>) -> Self {
         let earlier = fs::read(&path)
             .ok()
             .and_then(|content| serde_json::from_slice::<Box<Status>>(&content).ok());
@@ -43,7 +43,7 @@ impl Publisher {
 
     /// The document that an earlier run of this boot has left, once.
     pub fn take_earlier(&mut self) -> Option<Box<Status>> {
-        let boot = |writer: &Option<Writer>| writer.as_ref().map(|one| one.boot_id.clone());
+        let boot = |writer: &Option<StatusWriter>| writer.as_ref().map(|one| one.boot_id.clone());
         let ours = boot(&self.writer);
         self.earlier
             .take()
@@ -103,7 +103,7 @@ fn stands_as(last: &Status, status: &Status) -> bool {
 /// A status for tests.
 #[cfg(test)]
 pub(super) fn sample(message: &str) -> Status {
-    use windrow_decide::{Phase, Readiness, Role, StagingStatus, StatusReason, Versions};
+    use windrow_decide::{Phase, ProgramVersions, Readiness, Role, StagingStatus, StatusReason};
     use windrow_model::reasons::Code;
 
     Status {
@@ -129,7 +129,7 @@ pub(super) fn sample(message: &str) -> Status {
         findings: Vec::new(),
         gates: None,
         webhooks: Vec::new(),
-        versions: Versions::default(),
+        versions: ProgramVersions::default(),
         writer: None,
     }
 }

@@ -11,8 +11,8 @@ use super::node::{self, StagingVerdict};
 use super::observation::MarkerTrouble;
 use super::outcome::{DecisionContext, FileHold, FileOutcome, on_purpose};
 use super::status::{
-    FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Phase, Readiness, Role, StagingStatus,
-    Status, StatusReason, Versions,
+    FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Phase, ProgramVersions, Readiness, Role,
+    StagingStatus, Status, StatusReason,
 };
 use super::text::shorten;
 
@@ -60,7 +60,7 @@ pub(super) fn write_status(
         findings: findings(context, troubles),
         gates: None,
         webhooks: Vec::new(),
-        versions: Versions {
+        versions: ProgramVersions {
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
         },
         writer: None,

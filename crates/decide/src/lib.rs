@@ -49,6 +49,6 @@ pub use observation::{
 pub use staging_state::StagingState;
 pub use status::{
     Blocker, DeliveryState, FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Pace, Phase,
-    PhaseState, PhaseStatus, ProbeStatus, Readiness, Role, StagingStatus, Status, StatusReason,
-    Transition, TransitionSeen, Versions, Vip, VipMode, WebhookStatus, Writer,
+    PhaseState, PhaseStatus, ProbeStatus, ProgramVersions, Readiness, Role, StagingStatus, Status,
+    StatusReason, StatusWriter, Transition, TransitionSeen, Vip, VipMode, WebhookStatus,
 };

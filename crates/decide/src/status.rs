@@ -66,12 +66,12 @@ pub struct Status {
     /// The configured webhooks, and whether their events could be sent. Left out by `decide`, filled in by whoever publishes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<WebhookStatus>,
-    /// Versions.
-    pub versions: Versions,
+    /// Versions of the program.
+    pub versions: ProgramVersions,
     /// The process that keeps this document true. A reader that cannot find it alive must not show
     /// the document as current. Left out by `decide`, filled in by whoever publishes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub writer: Option<Writer>,
+    pub writer: Option<StatusWriter>,
 }
 
 fn is_unknown(role: &Role) -> bool {
@@ -81,7 +81,7 @@ fn is_unknown(role: &Role) -> bool {
 /// A process, named so that neither a reused pid nor a reboot can be mistaken for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Writer {
+pub struct StatusWriter {
     /// Process id.
     pub pid: u32,
     /// When it started, in clock ticks since the boot (`/proc/PID/stat`, field 22).
@@ -277,10 +277,10 @@ pub struct Blocker {
     pub brought_by: Option<ManifestPath>,
 }
 
-/// Versions.
+/// Versions of the program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Versions {
+pub struct ProgramVersions {
     /// This program.
     pub windrow: String,
 }

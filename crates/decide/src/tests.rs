@@ -184,7 +184,7 @@ impl Node {
             .collect()
     }
 
-    fn told(&self) -> Vec<Code> {
+    fn reported_codes(&self) -> Vec<Code> {
         self.events.iter().map(|event| event.code).collect()
     }
 }
@@ -247,7 +247,7 @@ fn a_file_is_held_until_what_it_waits_for_is_observed_and_then_released_and_appl
     let done = node.tick();
     assert_eq!(done.status.staging.applied.len(), 1);
     assert_eq!(
-        node.told(),
+        node.reported_codes(),
         [
             Code::Held,
             Code::KindWithoutProvider,
@@ -286,7 +286,7 @@ fn released_stays_released_for_that_content_over_a_restart_and_a_regression_is_t
     node.tick();
     assert!(node.held().is_empty());
     let regressions = node
-        .told()
+        .reported_codes()
         .iter()
         .filter(|&&code| code == Code::Regressed)
         .count();
@@ -339,7 +339,7 @@ fn a_file_of_which_something_could_be_applied_is_released_at_its_deadline_and_a_
     assert!(decision.status.staging.held[0].overdue);
     node.tick();
     assert_eq!(
-        node.told()
+        node.reported_codes()
             .iter()
             .filter(|&&code| code == Code::Overdue)
             .count(),

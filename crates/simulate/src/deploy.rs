@@ -21,7 +21,7 @@ use windrow_plan::rke2;
 
 use super::cluster::{AddonRecord, SimulatedCluster};
 use super::declared::Declared;
-use super::files::{SimulatedDirectory, Walk};
+use super::files::{DirectoryWalk, SimulatedDirectory};
 use super::log::HappeningKind;
 use super::reading::FileReading;
 use super::timer::Timer;
@@ -43,7 +43,7 @@ pub struct DeployController {
 
 #[derive(Debug, Clone)]
 struct Pass {
-    walk: Walk,
+    walk: DirectoryWalk,
     /// How many of its files were looked at.
     done: usize,
     clean: bool,

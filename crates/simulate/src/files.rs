@@ -64,7 +64,7 @@ pub struct SimulatedDirectory {
 
 /// What RKE2's walk over the directory finds: names and markers together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Walk {
+pub(super) struct DirectoryWalk {
     /// The manifests that are not hidden, in RKE2's order, and when each was last written.
     pub(super) shown: Vec<(ManifestPath, Timestamp)>,
     /// How many manifests are hidden.
@@ -192,10 +192,10 @@ impl SimulatedDirectory {
     }
 
     /// What RKE2's walk finds now.
-    pub(super) fn walk(&self) -> Walk {
+    pub(super) fn walk(&self) -> DirectoryWalk {
         let mut hidden: Vec<&str> = self.hidden().collect();
         hidden.sort_unstable();
-        let mut walk = Walk::default();
+        let mut walk = DirectoryWalk::default();
         for (path, file) in &self.entries {
             if file.dangles() && walk.dangling.is_none() {
                 walk.dangling = Some(path.clone());

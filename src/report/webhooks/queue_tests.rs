@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use windrow_decide::settings::WebhookTemplate;
 use windrow_decide::{
-    Cause, FailedFile, FileStatus, HeldFile, Holder, Readiness, Role, Status, Writer,
+    Cause, FailedFile, FileStatus, HeldFile, Holder, Readiness, Role, Status, StatusWriter,
 };
 use windrow_model::reasons::Code;
 use windrow_plan::rules::Location;
@@ -35,7 +35,7 @@ fn hook(event: WebhookEvent, url: &str) -> Webhook {
 fn node(readiness: Readiness, boot: &str) -> Status {
     let mut status = sample("x");
     status.readiness = readiness;
-    status.writer = Some(Writer {
+    status.writer = Some(StatusWriter {
         pid: 1,
         start_ticks: 1,
         boot_id: boot.to_owned(),

@@ -61,15 +61,15 @@ pub(super) fn object(object: &Value) -> Value {
             // A ConfigMap's files, and whatever a Secret has beside its name.
             "data" => blank(value),
             _ if kind == "Secret" => blank(value),
-            "status" => within(value, Place::Status),
-            _ => entry(key, value, Place::Elsewhere),
+            "status" => within(value, ObjectPart::Status),
+            _ => entry(key, value, ObjectPart::Elsewhere),
         }
     }
     copy
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum ObjectPart {
     Status,
     Elsewhere,
 }
@@ -90,16 +90,16 @@ fn metadata(value: &mut Value, secret: bool) {
                         true => {}
                         // Anybody may have made them a second place for its data.
                         false if secret && !redact::is_owners_annotation(name) => blank(value),
-                        false => entry(name, value, Place::Elsewhere),
+                        false => entry(name, value, ObjectPart::Elsewhere),
                     }
                 }
             }
-            (key, value) => entry(key, value, Place::Elsewhere),
+            (key, value) => entry(key, value, ObjectPart::Elsewhere),
         }
     }
 }
 
-fn within(value: &mut Value, place: Place) {
+fn within(value: &mut Value, place: ObjectPart) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
@@ -108,20 +108,20 @@ fn within(value: &mut Value, place: Place) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| within(item, place)),
         Value::String(text) => match place {
-            Place::Status => {
+            ObjectPart::Status => {
                 shorten(text);
                 if redact::tells_a_secret(text) {
                     *text = redact::message(text);
                 }
             }
-            Place::Elsewhere if is_plain(text) => {}
-            Place::Elsewhere => LEFT_OUT.clone_into(text),
+            ObjectPart::Elsewhere if is_plain(text) => {}
+            ObjectPart::Elsewhere => LEFT_OUT.clone_into(text),
         },
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn entry(key: &str, value: &mut Value, place: Place) {
+fn entry(key: &str, value: &mut Value, place: ObjectPart) {
     if key == "openAPIV3Schema" {
         // Nine tenths of a CustomResourceDefinition, and nothing is decided by it.
         *value = Value::Null;

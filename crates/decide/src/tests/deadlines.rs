@@ -21,7 +21,7 @@ fn advice_expires_counted_from_the_apis_first_answer() {
     node.later(2);
     node.tick();
     assert_eq!(node.held(), ["b.yaml"]);
-    assert!(node.told().contains(&Code::Yielded));
+    assert!(node.reported_codes().contains(&Code::Yielded));
 }
 
 #[test]

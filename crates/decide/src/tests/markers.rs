@@ -41,7 +41,7 @@ fn a_file_that_rke2_was_quicker_with_is_reported_as_escaped() {
     node.api();
     node.applied("a.yaml");
     node.tick();
-    assert!(node.told().contains(&Code::Escaped));
+    assert!(node.reported_codes().contains(&Code::Escaped));
     assert!(node.held().is_empty());
 }
 
@@ -173,7 +173,7 @@ fn what_the_plan_shows_as_held_is_what_the_daemon_holds_on_a_fresh_node() {
 fn what_is_wrong_with_the_directory_is_told_once_and_again_when_it_comes_back() {
     let mut node = Node::new(&[("foo.yaml", &free("a")), ("foo.bar.yaml", &free("b"))]);
     let collisions = |node: &Node| {
-        node.told()
+        node.reported_codes()
             .iter()
             .filter(|&&code| code == Code::AddonCollision)
             .count()

@@ -15,7 +15,10 @@ fn by(who: &str, hold: bool, at: Timestamp) -> Manual {
 }
 
 fn count(node: &Node, code: Code) -> usize {
-    node.told().iter().filter(|&&told| told == code).count()
+    node.reported_codes()
+        .iter()
+        .filter(|&&told| told == code)
+        .count()
 }
 
 #[test]
