@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use jiff::Timestamp;
 use windrow_decide::settings::Settings;
 use windrow_decide::{ClusterEvent, Directory, FileChange, Ledger, StagingState};
-use windrow_model::manifest::{Content, GroupKind};
+use windrow_model::manifest::{FileContent, GroupKind};
 use windrow_plan::readiness::KindSeen;
 use windrow_plan::rules::{Platform, RuleSet};
 
@@ -23,7 +23,7 @@ fn held_documents(documents: usize, now: Timestamp) -> StagingState {
                 .collect();
             FileChange {
                 path: format!("{file:05}.yaml").into(),
-                content: Some(Content::Bytes(text.into_bytes()).into()),
+                content: Some(FileContent::Bytes(text.into_bytes()).into()),
             }
         })
         .collect();

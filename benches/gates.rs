@@ -3,15 +3,16 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use windrow_gates::catalogue::{Catalogue, Standing};
-use windrow_gates::{Minor, Target, assess};
-use windrow_plan::rke2::config::{ConfigFile, Place, merge};
+use windrow_gates::catalogue::{Catalogue, GateStanding};
+use windrow_gates::{TargetVersion, assess};
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
+use windrow_plan::version::Minor;
 
-fn drop_ins() -> Vec<ConfigFile> {
-    let minor = Minor::one(35);
+fn drop_ins() -> Vec<Rke2ConfigFile> {
+    let minor = Minor::v1(35);
     let names: Vec<&str> = Catalogue::builtin()
         .gates()
-        .filter(|gate| matches!(gate.at(minor), Standing::Known(_)))
+        .filter(|gate| matches!(gate.at(minor), GateStanding::Known(_)))
         .map(|gate| gate.name())
         .take(50)
         .collect();
@@ -24,14 +25,14 @@ fn drop_ins() -> Vec<ConfigFile> {
                 text.push_str(&format!("- \"feature-gates+={name}=true\"\n"));
             }
             let path = format!("config.yaml.d/{number:02}-part.yaml");
-            ConfigFile::new(Place::DropIn, path, text)
+            Rke2ConfigFile::new(ConfigLayer::DropIn, path, text)
         })
         .collect()
 }
 
 fn gates(criterion: &mut Criterion) {
     let files = drop_ins();
-    let target = Target::Known(Minor::one(35).into());
+    let target = TargetVersion::Known(Minor::v1(35).into());
     criterion.bench_function("check of 50 gates over 20 drop-ins", |bencher| {
         bencher.iter(|| assess(&merge(black_box(&files)), None, &target));
     });

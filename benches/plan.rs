@@ -6,9 +6,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use windrow_model::manifest::{self, Content, Limits};
+use windrow_model::manifest::{self, FileContent, ReadLimits};
 use windrow_plan::rules::{Platform, RuleSet};
-use windrow_plan::{self as plan, Shown};
+use windrow_plan::{self as plan, SourceMap};
 
 /// One document in ten brings a kind, the others are a mix of what people really ship; every
 /// document is about 3 kB, a file has ten of them.
@@ -85,11 +85,11 @@ fn plan(files: &[(String, Vec<u8>)], rules: &RuleSet) -> usize {
     let examined: Vec<Arc<plan::Examined>> = files
         .iter()
         .map(|(path, bytes)| {
-            let content = Content::Bytes(bytes.clone());
-            let file = manifest::read(path, &content, &Limits::default());
+            let content = FileContent::Bytes(bytes.clone());
+            let file = manifest::read(path, &content, &ReadLimits::default());
             Arc::new(plan::examine(
                 &file,
-                Shown::itself(path),
+                SourceMap::itself(path),
                 rules,
                 Some(Platform::Rke2),
             ))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use windrow_gates::{Refused, Request};
+use windrow_gates::{GateRequest, RefusedGates};
 
 use crate::files::{Durability, make_private, replace};
 use crate::layout::Layout;
@@ -140,7 +140,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
 pub fn remember_refused(
     layout: &Layout,
     version: &str,
-    gates: &[Request],
+    gates: &[GateRequest],
     why: &str,
     own: &str,
 ) -> Result<(), String> {
@@ -149,7 +149,7 @@ pub fn remember_refused(
     }
     let known = StateFile::Refused.recall(layout).unwrap_or_default();
     StateFile::Refused
-        .keep(layout, &Refused::and(known, version, gates, why, own))
+        .keep(layout, &RefusedGates::and(known, version, gates, why, own))
         .map_err(|error| error.to_string())
 }
 

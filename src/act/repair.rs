@@ -21,7 +21,7 @@ use kube::client::Body;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
-use windrow_harvester::incidents::{Cure, Finding, Request, Step};
+use windrow_harvester::incidents::{Cure, CureRequest, CureStep, IncidentFinding};
 use windrow_harvester::objects::text;
 use windrow_model::reasons::Code;
 use windrow_model::redact;
@@ -93,7 +93,7 @@ impl Records {
     /// Those of the file system; nothing may be changed then.
     pub fn begin(
         &self,
-        finding: &Finding,
+        finding: &IncidentFinding,
         cure: &Cure,
         by: Worker,
         now: Timestamp,
@@ -219,7 +219,7 @@ pub async fn carry_out(
     records: &Records,
     record: &mut Record,
     now: impl Fn() -> Timestamp,
-    mut tell: impl FnMut(usize, &Step),
+    mut tell: impl FnMut(usize, &CureStep),
 ) -> Result<(), Unfinished> {
     while let Some(step) = record.cure.steps.get(record.done) {
         tell(record.done, step);
@@ -232,7 +232,7 @@ pub async fn carry_out(
     Ok(())
 }
 
-async fn carry_out_step(client: &Client, step: &Step) -> Result<(), Unfinished> {
+async fn carry_out_step(client: &Client, step: &CureStep) -> Result<(), Unfinished> {
     let began = Instant::now();
     let patience = Duration::from_secs(step.patience.into());
     let mut waits_for_it = step.request.is_none();
@@ -280,7 +280,7 @@ async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
     }
 }
 
-async fn carry_out_request(client: &Client, request: &Request) -> Result<(), String> {
+async fn carry_out_request(client: &Client, request: &CureRequest) -> Result<(), String> {
     let http = Http::builder()
         .method(request.method.verb())
         .uri(&request.path)
@@ -320,7 +320,7 @@ mod tests {
 
     use super::*;
 
-    fn finding() -> (Finding, Cure) {
+    fn finding() -> (IncidentFinding, Cure) {
         let cure = Cure {
             summary: "s".into(),
             changes: Vec::new(),
@@ -328,7 +328,7 @@ mod tests {
             steps: Vec::new(),
         };
         (
-            Finding::new(Code::AddonStuck, "Addon harvester-system/pci", "why"),
+            IncidentFinding::new(Code::AddonStuck, "Addon harvester-system/pci", "why"),
             cure,
         )
     }

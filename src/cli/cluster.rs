@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use windrow_harvester::incidents::OwnNode;
-use windrow_harvester::objects::{Kind, Objects};
+use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::manifest::GroupKind;
 
 use super::document::now;
@@ -41,7 +41,7 @@ impl ObjectSource {
     /// The objects of these kinds and as of when they are; or how the verb ends, after it has said why.
     pub(super) fn objects(
         &self,
-        kinds: &[Kind],
+        kinds: &[ObjectKind],
         context: &Context,
     ) -> anyhow::Result<Result<ClusterObjects, Exit>> {
         if let Some(path) = &self.from {

@@ -3,7 +3,7 @@
 use windrow_harvester::incidents::{
     kinds, kinds_of, look, look_at_own, look_by_rules, rules_for, summed_up,
 };
-use windrow_harvester::objects::{Kind, Objects};
+use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::reasons::Severity;
 use windrow_plan::rules::Platform;
 
@@ -69,7 +69,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 
 /// What a saved cluster is: Harvester has its settings.
 fn platform_of(objects: &Objects) -> Option<Platform> {
-    let settings = objects.all(Kind::SETTING).ok()?;
+    let settings = objects.all(ObjectKind::SETTING).ok()?;
     Some(match settings.is_empty() {
         true => Platform::Rke2,
         false => Platform::Harvester,

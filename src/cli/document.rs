@@ -9,7 +9,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use windrow_decide::{
-    Phase, ProgramVersions, Readiness, Role, StagingStatus, Status, StatusReason,
+    NodeRole, Phase, ProgramVersions, Readiness, StagingStatus, Status, StatusReason,
 };
 use windrow_model::reasons::Code;
 
@@ -101,7 +101,7 @@ fn unknown(why: &str, last: Option<&Status>) -> Status {
         },
         summary: "Unknown: Windrow's daemon does not run".to_owned(),
         platform: last.and_then(|last| last.platform),
-        role: last.map_or(Role::Unknown, |last| last.role),
+        role: last.map_or(NodeRole::Unknown, |last| last.role),
         phases: Vec::new(),
         pace: None,
         transition: None,

@@ -1,7 +1,7 @@
 //! `windrow drain-check`: would a drain of a node finish, and if not, what is the proof?
 
 use windrow_harvester::drain::{Drain, KINDS, check};
-use windrow_harvester::objects::{Kind, Objects, text};
+use windrow_harvester::objects::{ObjectKind, Objects, text};
 
 use super::cluster::{ObjectSource, Output, print};
 use super::{Context, Exit, style};
@@ -33,7 +33,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             return Ok(Exit::Usage);
         }
     };
-    if objects.all(Kind::NODE).is_ok() && !nodes(&objects).any(|name| name == node) {
+    if objects.all(ObjectKind::NODE).is_ok() && !nodes(&objects).any(|name| name == node) {
         let names: Vec<&str> = nodes(&objects).collect();
         eprintln!(
             "windrow: there is no node {node}; there are: {}",
@@ -54,7 +54,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 }
 
 fn nodes(objects: &Objects) -> impl Iterator<Item = &str> {
-    let nodes = objects.all(Kind::NODE).unwrap_or_default();
+    let nodes = objects.all(ObjectKind::NODE).unwrap_or_default();
     nodes.iter().map(|node| text(node, "/metadata/name"))
 }
 

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 
 use windrow_decide::settings::{self, ConfigFileRole, ConfigFiles};
 use windrow_gates::{
-    Component, DROP_IN, Request, Resolved, Target, Trial, TrialStatus, Version, assess, check,
-    drop_in, resolve,
+    Component, DROP_IN, GateRequest, ResolvedVersion, TargetVersion, Trial, TrialStatus, assess,
+    check, drop_in, resolve,
 };
 use windrow_model::manifest::extract::{Extraction, FileKind, extract, kind_of};
-use windrow_model::manifest::user_data::{self, Opened};
-use windrow_model::manifest::{Limits, Problem, yaml};
+use windrow_model::manifest::user_data::{self, OpenedFile};
+use windrow_model::manifest::{Problem, ReadLimits, yaml};
 use windrow_model::reasons::Code;
-use windrow_plan::rke2::config::{ConfigFile, Place, is_read, merge};
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read, merge};
+use windrow_plan::version::Version;
 
 use super::document::now;
 use super::inputs::{
@@ -112,13 +113,13 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(exit);
     }
     let resolved = match look.target {
-        Some(version) => Resolved {
-            target: Target::Known(version),
+        Some(version) => ResolvedVersion {
+            target: TargetVersion::Known(version),
             because: "named on the command line".to_owned(),
         },
         None if look.paths.is_empty() => found_out(&context.layout, &inputs.data_dir)?,
-        None => Resolved {
-            target: Target::Unknown,
+        None => ResolvedVersion {
+            target: TargetVersion::Unknown,
             because: "name it with --target".to_owned(),
         },
     };
@@ -155,7 +156,7 @@ fn before_start(layout: &Layout) -> Exit {
     Exit::Ok
 }
 
-fn found_out(layout: &Layout, data_dir: &str) -> anyhow::Result<Resolved> {
+fn found_out(layout: &Layout, data_dir: &str) -> anyhow::Result<ResolvedVersion> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -184,7 +185,7 @@ fn observe(context: &Context, data_dir: &str, report: &mut GatesReport) -> anyho
     // One that cannot be read is the daemon's to complain about.
     let trial: Option<Trial> = StateFile::Trial.recall(&layout).unwrap_or_default();
     let own = layout.gates_drop_in().display().to_string();
-    report.trial = trial.map(|trial| TrialStatus::of(&trial, &own, None));
+    report.trial = trial.map(|trial| TrialStatus::new(&trial, &own, None));
     Ok(())
 }
 
@@ -204,7 +205,7 @@ fn node_report(context: &Context) -> anyhow::Result<Result<GatesReport, Exit>> {
 fn confirm(
     context: &Context,
     data_dir: &str,
-    resolved: &Resolved,
+    resolved: &ResolvedVersion,
     report: &mut GatesReport,
 ) -> anyhow::Result<()> {
     let layout = context.layout.clone().with_data_dir(data_dir);
@@ -216,7 +217,7 @@ fn confirm(
 }
 
 /// What the files do once Windrow's drop-in is among them.
-fn judge(inputs: GateInputs, resolved: &Resolved) -> GatesReport {
+fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesReport {
     let GateInputs {
         mut files,
         requests,
@@ -231,7 +232,11 @@ fn judge(inputs: GateInputs, resolved: &Resolved) -> GatesReport {
     }
     let planned = drop_in(&requests, &resolved.target, &merge(&files));
     if let Some(content) = &planned.content {
-        files.push(ConfigFile::new(Place::DropIn, own.clone(), content.clone()));
+        files.push(Rke2ConfigFile::new(
+            ConfigLayer::DropIn,
+            own.clone(),
+            content.clone(),
+        ));
     }
     let mut assessment = assess(&merge(&files), Some(&own), &resolved.target);
     for finding in check(&requests, &resolved.target) {
@@ -249,8 +254,8 @@ fn judge(inputs: GateInputs, resolved: &Resolved) -> GatesReport {
 /// The configuration that is looked at.
 #[derive(Default)]
 struct GateInputs {
-    files: Vec<ConfigFile>,
-    requests: Vec<Request>,
+    files: Vec<Rke2ConfigFile>,
+    requests: Vec<GateRequest>,
     /// Where Windrow's drop-in is, or would be.
     own: Option<String>,
     data_dir: String,
@@ -282,8 +287,8 @@ impl GateInputs {
         let mut inputs = Self::default();
         for path in paths {
             if is_standard_input(path) {
-                match standard_input(Limits::default().file_bytes) {
-                    Ok(bytes) => inputs.text(STANDARD_INPUT.to_owned(), bytes, Place::DropIn),
+                match standard_input(ReadLimits::default().file_bytes) {
+                    Ok(bytes) => inputs.text(STANDARD_INPUT.to_owned(), bytes, ConfigLayer::DropIn),
                     Err(error) => inputs.errors.push(error),
                 }
             } else if path.is_dir() {
@@ -308,14 +313,14 @@ impl GateInputs {
         if whole {
             let main = path.join("config.yaml");
             if fs::symlink_metadata(&main).is_ok() {
-                found.file(Place::Main, &main);
+                found.file(ConfigLayer::Main, &main);
             }
             found.drop_ins(&below);
         } else {
             found.drop_ins(path);
             for file in &mut found.files {
                 if file.name() == "config.yaml" {
-                    file.place = Place::Main;
+                    file.place = ConfigLayer::Main;
                 }
             }
         }
@@ -328,15 +333,15 @@ impl GateInputs {
             false => is_read(name),
         };
         for (path, bytes) in other_configurations(path, read_above) {
-            self.text(path.display().to_string(), bytes, Place::DropIn);
+            self.text(path.display().to_string(), bytes, ConfigLayer::DropIn);
         }
     }
 
     fn file(&mut self, path: &Path) {
         let shown = path.display().to_string();
         let place = match path.file_name().is_some_and(|name| name == "config.yaml") {
-            true => Place::Main,
-            false => Place::DropIn,
+            true => ConfigLayer::Main,
+            false => ConfigLayer::DropIn,
         };
         match read_bytes(path) {
             Ok(bytes) => self.text(shown, bytes, place),
@@ -347,13 +352,13 @@ impl GateInputs {
     }
 
     /// A file, or what came from standard input; what it is, it says itself.
-    fn text(&mut self, shown: String, bytes: Vec<u8>, place: Place) {
-        let bytes = match user_data::open(&shown, bytes, &Limits::default()) {
-            Opened::Text(bytes) => bytes,
-            Opened::Wrapped(found) => {
+    fn text(&mut self, shown: String, bytes: Vec<u8>, place: ConfigLayer) {
+        let bytes = match user_data::open(&shown, bytes, &ReadLimits::default()) {
+            OpenedFile::Text(bytes) => bytes,
+            OpenedFile::Wrapped(found) => {
                 say_notes(&found);
                 self.problems(&found.shown, &found.problems);
-                let extractions = found.extract(&Limits::default());
+                let extractions = found.extract(&ReadLimits::default());
                 for (part, extraction) in found.parts.iter().zip(extractions) {
                     self.carried(&part.shown, &part.text, extraction);
                 }
@@ -365,9 +370,9 @@ impl GateInputs {
                 .push(format!("{shown}: cannot be read: it is not UTF-8 text"));
             return;
         };
-        let mut file = ConfigFile::new(place, shown, text);
+        let mut file = Rke2ConfigFile::new(place, shown, text);
         if kind_of(&file.text) != FileKind::Manifests {
-            let extraction = extract(&file.shown, &file.text, &Limits::default());
+            let extraction = extract(&file.shown, &file.text, &ReadLimits::default());
             return self.carried(&file.shown, &file.text, extraction);
         }
         if asks_for_gates(&file.text) {
@@ -426,12 +431,12 @@ impl GateInputs {
                 continue;
             };
             let place = match inner.path.strip_prefix("/etc/rancher/rke2/") {
-                Some("config.yaml") => Some(Place::Main),
-                Some(below) if below.starts_with("config.yaml.d/") => Some(Place::DropIn),
+                Some("config.yaml") => Some(ConfigLayer::Main),
+                Some(below) if below.starts_with("config.yaml.d/") => Some(ConfigLayer::DropIn),
                 _ => None,
             };
             if let Some(place) = place {
-                self.files.push(ConfigFile {
+                self.files.push(Rke2ConfigFile {
                     place,
                     path: inner.path,
                     shown: inner.source,
@@ -466,7 +471,7 @@ impl GateInputs {
 
 /// Is it Windrow's own configuration, with gates in it?
 fn asks_for_gates(text: &str) -> bool {
-    matches!(yaml::parse(text, 1, &Limits::default()), Ok(Some(root)) if root.get("featureGates").is_some())
+    matches!(yaml::parse(text, 1, &ReadLimits::default()), Ok(Some(root)) if root.get("featureGates").is_some())
 }
 
 fn print(text: &str) -> anyhow::Result<()> {

@@ -12,6 +12,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use windrow_model::findings::{Finding, Location};
 
 pub(super) use carried::{say_if_ambiguous, say_notes};
 pub(super) use destinations::rke2_files;
@@ -21,10 +22,9 @@ pub(super) use sources::{STANDARD_INPUT, is_standard_input, other_configurations
 
 use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::{
-    self, Content, Limits, MARKER_SUFFIX, ManifestFile, ManifestPath, is_manifest_name,
+    self, FileContent, MARKER_SUFFIX, ManifestFile, ManifestPath, ReadLimits, is_manifest_name,
 };
-use windrow_plan::rules::Location;
-use windrow_plan::{Finding, Shown};
+use windrow_plan::SourceMap;
 
 use super::Context;
 use super::document::now;
@@ -61,13 +61,13 @@ const WHOLE_FILE: usize = 8;
 pub(super) struct Input {
     /// Its path.
     pub(super) path: ManifestPath,
-    pub(super) content: Content,
-    pub(super) shown: Shown,
+    pub(super) content: FileContent,
+    pub(super) shown: SourceMap,
     /// Who writes it late, if it is not there from the beginning.
     pub(super) late: Option<String>,
     /// Where it is written to, if a configuration says so.
     destination: Option<Destination>,
-    pub(super) limits: Limits,
+    pub(super) limits: ReadLimits,
 }
 
 /// Below which data directory a configuration writes a file, and where it says so.
@@ -87,7 +87,7 @@ impl Input {
     /// The file, read whole. Its documents together may take more memory than one of them may: what is played in
     /// simulated time needs all of them.
     pub(super) fn manifest(&self) -> ManifestFile {
-        let limits = Limits {
+        let limits = ReadLimits {
             expanded_bytes: WHOLE_FILE * self.limits.expanded_bytes,
             ..self.limits.clone()
         };
@@ -96,7 +96,7 @@ impl Input {
 }
 
 /// The node's own manifests directory.
-pub(super) fn node(context: &Context, limits: &Limits) -> Inputs {
+pub(super) fn node(context: &Context, limits: &ReadLimits) -> Inputs {
     let manifests = context.manifests();
     let mut inputs = Inputs::default();
     if manifests.exists() {
@@ -112,7 +112,7 @@ pub(super) fn node(context: &Context, limits: &Limits) -> Inputs {
 }
 
 /// Everything that a person named.
-pub(super) fn gather(paths: &[PathBuf], limits: &Limits) -> Inputs {
+pub(super) fn gather(paths: &[PathBuf], limits: &ReadLimits) -> Inputs {
     let mut inputs = Inputs::default();
     for path in paths {
         if is_standard_input(path) {
@@ -148,18 +148,32 @@ pub(super) fn nothing_in(path: &Path) -> String {
 }
 
 /// A manifests directory, as RKE2 reads it.
-fn directory(inputs: &mut Inputs, path: &Path, limits: &Limits, now: Timestamp) {
+fn directory(inputs: &mut Inputs, path: &Path, limits: &ReadLimits, now: Timestamp) {
     for (file, shown, content) in manifests_in(inputs, path, limits, now) {
-        manifest(inputs, &file, content, Shown::itself(shown), None, limits);
+        manifest(
+            inputs,
+            &file,
+            content,
+            SourceMap::itself(shown),
+            None,
+            limits,
+        );
     }
 }
 
 /// A directory that a person named: configurations may lie in it, too.
-fn named_directory(inputs: &mut Inputs, path: &Path, limits: &Limits) {
+fn named_directory(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
     for (file, shown, content) in manifests_in(inputs, path, limits, now()) {
         match content {
-            Content::Bytes(bytes) => carried::text(inputs, &file, shown, bytes, limits),
-            content => manifest(inputs, &file, content, Shown::itself(shown), None, limits),
+            FileContent::Bytes(bytes) => carried::text(inputs, &file, shown, bytes, limits),
+            content => manifest(
+                inputs,
+                &file,
+                content,
+                SourceMap::itself(shown),
+                None,
+                limits,
+            ),
         }
     }
     let is_read = |name: &str| is_manifest_name(name) || name.ends_with(MARKER_SUFFIX);
@@ -173,9 +187,9 @@ fn named_directory(inputs: &mut Inputs, path: &Path, limits: &Limits) {
 fn manifests_in(
     inputs: &mut Inputs,
     path: &Path,
-    limits: &Limits,
+    limits: &ReadLimits,
     now: Timestamp,
-) -> Vec<(String, String, Content)> {
+) -> Vec<(String, String, FileContent)> {
     match scan(path, limits, &FileStamps::new(), now) {
         ScanResult::Found(found) => {
             let markers = found.markers.into_iter();
@@ -203,7 +217,7 @@ fn manifests_in(
     Vec::new()
 }
 
-fn one_file(inputs: &mut Inputs, path: &Path, limits: &Limits) {
+fn one_file(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
     let shown = path.display().to_string();
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         inputs
@@ -224,10 +238,17 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &Limits) {
             inputs.errors.push(format!("{shown}: not a regular file"));
         }
         Ok(metadata) if metadata.len() > limits.file_bytes => {
-            let content = Content::TooLarge {
+            let content = FileContent::TooLarge {
                 size: metadata.len(),
             };
-            manifest(inputs, name, content, Shown::itself(shown), None, limits);
+            manifest(
+                inputs,
+                name,
+                content,
+                SourceMap::itself(shown),
+                None,
+                limits,
+            );
         }
         Ok(_) => match fs::read(path) {
             Ok(bytes) => carried::text(inputs, name, shown, bytes, limits),
@@ -244,10 +265,10 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &Limits) {
 fn manifest(
     inputs: &mut Inputs,
     path: &str,
-    content: Content,
-    shown: Shown,
+    content: FileContent,
+    shown: SourceMap,
     late: Option<String>,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) {
     inputs.files.push(Input {
         path: path.into(),

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use windrow_decide::settings::{self, ConfigFiles, Loaded};
-use windrow_model::manifest::Limits;
+use windrow_model::findings::Finding;
+use windrow_model::manifest::ReadLimits;
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::{Platform, RuleSet};
-use windrow_plan::{Finding, Plan, examine_content, link};
+use windrow_plan::{Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::proofs::switched_off;
 
@@ -115,7 +116,7 @@ pub(super) fn plan_node(
 }
 
 fn plan_inputs(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> Plan {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let carriers = inputs.carriers.iter();
     let mut disabled: Vec<_> = carriers
         .flat_map(|(shown, text)| carriers::disabled(shown, text, &limits))

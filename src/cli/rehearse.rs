@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_gates::Version;
 use windrow_harvester::HarvesterVersion;
 use windrow_plan::rules::parse_duration;
+use windrow_plan::version::Version;
 use windrow_simulate::Setup;
 use windrow_simulate::rehearse::{Ending, PartialRehearsal, Rehearsal, modelled};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::time::{Instant, sleep};
-use windrow_harvester::incidents::{Finding, diagnose, kinds};
+use windrow_harvester::incidents::{IncidentFinding, diagnose, kinds};
 use windrow_model::reasons::{Code, REASONS};
 
 use super::cluster::{print, runtime};
@@ -79,7 +79,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             .filter(|record| wanted(&record.subject))
             .collect();
         let found = recognised(&client, code).await?;
-        let found: Vec<Finding> = found
+        let found: Vec<IncidentFinding> = found
             .into_iter()
             .filter(|one| wanted(&one.subject))
             .filter(|one| !begun.iter().any(|record| record.subject == one.subject))
@@ -160,7 +160,7 @@ fn code(text: &str) -> Option<Code> {
     Some(reason.code)
 }
 
-async fn recognised(client: &Client, code: Code) -> anyhow::Result<Vec<Finding>> {
+async fn recognised(client: &Client, code: Code) -> anyhow::Result<Vec<IncidentFinding>> {
     let found = diagnose(&list(client, &kinds()).await, now());
     for why in &found.unknown {
         eprintln!("windrow: not judged: {why}");

@@ -13,9 +13,9 @@ use windrow_decide::flight::{
     ChangedTimes, Difference, Flights, RecordedDecision, Replay, ReplayedDecision, Segment,
     changes, recorded_times,
 };
-use windrow_gates::Version;
 use windrow_harvester::HarvesterVersion;
 use windrow_plan::rules::{RuleSet, parse_duration};
+use windrow_plan::version::Version;
 use windrow_simulate::rehearse::{Ending, Rehearsal, flown, modelled, rehearse};
 
 use super::inputs::rule_files;

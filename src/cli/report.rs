@@ -225,7 +225,7 @@ fn foreign(path: &Path) -> Option<String> {
     plain.then(|| read_text(path).ok()).flatten()
 }
 
-fn markers(manifests: &Path, limits: &windrow_model::manifest::Limits) -> Value {
+fn markers(manifests: &Path, limits: &windrow_model::manifest::ReadLimits) -> Value {
     let ScanResult::Found(found) = scan(manifests, limits, &FileStamps::new(), now()) else {
         return Value::Null;
     };

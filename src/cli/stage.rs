@@ -9,7 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windrow_decide::Mark;
-use windrow_model::manifest::{self, AddonName, Content, Limits, ManifestPath, is_manifest_name};
+use windrow_model::manifest::{
+    self, AddonName, FileContent, ManifestPath, ReadLimits, is_manifest_name,
+};
 use windrow_model::reasons::{Code, Severity};
 
 use super::document::{daemon_runs, now};
@@ -77,7 +79,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn read_all(paths: &[PathBuf], limits: &Limits, errors: &mut Vec<String>) -> Vec<Staged> {
+fn read_all(paths: &[PathBuf], limits: &ReadLimits, errors: &mut Vec<String>) -> Vec<Staged> {
     let mut files = Vec::new();
     for path in paths {
         let shown = path.display();
@@ -114,7 +116,7 @@ fn read_all(paths: &[PathBuf], limits: &Limits, errors: &mut Vec<String>) -> Vec
 fn check(
     file: &Staged,
     args: &Args,
-    limits: &Limits,
+    limits: &ReadLimits,
     manifests: &Path,
     found: &ScannedDirectory,
     errors: &mut Vec<String>,
@@ -131,7 +133,7 @@ fn check(
         let message = Code::AddonNameInvalid.say(&[("name", &why)]);
         errors.push(format!("{from}: {message}"));
     }
-    let read = manifest::read(&file.path, &Content::Bytes(file.bytes.clone()), limits);
+    let read = manifest::read(&file.path, &FileContent::Bytes(file.bytes.clone()), limits);
     for problem in &read.problems {
         if problem.code.severity() == Severity::Error && !args.force {
             let line = problem

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use windrow_decide::{Holder, Status};
-use windrow_plan::Finding;
-use windrow_plan::readiness::node::{ProbeState, Severity};
+use windrow_model::findings::Finding;
+use windrow_plan::readiness::node::{ProbeSeverity, ProbeState};
 
 use super::document::{self, age, now};
 use super::{Context, Exit, style};
@@ -198,14 +198,14 @@ fn one_probe(out: &mut String, explained: &ExplainedProbe, at: Timestamp, style:
     }
     let follows = match (probe.severity, probe.state) {
         (_, ProbeState::Passing) => return,
-        (Severity::Required, ProbeState::Failing) => "The node is not Ready while it fails.",
-        (Severity::Wanted, ProbeState::Failing) => {
+        (ProbeSeverity::Required, ProbeState::Failing) => "The node is not Ready while it fails.",
+        (ProbeSeverity::Wanted, ProbeState::Failing) => {
             "The node works, and is Degraded while it fails."
         }
-        (Severity::Required, ProbeState::Unknown) => {
+        (ProbeSeverity::Required, ProbeState::Unknown) => {
             "The node is not known to be Ready until it is known."
         }
-        (Severity::Wanted, ProbeState::Unknown) => "Nothing follows from what is not known.",
+        (ProbeSeverity::Wanted, ProbeState::Unknown) => "Nothing follows from what is not known.",
     };
     lines(out, 0, follows, style);
     if let (Some(code), Some(advice)) = (probe.code, advice) {

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use windrow_decide::settings::{ConfigError, ConfigFile, ConfigFileRole, ConfigFiles};
-use windrow_plan::rules::Location;
+use windrow_model::findings::Location;
 
 use crate::files::read_text;
 use crate::layout::Layout;

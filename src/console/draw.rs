@@ -22,7 +22,7 @@ use ratatui::layout::{Rect, Size};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Widget as _};
-use windrow_decide::Role;
+use windrow_decide::NodeRole;
 use windrow_plan::rules::Platform;
 
 use super::age::Ages;
@@ -131,7 +131,7 @@ impl Canvas<'_> {
         let detail = scene.detail();
         let version = format!("Windrow {}", detail.versions.windrow);
         let role = match detail.role {
-            Role::Unknown => None,
+            NodeRole::Unknown => None,
             role => Some(role.to_string()),
         };
         let platform = match detail.platform {

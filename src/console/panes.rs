@@ -7,10 +7,10 @@ use ratatui::text::{Line, Span};
 use windrow_decide::{
     HeldFile, Holder, Phase, PhaseState, PhaseStatus, ProbeStatus, Readiness, StagingStatus, Status,
 };
+use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::Finding;
+use windrow_plan::readiness::node::ProbeSeverity::Wanted;
 use windrow_plan::readiness::node::ProbeState;
-use windrow_plan::readiness::node::Severity::Wanted;
 
 use super::age::Ages;
 use super::text::{clean, columns, fit, wrap_to};

@@ -5,8 +5,8 @@ use std::fs::canonicalize;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
 use windrow_plan::rke2::data_dir;
 
 use crate::layout::Layout;

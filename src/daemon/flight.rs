@@ -11,7 +11,7 @@ use windrow_decide::flight::{
 };
 use windrow_decide::settings::{self, CopyTo, Loaded};
 use windrow_decide::{Action, Decision, Directory, Event, Ledger, Observation};
-use windrow_model::manifest::{Content, ManifestPath, sha256_hex};
+use windrow_model::manifest::{FileContent, ManifestPath, sha256_hex};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::Platform;
 
@@ -108,7 +108,7 @@ impl FlightRecorder {
     }
 
     /// Everything is read anew after it, so every file comes again.
-    fn tell_configuration(&mut self, limits: windrow_model::manifest::Limits) {
+    fn tell_configuration(&mut self, limits: windrow_model::manifest::ReadLimits) {
         self.known.clear();
         if let Some(configuration) = self.configuration.clone() {
             self.record(FlightItem::Configuration(Box::new(configuration), limits));
@@ -120,16 +120,16 @@ impl FlightRecorder {
         if self.writer.is_none() {
             return;
         }
-        let changed: Vec<(ManifestPath, Arc<Content>)> = directory
+        let changed: Vec<(ManifestPath, Arc<FileContent>)> = directory
             .files
             .iter()
             .filter_map(|file| {
                 let content = match file.content.as_ref()? {
                     known
-                        if let Content::Bytes(bytes) = &**known
+                        if let FileContent::Bytes(bytes) = &**known
                             && bytes.len() > LARGEST =>
                     {
-                        Arc::new(Content::TooLarge {
+                        Arc::new(FileContent::TooLarge {
                             size: bytes.len() as u64,
                         })
                     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kube::Client;
 use windrow_harvester::incidents::{
-    Looked, OwnNode, kinds_of, look, look_at_own, look_by_rules, wanted,
+    DetectorResult, OwnNode, kinds_of, look, look_at_own, look_by_rules, wanted,
 };
 use windrow_harvester::objects::Objects;
 use windrow_model::reasons::Code;
@@ -19,7 +19,7 @@ pub(super) async fn look_at_cluster(
     client: &Client,
     now: fn() -> Timestamp,
     own: &OwnNode,
-) -> Vec<Looked> {
+) -> Vec<DetectorResult> {
     let mut objects = Objects::to_be_asked();
     let mut room = Room::of_the_daemon();
     let all = |objects: &Objects| {
@@ -43,7 +43,7 @@ pub(super) async fn look_at_cluster(
 pub(super) async fn look_by_rules_at_cluster(
     client: &Client,
     rules: &[FindingRule],
-) -> Vec<Looked> {
+) -> Vec<DetectorResult> {
     if rules.is_empty() {
         return Vec::new();
     }

@@ -17,8 +17,8 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use windrow_decide::settings::Settings;
-use windrow_decide::{Event, Readiness, Role, Status};
-use windrow_harvester::incidents::{Finding, Looked, OwnNode, rules_for};
+use windrow_decide::{Event, NodeRole, Readiness, Status};
+use windrow_harvester::incidents::{DetectorResult, IncidentFinding, OwnNode, rules_for};
 use windrow_model::reasons::Code;
 use windrow_plan as plan;
 use windrow_plan::rules::FindingRule;
@@ -44,9 +44,9 @@ pub struct Diagnoser {
     api: ApiServer,
     now: fn() -> Timestamp,
     status: watch::Receiver<Option<Arc<Status>>>,
-    view: watch::Sender<Vec<plan::Finding>>,
+    view: watch::Sender<Vec<windrow_model::findings::Finding>>,
     /// What was found, by incident.
-    known: BTreeMap<String, Vec<Finding>>,
+    known: BTreeMap<String, Vec<IncidentFinding>>,
     repairer: Repairer,
 }
 
@@ -57,7 +57,7 @@ impl Diagnoser {
         api: ApiServer,
         now: fn() -> Timestamp,
         status: watch::Receiver<Option<Arc<Status>>>,
-        view: watch::Sender<Vec<plan::Finding>>,
+        view: watch::Sender<Vec<windrow_model::findings::Finding>>,
     ) -> Self {
         Self {
             configured,
@@ -152,7 +152,7 @@ impl Diagnoser {
         read.await.unwrap_or_default()
     }
 
-    fn report(&mut self, looked: Vec<Looked>) {
+    fn report(&mut self, looked: Vec<DetectorResult>) {
         for event in self.take_findings(looked) {
             journal::write_event(&event);
         }
@@ -160,9 +160,9 @@ impl Diagnoser {
     }
 
     /// Takes a look in. What is to be told of it.
-    fn take_findings(&mut self, looked: Vec<Looked>) -> Vec<Event> {
+    fn take_findings(&mut self, looked: Vec<DetectorResult>) -> Vec<Event> {
         let mut events = Vec::new();
-        for Looked { name, found } in looked {
+        for DetectorResult { name, found } in looked {
             // Not judged this time.
             let Ok(mut found) = found else { continue };
             found.retain(|finding| finding.code != Code::AddonCollision);
@@ -187,11 +187,11 @@ impl Diagnoser {
     }
 
     fn publish(&self) {
-        let findings: Vec<plan::Finding> = self
+        let findings: Vec<windrow_model::findings::Finding> = self
             .known
             .values()
             .flatten()
-            .map(Finding::in_status)
+            .map(IncidentFinding::in_status)
             .collect();
         self.view.send_if_modified(|known| {
             let changed = *known != findings;
@@ -202,7 +202,7 @@ impl Diagnoser {
 }
 
 /// For the journal: what is wrong, and which command cures it.
-fn journal_line(finding: &Finding) -> String {
+fn journal_line(finding: &IncidentFinding) -> String {
     match finding.remedy() {
         Some(cure) => format!("{} (cure: {cure})", finding.message),
         None => finding.message.clone(),
@@ -218,8 +218,8 @@ fn rules_in_force(configuration: &Configuration) -> Vec<FindingRule> {
 
 /// Only a server has the admin's credential. Where it is not known what the node is, the credential
 /// tells.
-fn may_ask(root: &Layout, role: Role) -> bool {
-    role.serves_api() || (role == Role::Unknown && is_file(&root.admin_kubeconfig()))
+fn may_ask(root: &Layout, role: NodeRole) -> bool {
+    role.serves_api() || (role == NodeRole::Unknown && is_file(&root.admin_kubeconfig()))
 }
 
 fn is_file(path: &Path) -> bool {
@@ -235,7 +235,7 @@ async fn wait(until: Option<Instant>) {
 
 #[cfg(test)]
 mod tests {
-    use windrow_harvester::incidents::Finding;
+    use windrow_harvester::incidents::IncidentFinding;
     use windrow_harvester::objects::Unlisted;
     use windrow_model::manifest::GroupKind;
 
@@ -249,15 +249,15 @@ mod tests {
         Diagnoser::new(configured, ApiServer::new(), Timestamp::now, status, view)
     }
 
-    fn looked(found: Result<Vec<Finding>, Unlisted>) -> Vec<Looked> {
-        vec![Looked {
+    fn looked(found: Result<Vec<IncidentFinding>, Unlisted>) -> Vec<DetectorResult> {
+        vec![DetectorResult {
             name: "add-ons".to_owned(),
             found,
         }]
     }
 
-    fn stuck(name: &str) -> Finding {
-        Finding::new(Code::AddonStuck, format!("Addon x/{name}"), "it waits")
+    fn stuck(name: &str) -> IncidentFinding {
+        IncidentFinding::new(Code::AddonStuck, format!("Addon x/{name}"), "it waits")
     }
 
     #[test]
@@ -302,14 +302,14 @@ mod tests {
     fn an_agent_never_asks_and_who_is_not_known_asks_with_the_admins_credential_only() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
-        assert!(!may_ask(&layout, Role::Agent));
-        assert!(!may_ask(&layout, Role::Witness));
-        assert!(may_ask(&layout, Role::JoinedServer));
-        assert!(!may_ask(&layout, Role::Unknown));
+        assert!(!may_ask(&layout, NodeRole::Agent));
+        assert!(!may_ask(&layout, NodeRole::Witness));
+        assert!(may_ask(&layout, NodeRole::JoinedServer));
+        assert!(!may_ask(&layout, NodeRole::Unknown));
         let path = layout.admin_kubeconfig();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "{}").unwrap();
-        assert!(may_ask(&layout, Role::Unknown));
-        assert!(!may_ask(&layout, Role::Agent));
+        assert!(may_ask(&layout, NodeRole::Unknown));
+        assert!(!may_ask(&layout, NodeRole::Agent));
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 use windrow_decide::Directory;
-use windrow_model::manifest::{BaseName, Content, Limits, ManifestPath};
+use windrow_model::manifest::{BaseName, FileContent, ManifestPath, ReadLimits};
 
 use crate::observe::files::{FileEvent, FileWatch};
 use crate::observe::scan::{FileStamps, ScanResult, scan};
@@ -137,7 +137,7 @@ impl Look {
     }
 
     /// Looks at the directory.
-    pub(super) fn scan(&mut self, limits: &Limits, rescan: Duration, now: Timestamp) -> Seen {
+    pub(super) fn scan(&mut self, limits: &ReadLimits, rescan: Duration, now: Timestamp) -> Seen {
         let started = Instant::now();
         self.writing.retain(|_, whole_at| *whole_at > started);
         self.again = self.again.filter(|again| *again > started);
@@ -166,7 +166,7 @@ impl Look {
         let present = |path: &ManifestPath| directory.files.iter().any(|file| file.path == *path);
         self.writing.retain(|path, _| present(path));
         for file in &mut directory.files {
-            if let Some(Content::NoRoom { .. }) = file.content.as_deref() {
+            if let Some(FileContent::NoRoom { .. }) = file.content.as_deref() {
                 // What is known of it stays until it is read, at one of the next looks.
                 file.content = None;
                 self.unread.insert(file.path.clone());

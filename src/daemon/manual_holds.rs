@@ -11,9 +11,9 @@ use std::path::Path;
 use jiff::Timestamp;
 use thiserror::Error;
 use windrow_decide::{Mark, OnFailure};
-use windrow_model::manifest::{self, Content, Limits, ManifestPath, MarkerPath};
+use windrow_model::manifest::{self, FileContent, ManifestPath, MarkerPath, ReadLimits};
 use windrow_model::reasons::Code;
-use windrow_plan::Trouble;
+use windrow_plan::FileObstacle;
 use windrow_plan::rke2;
 
 use self::names::manifest_paths;
@@ -177,8 +177,8 @@ fn hold_one(
 fn no_marker_hides(found: &ScannedDirectory, file: &ManifestPath) -> Option<&'static str> {
     let entry = found.files.iter().find(|entry| entry.path == *file)?;
     let trouble = match &entry.state {
-        ScannedContent::Read(Content::DanglingSymlink { .. }) => Trouble::Dangling,
-        ScannedContent::Read(Content::NotUtf8Name { .. }) => Trouble::Refused,
+        ScannedContent::Read(FileContent::DanglingSymlink { .. }) => FileObstacle::Dangling,
+        ScannedContent::Read(FileContent::NotUtf8Name { .. }) => FileObstacle::Refused,
         ScannedContent::Read(_) | ScannedContent::Unchanged => return None,
     };
     trouble.why_not_held()
@@ -192,7 +192,7 @@ fn no_marker_hides(found: &ScannedDirectory, file: &ManifestPath) -> Option<&'st
 pub fn release(
     order: &Order<'_>,
     which: Which<'_>,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Result<Vec<FileOutcome>, OrderRefused> {
     let manifests = order.layout.manifests();
     let found = list_manifests(&manifests, order.at)?;
@@ -218,7 +218,7 @@ fn release_one(
     markers: &Markers,
     found: &ScannedDirectory,
     file: &ManifestPath,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Result<ManualChange, String> {
     let beside = marker_of(file, &found.markers);
     let foreign = |path: &str| {
@@ -255,9 +255,9 @@ fn release_one(
 }
 
 /// By what the content of a file is known that is released now; `None` where it cannot be read.
-fn digest(manifests: &Path, file: &ManifestPath, limits: &Limits) -> Option<String> {
+fn digest(manifests: &Path, file: &ManifestPath, limits: &ReadLimits) -> Option<String> {
     let bytes = scan::bytes(manifests, file, limits.file_bytes)?;
-    let content = Content::Bytes(bytes);
+    let content = FileContent::Bytes(bytes);
     Some(manifest::read_each(file, &content, limits, &mut |_| {}).digest)
 }
 
@@ -303,9 +303,9 @@ fn held_by_us(found: &ScannedDirectory) -> Vec<ManifestPath> {
 /// When it is not there or cannot be read.
 pub fn list_manifests(manifests: &Path, now: Timestamp) -> anyhow::Result<ScannedDirectory> {
     // Only names are wanted: with this limit no file is read.
-    let limits = Limits {
+    let limits = ReadLimits {
         file_bytes: 0,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     match scan(manifests, &limits, &FileStamps::new(), now) {
         ScanResult::Found(found) => Ok(found),
@@ -393,7 +393,7 @@ mod tests {
             hold(&order, &file).unwrap()[0].result,
             Ok(ManualChange::Held)
         );
-        let released = release(&order, Which::Named(&file), &Limits::default()).unwrap();
+        let released = release(&order, Which::Named(&file), &ReadLimits::default()).unwrap();
         assert_eq!(released[0].result, Ok(ManualChange::Released));
         // Of one time and one file, so the later one is left.
         let laid = crate::observe::requests::read_spool(&layout.run_dir().join("requests"));
@@ -402,8 +402,8 @@ mod tests {
         let laid = laid[0].1.as_ref().unwrap();
         assert!(!laid.manual().hold);
         // Of that content alone.
-        let content = Content::Bytes(Vec::new());
-        let read = manifest::read("a.yaml", &content, &Limits::default());
+        let content = FileContent::Bytes(Vec::new());
+        let read = manifest::read("a.yaml", &content, &ReadLimits::default());
         assert_eq!(laid.digest, Some(read.digest));
     }
 

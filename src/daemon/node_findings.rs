@@ -6,7 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_gates::{Component, set_last_at};
 use windrow_harvester::incidents::{GateRefused, OwnManifest, OwnNode};
 use windrow_harvester::vip_mode;
-use windrow_model::manifest::{BaseName, Content, Limits, ManifestPath, Node, sha256_hex, yaml};
+use windrow_model::manifest::{
+    BaseName, FileContent, ManifestPath, Node, ReadLimits, sha256_hex, yaml,
+};
 use windrow_plan::rke2;
 
 use crate::files::read_text;
@@ -22,11 +24,12 @@ const RECENT: SignedDuration = SignedDuration::from_mins(30);
 const CONFIGURATION: &str = "/oem/harvester.config";
 
 /// Reads what the incidents need of the node's files.
-pub fn read_own_node(layout: &Layout, limits: &Limits, now: Timestamp) -> OwnNode {
+pub fn read_own_node(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
     let kubelet = layout.kubelet_kubeconfig();
     let certificate = layout.data_dir().join("agent/client-kubelet.crt");
     let configuration = read_text(&layout.path(CONFIGURATION)).ok();
-    let configuration = configuration.and_then(|text| yaml::one(&text).ok().flatten());
+    let configuration =
+        configuration.and_then(|text| yaml::parse_configuration(&text).ok().flatten());
     let (missing_under, missing_files) = configuration
         .as_ref()
         .map(|root| missing(root, layout))
@@ -67,10 +70,10 @@ fn gate(layout: &Layout, now: Timestamp) -> Option<GateRefused> {
 }
 
 /// The manifests that RKE2 reads: not its own, and not those that a marker hides.
-fn manifests(layout: &Layout, limits: &Limits, now: Timestamp) -> Vec<OwnManifest> {
+fn manifests(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> Vec<OwnManifest> {
     let mut read = Vec::new();
-    let mut take = |path: &ManifestPath, content: &Content| {
-        if let (None, Content::Bytes(bytes)) = (rke2::owner(path), content) {
+    let mut take = |path: &ManifestPath, content: &FileContent| {
+        if let (None, FileContent::Bytes(bytes)) = (rke2::owner(path), content) {
             read.push(OwnManifest {
                 addon: path.addon(),
                 sha256: sha256_hex(bytes),
@@ -127,7 +130,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
         let now: Timestamp = "2026-11-22T00:10:00Z".parse().unwrap();
-        let look = || read_own_node(&layout, &Limits::default(), now);
+        let look = || read_own_node(&layout, &ReadLimits::default(), now);
         let nothing = look();
         assert_eq!(nothing.port_68_refused, None);
         assert_eq!((nothing.kubelet_until, nothing.gate), (None, None));
@@ -195,9 +198,9 @@ mod tests {
             "/var/lib/rancher/rke2/server/manifests/held.yaml.skip",
             "",
         );
-        let limits = Limits {
+        let limits = ReadLimits {
             directory_bytes: 100,
-            ..Limits::default()
+            ..ReadLimits::default()
         };
         let seen = read_own_node(&layout, &limits, Timestamp::now()).manifests;
         let paths: Vec<&str> = seen.iter().map(|one| one.path.as_str()).collect();

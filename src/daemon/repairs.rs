@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use windrow_decide::flight::RecordedRepair;
 use windrow_decide::settings::Settings;
-use windrow_harvester::incidents::{Cure, Finding, Looked};
+use windrow_harvester::incidents::{Cure, DetectorResult, IncidentFinding};
 use windrow_harvester::objects::text;
 use windrow_model::manifest::sha256_hex;
 
@@ -79,7 +79,7 @@ enum RepairWork {
     /// Go on with what was begun.
     Resume(Record),
     /// Begin.
-    Begin(Box<Finding>, String),
+    Begin(Box<IncidentFinding>, String),
 }
 
 impl Repairer {
@@ -99,7 +99,7 @@ impl Repairer {
         client: &Client,
         layout: &Layout,
         settings: &Settings,
-        looked: &[Looked],
+        looked: &[DetectorResult],
     ) -> bool {
         let records = Records::new(&layout.state_dir());
         let Some(work) = self.work(&records, settings, looked) else {
@@ -139,10 +139,10 @@ impl Repairer {
         &mut self,
         records: &Records,
         settings: &Settings,
-        looked: &[Looked],
+        looked: &[DetectorResult],
     ) -> Option<RepairWork> {
         let auto = &settings.repair.auto;
-        let found: Vec<(&Finding, String)> = looked
+        let found: Vec<(&IncidentFinding, String)> = looked
             .iter()
             .flat_map(|one| one.found.iter().flatten())
             .filter(|finding| auto.contains(&finding.code))
@@ -163,7 +163,7 @@ impl Repairer {
         if let Some(record) = begun.iter().find(own) {
             return Some(RepairWork::Resume(record.clone()));
         }
-        let is_begun = |finding: &Finding| {
+        let is_begun = |finding: &IncidentFinding| {
             let mut begun = begun.iter();
             begun.any(|record| record.code == finding.code && record.subject == finding.subject)
         };
@@ -178,7 +178,7 @@ impl Repairer {
         &self,
         turn: &Turn<'_>,
         site: &RepairSite<'_>,
-        finding: &Finding,
+        finding: &IncidentFinding,
         of: String,
     ) -> Option<Record> {
         let note = turn.note().await.ok()?;
@@ -246,7 +246,7 @@ impl Repairer {
 }
 
 /// What a cure is done for: the code, the subject, and the objects that it changes by their UID.
-fn fingerprint(finding: &Finding, cure: &Cure) -> String {
+fn fingerprint(finding: &IncidentFinding, cure: &Cure) -> String {
     let mut all = format!("{}\n{}\n", finding.code, finding.subject);
     for saved in &cure.saves {
         all.push_str(&saved.path);

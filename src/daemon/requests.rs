@@ -147,7 +147,7 @@ fn failed(what: &str, why: &str) -> Event {
 mod tests {
     use windrow_decide::settings::Settings;
     use windrow_decide::{Directory, FileChange, Ledger};
-    use windrow_model::manifest::Content;
+    use windrow_model::manifest::FileContent;
     use windrow_plan::rules::RuleSet;
 
     use super::*;
@@ -163,10 +163,10 @@ mod tests {
     }
 
     fn scan_text(state: &mut StagingState, text: &str) {
-        scanned(state, Content::Bytes(text.into()));
+        scanned(state, FileContent::Bytes(text.into()));
     }
 
-    fn scanned(state: &mut StagingState, content: Content) {
+    fn scanned(state: &mut StagingState, content: FileContent) {
         state.take_directory(Directory {
             files: vec![FileChange {
                 path: "a.yaml".into(),
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn a_release_that_is_taken_again_counts_for_the_content_that_was_released() {
-        let content = |text: &str| Content::Bytes(text.into());
-        let limits = windrow_model::manifest::Limits::default();
+        let content = |text: &str| FileContent::Bytes(text.into());
+        let limits = windrow_model::manifest::ReadLimits::default();
         let read = windrow_model::manifest::read("a.yaml", &content(WIDGET), &limits);
         let digest = format!(r#","digest":"{}"}}"#, read.digest);
         let (place, mut requests, path) = spooled(&RELEASE.replace('}', &digest));
@@ -247,7 +247,7 @@ mod tests {
         let (_place, mut requests, _) = spooled(&RELEASE.replace("release", "hold"));
         let mut state = self::state(WIDGET);
         let target = "nowhere".to_owned();
-        scanned(&mut state, Content::DanglingSymlink { target });
+        scanned(&mut state, FileContent::DanglingSymlink { target });
         let now = Timestamp::UNIX_EPOCH;
         let taken = requests.take_spooled(&mut state, Path::new("/nowhere"), now);
         let said = &taken.events[0].message;

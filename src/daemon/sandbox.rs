@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use windrow_decide::{Cause, ClusterEvent, Interests, Mark, Status};
-use windrow_model::manifest::{Content, Limits, ManifestPath, MarkerPath};
+use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath, ReadLimits};
 use windrow_model::reasons::Code;
 use windrow_simulate::{
     BootstrapVerdict, HappeningKind, Setup, SimulatedDirectory, SimulatedNode, Watch,
@@ -139,7 +139,7 @@ impl Sandbox {
 
     /// Takes the real directory over into the simulated node's.
     fn mirror(&mut self, now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
-        let found = match scan(&self.manifests, &Limits::default(), &self.stamps, now) {
+        let found = match scan(&self.manifests, &ReadLimits::default(), &self.stamps, now) {
             ScanResult::Found(found) => found,
             ScanResult::Missing | ScanResult::Unreadable { .. } => return Ok(()),
         };
@@ -150,9 +150,8 @@ impl Sandbox {
                 file.path.to_string(),
                 match file.state {
                     // What there was no room for is read at the next look.
-                    ScannedContent::Unchanged | ScannedContent::Read(Content::NoRoom { .. }) => {
-                        None
-                    }
+                    ScannedContent::Unchanged
+                    | ScannedContent::Read(FileContent::NoRoom { .. }) => None,
                     ScannedContent::Read(content) => Some(content),
                 },
             );
@@ -162,7 +161,7 @@ impl Sandbox {
             let content = marker.mark.map(|mark| mark.to_json().into_bytes());
             present.insert(
                 marker.path.to_string(),
-                Some(Content::Bytes(content.unwrap_or_default())),
+                Some(FileContent::Bytes(content.unwrap_or_default())),
             );
         }
         let known: Vec<String> = self.files.iter().map(|(path, _)| path.to_owned()).collect();
@@ -180,7 +179,7 @@ impl Sandbox {
                 .is_some_and(|file| **file.content() == content);
             if !same {
                 if MarkerPath::parse(&path).is_some()
-                    && let Content::Bytes(bytes) = &content
+                    && let FileContent::Bytes(bytes) = &content
                     && let Some(mark) = Mark::parse(bytes)
                 {
                     self.marked(&mark, out)?;
@@ -358,7 +357,7 @@ fn since(start: Timestamp, at: Timestamp) -> String {
 pub fn lay_out(files: &SimulatedDirectory, manifests: &Path) -> io::Result<()> {
     std::fs::create_dir_all(manifests)?;
     for (path, file) in files.iter() {
-        if let Content::Bytes(bytes) = &**file.content() {
+        if let FileContent::Bytes(bytes) = &**file.content() {
             let place = manifests.join(path);
             if let Some(directory) = place.parent() {
                 std::fs::create_dir_all(directory)?;
@@ -385,7 +384,7 @@ mod tests {
         let paths = |sandbox: &Sandbox| -> Vec<String> {
             let files = sandbox.files.iter();
             files
-                .inspect(|(_, file)| assert!(matches!(**file.content(), Content::Bytes(_))))
+                .inspect(|(_, file)| assert!(matches!(**file.content(), FileContent::Bytes(_))))
                 .map(|(path, _)| path.to_owned())
                 .collect()
         };

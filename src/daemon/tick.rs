@@ -11,9 +11,9 @@ use windrow_decide::{
     Action, ClusterEvent, Decision, Directory, Event, Interests, MarkerTrouble, StagingState,
     WebhookStatus,
 };
+use windrow_model::findings::Finding;
 use windrow_model::manifest::{self, BaseName, ManifestPath};
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
 
 use super::clock::Clock;
 use super::data_dir::DataDir;
@@ -369,7 +369,7 @@ impl Daemon {
         self.feed_watchdog();
     }
 
-    fn scan_part(&mut self, limits: &manifest::Limits, rescan: Duration, path: &str) {
+    fn scan_part(&mut self, limits: &manifest::ReadLimits, rescan: Duration, path: &str) {
         match self.look.scan(limits, rescan, self.clock.now()) {
             Seen::Directory(directory) => {
                 self.flight.scanned(&directory, self.clock.now());

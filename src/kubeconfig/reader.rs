@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use windrow_model::manifest::{Node, Problem, Value, decode_base64, yaml};
+use windrow_model::findings::Location;
+use windrow_model::manifest::{Node, NodeValue, Problem, decode_base64, yaml};
 use windrow_model::redact;
-use windrow_plan::rules::Location;
 
 use super::sources::Sources;
 use crate::files::read_text;
@@ -68,8 +68,8 @@ impl<'p> Reader<'p> {
             };
             format!("{at}: {}", without_quotes(&problem.message))
         };
-        match yaml::one(&text) {
-            Ok(Some(node)) if matches!(node.value, Value::Mapping(_)) => Ok(node),
+        match yaml::parse_configuration(&text) {
+            Ok(Some(node)) if matches!(node.value, NodeValue::Mapping(_)) => Ok(node),
             Ok(Some(node)) if !node.is_null() => Err(format!(
                 "{}: a kubeconfig is a map, not {}: copy the whole file again",
                 Location::line(shown, node.line),
@@ -94,8 +94,10 @@ impl<'p> Reader<'p> {
     pub(super) fn text<'n>(&mut self, map: &'n Node, key: &str) -> Option<(u32, &'n str)> {
         let entry = map.entry(key)?;
         match &entry.value.value {
-            Value::Null => None,
-            Value::String(text) => Some((entry.line, text.as_str())).filter(|_| !text.is_empty()),
+            NodeValue::Null => None,
+            NodeValue::String(text) => {
+                Some((entry.line, text.as_str())).filter(|_| !text.is_empty())
+            }
             _ => {
                 let is = entry.value.type_name();
                 self.say(
@@ -173,7 +175,7 @@ impl<'p> Reader<'p> {
             // A user without anything is one, for kubectl too.
             None if kind == "user" => None,
             Some(entry) if kind == "user" && entry.value.is_null() => None,
-            Some(entry) if matches!(entry.value.value, Value::Mapping(_)) => Some(&entry.value),
+            Some(entry) if matches!(entry.value.value, NodeValue::Mapping(_)) => Some(&entry.value),
             _ => {
                 self.say(
                     item.line,
@@ -190,11 +192,11 @@ impl<'p> Reader<'p> {
             return;
         };
         let nothing = match &entry.value.value {
-            Value::Null => true,
-            Value::String(text) => text.is_empty(),
-            Value::Sequence(items) => items.is_empty(),
-            Value::Mapping(entries) => entries.is_empty(),
-            Value::Bool(_) | Value::Number(_) => false,
+            NodeValue::Null => true,
+            NodeValue::String(text) => text.is_empty(),
+            NodeValue::Sequence(items) => items.is_empty(),
+            NodeValue::Mapping(entries) => entries.is_empty(),
+            NodeValue::Bool(_) | NodeValue::Number(_) => false,
         };
         if !nothing {
             self.say(

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
-use windrow_gates::{Component, Observed, Refusal, last_refusal, metrics, pod_arguments};
+use windrow_gates::{
+    Component, ComponentRefusal, ObservedGates, last_refusal, metrics, pod_arguments,
+};
 
 use super::pod_logs;
 use crate::apiserver::ApiServer;
@@ -57,7 +59,7 @@ pub async fn ready(client: &Client) -> Result<(), String> {
 /// # Errors
 ///
 /// In a line, when it refuses or does not answer.
-pub async fn observed(client: &Client) -> Result<Observed, String> {
+pub async fn observed(client: &Client) -> Result<ObservedGates, String> {
     get(client, "/metrics").await.map(|text| metrics(&text))
 }
 
@@ -97,7 +99,7 @@ pub fn refusal(
     layout: &Layout,
     component: Component,
     since: Option<Timestamp>,
-) -> Option<(Refusal, PathBuf)> {
+) -> Option<(ComponentRefusal, PathBuf)> {
     logs(layout, component).into_iter().find_map(|path| {
         let said = last_refusal(&pod_logs::tail(&path)?, since)?;
         Some((said, path))

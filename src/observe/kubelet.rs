@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::process::Command;
-use windrow_gates::{Refusal, Version, last_refusal};
+use windrow_gates::{ComponentRefusal, last_refusal};
+use windrow_plan::version::Version;
 
 use crate::layout::Layout;
 
@@ -41,7 +42,10 @@ impl Kubelet {
     /// # Errors
     ///
     /// In a line, when its answer is none: then nothing is known.
-    pub async fn refuses(&self, gates: &[(String, bool)]) -> Result<Option<Refusal>, String> {
+    pub async fn refuses(
+        &self,
+        gates: &[(String, bool)],
+    ) -> Result<Option<ComponentRefusal>, String> {
         let list: Vec<String> = gates
             .iter()
             .map(|(gate, value)| format!("{gate}={value}"))
@@ -63,7 +67,10 @@ impl Kubelet {
     /// # Errors
     ///
     /// In a line, when an answer is none.
-    pub async fn all_refused(&self, gates: &[(String, bool)]) -> Result<Vec<Refusal>, String> {
+    pub async fn all_refused(
+        &self,
+        gates: &[(String, bool)],
+    ) -> Result<Vec<ComponentRefusal>, String> {
         let mut left = gates.to_vec();
         let mut refused = Vec::new();
         while let Some(mut refusal) = self.refuses(&left).await? {

@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windrow_gates::Candidates;
+use windrow_gates::VersionCandidates;
 use windrow_model::manifest::yaml;
-use windrow_plan::rke2::config::{ConfigFile, Place, is_read};
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read};
 
 use crate::files::read_text;
 use crate::layout::Layout;
@@ -23,18 +23,19 @@ const BINARIES: &[&str] = &["/usr/local/bin/rke2", "/opt/rke2/bin/rke2", "/usr/b
 #[derive(Debug, Default)]
 pub struct Found {
     /// The files.
-    pub files: Vec<ConfigFile>,
+    pub files: Vec<Rke2ConfigFile>,
     /// What cannot be read.
     pub errors: Vec<String>,
 }
 
 impl Found {
     /// Takes one file.
-    pub fn file(&mut self, place: Place, path: &Path) {
+    pub fn file(&mut self, place: ConfigLayer, path: &Path) {
         match read_text(path) {
-            Ok(text) => self
-                .files
-                .push(ConfigFile::new(place, path.display().to_string(), text)),
+            Ok(text) => {
+                self.files
+                    .push(Rke2ConfigFile::new(place, path.display().to_string(), text))
+            }
             Err(error) => self.refuse(path, &error),
         }
     }
@@ -55,7 +56,7 @@ impl Found {
             };
             let named = entry.file_name().to_str().is_some_and(is_read);
             if named && !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                self.file(Place::DropIn, &entry.path());
+                self.file(ConfigLayer::DropIn, &entry.path());
             }
         }
     }
@@ -71,7 +72,7 @@ pub fn config_files(layout: &Layout) -> Found {
     let mut found = Found::default();
     let main = layout.path("/etc/rancher/rke2/config.yaml");
     if fs::symlink_metadata(&main).is_ok() {
-        found.file(Place::Main, &main);
+        found.file(ConfigLayer::Main, &main);
     }
     let drop_ins = layout.rke2_config_dir();
     if drop_ins.exists() {
@@ -81,7 +82,7 @@ pub fn config_files(layout: &Layout) -> Found {
 }
 
 /// What tells which version will start. A binary that does not show its version is asked.
-pub async fn candidates(layout: &Layout, data_dir: &str) -> Candidates {
+pub async fn candidates(layout: &Layout, data_dir: &str) -> VersionCandidates {
     let mut found = candidates_on_disk(layout, data_dir);
     if found.silent {
         found.installed = installed(layout).await;
@@ -91,11 +92,11 @@ pub async fn candidates(layout: &Layout, data_dir: &str) -> Candidates {
 }
 
 /// The same from what lies on the disk alone; nothing is run.
-pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> Candidates {
+pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> VersionCandidates {
     let data_dir = layout.path(data_dir);
     let binary = binary(layout);
     let installed = binary.as_deref().and_then(version_inside);
-    Candidates {
+    VersionCandidates {
         silent: binary.is_some() && installed.is_none(),
         installed,
         data: names(&data_dir.join("data")),
@@ -166,7 +167,7 @@ fn version_inside(path: &Path) -> Option<String> {
             let Ok(version) = std::str::from_utf8(&before[start..]) else {
                 continue;
             };
-            if version.parse::<windrow_gates::Version>().is_err() {
+            if version.parse::<windrow_plan::version::Version>().is_err() {
                 continue;
             }
             match &found {
@@ -190,7 +191,7 @@ async fn installed(layout: &Layout) -> Option<String> {
 
 fn harvester(layout: &Layout) -> Option<String> {
     let text = read_text(&layout.path("/etc/harvester-release.yaml")).ok()?;
-    let release = yaml::one(&text).ok()??;
+    let release = yaml::parse_configuration(&text).ok()??;
     release.str_at(&["harvester"]).map(str::to_owned)
 }
 
@@ -216,7 +217,7 @@ fn version_in(text: &str) -> Option<String> {
         let rke2 = word.find("rke2r")?;
         let digits = word[rke2 + 5..].bytes().take_while(u8::is_ascii_digit);
         let word = &word[..rke2 + 5 + digits.count()];
-        word.parse::<windrow_gates::Version>()
+        word.parse::<windrow_plan::version::Version>()
             .is_ok()
             .then(|| word.to_owned())
     })
@@ -281,7 +282,7 @@ mod tests {
         fs::write(root.path().join("etc/rancher/rke2/config.yaml"), "a: 1").unwrap();
         nix::unistd::mkfifo(&directory.join("fifo.yaml"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let found = config_files(&Layout::new(root.path()));
-        let names: Vec<&str> = found.files.iter().map(ConfigFile::name).collect();
+        let names: Vec<&str> = found.files.iter().map(Rke2ConfigFile::name).collect();
         assert_eq!(names, ["config.yaml", ".hidden.YML"]);
         assert_eq!(found.errors.len(), 1);
         assert!(found.errors[0].contains("not a regular file"));

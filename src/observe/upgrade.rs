@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use kube::Client;
 use serde_json::Value;
-use windrow_gates::{Upgrade, Version};
+use windrow_gates::Upgrade;
 use windrow_model::manifest::yaml;
+use windrow_plan::version::Version;
 
 /// An answer takes no longer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -70,7 +71,7 @@ fn of_harvester(list: &Value) -> Option<Upgrade> {
 
 /// The Kubernetes of a Harvester release, in the YAML that describes the release.
 fn kubernetes(release: &str) -> Option<String> {
-    let release = yaml::one(release).ok()??;
+    let release = yaml::parse_configuration(release).ok()??;
     let version = release.str_at(&["release", "kubernetes"])?;
     version
         .parse::<Version>()

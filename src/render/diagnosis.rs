@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use windrow_harvester::incidents::{Cure, Diagnosis, Finding};
-use windrow_plan::page;
+use windrow_harvester::incidents::{Cure, Diagnosis, IncidentFinding};
+use windrow_model::findings::documentation_page;
 
 use super::table::Style;
 use super::text::wrap;
@@ -32,7 +32,7 @@ pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
     out
 }
 
-fn write_finding(out: &mut String, finding: &Finding, style: Style) {
+fn write_finding(out: &mut String, finding: &IncidentFinding, style: Style) {
     let _ = writeln!(
         out,
         "{} {}",
@@ -61,7 +61,7 @@ fn write_finding(out: &mut String, finding: &Finding, style: Style) {
     let _ = writeln!(
         out,
         "  {}\n",
-        style.dim(&printable(&page(&finding.documentation)))
+        style.dim(&printable(&documentation_page(&finding.documentation)))
     );
 }
 

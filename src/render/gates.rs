@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_gates::{
-    Assessment, Component, DropIn, Observed, Outcome, Resolved, Target, TrialStatus,
+    Assessment, Component, DropIn, ObservedGates, ResolvedVersion, TargetVersion, TrialOutcome,
+    TrialStatus,
 };
-use windrow_plan::Finding;
-use windrow_plan::rules::Location;
+use windrow_model::findings::{Finding, Location};
 
 use super::table::{Style, findings};
 use crate::printable::printable;
@@ -95,7 +95,12 @@ pub struct LeftOutReport {
 impl GatesReport {
     /// The report of a configuration: what the files do once Windrow's drop-in is among them.
     /// `own` is that drop-in's path.
-    pub fn new(resolved: &Resolved, assessment: &Assessment, drop_in: &DropIn, own: &str) -> Self {
+    pub fn new(
+        resolved: &ResolvedVersion,
+        assessment: &Assessment,
+        drop_in: &DropIn,
+        own: &str,
+    ) -> Self {
         let asked = |component, gate: &str| {
             drop_in
                 .written
@@ -142,9 +147,11 @@ impl GatesReport {
             api_version: "windrow.dev/v1".to_owned(),
             kind: "Gates".to_owned(),
             versions: match &resolved.target {
-                Target::Known(version) => vec![version.to_string()],
-                Target::OneOf(versions) => versions.iter().map(ToString::to_string).collect(),
-                Target::Unknown => Vec::new(),
+                TargetVersion::Known(version) => vec![version.to_string()],
+                TargetVersion::OneOf(versions) => {
+                    versions.iter().map(ToString::to_string).collect()
+                }
+                TargetVersion::Unknown => Vec::new(),
             },
             because: resolved.because.clone(),
             starts: match (assessment.starts(), assessment.uncertain()) {
@@ -163,7 +170,7 @@ impl GatesReport {
     pub fn observe(
         &mut self,
         component: Component,
-        observed: Result<Observed, String>,
+        observed: Result<ObservedGates, String>,
         pod: Option<&BTreeMap<String, bool>>,
     ) {
         let Some(view) = self
@@ -311,8 +318,8 @@ fn differs(gate: &GateReport) -> Option<String> {
 fn trial_line(trial: &TrialStatus) -> String {
     let how = match (trial.outcome, &trial.why) {
         (None, _) => "under way".to_owned(),
-        (Some(Outcome::Kept), _) => "kept".to_owned(),
-        (Some(Outcome::RolledBack), why) => {
+        (Some(TrialOutcome::Kept), _) => "kept".to_owned(),
+        (Some(TrialOutcome::RolledBack), why) => {
             format!(
                 "rolled back: {}",
                 why.as_deref().unwrap_or("no reason is known")

@@ -6,8 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use windrow_model::manifest::ObjectRef;
-use windrow_plan::rules::{Target, Tier};
-use windrow_plan::{Plan, PlanFile, SatisfiedBy, Trouble};
+use windrow_plan::rules::{NeedTarget, Tier};
+use windrow_plan::{FileObstacle, Plan, PlanFile, SatisfiedBy};
 
 /// The graph.
 pub(super) struct BoxGraph {
@@ -36,7 +36,7 @@ pub(super) enum BoxKind {
     /// A file that RKE2 would refuse.
     Refused,
     /// A file that RKE2 does not simply apply.
-    Trouble(Trouble),
+    Trouble(FileObstacle),
     /// A file that a marker keeps from RKE2 which Windrow did not make.
     Skipped,
     /// A file that Windrow does not own.
@@ -66,7 +66,9 @@ impl BoxKind {
             _ if file.skipped.is_some() => Self::Skipped,
             _ if file.owner.is_some() => Self::Foreign,
             _ if file.harmful || file.refused.is_some() => Self::Refused,
-            Some(trouble @ (Trouble::Dangling | Trouble::Unreadable)) => Self::Trouble(trouble),
+            Some(trouble @ (FileObstacle::Dangling | FileObstacle::Unreadable)) => {
+                Self::Trouble(trouble)
+            }
             _ if file.held_at_boot().is_some() => Self::Held,
             Some(trouble) => Self::Trouble(trouble),
             None => Self::Free,
@@ -77,7 +79,7 @@ impl BoxKind {
     pub(super) fn class(self) -> BoxClass {
         match self {
             Self::Free => BoxClass::Free,
-            Self::Held | Self::Trouble(Trouble::Unseen) => BoxClass::Held,
+            Self::Held | Self::Trouble(FileObstacle::Unseen) => BoxClass::Held,
             Self::Refused | Self::Stuck | Self::Unknown | Self::Trouble(_) => BoxClass::Wrong,
             Self::Skipped | Self::Foreign | Self::Platform | Self::Cluster => BoxClass::Other,
         }
@@ -213,7 +215,7 @@ impl BoxGraph {
         }
     }
 
-    fn row_at(&self, file: usize, line: u32, target: &Target) -> usize {
+    fn row_at(&self, file: usize, line: u32, target: &NeedTarget) -> usize {
         let rows = &self.boxes[file].rows;
         let by_line = rows.iter().position(|row| row.line == Some(line));
         by_line
@@ -225,7 +227,7 @@ impl BoxGraph {
             .unwrap_or(0)
     }
 
-    fn row_of(&mut self, id: usize, target: &Target) -> usize {
+    fn row_of(&mut self, id: usize, target: &NeedTarget) -> usize {
         let (kind, name) = target_words(target);
         let rows = &mut self.boxes[id].rows;
         match rows
@@ -303,10 +305,10 @@ fn files(plan: &Plan) -> Vec<GraphBox> {
         .collect()
 }
 
-fn target_words(target: &Target) -> (String, String) {
+fn target_words(target: &NeedTarget) -> (String, String) {
     match target {
-        Target::Kind(kind) => ("kind".to_owned(), kind.to_string()),
-        Target::Object(object) => (object.kind.to_string(), full_name(object)),
+        NeedTarget::Kind(kind) => ("kind".to_owned(), kind.to_string()),
+        NeedTarget::Object(object) => (object.kind.to_string(), full_name(object)),
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
+use windrow_model::findings::Finding;
 use windrow_model::reasons::Severity;
-use windrow_plan::Finding;
 use windrow_simulate::rehearse::{Ending, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
 use super::rehearsal::{

@@ -4,9 +4,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_model::findings::Finding;
 use windrow_model::manifest::{AddonName, ManifestPath, MarkerPath, ObjectRef};
 use windrow_plan::rules::Tier;
-use windrow_plan::{Finding, Origin, Plan, Requirement, SatisfiedBy};
+use windrow_plan::{Origin, Plan, Requirement, SatisfiedBy};
 
 use super::graph::BoxKind;
 

@@ -1,10 +1,11 @@
 //! Plans made by hand, for the renderers' tests.
 
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_model::reasons::Code;
-use windrow_plan::rules::{Condition, Location, OnDeadline, Platform, Target, Tier};
+use windrow_plan::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, Tier};
 use windrow_plan::{
-    Finding, Need, Origin, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Shown,
+    Need, Origin, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, SourceMap,
 };
 
 pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
@@ -14,7 +15,7 @@ pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
         path: path.into(),
         sha256: String::new(),
         digest: "".into(),
-        shown: Shown::itself(path),
+        shown: SourceMap::itself(path),
         owner: None,
         refused: None,
         harmful: false,
@@ -38,14 +39,14 @@ pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
 pub(super) fn require(
     plan: &mut Plan,
     (file, document): (usize, usize),
-    target: Target,
+    target: NeedTarget,
     tier: Tier,
     rule: &str,
     satisfied_by: SatisfiedBy,
 ) {
     let condition = match target {
-        Target::Kind(_) => Condition::Served,
-        Target::Object(_) => Condition::Exists,
+        NeedTarget::Kind(_) => NeedCondition::Served,
+        NeedTarget::Object(_) => NeedCondition::Exists,
     };
     let reason = format!("{target} is not there yet");
     let need = Need { target, condition };
@@ -106,7 +107,7 @@ pub(super) fn first_vm() -> Plan {
         require(
             &mut plan,
             at,
-            Target::Kind(object.group_kind()),
+            NeedTarget::Kind(object.group_kind()),
             Tier::Required,
             "inferred/kind-served",
             harvester("Harvester's charts"),
@@ -116,7 +117,7 @@ pub(super) fn first_vm() -> Plan {
         require(
             &mut plan,
             at,
-            Target::Object(namespace.clone()),
+            NeedTarget::Object(namespace.clone()),
             Tier::Required,
             "inferred/namespace-exists",
             SatisfiedBy::File { file: 1, line: 1 },
@@ -126,7 +127,7 @@ pub(super) fn first_vm() -> Plan {
     require(
         &mut plan,
         (0, 0),
-        Target::Object(setting),
+        NeedTarget::Object(setting),
         Tier::Required,
         "harvester-vm/vm-waits-for-storage-network",
         harvester("Harvester"),
@@ -135,7 +136,7 @@ pub(super) fn first_vm() -> Plan {
         require(
             &mut plan,
             (0, 0),
-            Target::Object(object.clone()),
+            NeedTarget::Object(object.clone()),
             Tier::Advisory,
             "references/vm",
             SatisfiedBy::File { file: from, line },
@@ -144,7 +145,7 @@ pub(super) fn first_vm() -> Plan {
     require(
         &mut plan,
         (4, 0),
-        Target::Object(image),
+        NeedTarget::Object(image),
         Tier::Advisory,
         "references/pvc-image",
         SatisfiedBy::File { file: 3, line: 1 },
@@ -172,7 +173,7 @@ pub(super) fn broken() -> Plan {
         require(
             &mut plan,
             at,
-            Target::Object(target.clone()),
+            NeedTarget::Object(target.clone()),
             Tier::Required,
             "annotation",
             SatisfiedBy::File { file, line: 1 },
@@ -181,7 +182,7 @@ pub(super) fn broken() -> Plan {
     require(
         &mut plan,
         (2, 0),
-        Target::Kind(GroupKind::new("x.example", "Odd")),
+        NeedTarget::Kind(GroupKind::new("x.example", "Odd")),
         Tier::Required,
         "inferred/kind-served",
         SatisfiedBy::Nobody,
@@ -240,7 +241,7 @@ pub(super) fn wide() -> Plan {
             for document in 0..plan.files[position].documents.len() {
                 let target =
                     &plan.files[from].documents[document % plan.files[from].documents.len()];
-                let (target, line) = (Target::Object(target.object.clone()), target.line);
+                let (target, line) = (NeedTarget::Object(target.object.clone()), target.line);
                 let tier = if back == 1 {
                     Tier::Required
                 } else {

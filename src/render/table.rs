@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::rules::{Condition, Location, Tier};
-use windrow_plan::{Finding, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Shown};
+use windrow_plan::rules::{NeedCondition, Tier};
+use windrow_plan::{Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, SourceMap};
 
 use super::graph::{BoxClass, BoxKind};
 use super::text::{fit, wrap};
@@ -223,10 +224,10 @@ fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &NeedGroup<'
     let need = &plan.needs[group.first.need];
     let target = &need.target;
     let what = match &need.condition {
-        Condition::Served => format!("{target} served"),
-        Condition::Exists => format!("{target} exists"),
-        Condition::Ready => format!("{target} ready"),
-        Condition::Expression(_) => format!("{target}: {}", group.first.reason),
+        NeedCondition::Served => format!("{target} served"),
+        NeedCondition::Exists => format!("{target} exists"),
+        NeedCondition::Ready => format!("{target} ready"),
+        NeedCondition::Expression(_) => format!("{target}: {}", group.first.reason),
     };
     let by = match &group.first.satisfied_by {
         SatisfiedBy::File { file, line } => format!("from {}:{line}", plan.files[*file].path),
@@ -262,7 +263,7 @@ fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &NeedGroup<'
 /// Where something is written, as short as possible: in the file itself the line is enough.
 fn place(file: &PlanFile, at: &Location) -> String {
     match at.line {
-        Some(line) if at.file == file.shown.file && file.shown == Shown::itself(&at.file) => {
+        Some(line) if at.file == file.shown.file && file.shown == SourceMap::itself(&at.file) => {
             format!("line {line}")
         }
         _ => at.to_string(),

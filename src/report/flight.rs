@@ -21,7 +21,7 @@ use windrow_decide::flight::{
     RecordedFiles, RecordedRepair, Recorder, VERSION,
 };
 use windrow_decide::{Ledger, Readiness};
-use windrow_model::manifest::{self, Content, Limits, ManifestPath, Problem};
+use windrow_model::manifest::{self, FileContent, ManifestPath, Problem, ReadLimits};
 use windrow_model::reasons::Code;
 
 pub use self::file::FlightDestination;
@@ -39,13 +39,13 @@ const SHARE_OF_MANIFESTS: u64 = 4;
 /// Something to be recorded.
 pub enum FlightItem {
     /// The configuration in force.
-    Configuration(Box<RecordedConfiguration>, Limits),
+    Configuration(Box<RecordedConfiguration>, ReadLimits),
     /// Manifest files that changed.
     Files {
         /// When they were seen.
         at: Timestamp,
         /// What each is now.
-        changed: Vec<(ManifestPath, Arc<Content>)>,
+        changed: Vec<(ManifestPath, Arc<FileContent>)>,
         /// Those that are gone.
         gone: Vec<ManifestPath>,
     },
@@ -119,7 +119,7 @@ struct FlightLog {
     begun_at: u64,
     recorder: Recorder,
     configuration: Option<(Timestamp, String)>,
-    limits: Limits,
+    limits: ReadLimits,
     written: BTreeMap<ManifestPath, WrittenFile>,
     /// Files that could not be written yet.
     pending: BTreeMap<ManifestPath, RecordedFile>,
@@ -139,7 +139,7 @@ impl FlightLog {
             begun_at: 0,
             recorder: Recorder::default(),
             configuration: None,
-            limits: Limits::default(),
+            limits: ReadLimits::default(),
             written: BTreeMap::new(),
             pending: BTreeMap::new(),
             ledger: None,
@@ -214,7 +214,7 @@ impl FlightLog {
     fn record_files(
         &mut self,
         at: Timestamp,
-        changed: Vec<(ManifestPath, Arc<Content>)>,
+        changed: Vec<(ManifestPath, Arc<FileContent>)>,
         gone: Vec<ManifestPath>,
     ) -> io::Result<()> {
         let mut known = Vec::new();
@@ -225,7 +225,7 @@ impl FlightLog {
             }
         }
         for (path, content) in changed {
-            let limits = Limits {
+            let limits = ReadLimits {
                 expanded_bytes: self.limits.expanded_bytes.min(LARGEST_VALUES),
                 ..self.limits.clone()
             };
@@ -401,7 +401,7 @@ mod tests {
         };
         writer.record(FlightItem::Configuration(
             Box::new(configuration),
-            Limits::default(),
+            ReadLimits::default(),
         ));
         let mut state = StagingState::new(
             Settings::default(),

@@ -103,7 +103,9 @@ fn stands_as(last: &Status, status: &Status) -> bool {
 /// A status for tests.
 #[cfg(test)]
 pub(super) fn sample(message: &str) -> Status {
-    use windrow_decide::{Phase, ProgramVersions, Readiness, Role, StagingStatus, StatusReason};
+    use windrow_decide::{
+        NodeRole, Phase, ProgramVersions, Readiness, StagingStatus, StatusReason,
+    };
     use windrow_model::reasons::Code;
 
     Status {
@@ -119,7 +121,7 @@ pub(super) fn sample(message: &str) -> Status {
         },
         summary: message.to_owned(),
         platform: None,
-        role: Role::Unknown,
+        role: NodeRole::Unknown,
         phases: Vec::new(),
         pace: None,
         transition: None,

@@ -6,9 +6,9 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::Serialize;
 use windrow_decide::{Blocker, HeldFile, Holder, ProbeStatus, Status};
+use windrow_model::findings::Finding;
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
 
 /// The answer, as `-o json` prints it.
 #[derive(Debug, Serialize)]

@@ -12,7 +12,7 @@ use kube::api::{Api, DeleteParams, EvictParams, ListParams, PostParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
 use support::objects::{DEPLOYMENT, NODE, counted, guarded, node, patch, pinned, play_kubelets};
-use windrow_harvester::schedule::{self, Answer, Places};
+use windrow_harvester::schedule::{self, Placement, SchedulerView};
 
 use crate::support;
 
@@ -161,18 +161,20 @@ async fn a_drain_ends_as_it_was_said_before_it_began() {
 }
 
 /// The cluster as the schedule module reads it.
-async fn places(client: &Client) -> Places {
+async fn places(client: &Client) -> SchedulerView {
     let nodes: Api<Node> = Api::all(client.clone());
     let nodes = nodes.list(&ListParams::default()).await.unwrap().items;
-    Places {
+    SchedulerView {
         nodes: nodes
             .iter()
-            .map(|node| schedule::Node::parse(&serde_json::to_value(node).unwrap()).unwrap())
+            .map(|node| {
+                schedule::SchedulerNode::parse(&serde_json::to_value(node).unwrap()).unwrap()
+            })
             .collect(),
         pods: pods(client)
             .await
             .iter()
-            .map(|pod| schedule::Pod::parse(&serde_json::to_value(pod).unwrap()).unwrap())
+            .map(|pod| schedule::SchedulerPod::parse(&serde_json::to_value(pod).unwrap()).unwrap())
             .collect(),
         namespaces: Some([("default".to_owned(), schedule::Labels::new())].into()),
         claims: [].into(),
@@ -275,7 +277,7 @@ async fn the_scheduler_puts_each_pod_where_it_was_said_to_fit_and_leaves_what_fi
         let before = places(&client).await;
         let asked: Pod = serde_json::from_value(draw.pod(number)).unwrap();
         let created = api.create(&PostParams::default(), &asked).await.unwrap();
-        let read = schedule::Pod::parse(&serde_json::to_value(&created).unwrap()).unwrap();
+        let read = schedule::SchedulerPod::parse(&serde_json::to_value(&created).unwrap()).unwrap();
         let said = before.find(&read, None);
         let became = eventually("the scheduler has decided", DEADLINE, async || {
             let pod = api.get(&name(&created)).await.unwrap();
@@ -286,8 +288,8 @@ async fn the_scheduler_puts_each_pod_where_it_was_said_to_fit_and_leaves_what_fi
         })
         .await;
         match (&said, &became) {
-            (Answer::Fits(nodes), Some(node)) if nodes.contains(node) => placed += 1,
-            (Answer::Nowhere(_), None) => {
+            (Placement::Fits(nodes), Some(node)) if nodes.contains(node) => placed += 1,
+            (Placement::Nowhere(_), None) => {
                 refused += 1;
                 let at_once = DeleteParams::default().grace_period(0);
                 api.delete(&name(&created), &at_once).await.unwrap();

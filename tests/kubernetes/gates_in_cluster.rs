@@ -10,7 +10,7 @@ use kube::Client;
 use kube::api::{Api, PostParams};
 use support::cluster::{Cluster, DEADLINE, Minor, Spec, Who, eventually};
 use windrow::act::{ClusterLease, LeaseHolder};
-use windrow_gates::catalogue::{Catalogue, Standing};
+use windrow_gates::catalogue::{Catalogue, GateStanding};
 use windrow_gates::metrics;
 
 use crate::support;
@@ -37,12 +37,12 @@ async fn the_catalogue_equals(minor: Minor) {
     };
     let client = cluster.client(Who::Admin).await;
     let version = client.apiserver_version().await.expect("a version");
-    let version: windrow_gates::Version = version.git_version.parse().expect("a version");
+    let version: windrow_plan::version::Version = version.git_version.parse().expect("a version");
     assert_eq!(version.minor.to_string(), minor.text());
     let known: BTreeMap<String, bool> = Catalogue::builtin()
         .gates()
         .filter_map(|gate| match gate.at(version) {
-            Standing::Known(state) => Some((gate.name().to_owned(), state.default)),
+            GateStanding::Known(state) => Some((gate.name().to_owned(), state.default)),
             _ => None,
         })
         .collect();

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use assets::Minor;
 use windrow::layout::Layout;
 use windrow::observe::kubelet::Kubelet;
-use windrow_gates::catalogue::{Catalogue, Standing};
+use windrow_gates::catalogue::{Catalogue, GateStanding};
 
 use crate::support::cluster::assets;
 
@@ -140,7 +140,7 @@ async fn a_kubelet_refuses_exactly_the_gates_that_the_catalogue_calls_unknown_or
         let (mut asked, mut expected) = (Vec::new(), Vec::new());
         for gate in Catalogue::builtin().gates() {
             let (value, refused) = match gate.at(kubelet.version) {
-                Standing::Known(state) => (state.default != state.locked, state.locked),
+                GateStanding::Known(state) => (state.default != state.locked, state.locked),
                 _ => (true, true),
             };
             asked.push((gate.name().to_owned(), value));

@@ -19,7 +19,8 @@ use windrow::layout::Layout;
 use windrow::observe::probes::{Endpoints, ProbeContext, probe};
 use windrow_decide::{ClusterEvent, Interests, ProbeInterest};
 use windrow_plan::readiness::node::{
-    CustomProbe, CustomQuestion, NodeEvent, ObjectQuestion, Phase, ProbeOutcome, Role, Severity,
+    CustomProbe, CustomQuestion, NodeEvent, NodeRole, ObjectQuestion, Phase, ProbeOutcome,
+    ProbeSeverity,
 };
 use windrow_plan::rules::{Expression, Platform};
 
@@ -70,8 +71,8 @@ fn custom(
         timeout: Duration::from_secs(20),
         rise: 1,
         fall: 3,
-        severity: Severity::Wanted,
-        roles: vec![Role::FirstServer, Role::Agent],
+        severity: ProbeSeverity::Wanted,
+        roles: vec![NodeRole::FirstServer, NodeRole::Agent],
         phase: Phase::Node,
         message: None,
     }
@@ -80,7 +81,7 @@ fn custom(
 /// Probes a node until these probes have answered.
 async fn answers(
     root: &Path,
-    expected: Role,
+    expected: NodeRole,
     probes: &[CustomProbe],
     wanted: &[&str],
 ) -> BTreeMap<String, ProbeOutcome> {
@@ -160,7 +161,7 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
     agent(root.path(), "node1", &cluster.kubeconfig(Who::Node));
     set_ready(&nodes, "False").await;
     let wanted = ["node", "apiserver", "vip", "harvester"];
-    let said = answers(root.path(), Role::Agent, &[], &wanted).await;
+    let said = answers(root.path(), NodeRole::Agent, &[], &wanted).await;
     assert_eq!(said["apiserver"], ProbeOutcome::Passed);
     assert_eq!(
         said["node"],
@@ -169,7 +170,7 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
     assert_eq!(said["vip"], ProbeOutcome::failed("there is no VIP yet"));
     set_ready(&nodes, "True").await;
     assert_eq!(
-        answers(root.path(), Role::Agent, &[], &["node"]).await["node"],
+        answers(root.path(), NodeRole::Agent, &[], &["node"]).await["node"],
         ProbeOutcome::Passed
     );
     // Probes of the configuration: what the identity may ask, and what is not even asked.
@@ -192,7 +193,7 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
         ),
     ];
     let names = ["user/service", "user/own", "user/other", "user/roles"];
-    let said = answers(root.path(), Role::Agent, &probes, &names).await;
+    let said = answers(root.path(), NodeRole::Agent, &probes, &names).await;
     assert_eq!(said["user/service"], ProbeOutcome::Passed);
     assert_eq!(said["user/own"], ProbeOutcome::Passed);
     for name in ["user/other", "user/roles"] {
@@ -207,7 +208,7 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
     // The same on a server: discovery finds where the object stands, cluster-wide or not.
     let place = tempfile::tempdir().unwrap();
     server(place.path(), &cluster.kubeconfig(Who::Admin));
-    let said = answers(place.path(), Role::FirstServer, &probes, &names).await;
+    let said = answers(place.path(), NodeRole::FirstServer, &probes, &names).await;
     for name in names {
         assert_eq!(said[name], ProbeOutcome::Passed, "{name}");
     }
@@ -215,7 +216,7 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
     // Provoked: another node's name with this node's credential.
     let other = tempfile::tempdir().unwrap();
     agent(other.path(), "node2", &cluster.kubeconfig(Who::Node));
-    match &answers(other.path(), Role::Agent, &[], &["node"]).await["node"] {
+    match &answers(other.path(), NodeRole::Agent, &[], &["node"]).await["node"] {
         ProbeOutcome::Unknown { asked, why } => {
             assert!(asked.contains("/api/v1/nodes/node2"), "{asked}");
             assert!(why.contains("only its own Node object"), "{why}");

@@ -22,7 +22,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use support::cluster::{self, DEADLINE, Minor, eventually};
-use windrow_model::manifest::{self, Content, Limits};
+use windrow_model::manifest::{self, FileContent, ReadLimits};
 
 use crate::support;
 
@@ -280,8 +280,8 @@ async fn set(client: &Client, which: Which, what: Value) {
 
 /// Creates the objects of a text; each as soon as its kind and namespace are there.
 async fn create(client: &Client, text: &str) {
-    let content = Content::Bytes(text.as_bytes().to_vec());
-    let file = manifest::read("played.yaml", &content, &Limits::default());
+    let content = FileContent::Bytes(text.as_bytes().to_vec());
+    let file = manifest::read("played.yaml", &content, &ReadLimits::default());
     assert_eq!(file.problems, []);
     for object in file.objects() {
         let id = &object.id;

@@ -123,7 +123,7 @@ fn every_known_way_to_deadlock_is_told_and_its_healthy_neighbour_is_not() {
     let mut wrong = String::new();
     for case in cases {
         let text = fs::read_to_string(case.join("case.yaml")).unwrap();
-        let spec = yaml::one(&text).unwrap().unwrap().to_json();
+        let spec = yaml::parse_configuration(&text).unwrap().unwrap().to_json();
         for name in ["sick", "healthy"] {
             let mut options = texts(&spec["options"]);
             options.extend(texts(&spec[name]["options"]));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windrow_model::manifest::{Content, GroupKind, ObjectRef};
+use windrow_model::manifest::{FileContent, GroupKind, ObjectRef};
 use windrow_plan::rules::RuleSet;
 use windrow_simulate::{
     BootstrapVerdict, Chance, Faults, HappeningKind, MayBring, Run, Scenario, Setup,
@@ -162,7 +162,7 @@ fn passes_after_the_last_kind(run: &Run) -> usize {
 /// Does it have anything in or for a namespace that something else of the directory brings?
 fn waits_for_a_namespace(files: &SimulatedDirectory, path: &str) -> bool {
     let file = files.get(path).unwrap();
-    let Content::Bytes(bytes) = &**file.content() else {
+    let FileContent::Bytes(bytes) = &**file.content() else {
         return false;
     };
     let text = String::from_utf8_lossy(bytes);

@@ -3,7 +3,7 @@
 //! (`yaml_as_rke2_reads_it.rs` makes the list anew), comes out the same here.
 
 use serde_json::{Value, json};
-use windrow_model::manifest::{self, Content, Limits};
+use windrow_model::manifest::{self, FileContent, ReadLimits};
 
 /// Refusals that are the cluster's, not the file's: no reader can see them.
 const OF_THE_CLUSTER: [&str; 3] = [
@@ -79,8 +79,8 @@ fn every_file_is_read_as_rke2_was_seen_to_read_it() {
     let mut different = Vec::new();
     for row in &rows {
         let name = row["name"].as_str().expect("a name");
-        let content = Content::Bytes(bytes(row));
-        let file = manifest::read("x.yaml", &content, &Limits::default());
+        let content = FileContent::Bytes(bytes(row));
+        let file = manifest::read("x.yaml", &content, &ReadLimits::default());
         let refused = row["outcome"]["error"].is_string() && !OF_THE_CLUSTER.contains(&name);
         if refused != file.refused().is_some() {
             different.push(format!(

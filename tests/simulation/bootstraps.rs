@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use windrow_decide::{FileStage, Mark};
 use windrow_harvester::HarvesterVersion;
-use windrow_model::manifest::{Content, GroupKind};
+use windrow_model::manifest::{FileContent, GroupKind};
 use windrow_plan::rules::RuleSet;
 use windrow_simulate::{
     Arrival, BootstrapVerdict, Faults, HappeningKind, Run, Scenario, Setup, SimulatedDirectory,
@@ -300,13 +300,13 @@ fn a_manifest_that_appears_later_is_staged_as_well() {
     setup.changes.push(windrow_simulate::DirectoryChange {
         after: Duration::from_secs(90),
         path: "bowl.yaml".to_owned(),
-        content: Some(Content::Bytes(custom("Plum", "bowl").into_bytes())),
+        content: Some(FileContent::Bytes(custom("Plum", "bowl").into_bytes())),
         ..Default::default()
     });
     setup.changes.push(windrow_simulate::DirectoryChange {
         after: Duration::from_secs(400),
         path: "plum.yaml".to_owned(),
-        content: Some(Content::Bytes(definition("Plum").into_bytes())),
+        content: Some(FileContent::Bytes(definition("Plum").into_bytes())),
         ..Default::default()
     });
     let run = with_windrow(&setup, &Faults::NONE, 3);
@@ -333,7 +333,7 @@ fn a_held_file_that_is_taken_away_takes_its_marker_along() {
 #[test]
 fn a_marker_that_somebody_else_puts_in_place_later_is_obeyed_and_left_alone() {
     let mut setup = rke2(&[("a.yaml", &config_maps(["a", "b", "c"]))]);
-    for (after, content) in [(10, Some(Content::Bytes(Vec::new()))), (300, None)] {
+    for (after, content) in [(10, Some(FileContent::Bytes(Vec::new()))), (300, None)] {
         setup.changes.push(windrow_simulate::DirectoryChange {
             after: Duration::from_secs(after),
             path: "a.yaml.skip".to_owned(),
@@ -406,7 +406,7 @@ fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
         let Some(held) = path.strip_suffix(".skip") else {
             continue;
         };
-        let Content::Bytes(bytes) = &**file.content() else {
+        let FileContent::Bytes(bytes) = &**file.content() else {
             continue;
         };
         if Mark::parse(bytes).is_some() && !is_kept(held) {

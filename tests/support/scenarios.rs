@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_model::manifest::{Content, GroupKind, ObjectRef};
+use windrow_model::manifest::{FileContent, GroupKind, ObjectRef};
 use windrow_plan::rules::RuleSet;
 use windrow_simulate::{Arrival, Chance, DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
@@ -99,7 +99,7 @@ fn place(
             changes.push(DirectoryChange {
                 after: Duration::from_secs(chance.below(600)),
                 path,
-                content: Some(Content::Bytes(text.into_bytes())),
+                content: Some(FileContent::Bytes(text.into_bytes())),
                 ..Default::default()
             });
         } else {
@@ -107,7 +107,7 @@ fn place(
         }
     }
     if chance.one_in(4) {
-        files.put("pipe.yaml", Content::Fifo, start);
+        files.put("pipe.yaml", FileContent::Fifo, start);
         kept.push("pipe.yaml".to_owned());
     }
     if chance.one_in(4) {

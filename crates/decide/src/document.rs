@@ -1,18 +1,18 @@
 //! Writes the status document, which every outlet shows, from the outcomes of the files.
 
 use jiff::Timestamp;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
+use windrow_plan::PlanFile;
 use windrow_plan::readiness::node::NodeMemory;
-use windrow_plan::rules::Location;
-use windrow_plan::{Finding, PlanFile};
 
 use super::ledger::{Cause, Ledger};
 use super::node::{self, StagingVerdict};
 use super::observation::MarkerTrouble;
 use super::outcome::{DecisionContext, FileHold, FileOutcome, on_purpose};
 use super::status::{
-    FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Phase, ProgramVersions, Readiness, Role,
-    StagingStatus, Status, StatusReason,
+    FailedFile, FileStatus, HeldFile, Holder, NodeRole, NotHeldFile, Phase, ProgramVersions,
+    Readiness, StagingStatus, Status, StatusReason,
 };
 use super::text::shorten;
 
@@ -50,7 +50,7 @@ pub(super) fn write_status(
         summary: String::new(),
         reason,
         platform: context.plan.platform,
-        role: Role::Unknown,
+        role: NodeRole::Unknown,
         phases: Vec::new(),
         pace: None,
         transition: None,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windrow_model::manifest::ObjectRef;
-use windrow_plan::readiness::{self, ObjectSeen, Observed};
-use windrow_plan::rules::{Condition, Target};
+use windrow_plan::readiness::{self, ObjectSeen, ObservedCluster};
+use windrow_plan::rules::{NeedCondition, NeedTarget};
 use windrow_plan::{Need, Plan, PlanFile};
 
 use super::ledger::{FileStage, Ledger};
@@ -35,11 +35,11 @@ pub fn interests(
     let wanted = wanted_needs(plan, ledger);
     for (need, _) in plan.needs.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
         let object = match &need.target {
-            Target::Kind(kind) => {
+            NeedTarget::Kind(kind) => {
                 interests.kinds.insert(kind.clone());
                 continue;
             }
-            Target::Object(object) => object,
+            NeedTarget::Object(object) => object,
         };
         watch_object(&mut interests.objects, object.clone(), needed_detail(need));
         if let Some(value) = value_with_relations(need, object, observation) {
@@ -84,8 +84,8 @@ fn watch_object(objects: &mut BTreeMap<ObjectRef, Detail>, object: ObjectRef, de
 
 fn needed_detail(need: &Need) -> Detail {
     match need.condition {
-        Condition::Exists | Condition::Served => Detail::Metadata,
-        Condition::Ready | Condition::Expression(_) => Detail::Full,
+        NeedCondition::Exists | NeedCondition::Served => Detail::Metadata,
+        NeedCondition::Ready | NeedCondition::Expression(_) => Detail::Full,
     }
 }
 

@@ -48,7 +48,7 @@ pub use observation::{
 };
 pub use staging_state::StagingState;
 pub use status::{
-    Blocker, DeliveryState, FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Pace, Phase,
-    PhaseState, PhaseStatus, ProbeStatus, ProgramVersions, Readiness, Role, StagingStatus, Status,
+    Blocker, DeliveryState, FailedFile, FileStatus, HeldFile, Holder, NodeRole, NotHeldFile, Pace,
+    Phase, PhaseState, PhaseStatus, ProbeStatus, ProgramVersions, Readiness, StagingStatus, Status,
     StatusReason, StatusWriter, Transition, TransitionSeen, Vip, VipMode, WebhookStatus,
 };

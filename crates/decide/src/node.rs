@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::readiness::node::{self, Manifests, NodeMemory, NodeSeen, Question, Trouble};
+use windrow_plan::readiness::node::{
+    self, KnownProblem, Manifests, NodeInputs, NodeMemory, NodeSeen,
+};
 
 use super::observation::Observation;
 use super::outcome::DecisionContext;
@@ -23,7 +25,7 @@ pub(super) fn judge(
 ) -> (NodeMemory, Option<Timestamp>) {
     let manifests = manifests(status, seen, context);
     let trouble = trouble(seen, context);
-    let judged = node::judge(&Question {
+    let judged = node::judge(&NodeInputs {
         seen,
         platform: context.plan.platform,
         memory,
@@ -126,14 +128,14 @@ fn own_failure(context: &DecisionContext<'_>) -> Option<String> {
 }
 
 /// The first finding that is an error. Where RKE2 reads no manifests, what is wrong with them does no harm.
-fn trouble(seen: &NodeSeen, context: &DecisionContext<'_>) -> Option<Trouble> {
+fn trouble(seen: &NodeSeen, context: &DecisionContext<'_>) -> Option<KnownProblem> {
     let plan = &context.plan.findings;
     let of_plan = plan.iter().filter(|_| seen.role.applies_manifests());
     let found = context.observation.found.values().flatten();
     of_plan
         .chain(found)
         .find(|finding| finding.severity == Severity::Error)
-        .map(|finding| Trouble {
+        .map(|finding| KnownProblem {
             code: finding.code,
             message: match finding.at.first() {
                 Some(at) => format!("{at}: {}", finding.message),

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use windrow_model::findings::Finding;
 use windrow_model::manifest::{
-    AddonName, BaseName, Content, GroupKind, ManifestPath, MarkerPath, ObjectRef,
+    AddonName, BaseName, FileContent, GroupKind, ManifestPath, MarkerPath, ObjectRef,
 };
-use windrow_plan::Finding;
 use windrow_plan::readiness::node::{CustomProbe, NodeEvent, NodeSeen};
-use windrow_plan::readiness::{KindSeen, ObjectSeen, Observed};
+use windrow_plan::readiness::{KindSeen, ObjectSeen, ObservedCluster};
 use windrow_plan::rules::Platform;
 
 use super::mark::Mark;
@@ -80,7 +80,7 @@ pub struct FileChange {
     /// Its path.
     pub path: ManifestPath,
     /// Its content; `None` when it has not changed since the last look.
-    pub content: Option<Arc<Content>>,
+    pub content: Option<Arc<FileContent>>,
 }
 
 /// Why a marker is not as it was decided to be.
@@ -228,7 +228,7 @@ impl Observation {
     }
 }
 
-impl Observed for Observation {
+impl ObservedCluster for Observation {
     fn object(&self, object: &ObjectRef) -> &ObjectSeen {
         self.objects.get(object).unwrap_or(&ObjectSeen::NotAsked)
     }

@@ -10,12 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_model::manifest::{self, BaseName, Content, ManifestPath, MarkerPath, ObjectRef};
+use windrow_model::findings::Finding;
+use windrow_model::manifest::{self, BaseName, FileContent, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::readiness::{self, ObjectSeen, Observed};
+use windrow_plan::readiness::{self, ObjectSeen, ObservedCluster};
 use windrow_plan::rke2;
 use windrow_plan::rules::{Platform, RuleSet};
-use windrow_plan::{self as plan, Examined, Finding, Plan, Shown};
+use windrow_plan::{self as plan, Examined, Plan, SourceMap};
 
 use super::action::{Action, Event};
 use super::decision::{Decision, decide};
@@ -147,17 +148,17 @@ impl StagingState {
     fn examine(
         &self,
         path: &ManifestPath,
-        content: &Content,
+        content: &FileContent,
         known: Option<&Arc<Examined>>,
     ) -> Option<Arc<Examined>> {
-        if let (Content::Bytes(bytes), Some(known)) = (content, known)
+        if let (FileContent::Bytes(bytes), Some(known)) = (content, known)
             && known.sha256() == manifest::sha256_hex(bytes)
         {
             // Written again with the same bytes, as yip does at every boot.
             return None;
         }
         let limits = &self.settings.staging.limits;
-        let shown = Shown::itself(path.as_str());
+        let shown = SourceMap::itself(path.as_str());
         let file = plan::examine_content(path, content, limits, shown, &self.rules, self.platform);
         // What has no bytes is known by what it is: a pipe is still a pipe.
         let same = known.is_some_and(|known| known.is_same_as(&file));

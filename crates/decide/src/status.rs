@@ -4,16 +4,18 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_gates::GatesStatus;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
-use windrow_plan::{Finding, Origin};
+use windrow_plan::Origin;
 
 use super::ledger::Cause;
 pub use windrow_plan::readiness::node::{
-    Pace, Phase, PhaseState, PhaseStatus, Readiness, Role, Transition, TransitionSeen, Vip, VipMode,
+    NodeRole, Pace, Phase, PhaseState, PhaseStatus, Readiness, Transition, TransitionSeen, Vip,
+    VipMode,
 };
-use windrow_plan::readiness::node::{ProbeId, ProbeState, Severity};
-use windrow_plan::rules::{Location, Platform, Tier};
+use windrow_plan::readiness::node::{ProbeId, ProbeSeverity, ProbeState};
+use windrow_plan::rules::{Platform, Tier};
 
 /// The status document, `apiVersion: windrow.dev/v1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,7 +42,7 @@ pub struct Status {
     pub platform: Option<Platform>,
     /// What the node is in its cluster, where it is probed.
     #[serde(default, skip_serializing_if = "is_unknown")]
-    pub role: Role,
+    pub role: NodeRole,
     /// The bootstrap from its first phase to its last; empty where the node is not probed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseStatus>,
@@ -74,8 +76,8 @@ pub struct Status {
     pub writer: Option<StatusWriter>,
 }
 
-fn is_unknown(role: &Role) -> bool {
-    *role == Role::Unknown
+fn is_unknown(role: &NodeRole) -> bool {
+    *role == NodeRole::Unknown
 }
 
 /// A process, named so that neither a reused pid nor a reboot can be mistaken for it.
@@ -99,7 +101,7 @@ pub struct ProbeStatus {
     /// Its state.
     pub state: ProbeState,
     /// What follows when it fails.
-    pub severity: Severity,
+    pub severity: ProbeSeverity,
     /// Since when it is in this state.
     pub since: Timestamp,
     /// Why it is failing or unknown; empty when it passes.

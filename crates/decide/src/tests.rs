@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use windrow_model::manifest::{Content, GroupKind, ManifestPath, MarkerPath, ObjectRef};
+use windrow_model::manifest::{FileContent, GroupKind, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::{KindSeen, ObjectSeen};
 use windrow_plan::rules::{Platform, RuleSet};
@@ -78,7 +78,7 @@ impl Node {
                 .iter()
                 .map(|(path, text)| FileChange {
                     path: path.as_str().into(),
-                    content: Some(Arc::new(Content::Bytes(text.clone().into_bytes()))),
+                    content: Some(Arc::new(FileContent::Bytes(text.clone().into_bytes()))),
                 })
                 .collect(),
             markers: self

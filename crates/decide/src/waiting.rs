@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::NeedState;
-use windrow_plan::rules::{Condition, OnDeadline, Tier};
+use windrow_plan::rules::{NeedCondition, OnDeadline, Tier};
 use windrow_plan::{PlanFile, Requirement, SatisfiedBy};
 
 use super::ledger::{Cause, FileStage};
@@ -262,7 +262,7 @@ impl DecisionContext<'_> {
         let need = &self.plan.needs[requirement.need];
         let wanted = |why: &str| match (&need.condition, requirement.inferred) {
             (_, false) => [&requirement.reason, ": ", why].concat(),
-            (Condition::Served, _) => format!("needs {} to be served: {why}", need.target),
+            (NeedCondition::Served, _) => format!("needs {} to be served: {why}", need.target),
             (_, _) => format!("needs {}: {why}", need.target),
         };
         match &self.needs[requirement.need] {

@@ -3,16 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::Finding;
-use windrow_plan::rke2::config::{ConfigFile, merge};
-use windrow_plan::rke2::config::{Effective, Item, flag_values, split};
-use windrow_plan::rules::Location;
+use windrow_plan::rke2::config::{ConfigItem, MergedConfig, flag_values, split};
+use windrow_plan::rke2::config::{Rke2ConfigFile, merge};
+use windrow_plan::version::Version;
 
 use super::catalogue::Catalogue;
 use super::check::{anywhere, judge_gate};
-use super::findings::{Findings, Set};
-use super::{Component, Target, Version, dependencies, syntax};
+use super::findings::{Findings, GateSetting};
+use super::{Component, TargetVersion, dependencies, syntax};
 
 /// What the configuration does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub struct EffectiveGate {
 }
 
 /// One `name=value` and the item it stands in.
-struct Written {
+struct WrittenGate {
     pair: syntax::Pair,
     at: Location,
     /// Which use of the flag it stands in.
@@ -74,7 +74,7 @@ struct Written {
 
 /// Judges a merged configuration against the version that will start. `ours` is the path of Windrow's
 /// own drop-in, if it is among the files.
-pub fn assess(config: &Effective, ours: Option<&str>, target: &Target) -> Assessment {
+pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion) -> Assessment {
     let catalogue = Catalogue::builtin();
     let mut findings = Findings::default();
     for finding in &config.findings {
@@ -94,7 +94,7 @@ pub fn assess(config: &Effective, ours: Option<&str>, target: &Target) -> Assess
         let Some(newest) = newest.filter(|_| !uses.is_empty()) else {
             continue;
         };
-        if *target == Target::Unknown {
+        if *target == TargetVersion::Unknown {
             let written = read(component, newest, &uses, &mut findings);
             for last in last(&written).values() {
                 anywhere(catalogue, &last.as_set(component, ours), &mut findings);
@@ -118,9 +118,9 @@ pub fn assess(config: &Effective, ours: Option<&str>, target: &Target) -> Assess
     }
 }
 
-impl Written {
-    fn as_set<'a>(&'a self, component: Component, ours: Option<&str>) -> Set<'a> {
-        Set {
+impl WrittenGate {
+    fn as_set<'a>(&'a self, component: Component, ours: Option<&str>) -> GateSetting<'a> {
+        GateSetting {
             component,
             gate: &self.pair.name,
             value: self.pair.value,
@@ -136,15 +136,15 @@ impl Written {
 fn read(
     component: Component,
     version: Version,
-    uses: &[Item],
+    uses: &[ConfigItem],
     findings: &mut Findings,
-) -> Vec<Written> {
+) -> Vec<WrittenGate> {
     let splits = component.splits_by_prefix(version);
     let mut written = Vec::new();
     for (round, item) in uses.iter().enumerate() {
         for pair in syntax::pairs(&item.text, splits) {
             match pair {
-                Ok(pair) => written.push(Written {
+                Ok(pair) => written.push(WrittenGate {
                     pair,
                     at: item.at.clone(),
                     round,
@@ -162,7 +162,7 @@ fn read(
 }
 
 /// A prefix must be understood, and must stand before all names or before none.
-fn prefixes(component: Component, splits: bool, written: &[Written], findings: &mut Findings) {
+fn prefixes(component: Component, splits: bool, written: &[WrittenGate], findings: &mut Findings) {
     let places = |prefixed: bool| -> BTreeSet<(String, Option<u32>)> {
         written
             .iter()
@@ -205,7 +205,7 @@ fn prefixes(component: Component, splits: bool, written: &[Written], findings: &
     }
 }
 
-fn last(written: &[Written]) -> BTreeMap<&str, &Written> {
+fn last(written: &[WrittenGate]) -> BTreeMap<&str, &WrittenGate> {
     written
         .iter()
         .map(|one| (one.pair.name.as_str(), one))
@@ -216,7 +216,7 @@ fn judge(
     catalogue: &Catalogue,
     component: Component,
     version: Version,
-    written: &[Written],
+    written: &[WrittenGate],
     ours: Option<&str>,
     findings: &mut Findings,
 ) {
@@ -228,7 +228,7 @@ fn judge(
     let rounds = written.iter().map(|one| one.round).max().unwrap_or(0);
     if each_use && rounds > 0 {
         for round in 0..=rounds {
-            let of_round: BTreeMap<&str, &Written> = written
+            let of_round: BTreeMap<&str, &WrittenGate> = written
                 .iter()
                 .filter(|one| one.round == round)
                 .map(|one| (one.pair.name.as_str(), one))
@@ -252,14 +252,14 @@ fn judge(
             );
         }
     }
-    let sets: Vec<Set<'_>> = last
+    let sets: Vec<GateSetting<'_>> = last
         .values()
         .map(|one| one.as_set(component, ours))
         .collect();
     dependencies::report(catalogue, component, version, &sets, findings);
 }
 
-fn effective(written: &[Written]) -> Vec<EffectiveGate> {
+fn effective(written: &[WrittenGate]) -> Vec<EffectiveGate> {
     let mut gates: BTreeMap<&str, EffectiveGate> = BTreeMap::new();
     for one in written {
         let value = one.pair.value;
@@ -307,7 +307,7 @@ fn contradictions(component: Component, gates: &[EffectiveGate], findings: &mut 
 }
 
 /// Flags that look like `feature-gates` and are none: the component knows no such flag.
-fn misnamed(component: Component, config: &Effective, findings: &mut Findings) {
+fn misnamed(component: Component, config: &MergedConfig, findings: &mut Findings) {
     for item in config.list(component.argument()) {
         let (name, _) = split(&item.text);
         let name = name.trim_end_matches(['+', '-']);
@@ -330,7 +330,7 @@ fn misnamed(component: Component, config: &Effective, findings: &mut Findings) {
 }
 
 /// Gates that a later plain key took away.
-fn wiped(config: &Effective, findings: &mut Findings) {
+fn wiped(config: &MergedConfig, findings: &mut Findings) {
     for wiped in &config.wiped {
         let Some(component) = Component::ALL
             .into_iter()
@@ -370,7 +370,7 @@ fn wiped(config: &Effective, findings: &mut Findings) {
 }
 
 /// Where the gate is set last.
-pub fn set_last_at(files: &[ConfigFile], component: Component, gate: &str) -> Option<Location> {
+pub fn set_last_at(files: &[Rke2ConfigFile], component: Component, gate: &str) -> Option<Location> {
     let merged = merge(files);
     let uses = merged.flag(component.argument(), "feature-gates");
     uses.iter().rev().find_map(|item| {

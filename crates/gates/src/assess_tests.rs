@@ -1,18 +1,20 @@
-use windrow_plan::rke2::config::{ConfigFile, Place, merge};
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 
 use super::*;
 
 const OURS: &str = "config.yaml.d/99-zz9-windrow-gates.yaml";
 
 fn assessed(files: &[(&str, &str)], version: &str) -> Assessment {
-    let files: Vec<ConfigFile> = files
+    let files: Vec<Rke2ConfigFile> = files
         .iter()
-        .map(|(name, text)| ConfigFile::new(Place::DropIn, format!("config.yaml.d/{name}"), *text))
+        .map(|(name, text)| {
+            Rke2ConfigFile::new(ConfigLayer::DropIn, format!("config.yaml.d/{name}"), *text)
+        })
         .collect();
     assess(
         &merge(&files),
         Some(OURS),
-        &Target::Known(version.parse().unwrap()),
+        &TargetVersion::Known(version.parse().unwrap()),
     )
 }
 

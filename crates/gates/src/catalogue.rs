@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::OnceLock;
 
-use super::{Component, Minor, Version};
+use windrow_plan::version::{Minor, Version};
+
+use super::Component;
 
 /// The catalogue that is built in.
 const TEXT: &str = include_str!("catalogue.txt");
@@ -39,7 +41,7 @@ impl Stage {
 
 /// A gate as one version knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct State {
+pub struct GateFacts {
     /// How far it has come.
     pub stage: Stage,
     /// Its value when nobody sets it.
@@ -50,13 +52,13 @@ pub struct State {
 
 /// What is known about a gate in one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum GateStanding {
     /// The version knows it.
-    Known(State),
+    Known(GateFacts),
     /// The version knows it from some patch on, and whether it is that far is not known.
     Doubtful {
         /// What it is once it is there.
-        state: State,
+        state: GateFacts,
         /// The patch that brought it, or the last patch known to lack it.
         patch: Version,
         /// Is `patch` the one that brought it?
@@ -75,11 +77,11 @@ pub enum Standing {
 pub struct Gate {
     name: String,
     /// From which minor on it is what; `None`: gone.
-    steps: Vec<(Minor, Option<State>)>,
+    steps: Vec<(Minor, Option<GateFacts>)>,
     /// It came with this patch (`true`), or with some patch after it.
     added: Vec<(Version, bool)>,
     /// Until this patch of its minor it was something else.
-    before: Vec<(Version, State)>,
+    before: Vec<(Version, GateFacts)>,
     needs: Vec<Needs>,
     read_by: Option<Component>,
     /// The minors that are covered, and the last patch that was read, where it is known.
@@ -105,19 +107,19 @@ impl Gate {
     }
 
     /// What a version knows about it. For a minor without patch, what its last patch knows.
-    pub fn at(&self, version: impl Into<Version>) -> Standing {
+    pub fn at(&self, version: impl Into<Version>) -> GateStanding {
         let version = version.into();
         let minor = version.minor;
         let last = self.steps.iter().rev().find(|(from, _)| *from <= minor);
         let covered = self.covered.get(&minor);
         let state = match (last, covered) {
             // A removal that is known ahead of the catalogue.
-            (Some((gone, None)), _) => return Standing::Gone(*gone),
-            (_, None) => return Standing::Uncovered,
+            (Some((gone, None)), _) => return GateStanding::Gone(*gone),
+            (_, None) => return GateStanding::Uncovered,
             (None, Some(_)) => {
                 return match self.steps.first() {
-                    Some((from, _)) => Standing::NotYet((*from).into()),
-                    None => Standing::Uncovered,
+                    Some((from, _)) => GateStanding::NotYet((*from).into()),
+                    None => GateStanding::Uncovered,
                 };
             }
             (Some((_, Some(state))), Some(_)) => *state,
@@ -131,20 +133,22 @@ impl Gate {
             .map_or(state, |(_, earlier)| *earlier);
         let Some(&(patch, exact)) = self.added.iter().find(|(added, _)| added.minor == minor)
         else {
-            return Standing::Known(state);
+            return GateStanding::Known(state);
         };
         let read = covered.copied().flatten();
         match version.patch {
-            Some(own) if exact && Some(own) >= patch.patch => Standing::Known(state),
-            Some(own) if !exact && read.is_some_and(|read| own >= read) => Standing::Known(state),
-            Some(own) if exact || Some(own) <= patch.patch => Standing::NotYet(match exact {
+            Some(own) if exact && Some(own) >= patch.patch => GateStanding::Known(state),
+            Some(own) if !exact && read.is_some_and(|read| own >= read) => {
+                GateStanding::Known(state)
+            }
+            Some(own) if exact || Some(own) <= patch.patch => GateStanding::NotYet(match exact {
                 true => patch,
                 false => Version {
                     patch: Some(own.saturating_add(1)),
                     minor,
                 },
             }),
-            _ => Standing::Doubtful {
+            _ => GateStanding::Doubtful {
                 state,
                 patch,
                 exact,
@@ -166,7 +170,7 @@ impl Gate {
             .keys()
             .copied()
             .filter(|minor| match self.at(*minor) {
-                Standing::Known(state) | Standing::Doubtful { state, .. } => {
+                GateStanding::Known(state) | GateStanding::Doubtful { state, .. } => {
                     !state.locked || state.default == value
                 }
                 _ => false,
@@ -196,7 +200,7 @@ impl Catalogue {
 
     /// Reads a catalogue. Every line that is wrong is named.
     pub fn parse(text: &str) -> Result<Self, Vec<String>> {
-        let mut read = Reading::default();
+        let mut read = CatalogueParser::default();
         for (number, line) in text.lines().enumerate() {
             let mut words = line.split_whitespace();
             let Some(fact) = words.next().filter(|word| !word.starts_with('#')) else {
@@ -257,13 +261,13 @@ impl Catalogue {
 
 /// A catalogue while it is read: facts about gates may stand before and after each other.
 #[derive(Default)]
-struct Reading {
+struct CatalogueParser {
     catalogue: Catalogue,
     covered: BTreeMap<Minor, Option<u16>>,
     problems: Vec<String>,
 }
 
-impl Reading {
+impl CatalogueParser {
     fn fact(&mut self, fact: &str, words: &[&str]) -> Result<(), String> {
         match (fact, words) {
             ("minor", [minor, count, rest @ ..]) if rest.len() < 2 => {
@@ -331,7 +335,7 @@ impl Reading {
     }
 
     fn gate(&mut self, name: &str, steps: &[&str]) -> Result<(), String> {
-        let steps: Vec<(Minor, Option<State>)> = steps
+        let steps: Vec<(Minor, Option<GateFacts>)> = steps
             .iter()
             .map(|step| {
                 let (minor, state) = step
@@ -397,7 +401,7 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
         .map_err(|_| format!("{text:?} is not a number"))
 }
 
-fn state_of(text: &str) -> Result<State, String> {
+fn state_of(text: &str) -> Result<GateFacts, String> {
     let refuse = || format!("{text:?} is not a state");
     let (rest, locked) = match text.strip_suffix('!') {
         Some(rest) => (rest, true),
@@ -416,7 +420,7 @@ fn state_of(text: &str) -> Result<State, String> {
         "off" => false,
         _ => return Err(refuse()),
     };
-    Ok(State {
+    Ok(GateFacts {
         stage,
         default,
         locked,

@@ -4,16 +4,16 @@ use super::*;
 use crate::dependencies;
 
 fn minor(minor: u16) -> Minor {
-    Minor::one(minor)
+    Minor::v1(minor)
 }
 
-fn at(gate: &str, version: &str) -> Standing {
+fn at(gate: &str, version: &str) -> GateStanding {
     let version: Version = version.parse().unwrap();
     Catalogue::builtin().gate(gate).unwrap().at(version)
 }
 
-fn known(stage: Stage, default: bool, locked: bool) -> Standing {
-    Standing::Known(State {
+fn known(stage: Stage, default: bool, locked: bool) -> GateStanding {
+    GateStanding::Known(GateFacts {
         stage,
         default,
         locked,
@@ -35,7 +35,7 @@ fn every_minor_knows_as_many_gates_as_its_own_sources() {
                 .filter(|gate| {
                     matches!(
                         gate.at(minor),
-                        Standing::Known(_) | Standing::Doubtful { .. }
+                        GateStanding::Known(_) | GateStanding::Doubtful { .. }
                     )
                 })
                 .count();
@@ -64,7 +64,7 @@ fn as_many_gates_leave_and_are_locked_at_each_step_as_the_sources_say() {
         let mut newly_locked = 0;
         for gate in Catalogue::builtin().gates() {
             let state = |minor| match gate.at(minor) {
-                Standing::Known(state) | Standing::Doubtful { state, .. } => Some(state),
+                GateStanding::Known(state) | GateStanding::Doubtful { state, .. } => Some(state),
                 _ => None,
             };
             match (state(minor(to - 1)), state(minor(to))) {
@@ -83,11 +83,11 @@ fn as_many_gates_leave_and_are_locked_at_each_step_as_the_sources_say() {
 #[test]
 fn the_gates_of_kep_4601_stand_as_its_releases_say() {
     for gate in ["AuthorizeNodeWithSelectors", "AuthorizeWithSelectors"] {
-        assert_eq!(at(gate, "1.30"), Standing::NotYet(minor(31).into()));
+        assert_eq!(at(gate, "1.30"), GateStanding::NotYet(minor(31).into()));
         assert_eq!(at(gate, "1.31"), known(Stage::Alpha, false, false));
         assert_eq!(at(gate, "1.33"), known(Stage::Beta, true, false));
         assert_eq!(at(gate, "1.36"), known(Stage::Ga, true, true));
-        assert_eq!(at(gate, "1.37"), Standing::Gone(minor(37)));
+        assert_eq!(at(gate, "1.37"), GateStanding::Gone(minor(37)));
         let gate = Catalogue::builtin().gate(gate).unwrap();
         assert_eq!(gate.takes(false), [minor(31), minor(32), minor(33)]);
     }
@@ -96,58 +96,58 @@ fn the_gates_of_kep_4601_stand_as_its_releases_say() {
 #[test]
 fn gates_that_a_third_table_disagrees_on_stand_as_the_sources_have_them() {
     for version in ["1.30", "1.33", "1.36"] {
-        let Standing::Known(state) = at("ContextualLogging", version) else {
+        let GateStanding::Known(state) = at("ContextualLogging", version) else {
             panic!("{version}");
         };
         assert!(!state.locked);
     }
     for (version, locked) in [("1.32", false), ("1.35", false), ("1.36", true)] {
-        let Standing::Known(state) = at("TopologyManagerPolicyOptions", version) else {
+        let GateStanding::Known(state) = at("TopologyManagerPolicyOptions", version) else {
             panic!("{version}");
         };
         assert_eq!(state.locked, locked, "{version}");
     }
-    assert_eq!(at("MemoryManager", "1.36"), Standing::Gone(minor(36)));
+    assert_eq!(at("MemoryManager", "1.36"), GateStanding::Gone(minor(36)));
     assert_eq!(
         at("UserNamespacesPodSecurityStandards", "1.35"),
-        Standing::Gone(minor(35))
+        GateStanding::Gone(minor(35))
     );
     assert_eq!(at("NodeSwap", "1.34"), known(Stage::Ga, true, true));
 }
 
 #[test]
 fn nothing_is_claimed_about_a_minor_that_is_not_covered() {
-    assert_eq!(at("NodeSwap", "1.37"), Standing::Uncovered);
-    assert_eq!(at("NodeSwap", "1.27"), Standing::Uncovered);
-    assert_eq!(at("NodeSwap", "2.0"), Standing::Uncovered);
+    assert_eq!(at("NodeSwap", "1.37"), GateStanding::Uncovered);
+    assert_eq!(at("NodeSwap", "1.27"), GateStanding::Uncovered);
+    assert_eq!(at("NodeSwap", "2.0"), GateStanding::Uncovered);
     // Gone before, gone after: nothing comes back.
-    assert_eq!(at("CPUManager", "1.40"), Standing::Gone(minor(33)));
+    assert_eq!(at("CPUManager", "1.40"), GateStanding::Gone(minor(33)));
 }
 
 #[test]
 fn patch_releases_that_brought_a_gate_or_changed_it_are_told_apart() {
-    let brought = Standing::NotYet("1.32.3".parse().unwrap());
+    let brought = GateStanding::NotYet("1.32.3".parse().unwrap());
     assert_eq!(at("OrderedNamespaceDeletion", "1.32.2"), brought);
     assert!(matches!(
         at("OrderedNamespaceDeletion", "1.32.3"),
-        Standing::Known(_)
+        GateStanding::Known(_)
     ));
     assert!(matches!(
         at("OrderedNamespaceDeletion", "1.32"),
-        Standing::Doubtful { exact: true, .. }
+        GateStanding::Doubtful { exact: true, .. }
     ));
     assert!(matches!(
         at("OrderedNamespaceDeletion", "1.33"),
-        Standing::Known(_)
+        GateStanding::Known(_)
     ));
     // Known to be absent up to 1.31.8 and present in 1.31.14; between them nobody looked.
     let json = "StreamingCollectionEncodingToJSON";
-    assert!(matches!(at(json, "1.31.8"), Standing::NotYet(_)));
+    assert!(matches!(at(json, "1.31.8"), GateStanding::NotYet(_)));
     assert!(matches!(
         at(json, "1.31.10"),
-        Standing::Doubtful { exact: false, .. }
+        GateStanding::Doubtful { exact: false, .. }
     ));
-    assert!(matches!(at(json, "1.31.14"), Standing::Known(_)));
+    assert!(matches!(at(json, "1.31.14"), GateStanding::Known(_)));
     assert_eq!(
         at("SchedulerAsyncAPICalls", "1.34.1"),
         known(Stage::Beta, true, false)

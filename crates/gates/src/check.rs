@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest::nearest;
-use windrow_plan::Finding;
+use windrow_plan::version::{Minor, Version};
 
-use super::catalogue::{Catalogue, Gate, Stage, Standing};
-use super::findings::{Findings, Set};
-use super::{Component, Minor, Request, Version, dependencies};
+use super::catalogue::{Catalogue, Gate, GateStanding, Stage};
+use super::findings::{Findings, GateSetting};
+use super::{Component, GateRequest, dependencies};
 
 /// The version that will start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum TargetVersion {
     /// This one.
     Known(Version),
     /// One of these.
@@ -21,42 +22,44 @@ pub enum Target {
     Unknown,
 }
 
-impl Target {
+impl TargetVersion {
     /// Every version that may start; every covered minor when nothing is known.
     pub fn plausible(&self, catalogue: &Catalogue) -> Vec<Version> {
         match self {
-            Target::Known(version) => vec![*version],
-            Target::OneOf(versions) if !versions.is_empty() => versions.clone(),
-            Target::OneOf(_) | Target::Unknown => catalogue.minors().map(Version::from).collect(),
+            TargetVersion::Known(version) => vec![*version],
+            TargetVersion::OneOf(versions) if !versions.is_empty() => versions.clone(),
+            TargetVersion::OneOf(_) | TargetVersion::Unknown => {
+                catalogue.minors().map(Version::from).collect()
+            }
         }
     }
 }
 
 /// The version that will start, as it is remembered.
-pub fn version_text(target: &Target) -> String {
+pub fn version_text(target: &TargetVersion) -> String {
     match target {
-        Target::Known(version) => version.to_string(),
-        Target::OneOf(versions) => {
+        TargetVersion::Known(version) => version.to_string(),
+        TargetVersion::OneOf(versions) => {
             let texts: Vec<String> = versions.iter().map(ToString::to_string).collect();
             texts.join(" or ")
         }
-        Target::Unknown => "a version that is not known".to_owned(),
+        TargetVersion::Unknown => "a version that is not known".to_owned(),
     }
 }
 
 /// Judges requests against the version that will start; against each plausible one when it is not
 /// known. An error means that a component would not start, or that the request is refused.
-pub fn check(requests: &[Request], target: &Target) -> Vec<Finding> {
+pub fn check(requests: &[GateRequest], target: &TargetVersion) -> Vec<Finding> {
     let catalogue = Catalogue::builtin();
     let mut findings = Findings::default();
-    if *target == Target::Unknown {
+    if *target == TargetVersion::Unknown {
         for request in requests {
             anywhere(catalogue, &request.as_set(), &mut findings);
         }
         return findings.done();
     }
     for version in target.plausible(catalogue) {
-        let mut meant: BTreeMap<Component, Vec<Set<'_>>> = BTreeMap::new();
+        let mut meant: BTreeMap<Component, Vec<GateSetting<'_>>> = BTreeMap::new();
         for request in requests.iter().filter(|request| request.meant_on(version)) {
             meant
                 .entry(request.component)
@@ -74,7 +77,7 @@ pub fn check(requests: &[Request], target: &Target) -> Vec<Finding> {
 }
 
 /// Judges one gate when nothing is known about the version: it is wrong when no minor takes it.
-pub(super) fn anywhere(catalogue: &Catalogue, set: &Set<'_>, findings: &mut Findings) {
+pub(super) fn anywhere(catalogue: &Catalogue, set: &GateSetting<'_>, findings: &mut Findings) {
     let meant = |minor: &Minor| set.when.is_none_or(|when| when.admits(*minor));
     let mut takes = catalogue
         .gate(set.gate)
@@ -101,12 +104,12 @@ pub(super) fn anywhere(catalogue: &Catalogue, set: &Set<'_>, findings: &mut Find
 /// Judges one gate for itself.
 pub(super) fn judge_gate(
     catalogue: &Catalogue,
-    set: &Set<'_>,
+    set: &GateSetting<'_>,
     version: Version,
     findings: &mut Findings,
 ) {
     let minor = version.minor;
-    let Set {
+    let GateSetting {
         component,
         gate: name,
         value,
@@ -154,22 +157,22 @@ pub(super) fn judge_gate(
         return;
     };
     let (code, message) = match gate.at(version) {
-        Standing::Uncovered => (Code::GateUncovered, uncovered(catalogue, set, version)),
-        Standing::Gone(since) => (
+        GateStanding::Uncovered => (Code::GateUncovered, uncovered(catalogue, set, version)),
+        GateStanding::Gone(since) => (
             Code::GateRemoved,
             format!(
                 "`{name}` was removed in Kubernetes {since}: {component} {version} does not start with it, whatever its value. {}",
                 remedy(gate, set, version)
             ),
         ),
-        Standing::NotYet(from) => (
+        GateStanding::NotYet(from) => (
             Code::GateTooNew,
             format!(
                 "`{name}` comes with Kubernetes {from}: {component} {version} does not start with it, whatever its value. Remove it{}",
                 set.or_limit(&format!(">={}", from.minor))
             ),
         ),
-        Standing::Doubtful { patch, exact, .. } => {
+        GateStanding::Doubtful { patch, exact, .. } => {
             let which = match exact {
                 true => format!("with {patch}"),
                 false => format!("with a patch after {patch}"),
@@ -184,7 +187,7 @@ pub(super) fn judge_gate(
             known(gate, set, version, &mut say);
             return;
         }
-        Standing::Known(_) => {
+        GateStanding::Known(_) => {
             known(gate, set, version, &mut say);
             return;
         }
@@ -195,14 +198,15 @@ pub(super) fn judge_gate(
 /// Judges a gate that the version knows.
 fn known(
     gate: &Gate,
-    set: &Set<'_>,
+    set: &GateSetting<'_>,
     version: Version,
     say: &mut impl FnMut(Code, Severity, String),
 ) {
-    let (Standing::Known(state) | Standing::Doubtful { state, .. }) = gate.at(version) else {
+    let (GateStanding::Known(state) | GateStanding::Doubtful { state, .. }) = gate.at(version)
+    else {
         return;
     };
-    let Set {
+    let GateSetting {
         component,
         gate: name,
         value,
@@ -233,8 +237,8 @@ fn known(
     }
     let next = version.minor.next();
     let later = match gate.at(next) {
-        Standing::Gone(_) => Some(format!("{next} does not know it any more")),
-        Standing::Known(later) if later.locked && later.default != value => {
+        GateStanding::Gone(_) => Some(format!("{next} does not know it any more")),
+        GateStanding::Known(later) if later.locked && later.default != value => {
             Some(format!("{next} locks it to {}", later.default))
         }
         _ => None,
@@ -267,7 +271,7 @@ fn known(
     }
 }
 
-fn uncovered(catalogue: &Catalogue, set: &Set<'_>, version: Version) -> String {
+fn uncovered(catalogue: &Catalogue, set: &GateSetting<'_>, version: Version) -> String {
     let covered = match (catalogue.minors().next(), catalogue.minors().next_back()) {
         (Some(first), Some(last)) => format!("{first} to {last}"),
         _ => "no minor".to_owned(),
@@ -279,8 +283,8 @@ fn uncovered(catalogue: &Catalogue, set: &Set<'_>, version: Version) -> String {
 }
 
 /// What is wrong with a name that no minor has.
-fn unknown(catalogue: &Catalogue, set: &Set<'_>, version: Version) -> (Code, String) {
-    let Set {
+fn unknown(catalogue: &Catalogue, set: &GateSetting<'_>, version: Version) -> (Code, String) {
+    let GateSetting {
         component,
         gate: name,
         ..
@@ -300,7 +304,7 @@ fn unknown(catalogue: &Catalogue, set: &Set<'_>, version: Version) -> (Code, Str
     if let Some(gate) = catalogue.gate_in_any_case(name) {
         let written = gate.name();
         let either = match gate.at(version) {
-            Standing::Known(_) | Standing::Doubtful { .. } => "",
+            GateStanding::Known(_) | GateStanding::Doubtful { .. } => "",
             _ => ", and it does not know that name either",
         };
         return (
@@ -326,7 +330,7 @@ fn unknown(catalogue: &Catalogue, set: &Set<'_>, version: Version) -> (Code, Str
     let knows = |gate: &&Gate| {
         matches!(
             gate.at(version),
-            Standing::Known(_) | Standing::Doubtful { .. }
+            GateStanding::Known(_) | GateStanding::Doubtful { .. }
         )
     };
     let here = catalogue.gates().filter(knows).map(Gate::name);
@@ -363,7 +367,7 @@ fn pod_selectors(catalogue: &Catalogue) -> String {
 }
 
 /// What to do about a gate whose value the version refuses.
-fn remedy(gate: &Gate, set: &Set<'_>, version: Version) -> String {
+fn remedy(gate: &Gate, set: &GateSetting<'_>, version: Version) -> String {
     let value = set.value;
     let takes = gate.takes(value);
     let last = takes.iter().rev().find(|minor| **minor < version.minor);
@@ -374,7 +378,7 @@ fn remedy(gate: &Gate, set: &Set<'_>, version: Version) -> String {
                 minor: first.minor.saturating_sub(1),
                 ..*first
             }) {
-                Standing::NotYet(_) => format!(">={first}, "),
+                GateStanding::NotYet(_) => format!(">={first}, "),
                 _ => String::new(),
             };
             let limit = set.or_limit(&format!("{from}<{}", last.next()));

@@ -1,17 +1,17 @@
 use proptest::prelude::*;
+use windrow_model::findings::Location;
 
 use super::*;
 use crate::testing::{api, at, request};
-use windrow_plan::rules::Location;
 
-fn codes(requests: &[Request], version: &str) -> Vec<(Code, Severity)> {
+fn codes(requests: &[GateRequest], version: &str) -> Vec<(Code, Severity)> {
     check(requests, &at(version))
         .into_iter()
         .map(|finding| (finding.code, finding.severity))
         .collect()
 }
 
-fn errors(requests: &[Request], version: &str) -> Vec<Code> {
+fn errors(requests: &[GateRequest], version: &str) -> Vec<Code> {
     codes(requests, version)
         .into_iter()
         .filter(|(_, severity)| *severity == Severity::Error)
@@ -266,7 +266,10 @@ fn a_request_is_judged_only_on_the_minors_it_is_meant_for_and_its_reason_is_show
     assert_eq!(errors(std::slice::from_ref(&gate), "1.30"), []);
     // What its `when` ends by itself needs no warning, also when the version is not known.
     assert_eq!(codes(std::slice::from_ref(&gate), "1.33"), []);
-    assert_eq!(check(std::slice::from_ref(&gate), &Target::Unknown), []);
+    assert_eq!(
+        check(std::slice::from_ref(&gate), &TargetVersion::Unknown),
+        []
+    );
     gate.when = None;
     let findings = check(&[gate], &at("1.34"));
     assert!(findings[0].message.contains("second node shows NotReady"));
@@ -274,15 +277,15 @@ fn a_request_is_judged_only_on_the_minors_it_is_meant_for_and_its_reason_is_show
 
 #[test]
 fn with_several_versions_each_counts_and_with_none_only_what_no_minor_takes_is_an_error() {
-    let both = Target::OneOf(vec!["1.33.3".parse().unwrap(), "1.34.2".parse().unwrap()]);
+    let both = TargetVersion::OneOf(vec!["1.33.3".parse().unwrap(), "1.34.2".parse().unwrap()]);
     let gate = [api("AuthorizeNodeWithSelectors", false)];
     let found: Vec<Code> = check(&gate, &both)
         .into_iter()
         .map(|finding| finding.code)
         .collect();
     assert_eq!(found, [Code::GateNextMinor, Code::GateLocked]);
-    let unknown = |requests: &[Request]| -> Vec<Code> {
-        check(requests, &Target::Unknown)
+    let unknown = |requests: &[GateRequest]| -> Vec<Code> {
+        check(requests, &TargetVersion::Unknown)
             .into_iter()
             .map(|finding| finding.code)
             .collect()
@@ -299,7 +302,7 @@ prop_compose! {
             "\\PC{0,40}",
         ],
         value in any::<bool>(),
-    ) -> Request {
+    ) -> GateRequest {
         request(component, &gate, value)
     }
 }
@@ -311,8 +314,8 @@ proptest! {
         minor in 20u16..50,
         patch in prop::option::of(0u16..20),
     ) {
-        let target = Target::Known(Version { minor: Minor::one(minor), patch });
-        for finding in check(&requests, &target).into_iter().chain(check(&requests, &Target::Unknown)) {
+        let target = TargetVersion::Known(Version { minor: Minor::v1(minor), patch });
+        for finding in check(&requests, &target).into_iter().chain(check(&requests, &TargetVersion::Unknown)) {
             prop_assert!(!finding.at.is_empty());
             prop_assert!(!finding.message.is_empty());
         }
@@ -324,8 +327,8 @@ proptest! {
         value in any::<bool>(),
         minor in 28u16..37,
     ) {
-        let takes = gate.takes(value).contains(&Minor::one(minor));
-        let refused = check(&[api(gate.name(), value)], &Target::Known(Minor::one(minor).into()))
+        let takes = gate.takes(value).contains(&Minor::v1(minor));
+        let refused = check(&[api(gate.name(), value)], &TargetVersion::Known(Minor::v1(minor).into()))
             .iter()
             .any(|finding| finding.severity == Severity::Error && finding.code != Code::GateDependency);
         prop_assert_eq!(takes, !refused);
@@ -343,7 +346,7 @@ fn what_to_do_instead_is_said_of_the_gate_that_it_is_about() {
     assert!(said("AuthorizeNodeWithSelectors", "1.34.9").contains(selector));
     let version: Version = "1.34.9".parse().unwrap();
     let locked = Catalogue::builtin().gates().filter(|gate| {
-        matches!(gate.at(version), Standing::Known(state) if state.locked && state.default)
+        matches!(gate.at(version), GateStanding::Known(state) if state.locked && state.default)
             && !gate.name().starts_with("Authorize")
     });
     let mut count = 0;

@@ -6,14 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windrow_model::reasons::Code;
+use windrow_plan::version::Version;
 
-use super::catalogue::{Catalogue, Standing};
-use super::findings::{Findings, Set};
-use super::{Component, Version};
+use super::Component;
+use super::catalogue::{Catalogue, GateStanding};
+use super::findings::{Findings, GateSetting};
 
 /// A gate that is on although others it needs are off.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Broken<'c> {
+pub(super) struct BrokenDependency<'c> {
     pub(super) gate: &'c str,
     pub(super) needs: Vec<&'c str>,
 }
@@ -23,14 +24,16 @@ pub(super) fn broken<'c>(
     catalogue: &'c Catalogue,
     version: Version,
     set: &BTreeMap<&str, bool>,
-) -> Vec<Broken<'c>> {
+) -> Vec<BrokenDependency<'c>> {
     if !catalogue.covers(version.minor) {
         return Vec::new();
     }
     let on = |name: &str| match set.get(name) {
         Some(value) => *value,
         None => match catalogue.gate(name).map(|gate| gate.at(version)) {
-            Some(Standing::Known(state) | Standing::Doubtful { state, .. }) => state.default,
+            Some(GateStanding::Known(state) | GateStanding::Doubtful { state, .. }) => {
+                state.default
+            }
             _ => false,
         },
     };
@@ -38,7 +41,7 @@ pub(super) fn broken<'c>(
         .gates()
         .filter_map(|gate| {
             let needs: Vec<&str> = gate.needs(version.minor).filter(|need| !on(need)).collect();
-            (!needs.is_empty() && on(gate.name())).then(|| Broken {
+            (!needs.is_empty() && on(gate.name())).then(|| BrokenDependency {
                 gate: gate.name(),
                 needs,
             })
@@ -51,11 +54,11 @@ pub(super) fn report(
     catalogue: &Catalogue,
     component: Component,
     version: Version,
-    sets: &[Set<'_>],
+    sets: &[GateSetting<'_>],
     findings: &mut Findings,
 ) {
     let values: BTreeMap<&str, bool> = sets.iter().map(|set| (set.gate, set.value)).collect();
-    for Broken { gate, needs } in broken(catalogue, version, &values) {
+    for BrokenDependency { gate, needs } in broken(catalogue, version, &values) {
         let named: BTreeSet<&str> = needs.iter().copied().chain([gate]).collect();
         let at = sets
             .iter()

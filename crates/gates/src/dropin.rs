@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windrow_model::reasons::Severity;
-use windrow_plan::rke2::config::{ConfigFile, Effective, Place, merge};
+use windrow_plan::rke2::config::{ConfigLayer, MergedConfig, Rke2ConfigFile, merge};
+use windrow_plan::version::Version;
 
-use super::catalogue::{Catalogue, Standing};
+use super::catalogue::{Catalogue, GateStanding};
 use super::check::judge_gate;
 use super::findings::Findings;
-use super::{Component, Request, Target, Version, dependencies, syntax};
+use super::{Component, GateRequest, TargetVersion, dependencies, syntax};
 
 /// The drop-in's name in `config.yaml.d`: it sorts after every known writer.
 pub const DROP_IN: &str = "99-zz9-windrow-gates.yaml";
@@ -26,7 +27,7 @@ pub struct DropIn {
     /// Its text; `None` when the file should not be there.
     pub content: Option<String>,
     /// The requests that are in it.
-    pub written: Vec<Request>,
+    pub written: Vec<GateRequest>,
     /// The requests that are not.
     pub left_out: Vec<LeftOut>,
 }
@@ -35,7 +36,7 @@ pub struct DropIn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// The request.
-    pub request: Request,
+    pub request: GateRequest,
     /// Why not, in a sentence.
     pub why: String,
     /// Is it left out only because its own `when` says so? That is no problem.
@@ -43,23 +44,23 @@ pub struct LeftOut {
 }
 
 /// Decides what is written. `foreign` is the merged configuration without Windrow's own drop-in.
-pub fn drop_in(requests: &[Request], target: &Target, foreign: &Effective) -> DropIn {
+pub fn drop_in(requests: &[GateRequest], target: &TargetVersion, foreign: &MergedConfig) -> DropIn {
     drop_in_trusting(requests, target, foreign, &[])
 }
 
 /// The same, for gates of which some are trusted: proven on the very version, or forced by a person
 /// who has them tried.
 pub fn drop_in_trusting(
-    requests: &[Request],
-    target: &Target,
-    foreign: &Effective,
-    trusted: &[Request],
+    requests: &[GateRequest],
+    target: &TargetVersion,
+    foreign: &MergedConfig,
+    trusted: &[GateRequest],
 ) -> DropIn {
-    let is_trusted = |request: &Request| trusted.iter().any(|known| known.sets_as(request));
+    let is_trusted = |request: &GateRequest| trusted.iter().any(|known| known.sets_as(request));
     let catalogue = Catalogue::builtin();
     let versions = target.plausible(catalogue);
     let mut left_out = Vec::new();
-    let mut written: Vec<&Request> = Vec::new();
+    let mut written: Vec<&GateRequest> = Vec::new();
     for request in requests {
         let refused = match is_trusted(request) {
             true => None,
@@ -95,7 +96,7 @@ pub fn drop_in_trusting(
             });
         }
     }
-    let written: Vec<Request> = written.into_iter().cloned().collect();
+    let written: Vec<GateRequest> = written.into_iter().cloned().collect();
     DropIn {
         content: text(&written),
         written,
@@ -106,9 +107,9 @@ pub fn drop_in_trusting(
 /// Why a request cannot be written, looked at for itself, and whether it is only not meant.
 fn refusal(
     catalogue: &Catalogue,
-    request: &Request,
+    request: &GateRequest,
     versions: &[Version],
-    foreign: &Effective,
+    foreign: &MergedConfig,
 ) -> Option<(String, bool)> {
     if let Some(when) = &request.when {
         let meant = versions.iter().filter(|version| when.admits(version.minor));
@@ -136,8 +137,8 @@ fn refusal(
             return Some((error.message, false));
         }
         match catalogue.gate(&request.gate).map(|gate| gate.at(*version)) {
-            Some(Standing::Known(_)) => {}
-            Some(Standing::Doubtful { patch, .. }) => {
+            Some(GateStanding::Known(_)) => {}
+            Some(GateStanding::Doubtful { patch, .. }) => {
                 return Some((
                     format!(
                         "it came with a patch (about {patch}), and it is not certain that {version} has it"
@@ -177,9 +178,9 @@ fn refusal(
 fn conflict(
     catalogue: &Catalogue,
     component: Component,
-    written: &[&Request],
+    written: &[&GateRequest],
     versions: &[Version],
-    foreign: &Effective,
+    foreign: &MergedConfig,
 ) -> Option<(String, String)> {
     let ours: BTreeMap<&str, bool> = written
         .iter()
@@ -221,7 +222,11 @@ fn conflict(
     None
 }
 
-fn foreign_pairs(component: Component, version: Version, foreign: &Effective) -> Vec<syntax::Pair> {
+fn foreign_pairs(
+    component: Component,
+    version: Version,
+    foreign: &MergedConfig,
+) -> Vec<syntax::Pair> {
     foreign
         .flag(component.argument(), "feature-gates")
         .iter()
@@ -231,7 +236,7 @@ fn foreign_pairs(component: Component, version: Version, foreign: &Effective) ->
 }
 
 /// The file's text, one list for each component.
-pub(super) fn text(written: &[Request]) -> Option<String> {
+pub(super) fn text(written: &[GateRequest]) -> Option<String> {
     let mut text = String::new();
     for component in Component::ALL {
         let gates: Vec<String> = written
@@ -252,20 +257,20 @@ pub(super) fn text(written: &[Request]) -> Option<String> {
 
 /// The drop-in at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct DropInSnapshot {
     /// Its text; `None` when there was none.
     pub content: Option<String>,
 }
 
 /// The gates that a drop-in of ours sets. One that is still asked for as it stands there is taken as
 /// the request, with its reason and its `when`.
-pub fn read_gates(own: &str, text: &str, requests: &[Request]) -> Vec<Request> {
-    let merged = merge(&[ConfigFile::new(Place::DropIn, own, text)]);
-    let mut found: Vec<Request> = Vec::new();
+pub fn read_gates(own: &str, text: &str, requests: &[GateRequest]) -> Vec<GateRequest> {
+    let merged = merge(&[Rke2ConfigFile::new(ConfigLayer::DropIn, own, text)]);
+    let mut found: Vec<GateRequest> = Vec::new();
     for component in Component::ALL {
         for item in merged.flag(component.argument(), "feature-gates") {
             for pair in syntax::pairs(&item.text, false).into_iter().flatten() {
-                let request = Request {
+                let request = GateRequest {
                     component,
                     gate: pair.name,
                     value: pair.value,

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use windrow_plan::rke2::config::{ConfigFile, Place, merge};
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 
 use super::*;
 use crate::testing::{api, at, request};
@@ -7,9 +7,9 @@ use crate::{assess, check};
 
 const OURS: &str = "config.yaml.d/99-zz9-windrow-gates.yaml";
 
-fn foreign(text: &str) -> Effective {
-    merge(&[ConfigFile::new(
-        Place::DropIn,
+fn foreign(text: &str) -> MergedConfig {
+    merge(&[Rke2ConfigFile::new(
+        ConfigLayer::DropIn,
         "config.yaml.d/50-other.yaml",
         text,
     )])
@@ -34,7 +34,7 @@ fn the_drop_in_appends_plain_names_to_each_component() {
         request(Component::KubeScheduler, "SchedulerQueueingHints", false),
         request(Component::KubeControllerManager, "ImageVolume", true),
     ];
-    let written = drop_in(&requests, &at("1.33.3"), &Effective::default());
+    let written = drop_in(&requests, &at("1.33.3"), &MergedConfig::default());
     assert_eq!(
         lines(&written),
         [
@@ -54,13 +54,13 @@ fn the_drop_in_appends_plain_names_to_each_component() {
 #[test]
 fn the_file_is_absent_when_there_is_nothing_to_set() {
     assert_eq!(
-        drop_in(&[], &at("1.33.3"), &Effective::default()).content,
+        drop_in(&[], &at("1.33.3"), &MergedConfig::default()).content,
         None
     );
     let refused = drop_in(
         &[api("imagevolume", true)],
         &at("1.33.3"),
-        &Effective::default(),
+        &MergedConfig::default(),
     );
     assert_eq!(refused.content, None);
     assert_eq!(refused.left_out.len(), 1);
@@ -78,7 +78,7 @@ fn an_upgrade_drops_what_has_become_locked_and_keeps_the_rest() {
         ("1.34.2", "ImageVolume=true"),
         ("1.30.7", ""),
     ] {
-        let written = drop_in(&requests, &at(version), &Effective::default());
+        let written = drop_in(&requests, &at(version), &MergedConfig::default());
         let content = written.content.unwrap_or_default();
         assert_eq!(
             content.contains("AuthorizeNodeWithSelectors"),
@@ -94,18 +94,18 @@ fn an_upgrade_drops_what_has_become_locked_and_keeps_the_rest() {
 
 #[test]
 fn what_is_not_valid_on_every_plausible_version_is_left_out_and_said() {
-    let both = Target::OneOf(vec!["1.33.3".parse().unwrap(), "1.34.2".parse().unwrap()]);
+    let both = TargetVersion::OneOf(vec!["1.33.3".parse().unwrap(), "1.34.2".parse().unwrap()]);
     let requests = [
         api("AuthorizeNodeWithSelectors", false),
         api("ImageVolume", true),
     ];
-    let written = drop_in(&requests, &both, &Effective::default());
+    let written = drop_in(&requests, &both, &MergedConfig::default());
     assert_eq!(written.written, [api("ImageVolume", true)]);
     assert!(written.left_out[0].why.contains("1.34"));
     // ImageVolume came with 1.31, the catalogue goes back further.
-    let unknown = drop_in(&requests, &Target::Unknown, &Effective::default());
+    let unknown = drop_in(&requests, &TargetVersion::Unknown, &MergedConfig::default());
     assert_eq!(unknown.content, None);
-    let beyond = drop_in(&requests, &at("1.38.0"), &Effective::default());
+    let beyond = drop_in(&requests, &at("1.38.0"), &MergedConfig::default());
     assert_eq!(beyond.content, None);
     // The catalogue knows of the first that it goes in 1.37, of the second nothing.
     assert!(beyond.left_out[0].why.contains("removed"));
@@ -117,13 +117,13 @@ fn a_when_that_excludes_the_version_leaves_out_without_blame_unless_it_is_not_ce
     let mut gate = api("AuthorizeNodeWithSelectors", false);
     gate.when = Some(">=1.32, <1.34".parse().unwrap());
     let requests = [gate];
-    let later = drop_in(&requests, &at("1.35.6"), &Effective::default());
+    let later = drop_in(&requests, &at("1.35.6"), &MergedConfig::default());
     assert_eq!(later.content, None);
     assert!(later.left_out[0].not_meant);
-    let both = Target::OneOf(vec!["1.33.3".parse().unwrap(), "1.34.2".parse().unwrap()]);
-    assert!(!drop_in(&requests, &both, &Effective::default()).left_out[0].not_meant);
+    let both = TargetVersion::OneOf(vec!["1.33.3".parse().unwrap(), "1.34.2".parse().unwrap()]);
+    assert!(!drop_in(&requests, &both, &MergedConfig::default()).left_out[0].not_meant);
     assert!(
-        drop_in(&requests, &at("1.33.3"), &Effective::default())
+        drop_in(&requests, &at("1.33.3"), &MergedConfig::default())
             .content
             .is_some()
     );
@@ -133,7 +133,7 @@ fn a_when_that_excludes_the_version_leaves_out_without_blame_unless_it_is_not_ce
 fn a_gate_that_came_with_a_patch_is_written_only_when_the_patch_is_known_to_have_it() {
     let gate = [api("OrderedNamespaceDeletion", true)];
     for (version, written) in [("1.32", false), ("1.32.2", false), ("1.32.3", true)] {
-        let content = drop_in(&gate, &at(version), &Effective::default()).content;
+        let content = drop_in(&gate, &at(version), &MergedConfig::default()).content;
         assert_eq!(content.is_some(), written, "{version}");
     }
 }
@@ -143,12 +143,12 @@ fn gates_that_would_break_a_dependency_are_left_out_together_with_what_needs_the
     let alone = drop_in(
         &[api("GangScheduling", true)],
         &at("1.36.3"),
-        &Effective::default(),
+        &MergedConfig::default(),
     );
     assert_eq!(alone.content, None);
     let both = [api("GangScheduling", true), api("GenericWorkload", true)];
     assert!(
-        drop_in(&both, &at("1.36.3"), &Effective::default())
+        drop_in(&both, &at("1.36.3"), &MergedConfig::default())
             .left_out
             .is_empty()
     );
@@ -158,7 +158,7 @@ fn gates_that_would_break_a_dependency_are_left_out_together_with_what_needs_the
         api("GangScheduling", true),
     ];
     assert_eq!(
-        drop_in(&chain, &at("1.36.3"), &Effective::default())
+        drop_in(&chain, &at("1.36.3"), &MergedConfig::default())
             .left_out
             .len(),
         2
@@ -166,7 +166,7 @@ fn gates_that_would_break_a_dependency_are_left_out_together_with_what_needs_the
     let off = drop_in(
         &[api("AtomicFIFO", false)],
         &at("1.36.3"),
-        &Effective::default(),
+        &MergedConfig::default(),
     );
     assert_eq!(off.content, None);
     assert!(off.left_out[0].why.contains("StaleControllerConsistency"));
@@ -206,22 +206,22 @@ prop_compose! {
         component in prop::sample::select(&Component::ALL[..4]),
         gate in prop_oneof![9 => prop::sample::select(names()), 1 => "[A-Za-z:;=\" ,]{1,12}"],
         value in any::<bool>(),
-    ) -> Request {
+    ) -> GateRequest {
         request(component, &gate, value)
     }
 }
 
-fn any_target() -> impl Strategy<Value = Target> {
+fn any_target() -> impl Strategy<Value = TargetVersion> {
     let version = || {
         (28u16..38, 0u16..16).prop_map(|(minor, patch)| Version {
-            minor: crate::Minor::one(minor),
+            minor: windrow_plan::version::Minor::v1(minor),
             patch: Some(patch),
         })
     };
     prop_oneof![
-        4 => version().prop_map(Target::Known),
-        2 => prop::collection::vec(version(), 1..3).prop_map(Target::OneOf),
-        1 => Just(Target::Unknown),
+        4 => version().prop_map(TargetVersion::Known),
+        2 => prop::collection::vec(version(), 1..3).prop_map(TargetVersion::OneOf),
+        1 => Just(TargetVersion::Unknown),
     ]
 }
 
@@ -231,14 +231,14 @@ proptest! {
         requests in prop::collection::vec(any_request(), 0..8),
         target in any_target(),
     ) {
-        let result = drop_in(&requests, &target, &Effective::default());
-        let file = ConfigFile::new(Place::DropIn, OURS, result.content.clone().unwrap_or_default());
+        let result = drop_in(&requests, &target, &MergedConfig::default());
+        let file = Rke2ConfigFile::new(ConfigLayer::DropIn, OURS, result.content.clone().unwrap_or_default());
         for version in target.plausible(Catalogue::builtin()) {
-            let assessed = assess(&merge(std::slice::from_ref(&file)), Some(OURS), &Target::Known(version));
+            let assessed = assess(&merge(std::slice::from_ref(&file)), Some(OURS), &TargetVersion::Known(version));
             prop_assert!(assessed.starts(), "{version}: {:?}", assessed.findings);
             prop_assert!(!assessed.uncertain());
         }
-        let errors = |requests: &[Request]| check(requests, &target)
+        let errors = |requests: &[GateRequest]| check(requests, &target)
             .into_iter()
             .filter(|finding| finding.severity == Severity::Error)
             .count();
@@ -252,7 +252,7 @@ proptest! {
             prop_assert!(placed || later != Some(request));
         }
         // The same again is the same.
-        prop_assert_eq!(drop_in(&requests, &target, &Effective::default()), result);
+        prop_assert_eq!(drop_in(&requests, &target, &MergedConfig::default()), result);
     }
 
     #[test]
@@ -261,7 +261,7 @@ proptest! {
         others in prop::collection::vec((prop::sample::select(names()), any::<bool>(), any::<bool>()), 0..6),
         minor in 31u16..37,
     ) {
-        let target = Target::Known(crate::Minor::one(minor).into());
+        let target = TargetVersion::Known(windrow_plan::version::Minor::v1(minor).into());
         let text: String = others
             .iter()
             .map(|(gate, value, append)| {
@@ -272,10 +272,10 @@ proptest! {
         let before = foreign(&text);
         let ours = drop_in(&requests, &target, &before);
         let files = [
-            ConfigFile::new(Place::DropIn, "config.yaml.d/50-other.yaml", text),
-            ConfigFile::new(Place::DropIn, OURS, ours.content.clone().unwrap_or_default()),
+            Rke2ConfigFile::new(ConfigLayer::DropIn, "config.yaml.d/50-other.yaml", text),
+            Rke2ConfigFile::new(ConfigLayer::DropIn, OURS, ours.content.clone().unwrap_or_default()),
         ];
-        let gates = |effective: &Effective| assess(effective, Some(OURS), &target)
+        let gates = |effective: &MergedConfig| assess(effective, Some(OURS), &target)
             .components
             .into_iter()
             .find(|view| view.component == Component::KubeApiserver)

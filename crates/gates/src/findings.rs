@@ -1,14 +1,14 @@
 //! What is judged, and what is found: shared by the checks of single gates and of their dependencies.
 
+use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::Finding;
-use windrow_plan::rules::Location;
+use windrow_plan::version::{Version, When};
 
-use super::{Component, Request, Version, When};
+use super::{Component, GateRequest};
 
 /// One gate as it would be set, whoever sets it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Set<'a> {
+pub(super) struct GateSetting<'a> {
     pub(super) component: Component,
     pub(super) gate: &'a str,
     pub(super) value: bool,
@@ -19,7 +19,7 @@ pub(super) struct Set<'a> {
     pub(super) ours: bool,
 }
 
-impl Set<'_> {
+impl GateSetting<'_> {
     /// The advice to limit it to some minors: only Windrow's configuration can.
     pub(super) fn or_limit(&self, when: &str) -> String {
         match self.ours {
@@ -29,9 +29,9 @@ impl Set<'_> {
     }
 }
 
-impl Request {
-    pub(super) fn as_set(&self) -> Set<'_> {
-        Set {
+impl GateRequest {
+    pub(super) fn as_set(&self) -> GateSetting<'_> {
+        GateSetting {
             component: self.component,
             gate: &self.gate,
             value: self.value,

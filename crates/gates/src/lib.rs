@@ -26,19 +26,19 @@ mod testing;
 pub mod trial;
 
 pub use assess::{Assessment, ComponentView, EffectiveGate, assess, set_last_at};
-pub use check::{Target, check, version_text};
-pub use dropin::{DROP_IN, DropIn, LeftOut, Snapshot, drop_in, drop_in_trusting, read_gates};
-pub use observed::{Observed, metrics, pod_arguments};
-pub use record::{Change, Outcome, Refused, Starts, Trial};
-pub use refusal::{Refusal, last as last_refusal};
+pub use check::{TargetVersion, check, version_text};
+pub use dropin::{DROP_IN, DropIn, DropInSnapshot, LeftOut, drop_in, drop_in_trusting, read_gates};
+pub use observed::{ObservedGates, metrics, pod_arguments};
+pub use record::{GateChange, RefusedGates, Trial, TrialOutcome, TrialStarts};
+pub use refusal::{ComponentRefusal, last as last_refusal};
 pub use settle::{KnownGood, Proven, Rejected, Rke2State, Settled, TrialHistory, same, settle};
-pub use status::{Answer, AskedGate, GateSet, GatesStatus, LeftOutGate, TrialStatus, list};
-pub use target::{Candidates, Resolved, Upgrade, harvester, resolve};
-pub use windrow_plan::version::{Minor, NotAVersion, NotAWhen, Version, When};
+pub use status::{AskedGate, GateSet, GatesStatus, LeftOutGate, RequestAnswer, TrialStatus, list};
+pub use target::{ResolvedVersion, Upgrade, VersionCandidates, harvester, resolve};
 
 use std::fmt;
 
-use windrow_plan::rules::Location;
+use windrow_model::findings::Location;
+use windrow_plan::version::{Minor, Version, When};
 
 /// A Kubernetes component that takes feature gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,8 +101,7 @@ impl Component {
     /// Does this component split the flag by prefix (`kube:X=true`)? The kubelet never does, the
     /// others since 1.31.
     pub(crate) fn splits_by_prefix(self, version: Version) -> bool {
-        !matches!(self, Component::Kubelet | Component::KubeProxy)
-            && version.minor >= Minor::one(31)
+        !matches!(self, Component::Kubelet | Component::KubeProxy) && version.minor >= Minor::v1(31)
     }
 }
 
@@ -114,7 +113,7 @@ impl fmt::Display for Component {
 
 /// One gate that the configuration asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct GateRequest {
     /// Of which component.
     pub component: Component,
     /// The gate's name as written.

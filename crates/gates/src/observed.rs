@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use windrow_model::manifest::{Node, yaml};
 
-use super::{Component, Request, syntax};
+use super::{Component, GateRequest, syntax};
 
 /// What a component's `/metrics` tells.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Observed {
+pub struct ObservedGates {
     /// The value in effect of every gate that it knows (`kubernetes_feature_enabled`).
     pub gates: BTreeMap<String, bool>,
     /// When its process was started, in seconds of the wall clock.
@@ -16,8 +16,8 @@ pub struct Observed {
 }
 
 /// Reads a component's `/metrics`.
-pub fn metrics(text: &str) -> Observed {
-    let mut observed = Observed::default();
+pub fn metrics(text: &str) -> ObservedGates {
+    let mut observed = ObservedGates::default();
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("kubernetes_feature_enabled{") {
             let Some((labels, value)) = rest.rsplit_once("} ") else {
@@ -38,9 +38,9 @@ pub fn metrics(text: &str) -> Observed {
     observed
 }
 
-impl Observed {
+impl ObservedGates {
     /// Which of these gates are not in effect as asked for, each in words.
-    pub fn differences(&self, asked: &[Request]) -> Vec<String> {
+    pub fn differences(&self, asked: &[GateRequest]) -> Vec<String> {
         asked
             .iter()
             .filter_map(|request| match self.gates.get(&request.gate) {
@@ -55,7 +55,7 @@ impl Observed {
 /// The gates in the arguments of a static pod's manifest; of a gate that stands there twice the last
 /// value, as the component takes it. `None` when it is no such manifest.
 pub fn pod_arguments(component: Component, text: &str) -> Option<BTreeMap<String, bool>> {
-    let pod = yaml::one(text).ok()??;
+    let pod = yaml::parse_configuration(text).ok()??;
     let containers = pod.get("spec")?.get("containers")?.items();
     let container = containers
         .iter()
@@ -78,7 +78,7 @@ pub fn pod_arguments(component: Component, text: &str) -> Option<BTreeMap<String
 
 #[cfg(test)]
 mod tests {
-    use windrow_plan::rules::Location;
+    use windrow_model::findings::Location;
 
     use super::*;
 
@@ -94,7 +94,7 @@ mod tests {
         );
         assert_eq!(observed.gates.len(), 3);
         assert_eq!(observed.started, Some(1.795_340_4e9));
-        let asked = |gate: &str, value| Request {
+        let asked = |gate: &str, value| GateRequest {
             component: Component::KubeApiserver,
             gate: gate.to_owned(),
             value,

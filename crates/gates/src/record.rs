@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::dropin::{Snapshot, read_gates};
-use super::trial::{OnDisk, State};
-use super::{Component, Proven, Request};
+use super::dropin::{DropInSnapshot, read_gates};
+use super::trial::{OnDisk, TrialState};
+use super::{Component, GateRequest, Proven};
 
 /// What is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum GateChange {
     /// What the configuration asks for.
     Apply,
     /// What was in force before the last change that was kept.
@@ -23,7 +23,7 @@ pub enum Change {
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// It works, and stays.
     Kept,
     /// It did not, or was taken back: what was in force before is in force again.
@@ -44,7 +44,7 @@ pub struct Trial {
     #[serde(default)]
     pub taken_back: Option<String>,
     /// What is tried.
-    pub change: Change,
+    pub change: GateChange,
     /// Who asks.
     pub by: String,
     /// When.
@@ -54,12 +54,12 @@ pub struct Trial {
     /// The version, as [`super::version_text`] writes it.
     pub version: String,
     /// The drop-in that is tried.
-    pub asked: Snapshot,
+    pub asked: DropInSnapshot,
     /// The drop-in that was in force, once it is saved.
     #[serde(default)]
-    pub saved: Option<Snapshot>,
+    pub saved: Option<DropInSnapshot>,
     /// Where it stands.
-    pub state: State,
+    pub state: TrialState,
     /// Since when.
     pub since: Timestamp,
     /// The start of rke2-server that ran when the drop-in had last been changed; a later one has read
@@ -78,7 +78,7 @@ pub struct Trial {
     pub unverified: Vec<String>,
     /// How it ended.
     #[serde(default)]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TrialOutcome>,
 }
 
 impl Trial {
@@ -92,13 +92,16 @@ impl Trial {
         self.under_way()
             && matches!(
                 self.state,
-                State::Saved | State::Written | State::Restarting | State::Verifying
+                TrialState::Saved
+                    | TrialState::Written
+                    | TrialState::Restarting
+                    | TrialState::Verifying
             )
     }
 
     /// Is what was saved meant to be what RKE2 reads?
     pub fn going_back(&self) -> bool {
-        self.under_way() && self.state == State::RollingBack
+        self.under_way() && self.state == TrialState::RollingBack
     }
 
     /// What a drop-in is to this trial. Before anything is saved, what lies there is what works.
@@ -119,7 +122,7 @@ impl Trial {
     }
 
     /// The gates that are tried, as far as `own`, the drop-in's path, and the requests tell.
-    pub fn gates(&self, own: &str, requests: &[Request]) -> Vec<Request> {
+    pub fn gates(&self, own: &str, requests: &[GateRequest]) -> Vec<GateRequest> {
         read_gates(
             own,
             self.asked.content.as_deref().unwrap_or_default(),
@@ -128,7 +131,7 @@ impl Trial {
     }
 
     /// The gates that were in force, once they are saved.
-    pub fn gates_before(&self, own: &str) -> Vec<Request> {
+    pub fn gates_before(&self, own: &str) -> Vec<GateRequest> {
         let saved = self
             .saved
             .as_ref()
@@ -145,12 +148,12 @@ impl Trial {
     }
 
     /// The gates that are new with it: those that a rollback shows not to work.
-    pub fn novel(&self, own: &str) -> Vec<Request> {
+    pub fn novel(&self, own: &str) -> Vec<GateRequest> {
         only_in(self.gates(own, &[]), &self.gates_before(own))
     }
 
     /// The gates that go with it.
-    pub fn going(&self, own: &str) -> Vec<Request> {
+    pub fn going(&self, own: &str) -> Vec<GateRequest> {
         only_in(self.gates_before(own), &self.gates(own, &[]))
     }
 
@@ -164,7 +167,7 @@ impl Trial {
     }
 }
 
-fn only_in(mut these: Vec<Request>, those: &[Request]) -> Vec<Request> {
+fn only_in(mut these: Vec<GateRequest>, those: &[GateRequest]) -> Vec<GateRequest> {
     these.retain(|gate| !those.iter().any(|known| known.sets_as(gate)));
     these
 }
@@ -173,7 +176,7 @@ fn only_in(mut these: Vec<Request>, those: &[Request]) -> Vec<Request> {
 /// that a trial ends also when nobody judges it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Starts {
+pub struct TrialStarts {
     /// [`Trial::request`]
     pub request: String,
     /// So often.
@@ -183,7 +186,7 @@ pub struct Starts {
     pub restored: Option<String>,
 }
 
-impl Starts {
+impl TrialStarts {
     /// A start that is about to read what is tried and is not the first one: the ones before failed,
     /// or the machine was started anew. So many are let through.
     pub const ALLOWED: u32 = 2;
@@ -211,7 +214,7 @@ impl Starts {
 
 /// The gates that were tried and did not work, as they are remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct RefusedGates {
     /// The version, as [`super::version_text`] writes it.
     pub version: String,
     /// The gates, as the text of a drop-in.
@@ -220,13 +223,13 @@ pub struct Refused {
     pub why: String,
 }
 
-impl Refused {
+impl RefusedGates {
     /// Remembers more gates of a version; those of another version are forgotten.
     #[must_use]
     pub fn and(
-        known: Option<Refused>,
+        known: Option<RefusedGates>,
         version: &str,
-        gates: &[Request],
+        gates: &[GateRequest],
         why: &str,
         own: &str,
     ) -> Self {
@@ -244,7 +247,7 @@ impl Refused {
     }
 
     /// Forgets gates that were seen to work; `None` when nothing is left.
-    pub fn without(self, gates: &[Request], own: &str) -> Option<Self> {
+    pub fn without(self, gates: &[GateRequest], own: &str) -> Option<Self> {
         let mut left = self.gates(own);
         left.retain(|known| !gates.iter().any(|gate| gate.sets_as(known)));
         let content = super::dropin::text(&left)?;
@@ -255,7 +258,7 @@ impl Refused {
     }
 
     /// The gates.
-    pub fn gates(&self, own: &str) -> Vec<Request> {
+    pub fn gates(&self, own: &str) -> Vec<GateRequest> {
         read_gates(own, self.content.as_deref().unwrap_or_default(), &[])
     }
 }
@@ -267,19 +270,19 @@ mod tests {
     const OWN: &str = "own.yaml";
     const PATIENCE: Duration = Duration::from_secs(600);
 
-    fn snapshot(gates: &str) -> Snapshot {
-        Snapshot {
+    fn snapshot(gates: &str) -> DropInSnapshot {
+        DropInSnapshot {
             content: Some(format!(
                 "kube-apiserver-arg+:\n- \"feature-gates+={gates}\"\n"
             )),
         }
     }
 
-    fn trial(state: State) -> Trial {
+    fn trial(state: TrialState) -> Trial {
         Trial {
             request: "1".to_owned(),
             taken_back: None,
-            change: Change::Apply,
+            change: GateChange::Apply,
             by: "ann".to_owned(),
             at: Timestamp::UNIX_EPOCH,
             forced: false,
@@ -302,8 +305,8 @@ mod tests {
 
     #[test]
     fn a_trial_knows_what_lies_there_and_what_is_new_with_it() {
-        let trial = trial(State::Verifying);
-        let text = |snapshot: &Snapshot| snapshot.content.clone();
+        let trial = trial(TrialState::Verifying);
+        let text = |snapshot: &DropInSnapshot| snapshot.content.clone();
         assert_eq!(trial.on_disk(text(&trial.asked).as_deref()), OnDisk::Asked);
         let saved = trial.saved.clone().unwrap();
         assert_eq!(trial.on_disk(text(&saved).as_deref()), OnDisk::Saved);
@@ -316,7 +319,7 @@ mod tests {
         assert_eq!(trial.trusted(OWN).unwrap().gates.len(), 2);
         assert_eq!(
             Trial {
-                state: State::RollingBack,
+                state: TrialState::RollingBack,
                 ..trial
             }
             .trusted(OWN),
@@ -326,12 +329,12 @@ mod tests {
 
     #[test]
     fn a_trial_that_nobody_judges_ends_before_the_third_start_or_the_second_when_time_is_up() {
-        let trial = trial(State::Restarting);
-        let mut starts = Starts::default();
+        let trial = trial(TrialState::Restarting);
+        let mut starts = TrialStarts::default();
         assert_eq!(starts.count(&trial, PATIENCE, after(1)), None);
         assert_eq!(starts.count(&trial, PATIENCE, after(2)), None);
         assert!(starts.count(&trial, PATIENCE, after(3)).is_some());
-        let mut starts = Starts::default();
+        let mut starts = TrialStarts::default();
         assert_eq!(
             starts.count(&trial, PATIENCE, after(9000)),
             None,
@@ -351,11 +354,11 @@ mod tests {
 
     #[test]
     fn what_was_refused_adds_up_within_a_version_and_is_forgotten_when_it_works() {
-        let gates = trial(State::Idle).gates(OWN, &[]);
-        let one = Refused::and(None, "1.36.3", &gates[..1], "why", OWN);
-        let two = Refused::and(Some(one.clone()), "1.36.3", &gates[1..], "why", OWN);
+        let gates = trial(TrialState::Idle).gates(OWN, &[]);
+        let one = RefusedGates::and(None, "1.36.3", &gates[..1], "why", OWN);
+        let two = RefusedGates::and(Some(one.clone()), "1.36.3", &gates[1..], "why", OWN);
         assert_eq!(two.gates(OWN).len(), 2);
-        let other = Refused::and(Some(two.clone()), "1.36.4", &gates[1..], "why", OWN);
+        let other = RefusedGates::and(Some(two.clone()), "1.36.4", &gates[1..], "why", OWN);
         assert_eq!(other.gates(OWN).len(), 1);
         assert_eq!(
             two.clone()
@@ -370,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let trial = trial(State::RollingBack);
+        let trial = trial(TrialState::RollingBack);
         let text = serde_json::to_string(&trial).unwrap();
         assert!(text.contains("\"rolling-back\""), "{text}");
         assert_eq!(serde_json::from_str::<Trial>(&text).unwrap(), trial);

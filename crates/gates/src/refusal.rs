@@ -10,7 +10,7 @@ const LONGEST: usize = 400;
 
 /// What a component said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ComponentRefusal {
     /// The gates it names, in its order. Of gates that are on while what they depend on is off it names
     /// both, and either can be the one that somebody set: some that nobody set are on by default.
     pub gates: Vec<String>,
@@ -30,7 +30,7 @@ const BETWEEN: &str = " is enabled, but depends on features that are disabled: [
 
 /// The last refusal in a log, as far as it was written at `since` or later. Lines without a time of
 /// the container runtime have none to go by and count.
-pub fn last(log: &str, since: Option<Timestamp>) -> Option<Refusal> {
+pub fn last(log: &str, since: Option<Timestamp>) -> Option<ComponentRefusal> {
     log.lines().rev().find_map(|line| {
         let (at, text) = runtime(line);
         match (at, since) {
@@ -54,7 +54,7 @@ fn runtime(line: &str) -> (Option<Timestamp>, &str) {
     }
 }
 
-fn refusal(text: &str) -> Option<Refusal> {
+fn refusal(text: &str) -> Option<ComponentRefusal> {
     // It goes on with this one: a warning, or something else that failed.
     let fatal = text.contains("command failed")
         || text.contains("Error: ")
@@ -82,7 +82,7 @@ fn refusal(text: &str) -> Option<Refusal> {
             gates.push(name.to_owned());
         }
     }
-    (!gates.is_empty()).then(|| Refusal {
+    (!gates.is_empty()).then(|| ComponentRefusal {
         gates,
         line: text.chars().take(LONGEST).collect(),
     })

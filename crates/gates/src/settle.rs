@@ -5,11 +5,11 @@
 //! out, so that an upgrade does not stop at a gate of ours.
 
 use serde::{Deserialize, Serialize};
-use windrow_plan::rke2::config::Effective;
+use windrow_plan::rke2::config::MergedConfig;
 
 use super::check::version_text;
-use super::dropin::{Snapshot, drop_in_trusting, read_gates, text};
-use super::{DropIn, LeftOut, Request, Target};
+use super::dropin::{DropInSnapshot, drop_in_trusting, read_gates, text};
+use super::{DropIn, GateRequest, LeftOut, TargetVersion};
 
 /// Is a server or agent of RKE2 running?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Proven {
     /// The version, as [`super::Version`] writes it.
     pub version: String,
     /// The gates.
-    pub gates: Vec<Request>,
+    pub gates: Vec<GateRequest>,
 }
 
 /// Gates that a trial has shown not to work on one version.
@@ -35,7 +35,7 @@ pub struct Rejected {
     /// The version, as [`super::Version`] writes it.
     pub version: String,
     /// The gates.
-    pub gates: Vec<Request>,
+    pub gates: Vec<GateRequest>,
     /// What went wrong, in a line.
     pub why: String,
 }
@@ -46,7 +46,7 @@ pub struct Settled {
     /// Its text from now on; `None` when there should be no file.
     pub content: Option<String>,
     /// The gates in it.
-    pub kept: Vec<Request>,
+    pub kept: Vec<GateRequest>,
     /// What was in it and had to go, and why.
     pub dropped: Vec<LeftOut>,
     /// What is asked for, judged for itself.
@@ -58,9 +58,9 @@ pub struct Settled {
 /// Decides. `current` is the text that lies there, `own` its path, `foreign` the merged configuration
 /// without it.
 pub fn settle(
-    requests: &[Request],
-    target: &Target,
-    foreign: &Effective,
+    requests: &[GateRequest],
+    target: &TargetVersion,
+    foreign: &MergedConfig,
     current: Option<(&str, &str)>,
     rke2: Rke2State,
     history: &TrialHistory,
@@ -100,7 +100,7 @@ pub struct KnownGood {
     pub content: Option<String>,
     /// What was in force before it, where it was kept by a trial.
     #[serde(default)]
-    pub previous: Option<Snapshot>,
+    pub previous: Option<DropInSnapshot>,
 }
 
 impl KnownGood {
@@ -125,9 +125,11 @@ pub struct TrialHistory {
 }
 
 impl TrialHistory {
-    fn trusted_on(&self, target: &Target) -> Vec<Request> {
+    fn trusted_on(&self, target: &TargetVersion) -> Vec<GateRequest> {
         let proven = match (&self.proven, target) {
-            (Some(proven), Target::Known(version)) if proven.version == version.to_string() => {
+            (Some(proven), TargetVersion::Known(version))
+                if proven.version == version.to_string() =>
+            {
                 proven.gates.as_slice()
             }
             _ => &[],
@@ -141,33 +143,34 @@ impl TrialHistory {
     }
 
     /// What failed on a version that may start is not written again without a trial.
-    fn leave_rejected_out(&self, target: &Target, asked: &mut DropIn) {
+    fn leave_rejected_out(&self, target: &TargetVersion, asked: &mut DropIn) {
         let Some(rejected) = &self.rejected else {
             return;
         };
         // As `version_text` writes it, it may be several.
         let failed_on = |version: &str| rejected.version.split(" or ").any(|one| one == version);
         let may_start = match target {
-            Target::Known(version) => failed_on(&version.to_string()),
-            Target::OneOf(versions) => versions
+            TargetVersion::Known(version) => failed_on(&version.to_string()),
+            TargetVersion::OneOf(versions) => versions
                 .iter()
                 .any(|version| failed_on(&version.to_string())),
-            Target::Unknown => true,
+            TargetVersion::Unknown => true,
         };
         if !may_start {
             return;
         }
-        let (out, written): (Vec<Request>, Vec<Request>) = std::mem::take(&mut asked.written)
-            .into_iter()
-            .partition(|request| {
-                let failed = rejected.gates.iter().any(|gate| gate.sets_as(request));
-                // Unless it is being tried again.
-                let tried = self
-                    .tried
-                    .as_ref()
-                    .is_some_and(|tried| tried.gates.iter().any(|gate| gate.sets_as(request)));
-                failed && !tried
-            });
+        let (out, written): (Vec<GateRequest>, Vec<GateRequest>) =
+            std::mem::take(&mut asked.written)
+                .into_iter()
+                .partition(|request| {
+                    let failed = rejected.gates.iter().any(|gate| gate.sets_as(request));
+                    // Unless it is being tried again.
+                    let tried = self
+                        .tried
+                        .as_ref()
+                        .is_some_and(|tried| tried.gates.iter().any(|gate| gate.sets_as(request)));
+                    failed && !tried
+                });
         asked.written = written;
         asked
             .left_out
@@ -183,15 +186,15 @@ impl TrialHistory {
     }
 }
 
-impl Request {
+impl GateRequest {
     /// Do both set one gate of one component to one value?
-    pub fn sets_as(&self, other: &Request) -> bool {
+    pub fn sets_as(&self, other: &GateRequest) -> bool {
         (self.component, &self.gate, self.value) == (other.component, &other.gate, other.value)
     }
 }
 
 /// Do two lists set the same gates?
-pub fn same(one: &[Request], other: &[Request]) -> bool {
+pub fn same(one: &[GateRequest], other: &[GateRequest]) -> bool {
     one.len() == other.len() && one.iter().all(|a| other.iter().any(|b| a.sets_as(b)))
 }
 

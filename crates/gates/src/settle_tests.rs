@@ -1,14 +1,13 @@
-use windrow_plan::rules::Location;
-
 use super::*;
 use crate::Component;
-use crate::Version;
 use crate::testing::{api, at};
+use windrow_model::findings::Location;
+use windrow_plan::version::Version;
 
 const OWN: &str = "/etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml";
 
 fn settled(
-    requests: &[Request],
+    requests: &[GateRequest],
     version: &str,
     current: Option<&str>,
     rke2: Rke2State,
@@ -18,14 +17,14 @@ fn settled(
     settle(
         requests,
         &at(version),
-        &Effective::default(),
+        &MergedConfig::default(),
         current,
         rke2,
         history,
     )
 }
 
-fn written(requests: &[Request]) -> String {
+fn written(requests: &[GateRequest]) -> String {
     text(requests).unwrap()
 }
 
@@ -225,11 +224,14 @@ fn what_was_rolled_back_does_not_come_back_while_the_version_is_not_certain() {
         ..TrialHistory::default()
     };
     let versions = ["1.34.2", "1.35.2"].map(|text| text.parse::<Version>().unwrap());
-    for target in [Target::OneOf(versions.to_vec()), Target::Unknown] {
+    for target in [
+        TargetVersion::OneOf(versions.to_vec()),
+        TargetVersion::Unknown,
+    ] {
         let result = settle(
             &good,
             &target,
-            &Effective::default(),
+            &MergedConfig::default(),
             None,
             Rke2State::Stopped,
             &history,
@@ -243,7 +245,7 @@ fn a_drop_in_in_which_nothing_is_refused_stays_byte_for_byte_while_the_server_ru
     let asked = [api("ImageVolume", true)];
     let ours = written(&asked);
     let current = format!("{ours}# looked at by ann\n");
-    let running = |asked: &[Request]| {
+    let running = |asked: &[GateRequest]| {
         let history = TrialHistory::default();
         settled(
             asked,

@@ -3,10 +3,12 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windrow_plan::rules::Location;
+use windrow_model::findings::Location;
 
-use super::trial::State;
-use super::{Change, LeftOut, Outcome, Request, Resolved, Target, Trial};
+use super::trial::TrialState;
+use super::{
+    GateChange, GateRequest, LeftOut, ResolvedVersion, TargetVersion, Trial, TrialOutcome,
+};
 
 /// Feature gates: asked for, and what RKE2 will hand to its components.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,16 +32,16 @@ pub struct GatesStatus {
     pub trial: Option<TrialStatus>,
     /// The last requests that began no trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub answered: Vec<Answer>,
+    pub answered: Vec<RequestAnswer>,
 }
 
 /// The answer to a request that began no trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
+pub struct RequestAnswer {
     /// The request, by name.
     pub request: String,
     /// Not tried, or unchanged.
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
     /// Why.
     pub why: String,
 }
@@ -51,13 +53,13 @@ pub struct TrialStatus {
     /// The requests that it answers, by name.
     pub requests: Vec<String>,
     /// What is tried.
-    pub change: Change,
+    pub change: GateChange,
     /// Who asked for it.
     pub by: String,
     /// When.
     pub at: Timestamp,
     /// Where it stands.
-    pub state: State,
+    pub state: TrialState,
     /// Since when.
     pub since: Timestamp,
     /// The gates that are tried, in a line.
@@ -70,7 +72,7 @@ pub struct TrialStatus {
     pub waits_for: Option<String>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TrialOutcome>,
     /// Why it was rolled back, or not tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -81,7 +83,7 @@ pub struct TrialStatus {
 
 impl TrialStatus {
     /// What is told of a trial. `own` is the drop-in's path.
-    pub fn of(trial: &Trial, own: &str, waits_for: Option<String>) -> Self {
+    pub fn new(trial: &Trial, own: &str, waits_for: Option<String>) -> Self {
         let requests = [&trial.request].into_iter().chain(&trial.taken_back);
         Self {
             requests: requests.cloned().collect(),
@@ -101,7 +103,7 @@ impl TrialStatus {
 }
 
 /// `Name=value` of a list of gates, in a line.
-pub fn list(gates: &[Request]) -> String {
+pub fn list(gates: &[GateRequest]) -> String {
     if gates.is_empty() {
         return "no feature gate".to_owned();
     }
@@ -159,11 +161,11 @@ pub struct LeftOutGate {
 
 impl GatesStatus {
     /// The part that follows from files alone.
-    pub fn of(resolved: &Resolved, requests: &[Request], left_out: &[LeftOut]) -> Self {
+    pub fn new(resolved: &ResolvedVersion, requests: &[GateRequest], left_out: &[LeftOut]) -> Self {
         let versions = match &resolved.target {
-            Target::Known(version) => vec![version.to_string()],
-            Target::OneOf(versions) => versions.iter().map(ToString::to_string).collect(),
-            Target::Unknown => Vec::new(),
+            TargetVersion::Known(version) => vec![version.to_string()],
+            TargetVersion::OneOf(versions) => versions.iter().map(ToString::to_string).collect(),
+            TargetVersion::Unknown => Vec::new(),
         };
         Self {
             versions,
@@ -175,8 +177,8 @@ impl GatesStatus {
     }
 }
 
-impl From<&Request> for AskedGate {
-    fn from(request: &Request) -> Self {
+impl From<&GateRequest> for AskedGate {
+    fn from(request: &GateRequest) -> Self {
         Self {
             component: request.component.to_string(),
             gate: request.gate.clone(),
@@ -211,23 +213,24 @@ mod tests {
             why: "unknown".to_owned(),
             not_meant: false,
         };
-        let resolved = |target| Resolved {
+        let resolved = |target| ResolvedVersion {
             target,
             because: "it is installed".to_owned(),
         };
         let asked = [api("ImageVolume", true)];
-        let status = GatesStatus::of(&resolved(at("1.34.2")), &asked, &[left]);
+        let status = GatesStatus::new(&resolved(at("1.34.2")), &asked, &[left]);
         assert_eq!(status.versions, ["1.34.2"]);
         assert_eq!(status.because, "it is installed");
         assert_eq!(status.asked[0].gate, "ImageVolume");
         assert!(status.asked[0].value);
         assert_eq!(status.left_out[0].gate, "Other");
         assert_eq!(status.left_out[0].why, "unknown");
-        let several = Target::OneOf(vec!["1.34.2".parse().unwrap(), "1.35.6".parse().unwrap()]);
-        let status = GatesStatus::of(&resolved(several), &[], &[]);
+        let several =
+            TargetVersion::OneOf(vec!["1.34.2".parse().unwrap(), "1.35.6".parse().unwrap()]);
+        let status = GatesStatus::new(&resolved(several), &[], &[]);
         assert_eq!(status.versions, ["1.34.2", "1.35.6"]);
         assert!(
-            GatesStatus::of(&resolved(Target::Unknown), &[], &[])
+            GatesStatus::new(&resolved(TargetVersion::Unknown), &[], &[])
                 .versions
                 .is_empty()
         );

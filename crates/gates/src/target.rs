@@ -4,12 +4,13 @@
 //! without a binary (a first boot) the images that lie ready decide, then the Harvester release.
 
 use serde::{Deserialize, Serialize};
+use windrow_plan::version::{Minor, Version};
 
-use super::{Minor, Target, Version};
+use super::TargetVersion;
 
 /// What was found on the node. Texts are as they were found; what is no version is passed over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Candidates {
+pub struct VersionCandidates {
     /// Version of the installed `rke2` binary (`v1.35.6+rke2r1`).
     pub installed: Option<String>,
     /// An `rke2` is installed that does not tell its version.
@@ -39,9 +40,9 @@ pub enum Upgrade {
 
 /// The version that will start, and how that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedVersion {
     /// The version.
-    pub target: Target,
+    pub target: TargetVersion,
     /// How it is known, or why it is not, in a sentence.
     pub because: String,
 }
@@ -76,7 +77,7 @@ pub fn harvester(release: &str) -> Vec<Version> {
         .find(|row| patch.is_some() && release(row) == asked)
     {
         return vec![Version {
-            minor: Minor::one(row.3),
+            minor: Minor::v1(row.3),
             patch: Some(row.4),
         }];
     }
@@ -88,14 +89,14 @@ pub fn harvester(release: &str) -> Vec<Version> {
     });
     match (below, above) {
         (Some(below), Some(above)) => (below.3..=above.3)
-            .map(|minor| Minor::one(minor).into())
+            .map(|minor| Minor::v1(minor).into())
             .collect(),
         _ => Vec::new(),
     }
 }
 
 /// Finds out which version will start.
-pub fn resolve(found: &Candidates) -> Resolved {
+pub fn resolve(found: &VersionCandidates) -> ResolvedVersion {
     let installed = found.installed.as_deref().and_then(version);
     let images = versions(&found.images);
     if let Some(upgrade) = &found.upgrade {
@@ -118,8 +119,8 @@ pub fn resolve(found: &Candidates) -> Resolved {
     }
     if found.silent {
         // What lies around it may belong to an earlier one.
-        return Resolved {
-            target: Target::Unknown,
+        return ResolvedVersion {
+            target: TargetVersion::Unknown,
             because: "an rke2 is installed that does not tell its version".to_owned(),
         };
     }
@@ -149,21 +150,21 @@ pub fn resolve(found: &Candidates) -> Resolved {
         );
         return among(data, because);
     }
-    Resolved {
-        target: Target::Unknown,
+    ResolvedVersion {
+        target: TargetVersion::Unknown,
         because: "no installed rke2, no images and no Harvester release were found".to_owned(),
     }
 }
 
-fn upgrading(installed: Option<Version>, images: &[Version], upgrade: &Upgrade) -> Resolved {
+fn upgrading(installed: Option<Version>, images: &[Version], upgrade: &Upgrade) -> ResolvedVersion {
     let (to, name) = match upgrade {
         Upgrade::Rke2(text) => (version(text).into_iter().collect(), text.as_str()),
         Upgrade::Harvester(release) => (harvester(release), release.as_str()),
         Upgrade::Somewhere => (images.to_vec(), "a version that is not named"),
     };
     if to.is_empty() {
-        return Resolved {
-            target: Target::Unknown,
+        return ResolvedVersion {
+            target: TargetVersion::Unknown,
             because: format!(
                 "an upgrade to {name} is in progress, and which Kubernetes it brings is not known"
             ),
@@ -176,16 +177,16 @@ fn upgrading(installed: Option<Version>, images: &[Version], upgrade: &Upgrade) 
     )
 }
 
-fn among(versions: impl IntoIterator<Item = Version>, because: String) -> Resolved {
+fn among(versions: impl IntoIterator<Item = Version>, because: String) -> ResolvedVersion {
     let mut versions: Vec<Version> = versions.into_iter().collect();
     versions.sort_unstable();
     versions.dedup();
     let target = match versions.as_slice() {
-        [] => Target::Unknown,
-        [only] => Target::Known(*only),
-        _ => Target::OneOf(versions),
+        [] => TargetVersion::Unknown,
+        [only] => TargetVersion::Known(*only),
+        _ => TargetVersion::OneOf(versions),
     };
-    Resolved { target, because }
+    ResolvedVersion { target, because }
 }
 
 fn version(text: &str) -> Option<Version> {
@@ -212,75 +213,78 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn target(found: Candidates) -> Target {
+    fn target(found: VersionCandidates) -> TargetVersion {
         resolve(&found).target
     }
 
     #[test]
     fn the_installed_binary_decides_whatever_was_unpacked_before() {
-        let found = Candidates {
+        let found = VersionCandidates {
             installed: Some("v1.34.2+rke2r1".into()),
             data: vec!["v1.33.3-rke2r1-0a1b2c".into(), "v1.35.0-rke2r1-ffee".into()],
             images: vec!["v1.34.2-rke2r1".into()],
             harvester: Some("v1.6.0".into()),
-            ..Candidates::default()
+            ..VersionCandidates::default()
         };
-        assert_eq!(target(found), Target::Known(v("1.34.2")));
+        assert_eq!(target(found), TargetVersion::Known(v("1.34.2")));
     }
 
     #[test]
     fn newer_images_that_lie_ready_make_it_one_of_two() {
-        let found = Candidates {
+        let found = VersionCandidates {
             installed: Some("v1.33.3+rke2r1".into()),
             images: vec!["v1.34.2-rke2r1".into(), "v1.32.3-rke2r1".into()],
-            ..Candidates::default()
+            ..VersionCandidates::default()
         };
-        assert_eq!(target(found), Target::OneOf(vec![v("1.33.3"), v("1.34.2")]));
+        assert_eq!(
+            target(found),
+            TargetVersion::OneOf(vec![v("1.33.3"), v("1.34.2")])
+        );
     }
 
     #[test]
     fn an_upgrade_in_progress_counts_both_versions_and_an_unknown_one_makes_it_unknown() {
-        let with = |upgrade| Candidates {
+        let with = |upgrade| VersionCandidates {
             installed: Some("v1.33.3+rke2r1".into()),
             upgrade: Some(upgrade),
-            ..Candidates::default()
+            ..VersionCandidates::default()
         };
-        let both = Target::OneOf(vec![v("1.33.3"), v("1.34.2")]);
+        let both = TargetVersion::OneOf(vec![v("1.33.3"), v("1.34.2")]);
         assert_eq!(target(with(Upgrade::Harvester("v1.7.0".into()))), both);
         assert_eq!(target(with(Upgrade::Rke2("v1.34.2+rke2r1".into()))), both);
         assert_eq!(
             target(with(Upgrade::Harvester("v1.99.0".into()))),
-            Target::Unknown
+            TargetVersion::Unknown
         );
-        assert_eq!(target(with(Upgrade::Somewhere)), Target::Unknown);
+        assert_eq!(target(with(Upgrade::Somewhere)), TargetVersion::Unknown);
     }
 
     #[test]
     fn before_the_first_start_images_decide_then_the_harvester_release() {
-        let mut found = Candidates {
+        let mut found = VersionCandidates {
             images: vec!["v1.34.2-rke2r1".into()],
             harvester: Some("v1.8.1".into()),
             data: vec!["v1.30.1-rke2r1-aa".into()],
-            ..Candidates::default()
+            ..VersionCandidates::default()
         };
-        assert_eq!(target(found.clone()), Target::Known(v("1.34.2")));
+        assert_eq!(target(found.clone()), TargetVersion::Known(v("1.34.2")));
         found.images.clear();
-        assert_eq!(target(found.clone()), Target::Known(v("1.35.6")));
+        assert_eq!(target(found.clone()), TargetVersion::Known(v("1.35.6")));
         found.harvester = None;
-        assert_eq!(target(found.clone()), Target::Known(v("1.30.1")));
+        assert_eq!(target(found.clone()), TargetVersion::Known(v("1.30.1")));
         found.data = vec!["not-a-version".into()];
-        assert_eq!(target(found), Target::Unknown);
+        assert_eq!(target(found), TargetVersion::Unknown);
     }
 
     #[test]
     fn an_installed_binary_that_tells_nothing_makes_it_unknown() {
-        let found = Candidates {
+        let found = VersionCandidates {
             silent: true,
             data: vec!["v1.30.1-rke2r1-aa".into()],
             harvester: Some("v1.8.1".into()),
-            ..Candidates::default()
+            ..VersionCandidates::default()
         };
-        assert_eq!(target(found), Target::Unknown);
+        assert_eq!(target(found), TargetVersion::Unknown);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! What the unit tests of the gates share.
 
-use windrow_plan::rules::Location;
+use windrow_model::findings::Location;
 
-use super::{Component, Request, Target};
+use super::{Component, GateRequest, TargetVersion};
 
 /// A gate asked for in `windrow.yaml`.
-pub(super) fn request(component: Component, gate: &str, value: bool) -> Request {
-    Request {
+pub(super) fn request(component: Component, gate: &str, value: bool) -> GateRequest {
+    GateRequest {
         component,
         gate: gate.to_owned(),
         value,
@@ -16,10 +16,10 @@ pub(super) fn request(component: Component, gate: &str, value: bool) -> Request 
     }
 }
 
-pub(super) fn api(gate: &str, value: bool) -> Request {
+pub(super) fn api(gate: &str, value: bool) -> GateRequest {
     request(Component::KubeApiserver, gate, value)
 }
 
-pub(super) fn at(version: &str) -> Target {
-    Target::Known(version.parse().unwrap())
+pub(super) fn at(version: &str) -> TargetVersion {
+    TargetVersion::Known(version.parse().unwrap())
 }

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 /// Where a trial stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum TrialState {
     /// No trial.
     #[default]
     Idle,
@@ -51,7 +51,7 @@ pub enum State {
 
 /// Something to do. Each can be done twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum TrialStep {
     /// Try to get the cluster's lease.
     TakeLease,
     /// Save the drop-in as it is as last-known-good.
@@ -90,7 +90,7 @@ pub enum InEffect {
 
 /// What is seen of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Seen {
+pub struct TrialObservation {
     /// Is a change asked for?
     pub wanted: bool,
     /// Does this server hold the lease?
@@ -114,74 +114,78 @@ pub struct Seen {
 }
 
 /// The next state, and what to do once it is on disk.
-pub fn next(state: State, seen: &Seen) -> (State, Vec<Step>) {
+pub fn next(state: TrialState, seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
     match state {
-        State::Idle if !seen.wanted => (State::Idle, Vec::new()),
-        State::Idle if !seen.leased => (State::Idle, vec![Step::TakeLease]),
-        State::Idle => (State::Leased, vec![Step::Save]),
-        State::Leased => leased(seen),
-        State::Saved if seen.on_disk == OnDisk::Asked => (State::Written, Vec::new()),
+        TrialState::Idle if !seen.wanted => (TrialState::Idle, Vec::new()),
+        TrialState::Idle if !seen.leased => (TrialState::Idle, vec![TrialStep::TakeLease]),
+        TrialState::Idle => (TrialState::Leased, vec![TrialStep::Save]),
+        TrialState::Leased => leased(seen),
+        TrialState::Saved if seen.on_disk == OnDisk::Asked => (TrialState::Written, Vec::new()),
         // It cannot be written, and nothing was.
-        State::Saved if seen.overdue && seen.on_disk == OnDisk::Saved => {
-            (State::RolledBack, vec![Step::ReleaseLease])
+        TrialState::Saved if seen.overdue && seen.on_disk == OnDisk::Saved => {
+            (TrialState::RolledBack, vec![TrialStep::ReleaseLease])
         }
-        State::Saved if seen.overdue => (State::RollingBack, vec![Step::Restore]),
-        State::Saved => (State::Saved, vec![Step::Write]),
-        State::Written if seen.restarted => (State::Verifying, Vec::new()),
-        State::Written => (State::Restarting, vec![Step::Restart]),
-        State::Restarting => restarting(seen),
-        State::Verifying => verifying(seen),
-        State::RollingBack => rolling_back(seen),
-        State::Kept | State::RolledBack if seen.leased => (state, vec![Step::ReleaseLease]),
-        State::Kept | State::RolledBack => (State::Idle, Vec::new()),
+        TrialState::Saved if seen.overdue => (TrialState::RollingBack, vec![TrialStep::Restore]),
+        TrialState::Saved => (TrialState::Saved, vec![TrialStep::Write]),
+        TrialState::Written if seen.restarted => (TrialState::Verifying, Vec::new()),
+        TrialState::Written => (TrialState::Restarting, vec![TrialStep::Restart]),
+        TrialState::Restarting => restarting(seen),
+        TrialState::Verifying => verifying(seen),
+        TrialState::RollingBack => rolling_back(seen),
+        TrialState::Kept | TrialState::RolledBack if seen.leased => {
+            (state, vec![TrialStep::ReleaseLease])
+        }
+        TrialState::Kept | TrialState::RolledBack => (TrialState::Idle, Vec::new()),
     }
 }
 
-fn leased(seen: &Seen) -> (State, Vec<Step>) {
+fn leased(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
     match (seen.wanted && seen.leased, seen.saved) {
         // Nothing was changed: nothing is lost.
-        (false, _) => (State::Idle, vec![Step::ReleaseLease]),
-        (true, false) => (State::Leased, vec![Step::Save]),
-        (true, true) => (State::Saved, vec![Step::Write]),
+        (false, _) => (TrialState::Idle, vec![TrialStep::ReleaseLease]),
+        (true, false) => (TrialState::Leased, vec![TrialStep::Save]),
+        (true, true) => (TrialState::Saved, vec![TrialStep::Write]),
     }
 }
 
-fn restarting(seen: &Seen) -> (State, Vec<Step>) {
+fn restarting(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
     if seen.restarted {
-        (State::Verifying, Vec::new())
+        (TrialState::Verifying, Vec::new())
     } else if seen.overdue {
-        (State::RollingBack, vec![Step::Restore])
+        (TrialState::RollingBack, vec![TrialStep::Restore])
     } else if seen.restarting {
-        (State::Restarting, Vec::new())
+        (TrialState::Restarting, Vec::new())
     } else {
         // The restart was lost with whoever was to queue it.
-        (State::Restarting, vec![Step::Restart])
+        (TrialState::Restarting, vec![TrialStep::Restart])
     }
 }
 
-fn verifying(seen: &Seen) -> (State, Vec<Step>) {
-    let back = (State::RollingBack, vec![Step::Restore]);
+fn verifying(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
+    let back = (TrialState::RollingBack, vec![TrialStep::Restore]);
     match (seen.on_disk, seen.ready, seen.in_effect) {
         // Changed under the trial: what is in effect says nothing about what was asked for.
         (OnDisk::Saved | OnDisk::Other, ..) => back,
-        (OnDisk::Asked, true, InEffect::AsAsked) => (State::Kept, vec![Step::ReleaseLease]),
+        (OnDisk::Asked, true, InEffect::AsAsked) => {
+            (TrialState::Kept, vec![TrialStep::ReleaseLease])
+        }
         (OnDisk::Asked, true, InEffect::Otherwise) => back,
         // It will not come by waiting.
         (OnDisk::Asked, false, _) if seen.refused => back,
         (OnDisk::Asked, ..) if seen.overdue => back,
-        (OnDisk::Asked, ..) => (State::Verifying, Vec::new()),
+        (OnDisk::Asked, ..) => (TrialState::Verifying, Vec::new()),
     }
 }
 
-fn rolling_back(seen: &Seen) -> (State, Vec<Step>) {
-    let over = (State::RolledBack, vec![Step::ReleaseLease]);
+fn rolling_back(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
+    let over = (TrialState::RolledBack, vec![TrialStep::ReleaseLease]);
     match seen.on_disk {
-        OnDisk::Asked | OnDisk::Other => (State::RollingBack, vec![Step::Restore]),
+        OnDisk::Asked | OnDisk::Other => (TrialState::RollingBack, vec![TrialStep::Restore]),
         OnDisk::Saved if seen.restarted && seen.ready => over,
         // It does not come back with what worked before either: the cause is not this trial.
         OnDisk::Saved if seen.restarted && seen.overdue => over,
-        OnDisk::Saved if seen.restarted || seen.restarting => (State::RollingBack, Vec::new()),
-        OnDisk::Saved => (State::RollingBack, vec![Step::Restart]),
+        OnDisk::Saved if seen.restarted || seen.restarting => (TrialState::RollingBack, Vec::new()),
+        OnDisk::Saved => (TrialState::RollingBack, vec![TrialStep::Restart]),
     }
 }
 

@@ -46,8 +46,8 @@ impl Node {
         self.runs == OnDisk::Saved || self.gates != Gates::Fatal
     }
 
-    fn seen(&self) -> Seen {
-        Seen {
+    fn seen(&self) -> TrialObservation {
+        TrialObservation {
             wanted: true,
             leased: self.leased,
             saved: self.saved,
@@ -65,11 +65,11 @@ impl Node {
         }
     }
 
-    fn take(&mut self, step: Step) {
+    fn take(&mut self, step: TrialStep) {
         match step {
-            Step::TakeLease => self.leased = true,
-            Step::ReleaseLease => self.leased = false,
-            Step::Save => {
+            TrialStep::TakeLease => self.leased = true,
+            TrialStep::ReleaseLease => self.leased = false,
+            TrialStep::Save => {
                 assert_eq!(
                     self.on_disk,
                     OnDisk::Saved,
@@ -77,12 +77,12 @@ impl Node {
                 );
                 self.saved = true;
             }
-            Step::Write => {
+            TrialStep::Write => {
                 assert!(self.saved, "written before it could be restored");
                 self.change(OnDisk::Asked);
             }
-            Step::Restore => self.change(OnDisk::Saved),
-            Step::Restart => {
+            TrialStep::Restore => self.change(OnDisk::Saved),
+            TrialStep::Restart => {
                 self.queued = true;
                 self.restarts += 1;
             }
@@ -107,14 +107,14 @@ impl Node {
 }
 
 /// Runs a trial to its end. At each turn, a crash may lose the steps, or a boot may restart the server.
-fn run(gates: Gates, crashes: &[(bool, usize)]) -> (State, Node) {
+fn run(gates: Gates, crashes: &[(bool, usize)]) -> (TrialState, Node) {
     let mut node = Node::new(gates);
-    let mut state = State::Idle;
+    let mut state = TrialState::Idle;
     for turn in 0..200 {
         let (to, steps) = next(state, &node.seen());
         node.waited = if to == state { node.waited + 1 } else { 0 };
         state = to;
-        if matches!(state, State::Kept | State::RolledBack) {
+        if matches!(state, TrialState::Kept | TrialState::RolledBack) {
             return (state, node);
         }
         let (boots, taken) = crashes.get(turn).copied().unwrap_or((false, usize::MAX));
@@ -133,7 +133,7 @@ fn run(gates: Gates, crashes: &[(bool, usize)]) -> (State, Node) {
 #[test]
 fn good_gates_are_kept_after_one_restart() {
     let (state, node) = run(Gates::Good, &[]);
-    assert_eq!((state, node.restarts), (State::Kept, 1));
+    assert_eq!((state, node.restarts), (TrialState::Kept, 1));
     assert_eq!((node.on_disk, node.runs), (OnDisk::Asked, OnDisk::Asked));
 }
 
@@ -141,7 +141,11 @@ fn good_gates_are_kept_after_one_restart() {
 fn fatal_and_ignored_gates_are_rolled_back_with_one_more_restart() {
     for gates in [Gates::Fatal, Gates::Ignored] {
         let (state, node) = run(gates, &[]);
-        assert_eq!((state, node.restarts), (State::RolledBack, 2), "{gates:?}");
+        assert_eq!(
+            (state, node.restarts),
+            (TrialState::RolledBack, 2),
+            "{gates:?}"
+        );
         assert_eq!((node.on_disk, node.runs), (OnDisk::Saved, OnDisk::Saved));
         assert!(node.ready());
     }
@@ -151,26 +155,32 @@ fn fatal_and_ignored_gates_are_rolled_back_with_one_more_restart() {
 fn nothing_is_done_when_nothing_is_asked_for_and_without_the_lease_only_the_lease_is() {
     let mut seen = Node::new(Gates::Good).seen();
     assert_eq!(
-        next(State::Idle, &seen),
-        (State::Idle, vec![Step::TakeLease])
+        next(TrialState::Idle, &seen),
+        (TrialState::Idle, vec![TrialStep::TakeLease])
     );
     seen.wanted = false;
-    assert_eq!(next(State::Idle, &seen), (State::Idle, Vec::new()));
+    assert_eq!(
+        next(TrialState::Idle, &seen),
+        (TrialState::Idle, Vec::new())
+    );
     // The lease was lost before anything was changed.
     seen.wanted = true;
-    assert_eq!(next(State::Leased, &seen).0, State::Idle);
+    assert_eq!(next(TrialState::Leased, &seen).0, TrialState::Idle);
 }
 
 #[test]
 fn a_server_that_does_not_return_after_the_rollback_ends_the_trial_too() {
     let mut node = Node::new(Gates::Good);
     node.saved = true;
-    let seen = Seen {
+    let seen = TrialObservation {
         ready: false,
         overdue: true,
         ..node.seen()
     };
-    assert_eq!(next(State::RollingBack, &seen).0, State::RolledBack);
+    assert_eq!(
+        next(TrialState::RollingBack, &seen).0,
+        TrialState::RolledBack
+    );
 }
 
 #[test]
@@ -179,12 +189,15 @@ fn a_refusal_is_not_waited_out_and_what_cannot_be_written_ends_without_a_restart
     node.saved = true;
     node.on_disk = OnDisk::Asked;
     node.runs = OnDisk::Asked;
-    assert_eq!(next(State::Verifying, &node.seen()).0, State::RollingBack);
+    assert_eq!(
+        next(TrialState::Verifying, &node.seen()).0,
+        TrialState::RollingBack
+    );
     let mut seen = Node::new(Gates::Good).seen();
     seen.overdue = true;
     assert_eq!(
-        next(State::Saved, &seen),
-        (State::RolledBack, vec![Step::ReleaseLease])
+        next(TrialState::Saved, &seen),
+        (TrialState::RolledBack, vec![TrialStep::ReleaseLease])
     );
 }
 
@@ -199,9 +212,9 @@ proptest! {
         prop_assert_eq!(node.on_disk, node.runs);
         match gates {
             // Steps lost again and again may use up the time: then it is rolled back, which is safe.
-            Gates::Good if state == State::RolledBack => prop_assert_eq!(node.on_disk, OnDisk::Saved),
+            Gates::Good if state == TrialState::RolledBack => prop_assert_eq!(node.on_disk, OnDisk::Saved),
             Gates::Good => prop_assert_eq!(node.on_disk, OnDisk::Asked),
-            _ => prop_assert_eq!((state, node.on_disk), (State::RolledBack, OnDisk::Saved)),
+            _ => prop_assert_eq!((state, node.on_disk), (TrialState::RolledBack, OnDisk::Saved)),
         }
     }
 }
@@ -211,26 +224,26 @@ fn what_could_not_be_written_in_time_is_rolled_back_without_a_restart() {
     let mut node = Node::new(Gates::Good);
     node.leased = true;
     node.saved = true;
-    let overdue = |node: &Node, overdue: bool| Seen {
+    let overdue = |node: &Node, overdue: bool| TrialObservation {
         overdue,
         ..node.seen()
     };
     assert_eq!(
-        next(State::Saved, &overdue(&node, false)),
-        (State::Saved, vec![Step::Write]),
+        next(TrialState::Saved, &overdue(&node, false)),
+        (TrialState::Saved, vec![TrialStep::Write]),
         "there is time left"
     );
     assert_eq!(
-        next(State::Saved, &overdue(&node, true)),
-        (State::RolledBack, vec![Step::ReleaseLease])
+        next(TrialState::Saved, &overdue(&node, true)),
+        (TrialState::RolledBack, vec![TrialStep::ReleaseLease])
     );
     node.on_disk = OnDisk::Other;
     assert_eq!(
-        next(State::Saved, &overdue(&node, false)),
-        (State::Saved, vec![Step::Write])
+        next(TrialState::Saved, &overdue(&node, false)),
+        (TrialState::Saved, vec![TrialStep::Write])
     );
     assert_eq!(
-        next(State::Saved, &overdue(&node, true)),
-        (State::RollingBack, vec![Step::Restore])
+        next(TrialState::Saved, &overdue(&node, true)),
+        (TrialState::RollingBack, vec![TrialStep::Restore])
     );
 }

@@ -31,7 +31,7 @@ const REPLACED: SignedDuration = SignedDuration::from_mins(5);
 /// What there is of an Addon. `None` and an empty list mean that it does not exist; what could not be
 /// asked is nobody's to pass in here.
 #[derive(Debug, Clone, Copy)]
-pub struct Parts<'a> {
+pub struct AddonParts<'a> {
     /// The Addon.
     pub addon: &'a Value,
     /// The HelmChart (`helm.cattle.io/v1`) of the same name and namespace.
@@ -53,7 +53,7 @@ pub enum Controller {
 
 /// Where an Addon stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum AddonState {
     /// Deployed, or switched off, as is asked for.
     Settled,
     /// Asked for a moment ago; its controllers have not looked at it yet.
@@ -94,33 +94,37 @@ pub enum State {
     },
 }
 
-impl State {
+impl AddonState {
     /// Will it come right by itself, as far as anybody can tell?
     pub fn is_on_its_way(&self) -> bool {
         matches!(
             self,
-            State::Settled | State::NotStarted | State::Progressing
+            AddonState::Settled | AddonState::NotStarted | AddonState::Progressing
         )
     }
 
     /// In a line.
     pub fn say(&self) -> String {
         match self {
-            State::Settled => "settled".to_owned(),
-            State::NotStarted => "not started yet".to_owned(),
-            State::Progressing => "on its way".to_owned(),
-            State::Retrying { failed: 1 } => "one attempt failed, it is tried again".to_owned(),
-            State::Retrying { failed } => format!("{failed} attempts failed, it is tried again"),
-            State::ImageMissing { image } if image.is_empty() => {
+            AddonState::Settled => "settled".to_owned(),
+            AddonState::NotStarted => "not started yet".to_owned(),
+            AddonState::Progressing => "on its way".to_owned(),
+            AddonState::Retrying { failed: 1 } => {
+                "one attempt failed, it is tried again".to_owned()
+            }
+            AddonState::Retrying { failed } => {
+                format!("{failed} attempts failed, it is tried again")
+            }
+            AddonState::ImageMissing { image } if image.is_empty() => {
                 "its image cannot be had".to_owned()
             }
-            State::ImageMissing { image } => format!("the image {image} cannot be had"),
-            State::Failed { why } if why.is_empty() => "it failed".to_owned(),
-            State::Failed { why } => format!("it failed: {why}"),
-            State::Stuck { job, .. } => format!(
+            AddonState::ImageMissing { image } => format!("the image {image} cannot be had"),
+            AddonState::Failed { why } if why.is_empty() => "it failed".to_owned(),
+            AddonState::Failed { why } => format!("it failed: {why}"),
+            AddonState::Stuck { job, .. } => format!(
                 "stuck for good: Job {job} has ended and is older than the last change, and Harvester waits for a newer one"
             ),
-            State::ControllerDown { who, why } => match who {
+            AddonState::ControllerDown { who, why } => match who {
                 Controller::Harvester => format!("{why}; is the harvester pod running?"),
                 Controller::Helm => format!("{why}; is RKE2's server running?"),
             },
@@ -147,16 +151,16 @@ pub fn job_of(chart: &Value) -> Option<&str> {
 }
 
 /// Judges an Addon.
-pub fn judge(parts: &Parts<'_>, now: Timestamp) -> State {
+pub fn judge(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     let addon = parts.addon;
     if is_settled(addon) {
-        return State::Settled;
+        return AddonState::Settled;
     }
     let in_progress = condition(addon, "InProgress");
     let since = in_progress.and_then(|found| time(&found["lastUpdateTime"]));
     if is_true(addon, "OperationFailed") {
         // The status goes on saying AddonEnabling.
-        return State::Failed {
+        return AddonState::Failed {
             why: condition(addon, "OperationFailed").map_or_else(String::new, words),
         };
     }
@@ -164,15 +168,15 @@ pub fn judge(parts: &Parts<'_>, now: Timestamp) -> State {
     let overdue =
         |patience: SignedDuration| since.is_some_and(|since| now.duration_since(since) > patience);
     let waits = |who: Controller, why: String| match overdue(PROMPT) {
-        true => State::ControllerDown { who, why },
-        false => State::NotStarted,
+        true => AddonState::ControllerDown { who, why },
+        false => AddonState::NotStarted,
     };
     match status(addon) {
         "AddonEnabling" | "AddonUpdating" => {}
         // Done by a Job of another name, of which nothing is known to go wrong for good.
-        "AddonDisabling" => return State::Progressing,
+        "AddonDisabling" => return AddonState::Progressing,
         // Asked for, and not begun: the times in its status are those of the operation before.
-        _ => return State::NotStarted,
+        _ => return AddonState::NotStarted,
     }
     let Some(chart) = parts.chart else {
         let why = "there is no HelmChart of it".to_owned();
@@ -195,7 +199,7 @@ fn by_job(
     pods: &[Value],
     since: Option<Timestamp>,
     now: Timestamp,
-) -> State {
+) -> AddonState {
     let made = time(&job["metadata"]["creationTimestamp"]);
     let Some(ended) = ended(job) else {
         return working(job, pods);
@@ -204,63 +208,63 @@ fn by_job(
         && made < since
     {
         return match now.duration_since(since) > REPLACED {
-            true => State::Stuck {
+            true => AddonState::Stuck {
                 job: name.to_owned(),
                 made,
                 since,
             },
             // helm-controller may be about to replace it.
-            false => State::Progressing,
+            false => AddonState::Progressing,
         };
     }
-    if let Ended::Failed(why) = &ended
+    if let JobEnd::Failed(why) = &ended
         && !why.is_empty()
     {
-        return State::Failed { why: why.clone() };
+        return AddonState::Failed { why: why.clone() };
     }
     match ended.at(job) {
-        Some(at) if now.duration_since(at) > SEEN => State::ControllerDown {
+        Some(at) if now.duration_since(at) > SEEN => AddonState::ControllerDown {
             who: Controller::Harvester,
             why: format!("Job {name} has ended and Harvester has not taken note"),
         },
-        _ => State::Progressing,
+        _ => AddonState::Progressing,
     }
 }
 
-enum Ended {
+enum JobEnd {
     Complete,
     Failed(String),
 }
 
-impl Ended {
+impl JobEnd {
     fn at(&self, job: &Value) -> Option<Timestamp> {
         let kind = match self {
-            Ended::Complete => "Complete",
-            Ended::Failed(_) => "Failed",
+            JobEnd::Complete => "Complete",
+            JobEnd::Failed(_) => "Failed",
         };
         time(&job["status"]["completionTime"])
             .or_else(|| time(&condition(job, kind)?["lastTransitionTime"]))
     }
 }
 
-fn ended(job: &Value) -> Option<Ended> {
+fn ended(job: &Value) -> Option<JobEnd> {
     if is_true(job, "Failed") {
         let why = condition(job, "Failed").map_or_else(String::new, words);
-        return Some(Ended::Failed(why));
+        return Some(JobEnd::Failed(why));
     }
     let complete = is_true(job, "Complete") || !job["status"]["completionTime"].is_null();
-    complete.then_some(Ended::Complete)
+    complete.then_some(JobEnd::Complete)
 }
 
 /// A Job that has not ended.
-fn working(job: &Value, pods: &[Value]) -> State {
+fn working(job: &Value, pods: &[Value]) -> AddonState {
     if let Some(image) = pods.iter().find_map(missing_image) {
-        return State::ImageMissing { image };
+        return AddonState::ImageMissing { image };
     }
     let failed = job["status"]["failed"].as_u64().unwrap_or_default();
     match failed + pods.iter().map(restarts).sum::<u64>() {
-        0 => State::Progressing,
-        failed => State::Retrying { failed },
+        0 => AddonState::Progressing,
+        failed => AddonState::Retrying { failed },
     }
 }
 

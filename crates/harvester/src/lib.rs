@@ -53,7 +53,7 @@ pub fn vip_mode(config: &Node) -> Option<&str> {
 
 /// Does the text of an installer's configuration preset a storage network?
 pub fn presets_storage_network(text: &str) -> bool {
-    let root = yaml::one(text).ok().flatten();
+    let root = yaml::parse_configuration(text).ok().flatten();
     root.is_some_and(|root| preset_storage_network(&root).is_some())
 }
 
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn preset(text: &str) -> Option<u32> {
-        preset_storage_network(&yaml::one(text).unwrap().unwrap())
+        preset_storage_network(&yaml::parse_configuration(text).unwrap().unwrap())
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
             ("install: {vip: 10.0.0.9}\n", None),
             ("token: x\n", None),
         ] {
-            let config = yaml::one(text).unwrap().unwrap();
+            let config = yaml::parse_configuration(text).unwrap().unwrap();
             assert_eq!(vip_mode(&config), mode, "{text}");
         }
     }

@@ -10,7 +10,7 @@ use windrow_model::manifest::GroupKind;
 
 /// A kind that diagnosis looks at, and how it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind {
+pub struct ObjectKind {
     /// API group; empty for the core group.
     pub group: &'static str,
     /// The version that is asked for.
@@ -23,12 +23,12 @@ pub struct Kind {
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $name:ident $group:literal $version:literal $plural:literal $kind:literal;)+) => {
-        impl Kind {
+        impl ObjectKind {
             $($(#[doc = $doc])+
-            pub const $name: Kind = Kind { group: $group, version: $version, plural: $plural, kind: $kind };)+
+            pub const $name: ObjectKind = ObjectKind { group: $group, version: $version, plural: $plural, kind: $kind };)+
 
             /// Everything that diagnosis ever lists. Secrets are not among it.
-            pub const ALL: &'static [Kind] = &[$(Kind::$name,)+];
+            pub const ALL: &'static [ObjectKind] = &[$(ObjectKind::$name,)+];
         }
     };
 }
@@ -80,7 +80,7 @@ kinds! {
     EVENT "" "v1" "events" "Event";
 }
 
-impl Kind {
+impl ObjectKind {
     /// Group and kind.
     pub fn group_kind(self) -> GroupKind {
         GroupKind::new(self.group, self.kind)
@@ -117,9 +117,9 @@ impl Kind {
     /// Which of its objects are asked for, as a query: of these kinds only some are ever read.
     pub fn query(self) -> &'static str {
         match self {
-            Kind::SETTING => "&fieldSelector=metadata.name%3Dstorage-network",
-            Kind::UPGRADE => "&labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue",
-            Kind::EVENT => "&fieldSelector=involvedObject.kind%3DAddon",
+            ObjectKind::SETTING => "&fieldSelector=metadata.name%3Dstorage-network",
+            ObjectKind::UPGRADE => "&labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue",
+            ObjectKind::EVENT => "&fieldSelector=involvedObject.kind%3DAddon",
             _ => "",
         }
     }
@@ -127,7 +127,7 @@ impl Kind {
 
 /// What came of listing a kind.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Listed {
+pub enum KindListing {
     /// Its objects, all of them.
     Objects(Vec<Value>),
     /// It could not be listed, or was not asked for.
@@ -154,7 +154,7 @@ impl std::fmt::Display for Unlisted {
 /// A cluster's objects by kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Objects {
-    kinds: BTreeMap<GroupKind, Listed>,
+    kinds: BTreeMap<GroupKind, KindListing>,
     /// Can more be asked for?
     open: bool,
 }
@@ -174,7 +174,7 @@ impl Objects {
     /// # Errors
     ///
     /// The first that is still to be asked for. What cannot be had is none.
-    pub fn want(&self, kinds: &[Kind]) -> Result<(), Unlisted> {
+    pub fn want(&self, kinds: &[ObjectKind]) -> Result<(), Unlisted> {
         let missing = kinds.iter().filter_map(|kind| self.all(*kind).err());
         match missing.into_iter().find(|unlisted| unlisted.wanted) {
             Some(unlisted) => Err(unlisted),
@@ -183,7 +183,7 @@ impl Objects {
     }
 
     /// Takes a kind's list in, in place of an earlier one.
-    pub fn insert(&mut self, kind: GroupKind, listed: Listed) {
+    pub fn insert(&mut self, kind: GroupKind, listed: KindListing) {
         self.kinds.insert(kind, listed);
     }
 
@@ -193,9 +193,9 @@ impl Objects {
         let group = version.split_once('/').map_or("", |(group, _)| group);
         let kind = GroupKind::new(group, text(&object, "/kind"));
         match self.kinds.get_mut(&kind) {
-            Some(Listed::Objects(objects)) => objects.push(object),
+            Some(KindListing::Objects(objects)) => objects.push(object),
             _ => {
-                self.kinds.insert(kind, Listed::Objects(vec![object]));
+                self.kinds.insert(kind, KindListing::Objects(vec![object]));
             }
         }
     }
@@ -207,8 +207,8 @@ impl Objects {
     /// Why they are not known.
     pub fn list(&self, kind: &GroupKind) -> Result<&[Value], Unlisted> {
         match self.kinds.get(kind) {
-            Some(Listed::Objects(objects)) => Ok(objects),
-            Some(Listed::Unknown(why)) => Err(Unlisted {
+            Some(KindListing::Objects(objects)) => Ok(objects),
+            Some(KindListing::Unknown(why)) => Err(Unlisted {
                 kind: kind.clone(),
                 why: why.clone(),
                 wanted: false,
@@ -226,7 +226,7 @@ impl Objects {
     /// # Errors
     ///
     /// Why they are not known.
-    pub fn all(&self, kind: Kind) -> Result<&[Value], Unlisted> {
+    pub fn all(&self, kind: ObjectKind) -> Result<&[Value], Unlisted> {
         self.list(&kind.group_kind())
     }
 
@@ -235,7 +235,12 @@ impl Objects {
     /// # Errors
     ///
     /// Why its kind could not be listed.
-    pub fn one(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<&Value>, Unlisted> {
+    pub fn get(
+        &self,
+        kind: ObjectKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<&Value>, Unlisted> {
         Ok(self.all(kind)?.iter().find(|object| {
             text(object, "/metadata/name") == name
                 && text(object, "/metadata/namespace") == namespace
@@ -245,20 +250,20 @@ impl Objects {
     /// What could not be listed.
     pub fn unlisted(&self) -> impl Iterator<Item = Unlisted> + '_ {
         self.kinds.iter().filter_map(|(kind, listed)| match listed {
-            Listed::Unknown(why) => Some(Unlisted {
+            KindListing::Unknown(why) => Some(Unlisted {
                 kind: kind.clone(),
                 why: why.clone(),
                 wanted: false,
             }),
-            Listed::Objects(_) => None,
+            KindListing::Objects(_) => None,
         })
     }
 
     /// The kinds that were listed, with how many objects there are.
     pub fn counts(&self) -> impl Iterator<Item = (&GroupKind, usize)> {
         self.kinds.iter().filter_map(|(kind, listed)| match listed {
-            Listed::Objects(objects) => Some((kind, objects.len())),
-            Listed::Unknown(_) => None,
+            KindListing::Objects(objects) => Some((kind, objects.len())),
+            KindListing::Unknown(_) => None,
         })
     }
 }
@@ -354,15 +359,18 @@ mod tests {
     #[test]
     fn a_kind_that_could_not_be_listed_is_not_a_kind_without_objects() {
         let mut objects = Objects::default();
-        assert!(objects.all(Kind::POD).is_err());
+        assert!(objects.all(ObjectKind::POD).is_err());
         objects.insert(
-            Kind::POD.group_kind(),
-            Listed::Unknown("403 Forbidden".into()),
+            ObjectKind::POD.group_kind(),
+            KindListing::Unknown("403 Forbidden".into()),
         );
-        let error = objects.all(Kind::POD).unwrap_err();
+        let error = objects.all(ObjectKind::POD).unwrap_err();
         assert_eq!(error.to_string(), "Pod could not be listed: 403 Forbidden");
-        objects.insert(Kind::POD.group_kind(), Listed::Objects(Vec::new()));
-        assert_eq!(objects.all(Kind::POD), Ok(&[][..]));
+        objects.insert(
+            ObjectKind::POD.group_kind(),
+            KindListing::Objects(Vec::new()),
+        );
+        assert_eq!(objects.all(ObjectKind::POD), Ok(&[][..]));
     }
 
     #[test]
@@ -371,10 +379,10 @@ mod tests {
         let addon = |version: &str, name: &str| json!({"apiVersion": version, "kind": "Addon", "metadata": {"name": name, "namespace": "kube-system"}});
         objects.add(addon("k3s.cattle.io/v1", "a"));
         objects.add(addon("harvesterhci.io/v1beta1", "b"));
-        assert_eq!(objects.all(Kind::ADDON).unwrap().len(), 1);
+        assert_eq!(objects.all(ObjectKind::ADDON).unwrap().len(), 1);
         assert!(
             objects
-                .one(Kind::MANIFEST_ADDON, "kube-system", "a")
+                .get(ObjectKind::MANIFEST_ADDON, "kube-system", "a")
                 .unwrap()
                 .is_some()
         );
@@ -390,6 +398,6 @@ mod tests {
 
     #[test]
     fn no_secret_is_ever_listed() {
-        assert!(Kind::ALL.iter().all(|kind| kind.plural != "secrets"));
+        assert!(ObjectKind::ALL.iter().all(|kind| kind.plural != "secrets"));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`manifest`]: manifests, and manifests inside other files (cloud-init, yip, Harvester's configuration, archives), with limits.
 //! - [`reasons`]: the one table of reason codes with severity, text, advice and message id.
+//! - [`findings`]: what is wrong, with the line or the evidence that proves it.
 //! - [`redact`]: takes secrets out of whatever leaves the node.
 //! - [`suggest`]: "did you mean".
 //!
@@ -18,6 +19,7 @@
     )
 )]
 
+pub mod findings;
 pub mod manifest;
 pub mod reasons;
 pub mod redact;

@@ -8,7 +8,7 @@
 
 use windrow_model::manifest::ObjectRef;
 
-use crate::rules::{Condition, Tier};
+use crate::rules::{NeedCondition, Tier};
 
 /// cli-utils' annotation.
 pub(super) const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
@@ -25,7 +25,7 @@ pub(super) struct Dependency {
     /// The object meant.
     pub(super) object: ObjectRef,
     /// In which state; a reference without a suffix waits for readiness, as cli-utils does.
-    pub(super) condition: Condition,
+    pub(super) condition: NeedCondition,
     /// Holds or orders.
     pub(super) tier: Tier,
 }
@@ -66,13 +66,13 @@ pub(super) fn depends_on(value: &str, with_suffixes: bool) -> (Vec<Dependency>, 
 }
 
 fn dependency(reference: &str, with_suffixes: bool) -> Result<Dependency, String> {
-    let mut condition = Condition::Ready;
+    let mut condition = NeedCondition::Ready;
     let mut tier = Tier::Required;
     let mut rest = reference;
     while let Some((before, suffix)) = with_suffixes.then(|| suffix(rest)).flatten() {
         match suffix {
-            "exists" => condition = Condition::Exists,
-            "ready" => condition = Condition::Ready,
+            "exists" => condition = NeedCondition::Exists,
+            "ready" => condition = NeedCondition::Ready,
             "advisory" => tier = Tier::Advisory,
             other => {
                 return Err(format!(
@@ -138,9 +138,9 @@ mod tests {
     fn suffixes_say_which_state_and_whether_it_holds() {
         let (found, errors) = depends_on("/Namespace/n (exists), /Node/m (ready) (advisory)", true);
         assert!(errors.is_empty(), "{errors:?}");
-        assert_eq!(found[0].condition, Condition::Exists);
+        assert_eq!(found[0].condition, NeedCondition::Exists);
         assert_eq!(found[0].tier, Tier::Required);
-        assert_eq!(found[1].condition, Condition::Ready);
+        assert_eq!(found[1].condition, NeedCondition::Ready);
         assert_eq!(found[1].tier, Tier::Advisory);
     }
 

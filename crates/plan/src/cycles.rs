@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use windrow_model::findings::Location;
 use windrow_model::reasons::Code;
 
 use super::graph::Graph;
-use super::link::{Linker, Place};
+use super::link::{DocumentId, Linker};
 use super::{FileId, SatisfiedBy};
-use crate::rules::{Location, Tier};
+use crate::rules::Tier;
 
 /// At most so many cycles are told apart; what remains of a knot then yields as a whole. A person
 /// mends one after the other anyway, and hostile input must not cost more.
@@ -81,14 +82,14 @@ impl Linker<'_> {
 
     /// A shortest cycle among the documents of these files, if their files do not only wait for
     /// each other through different documents.
-    fn document_cycle(&self, files: &[FileId]) -> Option<Vec<Place>> {
-        let places: Vec<Place> = files
+    fn document_cycle(&self, files: &[FileId]) -> Option<Vec<DocumentId>> {
+        let places: Vec<DocumentId> = files
             .iter()
             .flat_map(|&file| {
                 (0..self.plan.files[file].documents.len()).map(move |document| (file, document))
             })
             .collect();
-        let number: HashMap<Place, usize> = places
+        let number: HashMap<DocumentId, usize> = places
             .iter()
             .enumerate()
             .map(|(number, &place)| (place, number))
@@ -120,7 +121,7 @@ impl Linker<'_> {
         )
     }
 
-    fn report_cycle(&mut self, files: &[FileId], documents: Option<Vec<Place>>) {
+    fn report_cycle(&mut self, files: &[FileId], documents: Option<Vec<DocumentId>>) {
         let edge = |from: FileId, to: FileId, document: Option<usize>| {
             let file = &self.plan.files[from];
             file.documents

@@ -7,22 +7,23 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{
-    self, AddonName, BaseName, Content, GroupKind, Limits, MOST_PROBLEMS, ManifestFile,
-    ManifestPath, MarkerPath, Object, ObjectRef,
+    self, AddonName, BaseName, FileContent, GroupKind, MOST_PROBLEMS, ManifestFile, ManifestPath,
+    MarkerPath, Object, ObjectRef, ReadLimits,
 };
 use windrow_model::reasons::Code;
 
 use super::annotation::{self, DEPENDS_ON, WINDROW_DEPENDS_ON};
 use super::installer::{Installing, created_namespace, installing};
-use super::{Finding, Origin, Trouble, builtin};
+use super::{FileObstacle, Origin, builtin};
 use crate::rke2;
-use crate::rules::{Condition, Location, OnDeadline, Platform, RuleSet, Target, Tier};
+use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, RuleSet, Tier};
 
 /// Where the lines of a file are to be found by a person: in the file itself, or in the
 /// configuration that carries it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct SourceMap {
     /// The file to open.
     pub file: String,
     /// The line there of the manifest's first line; 1 when the manifest is that file.
@@ -32,7 +33,7 @@ pub struct Shown {
     pub line_by_line: bool,
 }
 
-impl Shown {
+impl SourceMap {
     /// A manifest that is a file of its own.
     pub fn itself(file: impl Into<String>) -> Self {
         Self {
@@ -58,7 +59,7 @@ impl Shown {
 #[derive(Debug, Clone)]
 pub struct Examined {
     pub(super) path: ManifestPath,
-    pub(super) shown: Shown,
+    pub(super) shown: SourceMap,
     pub(super) addon: AddonName,
     pub(super) sha256: String,
     pub(super) digest: String,
@@ -66,7 +67,7 @@ pub struct Examined {
     pub(super) refused: Option<String>,
     pub(super) harmful: bool,
     pub(super) skipped: Option<MarkerPath>,
-    pub(super) trouble: Option<Trouble>,
+    pub(super) trouble: Option<FileObstacle>,
     pub(super) hold: Option<(String, Location)>,
     pub(super) apply_once: bool,
     pub(super) objects: Vec<ExaminedObject>,
@@ -106,14 +107,14 @@ pub(super) struct ExaminedObject {
     /// The namespace that this object creates, when it is a chart that says so.
     pub(super) creates: Option<ObjectRef>,
     pub(super) installing: Installing,
-    pub(super) wants: Vec<Want>,
+    pub(super) wants: Vec<UnresolvedRequirement>,
 }
 
 /// A requirement before it is known who satisfies it.
 #[derive(Debug, Clone)]
-pub(super) struct Want {
-    pub(super) target: Target,
-    pub(super) condition: Condition,
+pub(super) struct UnresolvedRequirement {
+    pub(super) target: NeedTarget,
+    pub(super) condition: NeedCondition,
     pub(super) tier: Tier,
     pub(super) origin: Origin,
     pub(super) reason: String,
@@ -127,7 +128,7 @@ pub(super) struct Want {
 /// Examines one file. `shown` says where a person finds its lines.
 pub fn examine(
     file: &ManifestFile,
-    shown: Shown,
+    shown: SourceMap,
     rules: &RuleSet,
     platform: Option<Platform>,
 ) -> Examined {
@@ -141,9 +142,9 @@ pub fn examine(
 /// Reads a file and examines it, one document after the other, so that no more than one is in memory.
 pub fn examine_content(
     path: &ManifestPath,
-    content: &Content,
-    limits: &Limits,
-    shown: Shown,
+    content: &FileContent,
+    limits: &ReadLimits,
+    shown: SourceMap,
     rules: &RuleSet,
     platform: Option<Platform>,
 ) -> Examined {
@@ -155,7 +156,7 @@ pub fn examine_content(
 }
 
 impl Examined {
-    fn new(path: &ManifestPath, shown: Shown) -> Self {
+    fn new(path: &ManifestPath, shown: SourceMap) -> Self {
         Self {
             path: path.clone(),
             addon: path.addon(),
@@ -254,7 +255,9 @@ impl Examined {
         // A link that leads nowhere stops RKE2 before it looks for markers.
         self.findings
             .retain(|finding| finding.code == Code::DanglingSymlink);
-        self.trouble = self.trouble.filter(|trouble| *trouble == Trouble::Dangling);
+        self.trouble = self
+            .trouble
+            .filter(|trouble| *trouble == FileObstacle::Dangling);
         self.refused = None;
         self.harmful = false;
         self.hold = None;
@@ -274,7 +277,7 @@ impl Examined {
     }
 
     fn find(&mut self, code: Code, line: Option<u32>, mut message: String) {
-        self.trouble = self.trouble.or(Trouble::of(code));
+        self.trouble = self.trouble.or(FileObstacle::from_code(code));
         self.beyond_limits |= matches!(
             code,
             Code::LimitExceeded | Code::FileTooLarge | Code::FileUnreadable
@@ -331,7 +334,7 @@ impl Examined {
         }
         self.names(object, &id);
         let mut wants = Vec::new();
-        let too_large = manifest::memory_of(&object.node) > LARGEST_OBJECT;
+        let too_large = manifest::memory_of_node(&object.node) > LARGEST_OBJECT;
         if too_large {
             let message = format!(
                 "the values of {id} take more than {} MiB of memory, and kube-apiserver takes no object of more than 3 MiB: nothing more is known of it; make it smaller",
@@ -371,7 +374,7 @@ impl Examined {
     }
 
     /// Counts what an object wants: false when the file wants too much.
-    fn counts(&mut self, wants: &[Want]) -> bool {
+    fn counts(&mut self, wants: &[UnresolvedRequirement]) -> bool {
         self.requests += wants.len();
         for want in wants {
             let mut hasher = DefaultHasher::new();
@@ -405,7 +408,12 @@ impl Examined {
         }
     }
 
-    fn annotations(&mut self, object: &Object, id: &ObjectRef, wants: &mut Vec<Want>) {
+    fn annotations(
+        &mut self,
+        object: &Object,
+        id: &ObjectRef,
+        wants: &mut Vec<UnresolvedRequirement>,
+    ) {
         for (key, with_suffixes) in [(DEPENDS_ON, false), (WINDROW_DEPENDS_ON, true)] {
             let Some((value, line)) = object.annotation(key) else {
                 continue;
@@ -422,9 +430,9 @@ impl Examined {
                     self.find(Code::DependsOnInvalid, Some(line), message);
                     continue;
                 }
-                wants.push(Want {
+                wants.push(UnresolvedRequirement {
                     reason: format!("{id} names {} in its annotation", dependency.object),
-                    target: Target::Object(dependency.object),
+                    target: NeedTarget::Object(dependency.object),
                     condition: dependency.condition,
                     tier: dependency.tier,
                     origin: Origin {
@@ -469,7 +477,7 @@ impl Examined {
         object: &Object,
         rules: &RuleSet,
         platform: Option<Platform>,
-        wants: &mut Vec<Want>,
+        wants: &mut Vec<UnresolvedRequirement>,
     ) {
         let matched = rules.requirements_for(object, platform);
         for problem in matched.problems {
@@ -480,7 +488,7 @@ impl Examined {
         self.platform_matters |= platform.is_none() && rules.depends_on_platform(object);
         for matched in matched.requirements {
             let requirement = matched.requirement;
-            wants.push(Want {
+            wants.push(UnresolvedRequirement {
                 target: requirement.target.clone(),
                 condition: requirement.condition.clone(),
                 tier: requirement.tier,
@@ -502,7 +510,7 @@ impl Examined {
         object: &Object,
         id: &ObjectRef,
         rules: &RuleSet,
-        wants: &mut Vec<Want>,
+        wants: &mut Vec<UnresolvedRequirement>,
     ) {
         for reference in rules.references_of(object) {
             let target = &reference.target;
@@ -513,9 +521,9 @@ impl Examined {
             if target == id || longest > LONGEST_NAME {
                 continue;
             }
-            wants.push(Want {
+            wants.push(UnresolvedRequirement {
                 reason: format!("{id} names {}", reference.target),
-                target: Target::Object(reference.target),
+                target: NeedTarget::Object(reference.target),
                 condition: reference.condition.clone(),
                 tier: Tier::Advisory,
                 origin: Origin {
@@ -530,12 +538,12 @@ impl Examined {
         }
     }
 
-    fn kind(&mut self, object: &Object, kind: &GroupKind, wants: &mut Vec<Want>) {
+    fn kind(&mut self, object: &Object, kind: &GroupKind, wants: &mut Vec<UnresolvedRequirement>) {
         if !builtin::serves_before_manifests(&kind.group) {
             wants.push(self.inferred(
                 object,
-                Target::Kind(kind.clone()),
-                Condition::Served,
+                NeedTarget::Kind(kind.clone()),
+                NeedCondition::Served,
                 "inferred/kind-served",
                 format!(
                     "RKE2 cannot apply {} before the API serves its kind",
@@ -545,15 +553,20 @@ impl Examined {
         }
     }
 
-    fn namespace(&mut self, object: &Object, id: &ObjectRef, wants: &mut Vec<Want>) {
+    fn namespace(
+        &mut self,
+        object: &Object,
+        id: &ObjectRef,
+        wants: &mut Vec<UnresolvedRequirement>,
+    ) {
         let Some(namespace) = &id.namespace else {
             return;
         };
         if !builtin::has_namespace(namespace) {
             wants.push(self.inferred(
                 object,
-                Target::Object(ObjectRef::cluster("", "Namespace", namespace.clone())),
-                Condition::Exists,
+                NeedTarget::Object(ObjectRef::cluster("", "Namespace", namespace.clone())),
+                NeedCondition::Exists,
                 "inferred/namespace",
                 format!("RKE2 cannot apply {id} before its namespace exists"),
             ));
@@ -563,12 +576,12 @@ impl Examined {
     fn inferred(
         &self,
         object: &Object,
-        target: Target,
-        condition: Condition,
+        target: NeedTarget,
+        condition: NeedCondition,
         rule: &str,
         reason: String,
-    ) -> Want {
-        Want {
+    ) -> UnresolvedRequirement {
+        UnresolvedRequirement {
             target,
             condition,
             tier: Tier::Required,

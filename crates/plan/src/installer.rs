@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use windrow_model::manifest::{Node, Object, ObjectRef};
 
 use super::examine::Examined;
-use super::link::Place;
+use super::link::DocumentId;
 
 /// Kinds whose controllers install what their objects describe: `(group, kind)`, and every kind of a
 /// group where the kind is empty.
@@ -76,27 +76,27 @@ pub(super) enum Installing {
     /// Its controller installs what it describes.
     Yes,
     /// Its pods have the rights of this service account.
-    ActsAs(Account),
+    ActsAs(ServiceAccount),
     /// A ClusterRole.
     Role { name: String, may_install: bool },
     /// A ClusterRoleBinding.
     Binding {
         role: String,
-        subjects: Vec<Subject>,
+        subjects: Vec<RoleSubject>,
     },
 }
 
 /// A service account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Account {
+pub(super) struct ServiceAccount {
     namespace: String,
     name: String,
 }
 
 /// Who gets the rights of a role.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Subject {
-    Account(Account),
+pub(super) enum RoleSubject {
+    ServiceAccount(ServiceAccount),
     /// All service accounts of a namespace, or of all.
     AllAccounts(Option<String>),
 }
@@ -116,7 +116,7 @@ pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
             .iter()
             .find_map(|key| pods?.str_at(&[*key]))
             .unwrap_or("default");
-        return Installing::ActsAs(Account {
+        return Installing::ActsAs(ServiceAccount {
             namespace: id.namespace.as_deref().unwrap_or("default").to_owned(),
             name: name.to_owned(),
         });
@@ -156,10 +156,10 @@ fn items<'n>(node: &'n Node, key: &str) -> impl Iterator<Item = &'n Node> {
     node.get(key).map_or(&[][..], Node::items).iter()
 }
 
-fn subject(node: &Node) -> Option<Subject> {
+fn subject(node: &Node) -> Option<RoleSubject> {
     let name = node.str_at(&["name"])?;
     match node.str_at(&["kind"])? {
-        "ServiceAccount" => Some(Subject::Account(Account {
+        "ServiceAccount" => Some(RoleSubject::ServiceAccount(ServiceAccount {
             namespace: node.str_at(&["namespace"])?.to_owned(),
             name: name.to_owned(),
         })),
@@ -167,16 +167,18 @@ fn subject(node: &Node) -> Option<Subject> {
             let (namespace, name) = name
                 .strip_prefix("system:serviceaccount:")?
                 .split_once(':')?;
-            Some(Subject::Account(Account {
+            Some(RoleSubject::ServiceAccount(ServiceAccount {
                 namespace: namespace.to_owned(),
                 name: name.to_owned(),
             }))
         }
         "Group" => match name {
-            "system:serviceaccounts" | "system:authenticated" => Some(Subject::AllAccounts(None)),
+            "system:serviceaccounts" | "system:authenticated" => {
+                Some(RoleSubject::AllAccounts(None))
+            }
             name => {
                 let namespace = name.strip_prefix("system:serviceaccounts:")?;
-                Some(Subject::AllAccounts(Some(namespace.to_owned())))
+                Some(RoleSubject::AllAccounts(Some(namespace.to_owned())))
             }
         },
         _ => None,
@@ -199,7 +201,7 @@ fn may_install(role: &Node) -> bool {
 }
 
 /// Every installer of the directory. Files of RKE2 and Rancher are none: what they bring is known.
-pub(super) fn installers(examined: &[&Examined]) -> Vec<Place> {
+pub(super) fn installers(examined: &[&Examined]) -> Vec<DocumentId> {
     let ours = || {
         examined
             .iter()
@@ -223,7 +225,7 @@ pub(super) fn installers(examined: &[&Examined]) -> Vec<Place> {
         Some(may_install) => *may_install,
         None => !HARMLESS_ROLES.contains(&role) && !role.starts_with("system:"),
     };
-    let mut privileged: HashSet<&Subject> = HashSet::new();
+    let mut privileged: HashSet<&RoleSubject> = HashSet::new();
     for (_, installing) in objects() {
         if let Installing::Binding { role, subjects } = installing
             && may_install(role)
@@ -231,9 +233,9 @@ pub(super) fn installers(examined: &[&Examined]) -> Vec<Place> {
             privileged.extend(subjects);
         }
     }
-    let has_rights = |account: &Account| {
-        let all = |namespace| Subject::AllAccounts(namespace);
-        privileged.contains(&Subject::Account(account.clone()))
+    let has_rights = |account: &ServiceAccount| {
+        let all = |namespace| RoleSubject::AllAccounts(namespace);
+        privileged.contains(&RoleSubject::ServiceAccount(account.clone()))
             || privileged.contains(&all(None))
             || privileged.contains(&all(Some(account.namespace.clone())))
     };

@@ -31,7 +31,7 @@ mod link;
 #[cfg(test)]
 mod tests;
 
-pub use examine::{Examined, Shown, examine, examine_content};
+pub use examine::{Examined, SourceMap, examine, examine_content};
 pub use link::link;
 
 use std::time::Duration;
@@ -39,10 +39,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{AddonName, BaseName, ManifestPath, MarkerPath, ObjectRef};
-use windrow_model::reasons::{Code, Severity};
+use windrow_model::reasons::Code;
 
-use crate::rules::{Condition, Location, OnDeadline, Platform, Target, Tier};
+use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, Tier};
 
 /// Index of a [`Need`] in [`Plan::needs`].
 pub type NeedId = usize;
@@ -70,9 +71,9 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Need {
     /// What.
-    pub target: Target,
+    pub target: NeedTarget,
     /// In which state.
-    pub condition: Condition,
+    pub condition: NeedCondition,
 }
 
 /// One file of the plan.
@@ -89,7 +90,7 @@ pub struct PlanFile {
     /// Digest of the objects.
     pub digest: SmolStr,
     /// Where a person finds its lines.
-    pub shown: Shown,
+    pub shown: SourceMap,
     /// Who else owns the file (RKE2's packaged charts, Rancher): never touched.
     pub owner: Option<&'static str>,
     /// Why RKE2 will refuse the file, if it will.
@@ -99,7 +100,7 @@ pub struct PlanFile {
     /// The marker that keeps it from RKE2 and that Windrow did not make. Nothing of the file is needed or brought.
     pub skipped: Option<MarkerPath>,
     /// What else keeps RKE2 from simply applying it, or Windrow from knowing what is in it.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<FileObstacle>,
     /// `windrow.dev/hold`: held until released by hand, for this reason.
     pub hold: Option<(String, Location)>,
     /// `windrow.dev/apply: once`: kept from RKE2 for good after it was applied.
@@ -110,7 +111,7 @@ pub struct PlanFile {
 
 /// What keeps RKE2 from simply applying a file that it does not refuse as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Trouble {
+pub enum FileObstacle {
     /// A link that leads nowhere: RKE2 applies nothing at all.
     Dangling,
     /// RKE2 stops its whole pass at it.
@@ -125,9 +126,9 @@ pub enum Trouble {
     Unseen,
 }
 
-impl Trouble {
+impl FileObstacle {
     /// What this code says of a file.
-    pub fn of(code: Code) -> Option<Self> {
+    pub fn from_code(code: Code) -> Option<Self> {
         match code {
             Code::DanglingSymlink => Some(Self::Dangling),
             Code::FileUnreadable => Some(Self::Unreadable),
@@ -313,88 +314,5 @@ impl SatisfiedBy {
     /// Is it a guess? No known thing brings it.
     pub fn is_guess(&self) -> bool {
         matches!(self, Self::Installer { .. } | Self::Nobody)
-    }
-}
-
-/// Something that a person should know about the directory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Finding {
-    /// The stable code.
-    pub code: Code,
-    /// How much it matters.
-    pub severity: Severity,
-    /// What is wrong and what to do.
-    pub message: String,
-    /// Where.
-    pub at: Vec<Location>,
-    /// What was seen of a known incident of the cluster; absent for what is found in files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub incident: Option<Box<Incident>>,
-}
-
-/// A known incident of the cluster: of what, by which signs, and what can be done about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Incident {
-    /// What it is about, `Kind namespace/name`.
-    pub subject: String,
-    /// The rule of a rule pack that found it, `pack/rule`; absent of those that Windrow brings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<String>,
-    /// What was seen, the first things of it.
-    pub evidence: Vec<Evidence>,
-    /// What to do.
-    pub advice: String,
-    /// The command that shows and carries out the cure; absent where Windrow has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cure: Option<String>,
-    /// The page that explains it: below `docs/`, or an address.
-    pub documentation: String,
-}
-
-impl Incident {
-    /// Where its page is, for people.
-    pub fn page(&self) -> String {
-        page(&self.documentation)
-    }
-}
-
-/// Where a page of the documentation is, for people: one of ours below `docs/`, or an address.
-pub fn page(documentation: &str) -> String {
-    match documentation.contains("://") {
-        true => documentation.to_owned(),
-        false => format!("docs/{documentation}"),
-    }
-}
-
-/// One thing that was seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Evidence {
-    /// The object, `Kind namespace/name`.
-    pub object: String,
-    /// The field.
-    pub field: String,
-    /// What stands there.
-    pub value: String,
-}
-
-impl Evidence {
-    /// What stands in a field of an object.
-    pub fn new(
-        object: impl Into<String>,
-        field: impl Into<String>,
-        value: impl Into<String>,
-    ) -> Self {
-        Self {
-            object: object.into(),
-            field: field.into(),
-            value: value.into(),
-        }
-    }
-}
-
-impl std::fmt::Display for Evidence {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}: {}", self.object, self.field, self.value)
     }
 }

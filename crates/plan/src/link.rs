@@ -3,25 +3,26 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 
-use super::examine::{Examined, ExaminedObject, Want};
+use super::examine::{Examined, ExaminedObject, UnresolvedRequirement};
 use super::installer;
 use super::{
-    FileId, Finding, Need, NeedId, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, Trouble,
+    FileId, FileObstacle, Need, NeedId, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy,
     builtin,
 };
 use crate::readiness;
-use crate::rules::{Condition, Location, Platform, RuleSet, Target, Tier};
+use crate::rules::{NeedCondition, NeedTarget, Platform, RuleSet, Tier};
 
 /// Puts examined files together to a plan. Their order does not matter.
 pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platform>) -> Plan {
     let mut examined: Vec<&Examined> = examined.iter().map(Arc::as_ref).collect();
     examined.sort_by(|a, b| a.path.as_bytes().cmp(b.path.as_bytes()));
     let mut linker = Linker {
-        index: Index::of(&examined, |one| one.skipped.is_none()),
-        skipped: Index::of(&examined, |one| one.skipped.is_some()),
+        index: DeclarationIndex::new(&examined, |one| one.skipped.is_none()),
+        skipped: DeclarationIndex::new(&examined, |one| one.skipped.is_some()),
         installers: Vec::new(),
         examined: &examined,
         rules,
@@ -55,19 +56,19 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
 }
 
 /// A document: file and position in it.
-pub(super) type Place = (FileId, usize);
+pub(super) type DocumentId = (FileId, usize);
 
 /// Who declares what.
-pub(super) struct Index {
-    objects: HashMap<ObjectRef, Vec<Place>>,
-    kinds: HashMap<GroupKind, (Place, bool)>,
+pub(super) struct DeclarationIndex {
+    objects: HashMap<ObjectRef, Vec<DocumentId>>,
+    kinds: HashMap<GroupKind, (DocumentId, bool)>,
     /// Namespaces that charts create.
-    created: HashMap<ObjectRef, Vec<Place>>,
+    created: HashMap<ObjectRef, Vec<DocumentId>>,
 }
 
-impl Index {
+impl DeclarationIndex {
     /// What the files of these bring.
-    fn of(examined: &[&Examined], these: fn(&Examined) -> bool) -> Self {
+    fn new(examined: &[&Examined], these: fn(&Examined) -> bool) -> Self {
         let mut index = Self {
             objects: HashMap::new(),
             kinds: HashMap::new(),
@@ -120,9 +121,9 @@ impl Index {
 
     /// Who brings something for this document: what declares it, or else a chart that creates it, of
     /// the same file if it can be. No object creates the namespace that it needs itself.
-    fn provider_for(&self, place: Place, target: &Target) -> Option<Place> {
+    fn provider_for(&self, place: DocumentId, target: &NeedTarget) -> Option<DocumentId> {
         self.provider(target).or_else(|| {
-            let Target::Object(object) = target else {
+            let NeedTarget::Object(object) = target else {
                 return None;
             };
             let creators = self.created.get(object)?.iter();
@@ -133,10 +134,10 @@ impl Index {
         })
     }
 
-    pub(super) fn provider(&self, target: &Target) -> Option<Place> {
+    pub(super) fn provider(&self, target: &NeedTarget) -> Option<DocumentId> {
         match target {
-            Target::Kind(kind) => self.kinds.get(kind).map(|(place, _)| *place),
-            Target::Object(object) => {
+            NeedTarget::Kind(kind) => self.kinds.get(kind).map(|(place, _)| *place),
+            NeedTarget::Object(object) => {
                 let object = self.scoped(object);
                 let places = self.objects.get(&object).or_else(|| {
                     // A kind of which the scope is not known: its manifest may leave out the
@@ -159,10 +160,10 @@ pub(super) struct Linker<'a> {
     examined: &'a [&'a Examined],
     rules: &'a RuleSet,
     /// Installers that what nothing known brings may come from.
-    pub(super) installers: Vec<Place>,
-    pub(super) index: Index,
+    pub(super) installers: Vec<DocumentId>,
+    pub(super) index: DeclarationIndex,
     /// What is in files that RKE2 does not apply.
-    skipped: Index,
+    skipped: DeclarationIndex,
     pub(super) plan: Plan,
     need_ids: HashMap<Need, NeedId>,
 }
@@ -210,10 +211,10 @@ impl Linker<'_> {
                     match requirement.satisfied_by {
                         SatisfiedBy::Nobody => {
                             let (code, key, value) = match &need.target {
-                                Target::Kind(kind) => {
+                                NeedTarget::Kind(kind) => {
                                     (Code::KindWithoutProvider, "kind", kind.to_string())
                                 }
-                                Target::Object(object) => {
+                                NeedTarget::Object(object) => {
                                     (Code::ObjectWithoutProvider, "what", object.to_string())
                                 }
                             };
@@ -305,7 +306,7 @@ impl Linker<'_> {
     }
 
     /// What is said where only a file that RKE2 does not apply brings what is needed.
-    fn skips(&self, place: Place, requirement: &Requirement) -> Option<String> {
+    fn skips(&self, place: DocumentId, requirement: &Requirement) -> Option<String> {
         if !matches!(
             requirement.satisfied_by,
             SatisfiedBy::Nobody | SatisfiedBy::Cluster
@@ -323,7 +324,11 @@ impl Linker<'_> {
         ]))
     }
 
-    fn requirement(&mut self, place: Place, want: &Want) -> Option<Requirement> {
+    fn requirement(
+        &mut self,
+        place: DocumentId,
+        want: &UnresolvedRequirement,
+    ) -> Option<Requirement> {
         let target = self.target(want);
         if want.if_declared && self.index.provider_for(place, &target).is_none() {
             return None;
@@ -348,20 +353,20 @@ impl Linker<'_> {
     }
 
     /// What is wanted, with its namespace as the set's own definitions say.
-    fn target(&self, want: &Want) -> Target {
+    fn target(&self, want: &UnresolvedRequirement) -> NeedTarget {
         match &want.target {
-            Target::Object(object) => Target::Object(self.index.scoped(object)),
+            NeedTarget::Object(object) => NeedTarget::Object(self.index.scoped(object)),
             kind => kind.clone(),
         }
     }
 
     /// The installers of the directory, if any of them can begin: one that needs nothing which only
     /// an installer could bring. Where none can, nothing comes from any.
-    fn able_installers(&self) -> Vec<Place> {
+    fn able_installers(&self) -> Vec<DocumentId> {
         let installers = installer::installers(self.examined);
-        let begins = |place: &Place| {
+        let begins = |place: &DocumentId| {
             let wants = &self.examined[place.0].objects[place.1].wants;
-            let known = |want: &Want| {
+            let known = |want: &UnresolvedRequirement| {
                 self.satisfied_by(*place, want.inferred, &self.target(want)) != SatisfiedBy::Nobody
             };
             wants.iter().all(known)
@@ -374,8 +379,8 @@ impl Linker<'_> {
 
     /// The file and line of an installer that may bring something which nothing known brings: of this
     /// file, if it has one. No installer brings what it needs itself.
-    fn may_bring(&self, file: FileId, target: &Target) -> Option<(FileId, u32)> {
-        let needs_it = |place: &Place| {
+    fn may_bring(&self, file: FileId, target: &NeedTarget) -> Option<(FileId, u32)> {
+        let needs_it = |place: &DocumentId| {
             let wants = &self.examined[place.0].objects[place.1].wants;
             wants
                 .iter()
@@ -416,8 +421,8 @@ impl Linker<'_> {
         }
         let one = self.examined[file];
         match &self.plan.needs[requirement.need].target {
-            Target::Kind(_) => true,
-            Target::Object(target) => {
+            NeedTarget::Kind(_) => true,
+            NeedTarget::Object(target) => {
                 if !self.index.objects.contains_key(target) {
                     // A chart creates it, once its Job runs.
                     return true;
@@ -433,7 +438,7 @@ impl Linker<'_> {
         }
     }
 
-    fn satisfied_by(&self, place: Place, inferred: bool, target: &Target) -> SatisfiedBy {
+    fn satisfied_by(&self, place: DocumentId, inferred: bool, target: &NeedTarget) -> SatisfiedBy {
         if let Some((provider, position)) = self.index.provider_for(place, target) {
             let line = self.examined[provider].objects[position].line;
             if provider == place.0 {
@@ -446,8 +451,8 @@ impl Linker<'_> {
         }
         let platform = self.plan.platform;
         let by = match target {
-            Target::Kind(kind) => self.rules.provider_of_kind(kind, platform),
-            Target::Object(object) => self.rules.provider_of_object(object, platform),
+            NeedTarget::Kind(kind) => self.rules.provider_of_kind(kind, platform),
+            NeedTarget::Object(object) => self.rules.provider_of_object(object, platform),
         };
         match by {
             Some(provision) => SatisfiedBy::Platform {
@@ -456,13 +461,13 @@ impl Linker<'_> {
             // A rule or an annotation may mean an object that somebody makes at run time; a field
             // that merely names one does not hold anything. Only what RKE2 cannot apply without is
             // worth a finding.
-            None if inferred && matches!(target, Target::Kind(_)) => SatisfiedBy::Nobody,
+            None if inferred && matches!(target, NeedTarget::Kind(_)) => SatisfiedBy::Nobody,
             None if inferred && is_namespace(target) => SatisfiedBy::Nobody,
             None => SatisfiedBy::Cluster,
         }
     }
 
-    fn need(&mut self, target: Target, condition: Condition) -> NeedId {
+    fn need(&mut self, target: NeedTarget, condition: NeedCondition) -> NeedId {
         let need = Need { target, condition };
         if let Some(&id) = self.need_ids.get(&need) {
             return id;
@@ -477,7 +482,7 @@ impl Linker<'_> {
     fn unobservable(&self, need: NeedId) -> Option<String> {
         let Need { target, condition } = &self.plan.needs[need];
         match (target, condition) {
-            (Target::Object(object), Condition::Ready)
+            (NeedTarget::Object(object), NeedCondition::Ready)
                 if !readiness::observable(&object.group_kind(), self.rules) =>
             {
                 Some(object.to_string())
@@ -517,7 +522,7 @@ impl Linker<'_> {
         }
         for id in files.values().filter(|ids| ids.len() > 1).flatten() {
             let trouble = &mut self.plan.files[*id].trouble;
-            trouble.get_or_insert(Trouble::Collides);
+            trouble.get_or_insert(FileObstacle::Collides);
         }
         for (code, message, at) in found {
             self.find(code, message, at);
@@ -564,6 +569,6 @@ impl Linker<'_> {
     }
 }
 
-fn is_namespace(target: &Target) -> bool {
-    matches!(target, Target::Object(object) if object.group.is_empty() && object.kind == "Namespace")
+fn is_namespace(target: &NeedTarget) -> bool {
+    matches!(target, NeedTarget::Object(object) if object.group.is_empty() && object.kind == "Namespace")
 }

@@ -5,7 +5,8 @@ mod limits;
 
 use std::sync::{Arc, LazyLock};
 
-use windrow_model::manifest::{Content, Limits};
+use windrow_model::manifest::{FileContent, ReadLimits};
+use windrow_model::reasons::Severity;
 
 use super::*;
 use crate::rules::RuleSet;
@@ -17,9 +18,9 @@ fn plan_on(platform: Option<Platform>, files: &[(&str, &str)]) -> Plan {
     let examined: Vec<Arc<Examined>> = files
         .iter()
         .map(|(path, text)| {
-            let content = Content::Bytes(text.as_bytes().to_vec());
-            let file = windrow_model::manifest::read(path, &content, &Limits::default());
-            Arc::new(examine(&file, Shown::itself(*path), rules, platform))
+            let content = FileContent::Bytes(text.as_bytes().to_vec());
+            let file = windrow_model::manifest::read(path, &content, &ReadLimits::default());
+            Arc::new(examine(&file, SourceMap::itself(*path), rules, platform))
         })
         .collect();
     link(&examined, rules, platform)
@@ -267,7 +268,7 @@ fn a_namespace_that_is_written_with_a_cluster_scoped_object_is_left_out() {
         "{requirement:?}"
     );
     // What is asked of the API server has to be an object that can be there.
-    let Target::Object(asked) = &plan.needs[requirement.need].target else {
+    let NeedTarget::Object(asked) = &plan.needs[requirement.need].target else {
         panic!("{:?}", plan.needs[requirement.need]);
     };
     assert_eq!(asked.namespace, None);
@@ -371,7 +372,7 @@ spec: {runStrategy: Always, template: {}}
     let waits_for_setting = |plan: &Plan| {
         plan.files[0].requirements().any(|one| {
             plan.needs[one.need].target
-                == Target::Object(ObjectRef::cluster(
+                == NeedTarget::Object(ObjectRef::cluster(
                     "harvesterhci.io",
                     "Setting",
                     "storage-network",
@@ -406,13 +407,13 @@ spec: {runStrategy: Always, template: {}}
 
 #[test]
 fn lines_of_a_manifest_inside_another_file_are_those_of_that_file() {
-    let shown = Shown {
+    let shown = SourceMap {
         file: "config.yaml".to_owned(),
         first_line: 40,
         line_by_line: true,
     };
     assert_eq!(shown.at(Some(3)), Location::line("config.yaml", 42));
-    let quoted = Shown {
+    let quoted = SourceMap {
         line_by_line: false,
         ..shown
     };
@@ -471,12 +472,12 @@ fn an_object_that_two_files_bring_is_told_and_generated_names_are_not() {
 #[test]
 fn that_no_marker_keeps_a_file_from_rke2_is_said_with_its_reason() {
     for (trouble, words) in [
-        (Trouble::Dangling, Some("leads nowhere")),
-        (Trouble::Refused, Some("not UTF-8")),
-        (Trouble::Unreadable, None),
-        (Trouble::Collides, None),
-        (Trouble::PartlyRefused, None),
-        (Trouble::Unseen, None),
+        (FileObstacle::Dangling, Some("leads nowhere")),
+        (FileObstacle::Refused, Some("not UTF-8")),
+        (FileObstacle::Unreadable, None),
+        (FileObstacle::Collides, None),
+        (FileObstacle::PartlyRefused, None),
+        (FileObstacle::Unseen, None),
     ] {
         match (trouble.why_not_held(), words) {
             (Some(why), Some(words)) => assert!(why.contains(words), "{why}"),

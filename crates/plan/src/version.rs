@@ -14,7 +14,7 @@ pub struct Minor {
 
 impl Minor {
     /// 1.`minor`
-    pub const fn one(minor: u16) -> Self {
+    pub const fn v1(minor: u16) -> Self {
         Self { major: 1, minor }
     }
 
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn minors_follow_each_other_and_charts_are_rewritten_up_to_1_35() {
-        assert_eq!(Minor::one(34).next(), Minor::one(35));
+        assert_eq!(Minor::v1(34).next(), Minor::v1(35));
         for (version, rewrites) in [("1.28.15", true), ("1.35.6", true), ("1.36.0", false)] {
             let version: Version = version.parse().unwrap();
             assert_eq!(version.rewrites_charts(), rewrites, "{version}");
@@ -229,7 +229,7 @@ mod tests {
             (" v1.28.15+rke2r1\n", 28, Some(15)),
         ] {
             let version: Version = text.parse().unwrap();
-            assert_eq!((version.minor, version.patch), (Minor::one(minor), patch));
+            assert_eq!((version.minor, version.patch), (Minor::v1(minor), patch));
         }
         for text in [
             "", "v", "1", "1.", "1.x", "1.35.6.7", "latest", "1.+3", "v1.99999", "1.35.x",
@@ -242,13 +242,13 @@ mod tests {
     #[test]
     fn when_admits_the_minors_that_meet_every_term() {
         let when: When = ">=1.32, <1.34".parse().unwrap();
-        let admitted: Vec<u16> = (30..36).filter(|m| when.admits(Minor::one(*m))).collect();
+        let admitted: Vec<u16> = (30..36).filter(|m| when.admits(Minor::v1(*m))).collect();
         assert_eq!(admitted, [32, 33]);
         assert_eq!(when.to_string(), ">=1.32, <1.34");
-        assert!("1.33".parse::<When>().unwrap().admits(Minor::one(33)));
-        assert!("=1.33".parse::<When>().unwrap().admits(Minor::one(33)));
-        assert!(!">1.33".parse::<When>().unwrap().admits(Minor::one(33)));
-        assert!("<= v1.33".parse::<When>().unwrap().admits(Minor::one(33)));
+        assert!("1.33".parse::<When>().unwrap().admits(Minor::v1(33)));
+        assert!("=1.33".parse::<When>().unwrap().admits(Minor::v1(33)));
+        assert!(!">1.33".parse::<When>().unwrap().admits(Minor::v1(33)));
+        assert!("<= v1.33".parse::<When>().unwrap().admits(Minor::v1(33)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! `spec.set`, and the whole file is written again, without its comments (rke2 `pkg/bootstrap`).
 
 use serde_json::{Value, json};
-use windrow_model::manifest::{self, Content, Limits};
+use windrow_model::manifest::{self, FileContent, ReadLimits};
 
 use super::files::SimulatedDirectory;
 
@@ -17,23 +17,23 @@ const VALUES: [(&str, &str); 4] = [
 const OPT_OUT: &str = "rke2.cattle.io/inject-cluster-config";
 
 /// The files that RKE2 rewrites, hidden ones too, with their new content.
-pub(super) fn rewritten(files: &SimulatedDirectory) -> Vec<(String, Content)> {
+pub(super) fn rewritten(files: &SimulatedDirectory) -> Vec<(String, FileContent)> {
     files
         .manifests()
         .filter_map(|(path, file)| {
-            let Content::Bytes(bytes) = &**file.content() else {
+            let FileContent::Bytes(bytes) = &**file.content() else {
                 return None;
             };
             // Reading every file of a large directory for this would cost more than all the rest.
             memchr::memmem::find(bytes, b"HelmChart")?;
             let after = rewrite(path, file.content())?;
-            (after != *bytes).then(|| (path.to_owned(), Content::Bytes(after)))
+            (after != *bytes).then(|| (path.to_owned(), FileContent::Bytes(after)))
         })
         .collect()
 }
 
-fn rewrite(path: &str, content: &Content) -> Option<Vec<u8>> {
-    let file = manifest::read(path, content, &Limits::default());
+fn rewrite(path: &str, content: &FileContent) -> Option<Vec<u8>> {
+    let file = manifest::read(path, content, &ReadLimits::default());
     if file.refused().is_some() {
         return None;
     }
@@ -86,9 +86,10 @@ mod tests {
         let written = rewritten(&files);
         let paths: Vec<&str> = written.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["c.yaml"]);
-        let digest =
-            |content: &Content| manifest::read("c.yaml", content, &Limits::default()).digest;
-        let before = digest(&Content::Bytes(CHART.as_bytes().to_vec()));
+        let digest = |content: &FileContent| {
+            manifest::read("c.yaml", content, &ReadLimits::default()).digest
+        };
+        let before = digest(&FileContent::Bytes(CHART.as_bytes().to_vec()));
         assert_eq!(digest(&written[0].1), before);
         let (path, content) = written.into_iter().next().unwrap();
         files.put(path, content, Timestamp::UNIX_EPOCH);

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow_decide::{Addon, ApplyFailure};
-use windrow_model::manifest::{AddonName, Content, ManifestPath, ObjectRef};
+use windrow_model::manifest::{AddonName, FileContent, ManifestPath, ObjectRef};
 use windrow_plan::rke2;
 
 use super::cluster::{AddonRecord, SimulatedCluster};
@@ -186,8 +186,8 @@ impl DeployController {
                 return Err(failure("ReadManifestFailed", message));
             }
             Some(file) => match &**file.content() {
-                Content::Bytes(_) => file,
-                Content::Fifo => {
+                FileContent::Bytes(_) => file,
+                FileContent::Fifo => {
                     self.hung = Some(path.clone());
                     return Err(failure("", String::new()));
                 }
@@ -427,11 +427,11 @@ fn prune(
     }
 }
 
-fn unreadable(content: &Content) -> String {
+fn unreadable(content: &FileContent) -> String {
     match content {
-        Content::Special { .. } => "no such device or address".to_owned(),
-        Content::NotUtf8Name { .. } => "an Addon cannot have this name".to_owned(),
-        Content::Unreadable { error } => error.clone(),
+        FileContent::Special { .. } => "no such device or address".to_owned(),
+        FileContent::NotUtf8Name { .. } => "an Addon cannot have this name".to_owned(),
+        FileContent::Unreadable { error } => error.clone(),
         _ => "not read by this simulation".to_owned(),
     }
 }

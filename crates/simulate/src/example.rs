@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::file_kind::installer_reads;
-use windrow_model::manifest::{Limits, Node, extract, yaml};
+use windrow_model::manifest::{Node, ReadLimits, extract, yaml};
 use windrow_plan::rules::RuleSet;
 
 use super::files::SimulatedDirectory;
@@ -36,7 +36,7 @@ impl Setup {
     ) -> Self {
         let preset = Self::preset_storage_network(text);
         let mut files = SimulatedDirectory::new();
-        for file in extract::extract(source, text, &Limits::default()).files {
+        for file in extract::extract(source, text, &ReadLimits::default()).files {
             files.write(file.path, file.content, start);
         }
         Self {
@@ -51,7 +51,7 @@ impl Setup {
 
     /// The storage network that a Harvester configuration presets.
     pub fn preset_storage_network(text: &str) -> Option<String> {
-        let config = yaml::one(text).ok().flatten();
+        let config = yaml::parse_configuration(text).ok().flatten();
         config
             .iter()
             .flat_map(Node::entries)

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use windrow_decide::{Directory, FileChange, Mark, Marker};
-use windrow_model::manifest::{self, Content, MARKER_SUFFIX, ManifestPath, MarkerPath};
+use windrow_model::manifest::{self, FileContent, MARKER_SUFFIX, ManifestPath, MarkerPath};
 
 use super::reading::{FileReading, read_file};
 
@@ -16,7 +16,7 @@ use super::reading::{FileReading, read_file};
 pub struct DirectoryEntry {
     /// Shared, so that a copy of the directory costs little. A marker of Windrow's is written out when
     /// it is read.
-    content: OnceLock<Arc<Content>>,
+    content: OnceLock<Arc<FileContent>>,
     /// What RKE2 reads in it, once it was read.
     reading: OnceLock<Arc<FileReading>>,
     /// When it was last written: all that RKE2 looks at once its first clean pass is over.
@@ -35,10 +35,10 @@ pub struct DirectoryEntry {
 
 impl DirectoryEntry {
     /// What it is, and its bytes.
-    pub fn content(&self) -> &Arc<Content> {
+    pub fn content(&self) -> &Arc<FileContent> {
         self.content.get_or_init(|| {
             let mark = self.mark.as_ref().map(|mark| mark.to_json());
-            Arc::new(Content::Bytes(mark.unwrap_or_default().into_bytes()))
+            Arc::new(FileContent::Bytes(mark.unwrap_or_default().into_bytes()))
         })
     }
 
@@ -51,7 +51,7 @@ impl DirectoryEntry {
     /// Is it a symbolic link that leads nowhere?
     fn dangles(&self) -> bool {
         let content = self.content.get();
-        content.is_some_and(|content| matches!(**content, Content::DanglingSymlink { .. }))
+        content.is_some_and(|content| matches!(**content, FileContent::DanglingSymlink { .. }))
     }
 }
 
@@ -81,14 +81,14 @@ impl SimulatedDirectory {
 
     /// Writes a regular file, whole and at once.
     pub fn write(&mut self, path: impl Into<SmolStr>, bytes: impl Into<Vec<u8>>, now: Timestamp) {
-        self.put(path, Content::Bytes(bytes.into()), now);
+        self.put(path, FileContent::Bytes(bytes.into()), now);
     }
 
     /// Puts an entry of any sort in place.
-    pub fn put(&mut self, path: impl Into<SmolStr>, content: Content, now: Timestamp) {
+    pub fn put(&mut self, path: impl Into<SmolStr>, content: FileContent, now: Timestamp) {
         let path = path.into();
         let mark = match &content {
-            Content::Bytes(bytes) if path.ends_with(MARKER_SUFFIX) => Mark::parse(bytes),
+            FileContent::Bytes(bytes) if path.ends_with(MARKER_SUFFIX) => Mark::parse(bytes),
             _ => None,
         };
         self.enter(path, Arc::new(content).into(), mark.map(Arc::new), now);
@@ -102,7 +102,7 @@ impl SimulatedDirectory {
     fn enter(
         &mut self,
         path: SmolStr,
-        content: OnceLock<Arc<Content>>,
+        content: OnceLock<Arc<FileContent>>,
         mark: Option<Arc<Mark>>,
         now: Timestamp,
     ) {

@@ -4,7 +4,6 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use smol_str::format_smolstr;
-use windrow_gates as gates;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::ObjectRef;
 
@@ -36,7 +35,7 @@ pub(super) fn switches_off(cluster: &SimulatedCluster, feature: &Stored) -> bool
     let version = cluster.stored(&rancher_version());
     let follows = version.is_some_and(|setting| {
         let text = setting.body()["value"].as_str().unwrap_or_default();
-        let version = text.parse::<gates::Version>();
+        let version = text.parse::<windrow_plan::version::Version>();
         version.is_ok_and(|version| (version.minor.major, version.minor.minor) >= (2, 11))
     });
     is_off(feature) && follows

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use windrow_model::manifest::{
-    self, Content, GroupKind, Limits, ManifestFile, Node, Value as Yaml,
+    self, FileContent, GroupKind, ManifestFile, Node, NodeValue as Yaml, ReadLimits,
 };
 use windrow_model::reasons::Code;
 
@@ -31,11 +31,11 @@ pub(super) struct FileReading {
 }
 
 /// Reads a file.
-pub(super) fn read_file(path: &str, content: &Content) -> FileReading {
+pub(super) fn read_file(path: &str, content: &FileContent) -> FileReading {
     // All documents of a file may take more memory together than one of them may.
-    let limits = Limits {
-        expanded_bytes: 8 * Limits::default().expanded_bytes,
-        ..Limits::default()
+    let limits = ReadLimits {
+        expanded_bytes: 8 * ReadLimits::default().expanded_bytes,
+        ..ReadLimits::default()
     };
     let file = manifest::read(path, content, &limits);
     let objects: Vec<Declared> = file
@@ -57,7 +57,7 @@ pub(super) fn read_file(path: &str, content: &Content) -> FileReading {
     let refused = problems.find(|problem| problem.refuses() && problem.code != Code::ObjectRefused);
     match (refused, content) {
         (Some(problem), _) => reading.refused = Some(say(problem)),
-        (None, Content::Bytes(bytes)) if file.refused().is_some() => {
+        (None, FileContent::Bytes(bytes)) if file.refused().is_some() => {
             examine(&file, &String::from_utf8_lossy(bytes), &mut reading);
         }
         _ => {}
@@ -104,7 +104,7 @@ fn say(problem: &manifest::Problem) -> String {
 /// one object after the other.
 fn examine(file: &ManifestFile, text: &str, reading: &mut FileReading) {
     let mut items = Vec::new();
-    for document in manifest::nodes(text, &Limits::default()) {
+    for document in manifest::nodes(text, &ReadLimits::default()) {
         let kind = document.str_at(&["kind"]).unwrap_or("").to_owned();
         let inherited = kind.strip_suffix("List").unwrap_or("").to_owned();
         if kind.is_empty() {

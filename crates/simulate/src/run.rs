@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use windrow_decide::settings::Settings;
 use windrow_decide::{Cause, Ledger, Status};
-use windrow_model::manifest::{Content, ManifestPath};
+use windrow_model::manifest::{FileContent, ManifestPath};
 use windrow_plan::rules::{Platform, RuleSet};
 
 use super::chance::Chance;
@@ -62,7 +62,7 @@ pub struct DirectoryChange {
     /// Which entry.
     pub path: String,
     /// What it is then; `None` when it goes.
-    pub content: Option<Content>,
+    pub content: Option<FileContent>,
 }
 
 impl Setup {
@@ -157,7 +157,7 @@ struct DueChange {
     at: Timestamp,
     server: usize,
     path: String,
-    content: Option<Content>,
+    content: Option<FileContent>,
     by: Option<String>,
 }
 
@@ -193,7 +193,7 @@ impl DueChanges {
         at: Timestamp,
         server: usize,
         path: &str,
-        content: Option<Content>,
+        content: Option<FileContent>,
     ) {
         self.put(DueChange {
             at,

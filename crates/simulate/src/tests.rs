@@ -4,7 +4,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 use windrow_harvester::HarvesterVersion;
-use windrow_model::manifest::{Content, ObjectRef};
+use windrow_model::manifest::{FileContent, ObjectRef};
 
 use super::*;
 
@@ -194,7 +194,7 @@ fn a_dangling_link_keeps_the_whole_directory_from_being_applied() {
     let mut files = SimulatedDirectory::new();
     file(&mut files, "a.yaml", &[config_map("a")]);
     let target = "/gone".to_owned();
-    files.put("note.txt", Content::DanglingSymlink { target }, start());
+    files.put("note.txt", FileContent::DanglingSymlink { target }, start());
     let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     assert!(matches!(
         run(&mut node, &files).verdict,
@@ -208,7 +208,7 @@ fn a_dangling_link_keeps_the_whole_directory_from_being_applied() {
 #[test]
 fn a_fifo_hangs_the_controller_for_good_unless_it_is_hidden() {
     let mut files = SimulatedDirectory::new();
-    files.put("a.yaml", Content::Fifo, start());
+    files.put("a.yaml", FileContent::Fifo, start());
     file(&mut files, "b.yaml", &[config_map("b")]);
     let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     assert!(matches!(
@@ -222,7 +222,7 @@ fn a_fifo_hangs_the_controller_for_good_unless_it_is_hidden() {
         BootstrapVerdict::Stuck { .. }
     ));
 
-    files.put("a.yaml", Content::Fifo, start());
+    files.put("a.yaml", FileContent::Fifo, start());
     files.write("a.yaml.skip", "", start());
     let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);
     assert_eq!(run(&mut node, &files).verdict, BootstrapVerdict::Complete);
@@ -530,7 +530,7 @@ fn a_file_that_is_written_late_is_there_when_the_seed_says() {
         late: Duration::from_secs(50),
         by: Some("somebody".to_owned()),
         path: "a.yaml".to_owned(),
-        content: Some(Content::Bytes(config_map("a").to_string().into_bytes())),
+        content: Some(FileContent::Bytes(config_map("a").to_string().into_bytes())),
     });
     let mut times: Vec<Timestamp> = (1..=5)
         .map(|seed| {

@@ -5,9 +5,9 @@ use serde_json::Value;
 use windrow_decide::flight::{
     Difference, DigestKey, FlightLine, Flights, RecordedFile, Replay, changes, recorded_times,
 };
-use windrow_model::manifest::{Content, Limits, read as read_manifest, sha256_hex};
+use windrow_model::manifest::{FileContent, ReadLimits, read as read_manifest, sha256_hex};
 use windrow_plan::rules::RuleSet;
-use windrow_plan::{Shown, examine};
+use windrow_plan::{SourceMap, examine};
 use windrow_simulate::{FIRST_VM, Faults, Setup, recorded};
 
 fn start() -> Timestamp {
@@ -148,14 +148,19 @@ fn a_file_without_its_secrets_is_examined_as_the_file_itself() {
     let platform = Some(setup.platform());
     let mut seen = 0;
     for (path, file) in setup.files.manifests() {
-        let Content::Bytes(_) = &**file.content() else {
+        let FileContent::Bytes(_) = &**file.content() else {
             continue;
         };
-        let read = read_manifest(path, file.content(), &Limits::default());
+        let read = read_manifest(path, file.content(), &ReadLimits::default());
         let back = RecordedFile::from_manifest(&read, usize::MAX);
         let line = serde_json::to_string(&back).unwrap();
         let back: RecordedFile = serde_json::from_str(&line).unwrap();
-        let of = |file| format!("{:?}", examine(file, Shown::itself(path), &rules, platform));
+        let of = |file| {
+            format!(
+                "{:?}",
+                examine(file, SourceMap::itself(path), &rules, platform)
+            )
+        };
         assert_eq!(of(&back.restore()), of(&read));
         seen += 1;
     }
@@ -164,8 +169,8 @@ fn a_file_without_its_secrets_is_examined_as_the_file_itself() {
 
 #[test]
 fn a_file_for_which_there_is_no_room_is_named_with_the_reason() {
-    let content = Content::Bytes(FIRST_VM.as_bytes().to_vec());
-    let read = read_manifest("x.yaml", &content, &Limits::default());
+    let content = FileContent::Bytes(FIRST_VM.as_bytes().to_vec());
+    let read = read_manifest("x.yaml", &content, &ReadLimits::default());
     let recorded = RecordedFile::from_manifest(&read, 10);
     assert!(recorded.left_out.is_some() && recorded.documents.is_empty());
     assert_eq!(recorded.digest, read.digest);
@@ -180,7 +185,7 @@ fn a_flight_whose_digests_are_keyed_is_decided_as_it_was_and_holds_none_of_the_p
         .files
         .manifests()
         .filter_map(|(_, file)| match &**file.content() {
-            Content::Bytes(bytes) => Some(sha256_hex(bytes)),
+            FileContent::Bytes(bytes) => Some(sha256_hex(bytes)),
             _ => None,
         })
         .collect();

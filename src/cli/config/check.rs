@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use windrow_decide::settings::{self, ConfigError, ConfigFile, ConfigFileRole, ConfigFiles};
 use windrow_harvester as harvester;
+use windrow_model::findings::Location;
 use windrow_model::manifest::extract::{Extraction, FileKind, extract, kind_of};
-use windrow_model::manifest::user_data::{self, Opened, Wrapped};
-use windrow_model::manifest::{self, Limits, Problem, yaml};
+use windrow_model::manifest::user_data::{self, OpenedFile, Wrapped};
+use windrow_model::manifest::{self, Problem, ReadLimits, yaml};
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::rules::Location;
 
 use super::super::inputs::{
     STANDARD_INPUT, carried_configuration, is_standard_input, other_configurations,
@@ -139,7 +139,7 @@ impl NamedConfigurations {
     }
 
     fn standard_input(&mut self, node: &mut ConfigFiles) {
-        match standard_input(Limits::default().file_bytes) {
+        match standard_input(ReadLimits::default().file_bytes) {
             Ok(bytes) => self.text(Path::new(STANDARD_INPUT), bytes, None, node),
             Err(error) => self.unusable.push(error),
         }
@@ -153,17 +153,17 @@ impl NamedConfigurations {
         node: &mut ConfigFiles,
     ) {
         let shown = path.display().to_string();
-        let bytes = match user_data::open(&shown, bytes, &Limits::default()) {
-            Opened::Wrapped(found) if role.is_none() => return self.wrapped(&found),
-            Opened::Wrapped(_) => Vec::from(*b"\xff"),
-            Opened::Text(bytes) => bytes,
+        let bytes = match user_data::open(&shown, bytes, &ReadLimits::default()) {
+            OpenedFile::Wrapped(found) if role.is_none() => return self.wrapped(&found),
+            OpenedFile::Wrapped(_) => Vec::from(*b"\xff"),
+            OpenedFile::Text(bytes) => bytes,
         };
         let Ok(text) = String::from_utf8(bytes) else {
             return self.unusable(path, &std::io::Error::other("it is not UTF-8 text"));
         };
         if role.is_none() && kind_of(&text) != FileKind::Manifests {
             let mut node = ConfigFiles::default();
-            let extraction = extract(&shown, &text, &Limits::default());
+            let extraction = extract(&shown, &text, &ReadLimits::default());
             self.carrier(&shown, &text, extraction, &mut node);
             return self.nodes.push(node);
         }
@@ -187,7 +187,7 @@ impl NamedConfigurations {
         say_notes(found);
         self.problems(&found.shown, &found.problems);
         let mut node = ConfigFiles::default();
-        let extractions = found.extract(&Limits::default());
+        let extractions = found.extract(&ReadLimits::default());
         for (part, extraction) in found.parts.iter().zip(extractions) {
             self.carrier(&part.shown, &part.text, extraction, &mut node);
         }
@@ -248,7 +248,7 @@ fn is_read(name: &str) -> bool {
 
 /// Is it a file of several documents, or with something wrong in it, of which one is an object of Kubernetes?
 fn is_manifests(text: &str) -> bool {
-    manifest::nodes(text, &Limits::default())
+    manifest::nodes(text, &ReadLimits::default())
         .iter()
         .any(|document| {
             let kind = document.str_at(&["kind"]);
@@ -258,7 +258,7 @@ fn is_manifests(text: &str) -> bool {
 
 /// Settings or rules; `None` for an object of Kubernetes. A text that cannot be read is told of as settings, with its line.
 fn role_of(text: &str) -> Option<ConfigFileRole> {
-    let Ok(Some(root)) = yaml::one(text) else {
+    let Ok(Some(root)) = yaml::parse_configuration(text) else {
         if is_manifests(text) {
             return None;
         }

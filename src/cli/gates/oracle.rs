@@ -1,9 +1,9 @@
 //! The installed kubelet's word on gates, where it is of the version that will start: it knows more than
 //! any catalogue.
 
-use windrow_gates::{Resolved, Target};
+use windrow_gates::{ResolvedVersion, TargetVersion};
+use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
 
 use crate::layout::Layout;
 use crate::observe::kubelet::Kubelet;
@@ -11,8 +11,8 @@ use crate::render::GatesReport;
 
 /// Asks it for what each component would be given, and puts its word into the report. Where it cannot be
 /// asked the report stays as it is.
-pub(super) async fn confirm(layout: &Layout, resolved: &Resolved, report: &mut GatesReport) {
-    let Target::Known(version) = resolved.target else {
+pub(super) async fn confirm(layout: &Layout, resolved: &ResolvedVersion, report: &mut GatesReport) {
+    let TargetVersion::Known(version) = resolved.target else {
         return;
     };
     let Some(kubelet) = Kubelet::find(layout).await else {

@@ -5,8 +5,8 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use windrow_decide::Status;
-use windrow_gates::trial::State;
-use windrow_gates::{Outcome, TrialStatus};
+use windrow_gates::trial::TrialState;
+use windrow_gates::{TrialOutcome, TrialStatus};
 
 use super::{ApplyArgs, RollbackArgs, node_report, print};
 use crate::cli::document::{FoundStatus, current, daemon_runs, now};
@@ -145,8 +145,8 @@ fn answer(status: &Status, name: &str) -> TrialProgress {
     };
     if let Some(answer) = gates.answered.iter().find(|answer| answer.request == name) {
         let exit = match answer.outcome {
-            Outcome::Unchanged | Outcome::Kept => Exit::Ok,
-            Outcome::NotTried | Outcome::RolledBack => Exit::NotYet,
+            TrialOutcome::Unchanged | TrialOutcome::Kept => Exit::Ok,
+            TrialOutcome::NotTried | TrialOutcome::RolledBack => Exit::NotYet,
         };
         return TrialProgress::Over(exit, format!("nothing was changed: {}", answer.why));
     }
@@ -163,7 +163,7 @@ fn progress(trial: &TrialStatus, name: &str) -> TrialProgress {
     let taken_back = trial.requests.iter().position(|request| request == name) == Some(1);
     if let Some(outcome) = trial.outcome {
         let (exit, words) = match outcome {
-            Outcome::Kept | Outcome::Unchanged => (
+            TrialOutcome::Kept | TrialOutcome::Unchanged => (
                 Exit::Ok,
                 match trial.unverified.as_slice() {
                     [] => format!("kept: {}", trial.gates),
@@ -174,23 +174,23 @@ fn progress(trial: &TrialStatus, name: &str) -> TrialProgress {
                     ),
                 },
             ),
-            Outcome::RolledBack if taken_back => (Exit::Ok, format!("rolled back: {why}")),
-            Outcome::RolledBack => (Exit::Failed, format!("rolled back: {why}")),
-            Outcome::NotTried if taken_back => (Exit::Ok, format!("not tried: {why}")),
-            Outcome::NotTried => (Exit::NotYet, format!("not tried: {why}")),
+            TrialOutcome::RolledBack if taken_back => (Exit::Ok, format!("rolled back: {why}")),
+            TrialOutcome::RolledBack => (Exit::Failed, format!("rolled back: {why}")),
+            TrialOutcome::NotTried if taken_back => (Exit::Ok, format!("not tried: {why}")),
+            TrialOutcome::NotTried => (Exit::NotYet, format!("not tried: {why}")),
         };
         return TrialProgress::Over(exit, words);
     }
     let step = match trial.state {
-        State::Idle | State::Leased => "waits for its turn in the cluster",
-        State::Saved | State::Written => "writes the drop-in",
-        State::Restarting => "restarts rke2-server",
-        State::Verifying => "waits for kube-apiserver to be ready with it",
-        State::RollingBack => "does not work: puts back what was in force before",
-        State::Kept | State::RolledBack => "is over",
+        TrialState::Idle | TrialState::Leased => "waits for its turn in the cluster",
+        TrialState::Saved | TrialState::Written => "writes the drop-in",
+        TrialState::Restarting => "restarts rke2-server",
+        TrialState::Verifying => "waits for kube-apiserver to be ready with it",
+        TrialState::RollingBack => "does not work: puts back what was in force before",
+        TrialState::Kept | TrialState::RolledBack => "is over",
     };
     TrialProgress::Step(match (&trial.waits_for, trial.state) {
-        (Some(waits_for), State::Idle) => format!("{}: {step} ({waits_for})", trial.gates),
+        (Some(waits_for), TrialState::Idle) => format!("{}: {step} ({waits_for})", trial.gates),
         _ => format!("{}: {step}", trial.gates),
     })
 }

@@ -1,12 +1,12 @@
 //! What a text brings: manifests, or a configuration, or something around configurations.
 
 use windrow_harvester as harvester;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::extract::{self, Extraction, FileKind, InnerLines, recognise};
-use windrow_model::manifest::user_data::{self, Opened, Wrapped, stand_in};
-use windrow_model::manifest::{Content, Limits, Problem, is_manifest_name};
+use windrow_model::manifest::user_data::{self, OpenedFile, Wrapped, stand_in};
+use windrow_model::manifest::{FileContent, Problem, ReadLimits, is_manifest_name};
 use windrow_model::reasons::Code;
-use windrow_plan::rules::Location;
-use windrow_plan::{Finding, Shown};
+use windrow_plan::SourceMap;
 use windrow_simulate::Setup;
 
 use super::{Destination, ForeignMarker, Inputs, manifest};
@@ -18,11 +18,11 @@ pub(super) fn text(
     name: &str,
     shown: String,
     bytes: Vec<u8>,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) {
     let bytes = match user_data::open(&shown, bytes, limits) {
-        Opened::Text(bytes) => bytes,
-        Opened::Wrapped(found) => return wrapped(inputs, found, limits),
+        OpenedFile::Text(bytes) => bytes,
+        OpenedFile::Wrapped(found) => return wrapped(inputs, found, limits),
     };
     let carrier = std::str::from_utf8(&bytes)
         .ok()
@@ -33,8 +33,15 @@ pub(super) fn text(
             eprintln!("windrow: {shown}: {nothing}");
         }
     } else if is_manifest_name(name.rsplit('/').next().unwrap_or(name)) {
-        let content = Content::Bytes(bytes);
-        manifest(inputs, name, content, Shown::itself(shown), None, limits);
+        let content = FileContent::Bytes(bytes);
+        manifest(
+            inputs,
+            name,
+            content,
+            SourceMap::itself(shown),
+            None,
+            limits,
+        );
     } else {
         inputs.errors.push(format!(
             "{shown}: RKE2 reads only names that end in .yaml, .yml or .json and do not begin with \
@@ -44,7 +51,7 @@ pub(super) fn text(
 }
 
 /// What is in something around configurations.
-fn wrapped(inputs: &mut Inputs, found: Wrapped, limits: &Limits) {
+fn wrapped(inputs: &mut Inputs, found: Wrapped, limits: &ReadLimits) {
     let shown = &found.shown;
     say_notes(&found);
     let problems = found.problems.iter();
@@ -83,7 +90,7 @@ fn carried(
     shown: &str,
     text: &str,
     extraction: Extraction,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Option<String> {
     say_if_ambiguous(shown, text);
     inputs.harvester |= extraction.is_harvester();
@@ -133,7 +140,7 @@ fn carried(
             InnerLines::Follow { first } => (first, true),
             InnerLines::Begin { line } => (line, false),
         };
-        let shown = Shown {
+        let shown = SourceMap {
             file: file.source,
             first_line,
             line_by_line,
@@ -144,7 +151,7 @@ fn carried(
             Ok(text) => text.into_bytes(),
             Err(error) => error.into_bytes(),
         };
-        let content = Content::Bytes(content);
+        let content = FileContent::Bytes(content);
         manifest(inputs, &file.path, content, shown, file.late, limits);
         if let Some(input) = inputs.files.last_mut() {
             input.destination = Some(destination);

@@ -1,25 +1,25 @@
 //! Files that a configuration writes where this node's RKE2 does not look.
 
 use windrow_decide::settings::ConfigFileRole;
+use windrow_model::findings::Finding;
 use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::manifest_path::{DATA_DIR, is_never_read, not_read};
 use windrow_model::manifest::yaml;
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
-use windrow_plan::rke2::config::{ConfigFile, Place, is_read};
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read};
 use windrow_plan::rke2::data_dir;
 
 use super::{Destination, Inputs, carried_configuration};
 
 /// What configurations write of RKE2's own.
-pub(in crate::cli) fn rke2_files(configuration: &[Extracted]) -> Vec<ConfigFile> {
+pub(in crate::cli) fn rke2_files(configuration: &[Extracted]) -> Vec<Rke2ConfigFile> {
     configuration
         .iter()
         .filter(|file| file.path.starts_with("/etc/rancher/rke2/") && is_read(&file.path))
-        .map(|file| ConfigFile {
+        .map(|file| Rke2ConfigFile {
             place: match file.path.contains("/config.yaml.d/") {
-                true => Place::DropIn,
-                false => Place::Main,
+                true => ConfigLayer::DropIn,
+                false => ConfigLayer::Main,
             },
             path: file.path.clone(),
             text: String::from_utf8_lossy(&file.content).into_owned(),
@@ -37,7 +37,7 @@ fn named(configuration: &[Extracted]) -> Option<(String, String)> {
     let mut settings = carried_configuration(configuration);
     settings.retain(|file| file.role == ConfigFileRole::Settings);
     settings.iter().rev().find_map(|file| {
-        let root = yaml::one(&file.text).ok().flatten()?;
+        let root = yaml::parse_configuration(&file.text).ok().flatten()?;
         let directory = root.str_at(&["dataDir"])?.to_owned();
         Some((directory, file.path.display().to_string()))
     })

@@ -5,10 +5,10 @@ use std::io::Read;
 use std::path::Path;
 
 use windrow_decide::Mark;
+use windrow_model::findings::Location;
 use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_plan::rke2;
-use windrow_plan::rules::Location;
 
 use super::super::document::now;
 use crate::observe::scan::MarkerEntry;

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use windrow_model::manifest::{Content, Limits};
-use windrow_plan::Finding;
+use windrow_model::findings::Finding;
+use windrow_model::manifest::{FileContent, ReadLimits};
 use windrow_simulate::rehearse::fix::{GivenFile, Lacking, corrected};
 
 use super::super::inputs::Inputs;
@@ -45,7 +45,7 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
         .iter()
         .filter(|file| carriers.iter().all(|(shown, _)| *shown != file.shown.file))
         .filter_map(|file| match &file.content {
-            Content::Bytes(bytes) => Some(GivenFile {
+            FileContent::Bytes(bytes) => Some(GivenFile {
                 name: file.path.to_string(),
                 shown: file.shown.file.clone(),
                 text: String::from_utf8_lossy(bytes).into_owned(),
@@ -62,7 +62,7 @@ pub(super) fn write_corrected(
     sources: &[GivenFile],
     findings: &[Finding],
     lacking: &[Lacking],
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Result<(), UnusableInput> {
     let corrected = corrected(sources, findings, lacking, limits);
     for left in &corrected.left {

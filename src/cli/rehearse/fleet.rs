@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{AddonName, ManifestFile, ManifestPath};
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
-use windrow_plan::rules::{Location, RuleSet};
+use windrow_plan::rules::RuleSet;
 use windrow_simulate::rehearse::membership::{AgentBecause, Membership};
 use windrow_simulate::{JoinRole, JoiningNode, Scenario, Setup, SimulatedDirectory};
 

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_decide::settings::{self, ConfigFiles, Loaded};
-use windrow_gates::{Target, Version, assess};
+use windrow_gates::{TargetVersion, assess};
 use windrow_harvester::HarvesterVersion;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::extract::Extracted;
-use windrow_model::manifest::{Content, Limits, ManifestFile};
+use windrow_model::manifest::{FileContent, ManifestFile, ReadLimits};
 use windrow_plan::rke2::config::merge;
-use windrow_plan::rules::{Location, Platform, RuleSet};
-use windrow_plan::{Finding, Plan, examine_content, link};
+use windrow_plan::rules::{Platform, RuleSet};
+use windrow_plan::version::Version;
+use windrow_plan::{Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::guesses::guesses;
 use windrow_simulate::rehearse::membership::{Membership, membership};
@@ -191,7 +193,7 @@ fn plan(inputs: &Inputs, rules: &RuleSet, platform: Platform) -> Plan {
 }
 
 /// RKE2's packaged components that the files switch off, and where.
-fn disabled(inputs: &Inputs, limits: &Limits) -> Vec<(String, Location)> {
+fn disabled(inputs: &Inputs, limits: &ReadLimits) -> Vec<(String, Location)> {
     let carriers = inputs.carriers.iter();
     carriers
         .flat_map(|(shown, text)| carriers::disabled(shown, text, limits))
@@ -218,7 +220,7 @@ fn gate_findings(configuration: &[Extracted], version: Option<Version>) -> Vec<F
     if files.is_empty() {
         return Vec::new();
     }
-    let target = version.map_or(Target::Unknown, Target::Known);
+    let target = version.map_or(TargetVersion::Unknown, TargetVersion::Known);
     assess(&merge(&files), None, &target).findings
 }
 
@@ -230,7 +232,7 @@ fn lay_out(
     let mut directory = SimulatedDirectory::new();
     let mut changes = Vec::new();
     for marker in markers {
-        directory.put(marker.path, Content::Bytes(Vec::new()), POWER_ON);
+        directory.put(marker.path, FileContent::Bytes(Vec::new()), POWER_ON);
     }
     for file in files {
         let path = file.path;

@@ -3,7 +3,7 @@
 //! files and waits for nothing.
 //!
 //! It is also the last safety: gates that a trial put there and that nobody judges, because the daemon
-//! is gone, are put back after [`Starts::ALLOWED`] starts; and a gate of ours that a component has
+//! is gone, are put back after [`TrialStarts::ALLOWED`] starts; and a gate of ours that a component has
 //! refused in its log is taken out.
 
 use std::fs;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::OnDisk;
-use windrow_gates::{Component, Rke2State, Starts, Trial};
+use windrow_gates::{Component, Rke2State, Trial, TrialStarts};
 use windrow_model::reasons::Code;
 
 use super::settle::settle_for_start;
@@ -62,7 +62,7 @@ fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> 
     if trial.on_disk(current.as_deref()) != OnDisk::Asked {
         return Ok(());
     }
-    let known: Option<Starts> = StateFile::Starts.recall(layout).unwrap_or_default();
+    let known: Option<TrialStarts> = StateFile::Starts.recall(layout).unwrap_or_default();
     let mut starts = known.unwrap_or_default();
     if let Some(why) = starts.count(trial, patience, now) {
         let why = effect::refusal(layout, Component::KubeApiserver, trial.written)

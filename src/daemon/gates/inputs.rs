@@ -2,9 +2,10 @@
 
 use windrow_decide::settings::Settings;
 use windrow_gates::{
-    KnownGood, Refused, Rejected, Resolved, Rke2State, Settled, Trial, TrialHistory, resolve,
+    KnownGood, RefusedGates, Rejected, ResolvedVersion, Rke2State, Settled, Trial, TrialHistory,
+    resolve,
 };
-use windrow_plan::rke2::config::{ConfigFile, merge};
+use windrow_plan::rke2::config::{Rke2ConfigFile, merge};
 
 use crate::act::{StateFile, read_drop_in};
 use crate::configuration::Configuration;
@@ -17,9 +18,9 @@ pub(super) struct DropInInputs {
     pub(super) settings: Settings,
     pub(super) own: String,
     /// RKE2's configuration without our drop-in.
-    pub(super) files: Vec<ConfigFile>,
+    pub(super) files: Vec<Rke2ConfigFile>,
     pub(super) current: Option<String>,
-    pub(super) resolved: Resolved,
+    pub(super) resolved: ResolvedVersion,
     pub(super) history: TrialHistory,
     /// The trial that is under way.
     trial: Option<Trial>,
@@ -44,7 +45,7 @@ impl DropInInputs {
         let resolved = resolve(&candidates);
         // What cannot be read shows nothing; the next trial writes it anew.
         let known = StateFile::KnownGood.recall::<KnownGood>(&layout);
-        let refused = StateFile::Refused.recall::<Refused>(&layout);
+        let refused = StateFile::Refused.recall::<RefusedGates>(&layout);
         let trial = StateFile::Trial
             .recall::<Trial>(&layout)
             .unwrap_or_default();

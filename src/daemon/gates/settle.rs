@@ -4,9 +4,9 @@ use std::fs;
 
 use windrow_decide::Event;
 use windrow_gates::{GateSet, GatesStatus, LeftOut, Rke2State, Settled, assess, check, list};
+use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::Finding;
-use windrow_plan::rke2::config::{ConfigFile, Place, merge};
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 
 use super::inputs::DropInInputs;
 use crate::act::{StateFile, put_drop_in};
@@ -33,7 +33,7 @@ pub struct SettleOutcome {
 impl DropInInputs {
     /// What the status says once the drop-in is `settled`.
     pub(super) fn view(&self, settled: &Settled) -> GatesView {
-        let mut section = GatesStatus::of(
+        let mut section = GatesStatus::new(
             &self.resolved,
             &self.settings.feature_gates,
             &settled.asked.left_out,
@@ -41,7 +41,11 @@ impl DropInInputs {
         section.pending = settled.pending;
         let mut files = self.files.clone();
         if let Some(content) = &settled.content {
-            files.push(ConfigFile::new(Place::DropIn, &self.own, content.clone()));
+            files.push(Rke2ConfigFile::new(
+                ConfigLayer::DropIn,
+                &self.own,
+                content.clone(),
+            ));
         }
         let assessment = assess(&merge(&files), Some(&self.own), &self.resolved.target);
         for view in &assessment.components {

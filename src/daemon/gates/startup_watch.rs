@@ -9,12 +9,12 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use windrow_decide::Event;
 use windrow_gates::{
-    Component, Refusal, Refused, Request, read_gates, resolve, set_last_at, version_text,
+    Component, ComponentRefusal, GateRequest, RefusedGates, read_gates, resolve, set_last_at,
+    version_text,
 };
+use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
-use windrow_plan::rke2::config::{ConfigFile, Place};
-use windrow_plan::rules::Location;
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile};
 
 use super::inputs::DropInInputs;
 use crate::act::{StateFile, read_drop_in, remember_refused};
@@ -129,7 +129,11 @@ fn fatal(configuration: &Configuration, since: Option<Timestamp>) -> (Vec<Findin
         let node = DropInInputs::read(configuration);
         let mut files = node.files.clone();
         if let Some(current) = &node.current {
-            files.push(ConfigFile::new(Place::DropIn, &node.own, current.clone()));
+            files.push(Rke2ConfigFile::new(
+                ConfigLayer::DropIn,
+                &node.own,
+                current.clone(),
+            ));
         }
         let mine = own_gates(&node.own, node.current.as_deref(), component, &said);
         let set: Vec<(&String, Location)> = said
@@ -167,8 +171,8 @@ fn own_gates(
     own: &str,
     current: Option<&str>,
     component: Component,
-    said: &Refusal,
-) -> Vec<Request> {
+    said: &ComponentRefusal,
+) -> Vec<GateRequest> {
     let mut gates = read_gates(own, current.unwrap_or_default(), &[]);
     gates.retain(|gate| gate.component == component && said.gates.contains(&gate.gate));
     gates
@@ -196,7 +200,7 @@ pub(super) fn own_refusal(configuration: &Configuration) {
     let data_dir = &configuration.settings().data_dir;
     let resolved = resolve(&candidates_on_disk(layout, data_dir));
     let version = version_text(&resolved.target);
-    let known: Option<Refused> = StateFile::Refused.recall(layout).unwrap_or_default();
+    let known: Option<RefusedGates> = StateFile::Refused.recall(layout).unwrap_or_default();
     let told = known.is_some_and(|known| {
         let known_gates = known.gates(&own);
         known.version == version

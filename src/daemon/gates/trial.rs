@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use windrow_decide::Event;
-use windrow_gates::trial::{InEffect, OnDisk, Seen, State, Step, next};
+use windrow_gates::trial::{InEffect, OnDisk, TrialObservation, TrialState, TrialStep, next};
 use windrow_gates::{
-    Answer, Change, Component, KnownGood, Outcome, Refused, Snapshot, Starts, Target, Trial,
-    TrialStatus, version_text,
+    Component, DropInSnapshot, GateChange, KnownGood, RefusedGates, RequestAnswer, TargetVersion,
+    Trial, TrialOutcome, TrialStarts, TrialStatus, version_text,
 };
 use windrow_model::reasons::Code;
 
@@ -41,7 +41,7 @@ pub(super) struct TrialDriver {
     api: ApiServer,
     now: fn() -> Timestamp,
     trial: Option<Trial>,
-    answers: Vec<Answer>,
+    answers: Vec<RequestAnswer>,
     lease: Option<ClusterLease>,
     leased: bool,
     waits_for: Option<String>,
@@ -100,12 +100,12 @@ impl TrialDriver {
     }
 
     /// What is told of it.
-    pub(super) fn status(&self) -> (Option<TrialStatus>, Vec<Answer>) {
+    pub(super) fn status(&self) -> (Option<TrialStatus>, Vec<RequestAnswer>) {
         let own = self.site().own;
         let trial = self
             .trial
             .as_ref()
-            .map(|trial| TrialStatus::of(trial, &own, self.waits_for.clone()));
+            .map(|trial| TrialStatus::new(trial, &own, self.waits_for.clone()));
         (trial, self.answers.clone())
     }
 
@@ -133,7 +133,7 @@ impl TrialDriver {
         let site = self.site();
         let done = match trial.under_way() {
             true => self.go_on(trial, &site).await,
-            false if trial.state != State::Idle => self.give_back(trial, &site).await,
+            false if trial.state != TrialState::Idle => self.give_back(trial, &site).await,
             false => return None,
         };
         match done {
@@ -168,14 +168,15 @@ impl TrialDriver {
             .baseline
             .as_ref()
             .is_some_and(|baseline| *baseline != unit.invocation && !unit.invocation.is_empty());
-        let judged = matches!(trial.state, State::Verifying | State::RollingBack) && restarted;
+        let judged =
+            matches!(trial.state, TrialState::Verifying | TrialState::RollingBack) && restarted;
         let result = match judged {
             true => self.verify(&trial, &unit, site).await,
             false => VerificationResult::not_yet("rke2-server starts"),
         };
         let overdue = trial.overdue(site.patience, (self.now)());
         self.hold_lease(&trial, site, result.ready).await;
-        let seen = Seen {
+        let seen = TrialObservation {
             wanted: trial.taken_back.is_none() && !overdue,
             leased: self.leased,
             saved: trial.saved.is_some(),
@@ -189,15 +190,18 @@ impl TrialDriver {
         };
         let (to, steps) = next(trial.state, &seen);
         let from = trial.state;
-        if matches!(from, State::Idle | State::Leased) && to == State::Idle && !seen.wanted {
+        if matches!(from, TrialState::Idle | TrialState::Leased)
+            && to == TrialState::Idle
+            && !seen.wanted
+        {
             return self.never_tried(trial, site);
         }
         if to != from {
             self.enter(&mut trial, to, &result, on_disk, site).await?;
         }
-        if matches!(from, State::Verifying | State::RollingBack) {
+        if matches!(from, TrialState::Verifying | TrialState::RollingBack) {
             self.waits_for = result.why.clone();
-        } else if from != State::Idle {
+        } else if from != TrialState::Idle {
             self.waits_for = None;
         }
         for step in steps {
@@ -214,16 +218,19 @@ impl TrialDriver {
     async fn enter(
         &mut self,
         trial: &mut Trial,
-        to: State,
+        to: TrialState,
         result: &VerificationResult,
         on_disk: OnDisk,
         site: &TrialSite,
     ) -> Result<(), String> {
         let (layout, own) = (&site.layout, site.own.as_str());
         match to {
-            State::Kept => self.keep_good(trial, site).await?,
-            State::RollingBack | State::RolledBack if trial.state != State::RollingBack => {
-                let starts: Option<Starts> = StateFile::Starts.recall(layout).unwrap_or_default();
+            TrialState::Kept => self.keep_good(trial, site).await?,
+            TrialState::RollingBack | TrialState::RolledBack
+                if trial.state != TrialState::RollingBack =>
+            {
+                let starts: Option<TrialStarts> =
+                    StateFile::Starts.recall(layout).unwrap_or_default();
                 let restored = starts
                     .filter(|starts| starts.request == trial.request)
                     .and_then(|starts| starts.restored);
@@ -242,14 +249,14 @@ impl TrialDriver {
             }
             _ => {}
         }
-        if to == State::Kept {
+        if to == TrialState::Kept {
             trial.unverified.clone_from(&result.unverified);
         }
         trial.state = to;
         trial.since = (self.now)();
         trial.outcome = match to {
-            State::Kept => Some(Outcome::Kept),
-            State::RolledBack => Some(Outcome::RolledBack),
+            TrialState::Kept => Some(TrialOutcome::Kept),
+            TrialState::RolledBack => Some(TrialOutcome::RolledBack),
             _ => None,
         };
         self.remember(layout, trial)?;
@@ -266,17 +273,17 @@ impl TrialDriver {
                 .unwrap_or_else(|| trial.version.clone()),
             at: (self.now)(),
             content: trial.asked.content.clone(),
-            previous: (trial.change == Change::Apply).then_some(saved),
+            previous: (trial.change == GateChange::Apply).then_some(saved),
         };
         let line = |error: std::io::Error| error.to_string();
         StateFile::KnownGood.keep(layout, &good).map_err(line)?;
-        let known: Option<Refused> = StateFile::Refused.recall(layout).unwrap_or_default();
+        let known: Option<RefusedGates> = StateFile::Refused.recall(layout).unwrap_or_default();
         match known.and_then(|known| known.without(&trial.gates(own, &[]), own)) {
             Some(left) => StateFile::Refused.keep(layout, &left),
             None => StateFile::Refused.forget(layout),
         }
         .map_err(line)?;
-        if trial.change == Change::Rollback {
+        if trial.change == GateChange::Rollback {
             let why = format!("{} rolled it back", trial.by);
             remember_refused(layout, &good.version, &trial.going(own), &why, own)?;
         }
@@ -295,9 +302,9 @@ impl TrialDriver {
             )
         });
         trial.why = Some(why);
-        trial.outcome = Some(Outcome::NotTried);
+        trial.outcome = Some(TrialOutcome::NotTried);
         // Whether the lease is ours is found out when it is given back.
-        trial.state = State::Leased;
+        trial.state = TrialState::Leased;
         trial.since = (self.now)();
         self.remember(&site.layout, &trial)?;
         announce_state(&trial, &site.own);
@@ -306,28 +313,28 @@ impl TrialDriver {
 
     async fn take_step(
         &mut self,
-        step: Step,
+        step: TrialStep,
         trial: &mut Trial,
         current: Option<String>,
         site: &TrialSite,
     ) -> Result<(), String> {
         match step {
-            Step::Save => {
-                trial.saved = Some(Snapshot { content: current });
+            TrialStep::Save => {
+                trial.saved = Some(DropInSnapshot { content: current });
                 self.remember(&site.layout, trial)
             }
-            Step::Write => {
+            TrialStep::Write => {
                 trial.written = Some((self.now)());
                 let content = trial.asked.content.clone();
                 self.write(trial, content, site)
             }
-            Step::Restore => {
+            TrialStep::Restore => {
                 let content = trial.saved.clone().unwrap_or_default().content;
                 self.write(trial, content, site)
             }
-            Step::Restart => units::restart(RKE2_SERVER).await,
+            TrialStep::Restart => units::restart(RKE2_SERVER).await,
             // The lease is asked for before every step, and given back after the last one.
-            Step::TakeLease | Step::ReleaseLease => Ok(()),
+            TrialStep::TakeLease | TrialStep::ReleaseLease => Ok(()),
         }
     }
 
@@ -346,7 +353,7 @@ impl TrialDriver {
     }
 
     async fn verify(&mut self, trial: &Trial, unit: &Unit, site: &TrialSite) -> VerificationResult {
-        let back = trial.state == State::RollingBack;
+        let back = trial.state == TrialState::RollingBack;
         let verification = Verification {
             api: &self.api,
             layout: &site.layout,
@@ -370,10 +377,10 @@ impl TrialDriver {
 }
 
 /// Is the drop-in what this state is about, so that later starts have read it?
-fn is_settled(state: State, on_disk: OnDisk) -> bool {
+fn is_settled(state: TrialState, on_disk: OnDisk) -> bool {
     match state {
-        State::Saved | State::Written => on_disk == OnDisk::Asked,
-        State::RollingBack => on_disk == OnDisk::Saved,
+        TrialState::Saved | TrialState::Written => on_disk == OnDisk::Asked,
+        TrialState::RollingBack => on_disk == OnDisk::Saved,
         _ => false,
     }
 }
@@ -405,7 +412,7 @@ async fn version_that_runs(api: &ApiServer, layout: &Layout) -> Option<String> {
     let client = effect::client(api, &layout.admin_kubeconfig(), Component::KubeApiserver).await;
     let version = client.ok()?.apiserver_version().await.ok()?.git_version;
     let version = version.parse().ok()?;
-    Some(version_text(&Target::Known(version)))
+    Some(version_text(&TargetVersion::Known(version)))
 }
 
 async fn unit() -> Result<Unit, String> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use windrow_gates::trial::InEffect;
-use windrow_gates::{Component, Observed, Request, list};
+use windrow_gates::{Component, GateRequest, ObservedGates, list};
 
 use crate::apiserver::ApiServer;
 use crate::layout::Layout;
@@ -24,7 +24,7 @@ pub(super) struct Verification<'a> {
     /// rke2-server, started after the drop-in was changed.
     pub(super) unit: &'a Unit,
     /// The gates that should be in effect.
-    pub(super) gates: Vec<Request>,
+    pub(super) gates: Vec<GateRequest>,
     /// Does kube-apiserver get other arguments than before, so that its process must be a new one?
     pub(super) restarts_apiserver: bool,
     /// What a component has said since then counts.
@@ -100,7 +100,7 @@ impl Verification<'_> {
         }
     }
 
-    fn gates_of(&self, component: Component) -> Vec<Request> {
+    fn gates_of(&self, component: Component) -> Vec<GateRequest> {
         let mut gates = self.gates.clone();
         gates.retain(|gate| gate.component == component);
         gates
@@ -187,7 +187,7 @@ impl Verification<'_> {
         }
     }
 
-    async fn component(&self, component: Component, gates: &[Request]) -> Result<(), Unseen> {
+    async fn component(&self, component: Component, gates: &[GateRequest]) -> Result<(), Unseen> {
         let client = effect::client(self.api, &self.layout.admin_kubeconfig(), component)
             .await
             .map_err(Unseen::Unknown)?;
@@ -206,7 +206,7 @@ impl Verification<'_> {
     }
 
     /// Was this process started after the unit was?
-    fn is_new(&self, observed: &Observed) -> bool {
+    fn is_new(&self, observed: &ObservedGates) -> bool {
         let unit = Duration::from_micros(self.unit.started).as_secs_f64();
         observed
             .started

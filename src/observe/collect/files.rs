@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use windrow_model::manifest::{self, Limits, yaml};
+use windrow_model::manifest::{self, ReadLimits, yaml};
 
 use super::collection::{CollectedPart, Collection};
 use crate::archive::CollectedContent;
@@ -116,7 +116,7 @@ fn learn(collection: &mut Collection<'_>) {
     }
     for path in [layout.admin_kubeconfig(), layout.kubelet_kubeconfig()] {
         if let Ok(text) = read_text(&path)
-            && let Ok(Some(node)) = yaml::parse(&text, 1, &Limits::default())
+            && let Ok(Some(node)) = yaml::parse(&text, 1, &ReadLimits::default())
         {
             collection.into.learner.value(&node.to_json());
         }
@@ -142,7 +142,7 @@ fn parsed(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str, 
         let found = lines(text, lines_of_json);
         return collection.add(name.to_owned(), what, source, found);
     }
-    match yaml::parse(text, 1, &Limits::default()) {
+    match yaml::parse(text, 1, &ReadLimits::default()) {
         Ok(Some(node)) => {
             let found = CollectedPart::tree(node.to_json(), text.len());
             collection.add(name.to_owned(), what, source, found);
@@ -215,14 +215,14 @@ fn manifests(collection: &mut Collection<'_>) {
     let directory = collection.wanted.layout.manifests();
     // Nothing is compared with an earlier look: every file is read, whenever it is.
     let now = jiff::Timestamp::UNIX_EPOCH;
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let ScanResult::Found(found) = scan(&directory, &limits, &FileStamps::new(), now) else {
         return;
     };
     for entry in found.files {
         let source = directory.join(entry.path.as_str()).display().to_string();
         let bytes = match entry.state {
-            ScannedContent::Read(manifest::Content::Bytes(bytes)) => bytes,
+            ScannedContent::Read(manifest::FileContent::Bytes(bytes)) => bytes,
             ScannedContent::Read(other) => {
                 let read = manifest::read(&entry.path, &other, &limits);
                 for problem in read.problems {

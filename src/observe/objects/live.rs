@@ -11,7 +11,7 @@ use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::Value;
 use tokio::time::timeout;
-use windrow_harvester::objects::{Kind, Listed, Objects, items, text};
+use windrow_harvester::objects::{KindListing, ObjectKind, Objects, items, text};
 use windrow_model::manifest::GroupKind;
 use windrow_model::redact;
 
@@ -108,14 +108,14 @@ pub async fn reach(api: &ApiServer, file: &Path) -> Result<Client, String> {
 }
 
 /// Lists these kinds for a person.
-pub async fn list(client: &Client, kinds: &[Kind]) -> Objects {
+pub async fn list(client: &Client, kinds: &[ObjectKind]) -> Objects {
     let mut objects = Objects::default();
     ask(client, kinds, &mut objects, &mut Room::of_a_person()).await;
     objects
 }
 
 /// Lists these kinds too, as far as there is room.
-pub async fn ask(client: &Client, kinds: &[Kind], objects: &mut Objects, room: &mut Room) {
+pub async fn ask(client: &Client, kinds: &[ObjectKind], objects: &mut Objects, room: &mut Room) {
     for kind in kinds {
         let found = all(client, *kind, room).await;
         objects.insert(kind.group_kind(), listed(found));
@@ -135,10 +135,10 @@ pub async fn ask_by_name(
     }
 }
 
-fn listed(found: Result<Vec<Value>, ListFailure>) -> Listed {
+fn listed(found: Result<Vec<Value>, ListFailure>) -> KindListing {
     match found {
-        Ok(items) => Listed::Objects(items),
-        Err(why) => Listed::Unknown(why.to_string()),
+        Ok(items) => KindListing::Objects(items),
+        Err(why) => KindListing::Unknown(why.to_string()),
     }
 }
 
@@ -180,7 +180,11 @@ async fn by_name(
     }
 }
 
-async fn all(client: &Client, kind: Kind, room: &mut Room) -> Result<Vec<Value>, ListFailure> {
+async fn all(
+    client: &Client,
+    kind: ObjectKind,
+    room: &mut Room,
+) -> Result<Vec<Value>, ListFailure> {
     let version = kind.api_version();
     let named = (version.as_str(), kind.kind);
     pages(client, &kind.path(), kind.query(), named, room).await
@@ -324,7 +328,10 @@ mod tests {
         let serve = tower::service_fn(move |request| serve(request, size));
         let client = Client::new(serve, "default");
         let mut objects = Objects::default();
-        let pods = Kind::ALL.iter().find(|kind| kind.kind == "Pod").unwrap();
+        let pods = ObjectKind::ALL
+            .iter()
+            .find(|kind| kind.kind == "Pod")
+            .unwrap();
         ask(&client, &[*pods], &mut objects, room).await;
         match objects.all(*pods) {
             Ok(found) => Ok(found.len()),

@@ -1,6 +1,6 @@
 //! Lists of objects for a diagnosis: live from the API, or from what was saved of it.
 //!
-//! Lists, never watches; only what [`Kind::ALL`](windrow_harvester::objects::Kind::ALL) names, in pages, up to a bound. A kind that is refused,
+//! Lists, never watches; only what [`Kind::ALL`](windrow_harvester::objects::ObjectKind::ALL) names, in pages, up to a bound. A kind that is refused,
 //! late or too large is Unknown with the reason, and one that is not served has no objects.
 
 mod item;

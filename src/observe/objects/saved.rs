@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_harvester::incidents::OwnNode;
-use windrow_harvester::objects::{Listed, Objects, text};
+use windrow_harvester::objects::{KindListing, Objects, text};
 use windrow_model::manifest::GroupKind;
 
 use super::item::complete;
@@ -78,8 +78,8 @@ fn of_archive(archive: &Archive) -> Objects {
         // A group that is not served is answered without words of the API's own.
         let not_served = missing.why.starts_with("404") || missing.why == "HTTP 404";
         let listed = match not_served {
-            true => Listed::Objects(Vec::new()),
-            false => Listed::Unknown(missing.why.clone()),
+            true => KindListing::Objects(Vec::new()),
+            false => KindListing::Unknown(missing.why.clone()),
         };
         objects.insert(GroupKind::new(group, kind), listed);
     }
@@ -91,10 +91,10 @@ fn of_archive(archive: &Archive) -> Objects {
         };
         let listed = match archive.objects(group, kind) {
             Some(_) if entry.truncated => {
-                Listed::Unknown("the report has only a part of them".to_owned())
+                KindListing::Unknown("the report has only a part of them".to_owned())
             }
-            Some(items) => Listed::Objects(items),
-            None => Listed::Unknown("its list in the report cannot be read".to_owned()),
+            Some(items) => KindListing::Objects(items),
+            None => KindListing::Unknown("its list in the report cannot be read".to_owned()),
         };
         let group = if group == "core" { "" } else { group };
         objects.insert(GroupKind::new(group, kind), listed);
@@ -179,7 +179,7 @@ fn take(objects: &mut Objects, mut value: Value) -> bool {
         let group = version.split_once('/').map_or("", |(group, _)| group);
         let kind = GroupKind::new(group, of_items);
         if objects.list(&kind).is_err() {
-            objects.insert(kind, Listed::Objects(Vec::new()));
+            objects.insert(kind, KindListing::Objects(Vec::new()));
         }
     }
     for item in items {
@@ -190,7 +190,7 @@ fn take(objects: &mut Objects, mut value: Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use windrow_harvester::objects::Kind;
+    use windrow_harvester::objects::ObjectKind;
 
     use super::*;
 
@@ -221,13 +221,13 @@ mod tests {
         write("report.json", r#"{"collected": []}"#);
         write("notes.txt", "not JSON");
         let objects = saved(directory.path()).unwrap().objects;
-        let pods = objects.all(Kind::POD).unwrap();
+        let pods = objects.all(ObjectKind::POD).unwrap();
         assert_eq!(text(&pods[0], "/kind"), "Pod");
         assert!(pods[0].pointer("/metadata/managedFields").is_none());
-        assert_eq!(objects.all(Kind::NODE).unwrap().len(), 1);
-        assert_eq!(objects.all(Kind::KUBEVIRT).unwrap().len(), 1);
-        assert_eq!(objects.all(Kind::BUDGET).unwrap().len(), 0);
-        assert!(objects.all(Kind::VM).is_err());
+        assert_eq!(objects.all(ObjectKind::NODE).unwrap().len(), 1);
+        assert_eq!(objects.all(ObjectKind::KUBEVIRT).unwrap().len(), 1);
+        assert_eq!(objects.all(ObjectKind::BUDGET).unwrap().len(), 0);
+        assert!(objects.all(ObjectKind::VM).is_err());
     }
 
     #[test]
@@ -275,12 +275,24 @@ mod tests {
         let read = saved(&path).unwrap();
         assert_eq!(read.at, Some(created));
         let objects = read.objects;
-        assert_eq!(objects.all(Kind::NODE).unwrap().len(), 1);
-        assert!(objects.all(Kind::POD).unwrap_err().why.contains("a part"));
-        assert_eq!(objects.all(Kind::ADDON).unwrap().len(), 0);
-        assert_eq!(objects.all(Kind::LONGHORN_VOLUME).unwrap().len(), 0);
-        assert!(objects.all(Kind::BUDGET).unwrap_err().why.contains("403"));
-        assert!(objects.all(Kind::VM).is_err());
+        assert_eq!(objects.all(ObjectKind::NODE).unwrap().len(), 1);
+        assert!(
+            objects
+                .all(ObjectKind::POD)
+                .unwrap_err()
+                .why
+                .contains("a part")
+        );
+        assert_eq!(objects.all(ObjectKind::ADDON).unwrap().len(), 0);
+        assert_eq!(objects.all(ObjectKind::LONGHORN_VOLUME).unwrap().len(), 0);
+        assert!(
+            objects
+                .all(ObjectKind::BUDGET)
+                .unwrap_err()
+                .why
+                .contains("403")
+        );
+        assert!(objects.all(ObjectKind::VM).is_err());
         fs::write(&path, [0x1f, 0x8b, 0]).unwrap();
         assert!(saved(&path).unwrap_err()[0].contains("no archive"));
     }

@@ -1,7 +1,7 @@
 //! Harvester's Addons: each that is not settled is looked at down to the pods of its Job.
 
 use serde_json::Value;
-use windrow_harvester::addons::{Parts, State, is_settled, job_of, judge};
+use windrow_harvester::addons::{AddonParts, AddonState, is_settled, job_of, judge};
 use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::cluster::admin;
@@ -56,7 +56,7 @@ async fn state(
     node: &str,
     addon: &Value,
     named: NamespacedName<'_>,
-) -> Result<State, ProbeOutcome> {
+) -> Result<AddonState, ProbeOutcome> {
     let chart = found(context, node, Ask::HelmChart(named)).await?;
     let job_name = chart.as_ref().and_then(job_of);
     let job_named = job_name.map(|name| NamespacedName { name, ..named });
@@ -69,7 +69,7 @@ async fn state(
         None => None,
     };
     let pods = pods.as_ref().and_then(|list| list["items"].as_array());
-    let parts = Parts {
+    let parts = AddonParts {
         addon,
         chart: chart.as_ref(),
         job: job.as_ref(),

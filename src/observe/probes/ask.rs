@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use windrow_decide::ProbeInterest;
-use windrow_plan::readiness::node::{ProbeOutcome, Role};
+use windrow_plan::readiness::node::{NodeRole, ProbeOutcome};
 
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
@@ -15,7 +15,7 @@ use super::{
 #[derive(Clone, PartialEq)]
 pub(super) struct ProbedNode {
     pub(super) interest: ProbeInterest,
-    pub(super) role: Role,
+    pub(super) role: NodeRole,
     pub(super) name: String,
 }
 

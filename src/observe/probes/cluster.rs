@@ -1,7 +1,7 @@
 //! What kube-apiserver says: of itself, of the own Node, of Harvester's parts.
 
 use serde_json::Value;
-use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
+use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, Transition};
 use windrow_plan::rules::Platform;
 
 use super::answer::ProbeAnswer;
@@ -10,7 +10,7 @@ use super::kubernetes::{Ask, Credential, NoApiReply, asked, object, words};
 use super::upgrade::{self, Sign, SignMemory};
 
 /// kube-apiserver's `/readyz` with the credential that the node has.
-pub(super) async fn apiserver(context: &ProbeContext, role: Role, node: &str) -> ProbeOutcome {
+pub(super) async fn apiserver(context: &ProbeContext, role: NodeRole, node: &str) -> ProbeOutcome {
     let credential = Credential::for_role(role);
     let unknown = |why: String| ProbeOutcome::unknown(asked(Ask::Readyz, credential, node), why);
     match context.kubernetes.ask(Ask::Readyz, credential, node).await {
@@ -40,7 +40,7 @@ fn failed_checks(body: &[u8], status: u16) -> String {
 pub(super) async fn own_node(
     context: &ProbeContext,
     upgrade: &SignMemory,
-    role: Role,
+    role: NodeRole,
     node: &str,
     platform: Option<Platform>,
 ) -> ProbeAnswer {

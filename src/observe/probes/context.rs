@@ -87,7 +87,7 @@ impl ProbeContext {
     /// A configuration file of a few lines; `None` when it is not there or cannot be read as one.
     pub(super) fn config(&self, path: &str) -> Option<Node> {
         let text = std::fs::read_to_string(self.layout().path(path)).ok()?;
-        yaml::one(&text).ok().flatten()
+        yaml::parse_configuration(&text).ok().flatten()
     }
 
     /// rancherd's configuration. It holds the cluster token: nothing of it is ever printed.

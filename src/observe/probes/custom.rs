@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use windrow_model::redact::quoted;
 use windrow_plan::readiness::node::{
-    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, ProbeOutcome, Role,
+    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, NodeRole, ObjectQuestion, ProbeOutcome,
 };
 use windrow_plan::rules::EvaluationError;
 
@@ -35,7 +35,7 @@ pub(super) type PendingFiles = Arc<Mutex<BTreeSet<String>>>;
 pub(super) async fn ask(
     context: &ProbeContext,
     pending: &PendingFiles,
-    role: Role,
+    role: NodeRole,
     node: &str,
     probe: &CustomProbe,
 ) -> ProbeOutcome {
@@ -264,7 +264,7 @@ fn beginning(place: &Path) -> io::Result<Vec<u8>> {
 
 async fn an_object(
     context: &ProbeContext,
-    role: Role,
+    role: NodeRole,
     node: &str,
     question: &ObjectQuestion,
 ) -> ProbeOutcome {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 use windrow_harvester::{HarvesterVersion, vip_mode};
-use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, Vip, VipMode};
+use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, Vip, VipMode};
 
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
@@ -44,7 +44,7 @@ impl KnownVip {
 pub(super) async fn vip_answers(
     context: &ProbeContext,
     memory: &VipMemory,
-    role: Role,
+    role: NodeRole,
     node: &str,
 ) -> ProbeAnswer {
     match vip(context, memory, role, node).await {
@@ -69,7 +69,7 @@ pub(super) async fn vip_answers(
 pub(super) async fn vip_port(
     context: &ProbeContext,
     memory: &VipMemory,
-    role: Role,
+    role: NodeRole,
     node: &str,
     port: u16,
 ) -> ProbeOutcome {
@@ -98,7 +98,7 @@ async fn connects(vip: &str, port: u16) -> ProbeOutcome {
 async fn vip(
     context: &ProbeContext,
     memory: &VipMemory,
-    role: Role,
+    role: NodeRole,
     node: &str,
 ) -> Result<Vip, ProbeOutcome> {
     let known = lock(&memory.0).clone();
@@ -138,7 +138,7 @@ async fn vip(
 async fn look_up(
     context: &ProbeContext,
     memory: &VipMemory,
-    role: Role,
+    role: NodeRole,
     node: &str,
 ) -> Result<Vip, ProbeOutcome> {
     let credential = Credential::for_role(role);
@@ -211,7 +211,7 @@ fn host(url: &str) -> Option<String> {
 pub(super) async fn ready(
     context: &ProbeContext,
     memory: &VipMemory,
-    role: Role,
+    role: NodeRole,
     node: &str,
 ) -> ProbeOutcome {
     let vip = match vip(context, memory, role, node).await {

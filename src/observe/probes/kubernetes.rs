@@ -10,7 +10,7 @@ use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::Value;
 use windrow_model::redact;
-use windrow_plan::readiness::node::{ProbeOutcome, Role};
+use windrow_plan::readiness::node::{NodeRole, ProbeOutcome};
 
 use super::current_layout::CurrentLayout;
 use crate::apiserver::ApiServer;
@@ -32,7 +32,7 @@ pub(super) enum Credential {
 
 impl Credential {
     /// The one that a node of this role has.
-    pub(super) fn for_role(role: Role) -> Self {
+    pub(super) fn for_role(role: NodeRole) -> Self {
         match role.serves_api() {
             true => Self::Admin,
             false => Self::Node,

@@ -1,14 +1,14 @@
 //! What the node is in its cluster. It is read again and again: a node can be promoted.
 
-use windrow_model::manifest::{Node, Value, yaml};
-use windrow_plan::readiness::node::Role;
+use windrow_model::manifest::{Node, NodeValue, yaml};
+use windrow_plan::readiness::node::NodeRole;
 
 use super::bus::UnitState;
 use super::context::ProbeContext;
 use crate::observe::rke2;
 
 /// What the node is in its cluster, and the name of its own Node, as they are now.
-pub async fn role_and_name(context: &ProbeContext) -> (Role, String) {
+pub async fn role_and_name(context: &ProbeContext) -> (NodeRole, String) {
     let config = Config::read(context);
     let server = context.bus.unit("rke2-server.service").await;
     let agent = context.bus.unit("rke2-agent.service").await;
@@ -53,13 +53,13 @@ fn by_files(context: &ProbeContext) -> Option<bool> {
         .then_some(false)
 }
 
-fn role(serves: Option<bool>, config: &Config) -> Role {
+fn role(serves: Option<bool>, config: &Config) -> NodeRole {
     match serves {
-        Some(true) if config.witness => Role::Witness,
-        Some(true) if config.joins => Role::JoinedServer,
-        Some(true) => Role::FirstServer,
-        Some(false) => Role::Agent,
-        None => Role::Unknown,
+        Some(true) if config.witness => NodeRole::Witness,
+        Some(true) if config.joins => NodeRole::JoinedServer,
+        Some(true) => NodeRole::FirstServer,
+        Some(false) => NodeRole::Agent,
+        None => NodeRole::Unknown,
     }
 }
 
@@ -80,7 +80,7 @@ impl Config {
         found.sort_by(|a, b| (a.place, a.name()).cmp(&(b.place, b.name())));
         let files: Vec<Node> = found
             .iter()
-            .filter_map(|file| yaml::one(&file.text).ok().flatten())
+            .filter_map(|file| yaml::parse_configuration(&file.text).ok().flatten())
             .collect();
         let last = |key: &str| files.iter().rev().find_map(|file| file.get(key));
         let text = |key: &str| {
@@ -97,7 +97,7 @@ impl Config {
         Self {
             joins: joined_by || text("server").is_some(),
             witness: last("disable-apiserver")
-                .is_some_and(|node| matches!(node.value, Value::Bool(true))),
+                .is_some_and(|node| matches!(node.value, NodeValue::Bool(true))),
             name: text("node-name").map_or_else(|| host_name(context), str::to_owned),
         }
     }
@@ -152,10 +152,16 @@ mod tests {
             witness,
             name: String::new(),
         };
-        assert_eq!(role(Some(true), &config(false, false)), Role::FirstServer);
-        assert_eq!(role(Some(true), &config(true, false)), Role::JoinedServer);
-        assert_eq!(role(Some(true), &config(true, true)), Role::Witness);
-        assert_eq!(role(Some(false), &config(true, false)), Role::Agent);
-        assert_eq!(role(None, &config(true, false)), Role::Unknown);
+        assert_eq!(
+            role(Some(true), &config(false, false)),
+            NodeRole::FirstServer
+        );
+        assert_eq!(
+            role(Some(true), &config(true, false)),
+            NodeRole::JoinedServer
+        );
+        assert_eq!(role(Some(true), &config(true, true)), NodeRole::Witness);
+        assert_eq!(role(Some(false), &config(true, false)), NodeRole::Agent);
+        assert_eq!(role(None, &config(true, false)), NodeRole::Unknown);
     }
 }

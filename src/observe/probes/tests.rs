@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use servers::TestServer;
 use tokio::sync::{mpsc, watch};
 use windrow_decide::{ClusterEvent, Interests, ProbeInterest};
-use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, specs};
+use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, specs};
 
 use super::context::{Endpoints, ProbeContext};
 use crate::apiserver::ApiServer;

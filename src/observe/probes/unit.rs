@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use windrow_model::reasons::Code;
-use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, Transition};
+use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, Transition};
 use windrow_plan::rules::Platform;
 
 use super::answer::ProbeAnswer;
@@ -35,16 +35,18 @@ struct RestartHistory {
 }
 
 /// The unit of a role.
-pub(super) fn name_of(role: Role) -> Option<&'static str> {
+pub(super) fn name_of(role: NodeRole) -> Option<&'static str> {
     match role {
-        Role::FirstServer | Role::JoinedServer | Role::Witness => Some("rke2-server.service"),
-        Role::Agent => Some("rke2-agent.service"),
-        Role::Unknown => None,
+        NodeRole::FirstServer | NodeRole::JoinedServer | NodeRole::Witness => {
+            Some("rke2-server.service")
+        }
+        NodeRole::Agent => Some("rke2-agent.service"),
+        NodeRole::Unknown => None,
     }
 }
 
 /// Is it installed? Of a node whose role is not known, either unit will do.
-pub(super) async fn installed(context: &ProbeContext, role: Role) -> ProbeOutcome {
+pub(super) async fn installed(context: &ProbeContext, role: NodeRole) -> ProbeOutcome {
     let names: &[&str] = match name_of(role) {
         Some("rke2-agent.service") => &["rke2-agent.service"],
         Some(_) => &["rke2-server.service"],
@@ -80,7 +82,7 @@ pub(super) async fn service(
     context: &ProbeContext,
     restarts: &RestartMemory,
     upgrade: &SignMemory,
-    role: Role,
+    role: NodeRole,
     platform: Option<Platform>,
 ) -> ProbeAnswer {
     let Some(name) = name_of(role) else {

@@ -6,9 +6,9 @@
 
 use std::sync::Mutex;
 
-use windrow_gates::Version;
 use windrow_plan::readiness::node::{NodeEvent, Transition};
 use windrow_plan::rules::Platform;
+use windrow_plan::version::Version;
 
 use super::context::ProbeContext;
 use crate::locked::lock;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use windrow_decide::{Directory, FileChange, Mark, Marker};
-use windrow_model::manifest::{Content, ManifestPath, MarkerPath};
+use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath};
 
 /// A file that changed this shortly before a look may change again within the same tick of the file
 /// system's clock, so its stamp says nothing yet.
@@ -57,7 +57,7 @@ pub enum ScannedContent {
     /// Its stamp is the one it had at the last look: it was not read again.
     Unchanged,
     /// It is new or its stamp changed.
-    Read(Content),
+    Read(FileContent),
 }
 
 /// One `<name>.skip`.
@@ -138,8 +138,9 @@ impl ScannedDirectory {
     /// The stamps, for the next look.
     pub fn stamps(&self) -> FileStamps {
         // What there was no room for is read at a later look.
-        let no_room =
-            |file: &&FileEntry| !matches!(file.state, ScannedContent::Read(Content::NoRoom { .. }));
+        let no_room = |file: &&FileEntry| {
+            !matches!(file.state, ScannedContent::Read(FileContent::NoRoom { .. }))
+        };
         let files = self.files.iter().filter(no_room);
         let markers = self.markers.iter();
         FileStamps {

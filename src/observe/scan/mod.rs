@@ -16,7 +16,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use jiff::Timestamp;
-use windrow_model::manifest::{Content, Limits, ManifestPath};
+use windrow_model::manifest::{FileContent, ManifestPath, ReadLimits};
 
 pub use self::found::{
     FileEntry, FileStamp, FileStamps, MarkerEntry, ScanResult, ScannedContent, ScannedDirectory,
@@ -26,7 +26,7 @@ pub use self::read::bytes;
 use self::walk::walk;
 
 /// Looks at the directory. Files whose stamp is the one in `seen` are not read again.
-pub fn scan(dir: &Path, limits: &Limits, seen: &FileStamps, now: Timestamp) -> ScanResult {
+pub fn scan(dir: &Path, limits: &ReadLimits, seen: &FileStamps, now: Timestamp) -> ScanResult {
     match walk(dir, limits, seen, now) {
         Ok(found) => ScanResult::Found(found),
         Err(error) if error.kind() == ErrorKind::NotFound => ScanResult::Missing,
@@ -44,9 +44,9 @@ const MOST_LOOKS: usize = 8;
 /// look goes to `take` last. `None` where the directory is not there or cannot be read.
 pub fn scan_whole(
     dir: &Path,
-    limits: &Limits,
+    limits: &ReadLimits,
     now: Timestamp,
-    take: &mut dyn FnMut(&ManifestPath, &Content),
+    take: &mut dyn FnMut(&ManifestPath, &FileContent),
 ) -> Option<Vec<MarkerEntry>> {
     let mut seen = FileStamps::new();
     let mut taken = BTreeSet::new();
@@ -60,7 +60,7 @@ pub fn scan_whole(
             let ScannedContent::Read(content) = file.state else {
                 continue;
             };
-            if look < MOST_LOOKS && matches!(content, Content::NoRoom { .. }) {
+            if look < MOST_LOOKS && matches!(content, FileContent::NoRoom { .. }) {
                 partial = true;
             } else if taken.insert(file.path.clone()) {
                 take(&file.path, &content);

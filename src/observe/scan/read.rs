@@ -8,7 +8,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use nix::fcntl::OFlag;
 use windrow_decide::Mark;
-use windrow_model::manifest::{Content, ManifestPath, MarkerPath};
+use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath};
 
 /// Gone, or not a directory any more.
 pub(super) fn is_gone(error: &io::Error) -> bool {
@@ -30,13 +30,13 @@ pub(super) fn read_mark(
 
 /// Reads a regular file. What else has taken its place meanwhile is named, not read. The metadata is older than the content:
 /// a change after it will be noticed.
-pub(super) fn read(at: &Path, limit: u64) -> io::Result<(Content, Metadata)> {
+pub(super) fn read(at: &Path, limit: u64) -> io::Result<(FileContent, Metadata)> {
     let file = match open(at) {
         Ok(file) => file,
         // A socket took its place.
         Err(error) if error.raw_os_error() == Some(nix::errno::Errno::ENXIO as i32) => {
             let what = "a socket or device";
-            return Ok((Content::Special { what }, fs::symlink_metadata(at)?));
+            return Ok((FileContent::Special { what }, fs::symlink_metadata(at)?));
         }
         Err(error) => return Err(error),
     };
@@ -54,9 +54,9 @@ pub(super) fn read(at: &Path, limit: u64) -> io::Result<(Content, Metadata)> {
     }
     let size = metadata.size().max(bytes.len() as u64);
     if size > limit {
-        return Ok((Content::TooLarge { size }, metadata));
+        return Ok((FileContent::TooLarge { size }, metadata));
     }
-    Ok((Content::Bytes(bytes), metadata))
+    Ok((FileContent::Bytes(bytes), metadata))
 }
 
 /// The bytes of one regular file of the directory; `None` of anything else, of what is larger, and of what
@@ -66,7 +66,7 @@ pub fn bytes(dir: &Path, path: &ManifestPath, limit: u64) -> Option<Vec<u8>> {
     let at = fs::canonicalize(dir.join(path.as_str())).ok()?;
     let at = at.starts_with(inside).then_some(at)?;
     match read(&at, limit).ok()?.0 {
-        Content::Bytes(bytes) => Some(bytes),
+        FileContent::Bytes(bytes) => Some(bytes),
         _ => None,
     }
 }
@@ -80,19 +80,19 @@ fn open(at: &Path) -> io::Result<File> {
         .open(at)
 }
 
-pub(super) fn special(metadata: &Metadata) -> Option<Content> {
+pub(super) fn special(metadata: &Metadata) -> Option<FileContent> {
     let kind = metadata.file_type();
     if kind.is_file() {
         None
     } else if kind.is_fifo() {
-        Some(Content::Fifo)
+        Some(FileContent::Fifo)
     } else if kind.is_socket() {
-        Some(Content::Special { what: "a socket" })
+        Some(FileContent::Special { what: "a socket" })
     } else if kind.is_dir() {
-        Some(Content::Special {
+        Some(FileContent::Special {
             what: "a directory",
         })
     } else {
-        Some(Content::Special { what: "a device" })
+        Some(FileContent::Special { what: "a device" })
     }
 }

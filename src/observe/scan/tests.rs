@@ -27,7 +27,7 @@ fn look(dir: &Path) -> ScannedDirectory {
 }
 
 fn look_again(dir: &Path, seen: &FileStamps) -> ScannedDirectory {
-    match scan(dir, &Limits::default(), seen, later()) {
+    match scan(dir, &ReadLimits::default(), seen, later()) {
         ScanResult::Found(found) => found,
         other => panic!("{other:?}"),
     }
@@ -37,7 +37,7 @@ fn paths(found: &ScannedDirectory) -> Vec<&str> {
     found.files.iter().map(|file| file.path.as_str()).collect()
 }
 
-fn content(found: &ScannedDirectory, path: &str) -> Content {
+fn content(found: &ScannedDirectory, path: &str) -> FileContent {
     let file = found.files.iter().find(|file| file.path == path);
     match &file
         .unwrap_or_else(|| panic!("no {path} in {found:?}"))
@@ -48,8 +48,8 @@ fn content(found: &ScannedDirectory, path: &str) -> Content {
     }
 }
 
-fn bytes(text: &str) -> Content {
-    Content::Bytes(text.as_bytes().to_vec())
+fn bytes(text: &str) -> FileContent {
+    FileContent::Bytes(text.as_bytes().to_vec())
 }
 
 /// A mark of Windrow's for this file.
@@ -115,13 +115,18 @@ fn a_missing_directory_and_one_that_is_none_are_told_apart() {
     let seen = FileStamps::new();
     let missing = scan(
         &dir.path().join("no/such"),
-        &Limits::default(),
+        &ReadLimits::default(),
         &seen,
         later(),
     );
     assert_eq!(missing, ScanResult::Missing);
     write(dir.path().join("file"), "").unwrap();
-    let file = scan(&dir.path().join("file"), &Limits::default(), &seen, later());
+    let file = scan(
+        &dir.path().join("file"),
+        &ReadLimits::default(),
+        &seen,
+        later(),
+    );
     assert!(matches!(file, ScanResult::Unreadable { .. }), "{file:?}");
     assert_eq!(
         look(dir.path()),
@@ -143,23 +148,26 @@ fn nothing_that_could_block_is_opened() {
     symlink("/dev/null", at.join("null.yaml")).unwrap();
     write(at.join("good.yaml"), "x").unwrap();
     let found = look(at);
-    assert_eq!(content(&found, "fifo.yaml"), Content::Fifo);
-    assert_eq!(content(&found, "to-fifo.yaml"), Content::Fifo);
+    assert_eq!(content(&found, "fifo.yaml"), FileContent::Fifo);
+    assert_eq!(content(&found, "to-fifo.yaml"), FileContent::Fifo);
     assert_eq!(
         content(&found, "sock.yaml"),
-        Content::Special { what: "a socket" }
+        FileContent::Special { what: "a socket" }
     );
     assert!(matches!(
         content(&found, "null.yaml"),
-        Content::SymlinkOutside { .. }
+        FileContent::SymlinkOutside { .. }
     ));
     assert_eq!(content(&found, "good.yaml"), bytes("x"));
     assert_eq!(found.markers[0].mark, None);
     // Even when the kind changes between the look and the open.
-    assert_eq!(read(&at.join("fifo.yaml"), 10).unwrap().0, Content::Fifo);
+    assert_eq!(
+        read(&at.join("fifo.yaml"), 10).unwrap().0,
+        FileContent::Fifo
+    );
     assert!(matches!(
         read(&at.join("sock.yaml"), 10).unwrap().0,
-        Content::Special { .. }
+        FileContent::Special { .. }
     ));
     assert!(read(&at.join("null.yaml"), 10).is_err());
 }
@@ -188,25 +196,25 @@ fn links_are_followed_within_the_directory_only() {
     let target = outside.path().join("secret.yaml").display().to_string();
     assert_eq!(
         content(&found, "out.yaml"),
-        Content::SymlinkOutside { target }
+        FileContent::SymlinkOutside { target }
     );
     assert!(matches!(
         content(&found, "outdir"),
-        Content::SymlinkOutside { .. }
+        FileContent::SymlinkOutside { .. }
     ));
     assert_eq!(
         content(&found, "dangling.yaml"),
-        Content::DanglingSymlink {
+        FileContent::DanglingSymlink {
             target: "/no/such".to_owned()
         }
     );
     assert!(matches!(
         content(&found, "any-name"),
-        Content::DanglingSymlink { .. }
+        FileContent::DanglingSymlink { .. }
     ));
     assert!(matches!(
         content(&found, "one.yaml"),
-        Content::DanglingSymlink { .. }
+        FileContent::DanglingSymlink { .. }
     ));
     // A linked directory by one level, a loop by one round.
     assert_eq!(content(&found, "linked/a.yaml"), bytes("a"));
@@ -320,7 +328,8 @@ fn a_file_that_only_just_changed_is_read_again() {
     let dir = TempDir::new().unwrap();
     write(dir.path().join("a.yaml"), "1").unwrap();
     let now = Timestamp::now();
-    let ScanResult::Found(first) = scan(dir.path(), &Limits::default(), &FileStamps::new(), now)
+    let ScanResult::Found(first) =
+        scan(dir.path(), &ReadLimits::default(), &FileStamps::new(), now)
     else {
         panic!("not found");
     };
@@ -341,7 +350,7 @@ fn a_large_file_is_not_read() {
     let found = look(dir.path());
     assert_eq!(
         content(&found, "big.yaml"),
-        Content::TooLarge { size: 200 << 20 }
+        FileContent::TooLarge { size: 200 << 20 }
     );
 }
 
@@ -351,9 +360,9 @@ fn a_large_directory_is_read_in_parts() {
     for name in ["a.yaml", "b.yaml", "c.yaml"] {
         write(dir.path().join(name), "x".repeat(60)).unwrap();
     }
-    let limits = Limits {
+    let limits = ReadLimits {
         directory_bytes: 100,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let look = |seen: &FileStamps| match scan(dir.path(), &limits, seen, later()) {
         ScanResult::Found(found) => found,
@@ -366,8 +375,9 @@ fn a_large_directory_is_read_in_parts() {
         let mut read = Vec::new();
         for file in &found.files {
             match &file.state {
-                ScannedContent::Read(Content::Bytes(_)) => read.push(file.path.as_str()),
-                ScannedContent::Read(Content::NoRoom { size: 60 }) | ScannedContent::Unchanged => {}
+                ScannedContent::Read(FileContent::Bytes(_)) => read.push(file.path.as_str()),
+                ScannedContent::Read(FileContent::NoRoom { size: 60 })
+                | ScannedContent::Unchanged => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -382,9 +392,9 @@ fn a_file_that_is_read_at_each_look_keeps_no_other_from_being_read() {
     for name in ["a.yaml", "b.yaml", "z.yaml"] {
         write(dir.path().join(name), "x".repeat(60)).unwrap();
     }
-    let limits = Limits {
+    let limits = ReadLimits {
         directory_bytes: 100,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     // The clock is behind: what was just written may be written again without a trace.
     let now = Timestamp::UNIX_EPOCH;
@@ -396,7 +406,7 @@ fn a_file_that_is_read_at_each_look_keeps_no_other_from_being_read() {
         };
         seen = found.stamps();
         read.extend(found.files.iter().filter_map(|file| match file.state {
-            ScannedContent::Read(Content::Bytes(_)) => Some(file.path.clone()),
+            ScannedContent::Read(FileContent::Bytes(_)) => Some(file.path.clone()),
             _ => None,
         }));
     }
@@ -411,7 +421,7 @@ fn names_that_are_no_text_are_told_and_stay_two() {
     }
     let found = look(dir.path());
     assert_eq!(paths(&found), ["\\xfe.yaml", "\\xff.yaml"]);
-    let expected = Content::NotUtf8Name { special: None };
+    let expected = FileContent::NotUtf8Name { special: None };
     assert_eq!(content(&found, "\\xff.yaml"), expected);
 }
 
@@ -432,7 +442,7 @@ fn what_is_no_file_cannot_be_hidden_at_a_path_that_is_no_text() {
         ("\\xff/b.yaml", "a socket"),
     ] {
         let special = Some(what);
-        assert_eq!(content(&found, path), Content::NotUtf8Name { special });
+        assert_eq!(content(&found, path), FileContent::NotUtf8Name { special });
     }
 }
 
@@ -452,11 +462,11 @@ fn what_may_not_be_read_is_told() {
     let found = look(dir.path());
     assert!(matches!(
         content(&found, "a.yaml"),
-        Content::Unreadable { .. }
+        FileContent::Unreadable { .. }
     ));
     assert!(matches!(
         content(&found, "locked"),
-        Content::Unreadable { .. }
+        FileContent::Unreadable { .. }
     ));
 }
 
@@ -485,7 +495,7 @@ fn files_that_come_and_go_while_it_looks_are_there_or_not() {
             assert!(paths(&found).contains(&"stays.yaml"));
             for file in &found.files {
                 assert!(
-                    matches!(&file.state, ScannedContent::Read(Content::Bytes(_))),
+                    matches!(&file.state, ScannedContent::Read(FileContent::Bytes(_))),
                     "{file:?}"
                 );
             }

@@ -8,7 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use windrow_model::manifest::{Content, Limits, ManifestPath, MarkerPath, is_manifest_name};
+use windrow_model::manifest::{
+    FileContent, ManifestPath, MarkerPath, ReadLimits, is_manifest_name,
+};
 
 use super::found::{
     FileEntry, FileStamp, FileStamps, MarkerEntry, ScannedContent, ScannedDirectory,
@@ -37,7 +39,7 @@ struct UnreadFile {
 struct Walk<'s> {
     /// The directory without any link in its path.
     inside: PathBuf,
-    limits: &'s Limits,
+    limits: &'s ReadLimits,
     seen: &'s FileStamps,
     now: Timestamp,
     /// What has to be read.
@@ -52,7 +54,7 @@ struct Walk<'s> {
 /// When the directory itself is not there or cannot be read.
 pub(super) fn walk(
     dir: &Path,
-    limits: &Limits,
+    limits: &ReadLimits,
     seen: &FileStamps,
     now: Timestamp,
 ) -> io::Result<ScannedDirectory> {
@@ -76,7 +78,7 @@ pub(super) fn walk(
             // RKE2 then gives its whole pass up: the directory stands among the files.
             Err(error) => {
                 if let Ok(metadata) = fs::symlink_metadata(&directory.at) {
-                    let content = Content::Unreadable {
+                    let content = FileContent::Unreadable {
                         error: error.to_string(),
                     };
                     walk.file(&directory.below, content, &metadata);
@@ -175,7 +177,7 @@ impl Walk<'_> {
             // RKE2 stops at such a link whatever its name is, unless it only just went away.
             Err(_) if fs::symlink_metadata(&at).is_err() => return None,
             Err(_) => {
-                self.file(&below, Content::DanglingSymlink { target }, metadata);
+                self.file(&below, FileContent::DanglingSymlink { target }, metadata);
                 return None;
             }
         };
@@ -186,7 +188,7 @@ impl Walk<'_> {
                 return None;
             }
             if !leads_inside {
-                self.file(&below, Content::SymlinkOutside { target }, metadata);
+                self.file(&below, FileContent::SymlinkOutside { target }, metadata);
                 return None;
             }
             return Some(DirectoryToWalk {
@@ -199,7 +201,7 @@ impl Walk<'_> {
             if leads_inside {
                 self.regular(&real, &below, &behind);
             } else {
-                self.file(&below, Content::SymlinkOutside { target }, metadata);
+                self.file(&below, FileContent::SymlinkOutside { target }, metadata);
             }
         }
         None
@@ -258,20 +260,20 @@ impl Walk<'_> {
                         state: ScannedContent::Unchanged,
                         stamp,
                     }),
-                    None => self.file(&below, Content::NoRoom { size }, &metadata),
+                    None => self.file(&below, FileContent::NoRoom { size }, &metadata),
                 }
                 continue;
             }
             match read(&at, self.limits.file_bytes) {
                 Ok((content, metadata)) => {
-                    if let Content::Bytes(bytes) = &content {
+                    if let FileContent::Bytes(bytes) = &content {
                         taken += bytes.len() as u64;
                     }
                     self.file(&below, content, &metadata);
                 }
                 Err(error) if is_gone(&error) => {}
                 Err(error) => {
-                    let content = Content::Unreadable {
+                    let content = FileContent::Unreadable {
                         error: error.to_string(),
                     };
                     self.file(&below, content, &metadata);
@@ -280,25 +282,25 @@ impl Walk<'_> {
         }
     }
 
-    fn file(&mut self, below: &Path, content: Content, metadata: &Metadata) {
+    fn file(&mut self, below: &Path, content: FileContent, metadata: &Metadata) {
         // What RKE2 stops at it stops at whatever it is called.
         let content = match content {
-            Content::Bytes(_) | Content::TooLarge { .. } | Content::NoRoom { .. }
+            FileContent::Bytes(_) | FileContent::TooLarge { .. } | FileContent::NoRoom { .. }
                 if below.to_str().is_none() =>
             {
                 match below.file_name().and_then(OsStr::to_str) {
-                    None => Content::NotUtf8Name { special: None },
-                    Some(_) => Content::Unreadable {
+                    None => FileContent::NotUtf8Name { special: None },
+                    Some(_) => FileContent::Unreadable {
                         error: "a directory above it has a name that is not UTF-8; rename that"
                             .to_owned(),
                     },
                 }
             }
             // A marker's path is made of the file's, and there is no such directory, or the marker hides another name.
-            Content::Fifo if below.to_str().is_none() => Content::NotUtf8Name {
+            FileContent::Fifo if below.to_str().is_none() => FileContent::NotUtf8Name {
                 special: Some("a FIFO"),
             },
-            Content::Special { what } if below.to_str().is_none() => Content::NotUtf8Name {
+            FileContent::Special { what } if below.to_str().is_none() => FileContent::NotUtf8Name {
                 special: Some(what),
             },
             content => content,

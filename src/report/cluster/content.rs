@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windrow_decide::{Readiness, Status};
+use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::Finding;
 
 /// The condition's type.
 pub(super) const CONDITION: &str = "WindrowBootstrap";

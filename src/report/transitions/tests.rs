@@ -1,7 +1,7 @@
 //! What is reported of a course of statuses, and what is not.
 
 use windrow_decide::StatusReason;
-use windrow_plan::readiness::node::Severity;
+use windrow_plan::readiness::node::ProbeSeverity;
 
 use super::*;
 use crate::report::publish::sample;
@@ -40,7 +40,7 @@ fn with_probe(state: ProbeState, code: Option<Code>) -> Status {
     status.probes = vec![ProbeStatus {
         id: ProbeId::builtin("clock"),
         state,
-        severity: Severity::Wanted,
+        severity: ProbeSeverity::Wanted,
         since: at(0),
         message: match state {
             ProbeState::Passing => String::new(),

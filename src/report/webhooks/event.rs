@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use windrow_decide::settings::WebhookEvent;
-use windrow_decide::{Readiness, Role, Status};
+use windrow_decide::{NodeRole, Readiness, Status};
 use windrow_plan::readiness::node::ProbeState;
 
 /// RKE2 tries every 15 s. A file that it still cannot apply this long after the release is stuck, not early.
@@ -103,10 +103,12 @@ fn cluster(inputs: &EventInputs<'_>) -> TopicState {
         .filter(|probe| probe.id.as_str() == "harvester");
     let passes = harvester.all(|probe| probe.state == ProbeState::Passing);
     match inputs.cluster {
-        Some(cluster) if status.role == Role::FirstServer && up && passes => TopicState::Holds {
-            event: WebhookEvent::ClusterReady,
-            of: BTreeSet::from([cluster.to_owned()]),
-        },
+        Some(cluster) if status.role == NodeRole::FirstServer && up && passes => {
+            TopicState::Holds {
+                event: WebhookEvent::ClusterReady,
+                of: BTreeSet::from([cluster.to_owned()]),
+            }
+        }
         _ => TopicState::Silent,
     }
 }

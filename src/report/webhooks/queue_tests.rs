@@ -3,10 +3,10 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use windrow_decide::settings::WebhookTemplate;
 use windrow_decide::{
-    Cause, FailedFile, FileStatus, HeldFile, Holder, Readiness, Role, Status, StatusWriter,
+    Cause, FailedFile, FileStatus, HeldFile, Holder, NodeRole, Readiness, Status, StatusWriter,
 };
+use windrow_model::findings::Location;
 use windrow_model::reasons::Code;
-use windrow_plan::rules::Location;
 
 use super::*;
 use crate::report::publish::sample;
@@ -133,16 +133,16 @@ fn the_cluster_is_told_of_once_by_its_first_server() {
     let mut queue = queue(&ALL[3..4]);
     let mut status = node(Readiness::Ready, "b1");
     for role in [
-        Role::Unknown,
-        Role::Agent,
-        Role::JoinedServer,
-        Role::Witness,
+        NodeRole::Unknown,
+        NodeRole::Agent,
+        NodeRole::JoinedServer,
+        NodeRole::Witness,
     ] {
         status.role = role;
         observe(&mut queue, &status, 1);
         assert_eq!(sent(&mut queue, 1), [""; 0], "{role:?}");
     }
-    status.role = Role::FirstServer;
+    status.role = NodeRole::FirstServer;
     observe(&mut queue, &status, 2);
     assert_eq!(sent(&mut queue, 2), ["CLUSTER_READY"]);
     for (readiness, boot) in [
@@ -151,7 +151,7 @@ fn the_cluster_is_told_of_once_by_its_first_server() {
         (Readiness::Ready, "b2"),
     ] {
         let mut later = node(readiness, boot);
-        later.role = Role::FirstServer;
+        later.role = NodeRole::FirstServer;
         observe(&mut queue, &later, 3);
         assert_eq!(sent(&mut queue, 3), [""; 0]);
     }

@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use windrow_decide::settings::{WebhookEvent, WebhookTemplate};
-use windrow_decide::{DeliveryState, Readiness, Role};
-use windrow_plan::rules::Location;
+use windrow_decide::{DeliveryState, NodeRole, Readiness};
+use windrow_model::findings::Location;
 
 use super::payload::WebhookMessage;
 use super::send::send;
@@ -285,7 +285,7 @@ impl Node {
     fn is(&self, readiness: Readiness) {
         let mut status = sample("it is so \"now\"");
         status.readiness = readiness;
-        status.role = Role::FirstServer;
+        status.role = NodeRole::FirstServer;
         self.status.send_replace(Some(Arc::new(status)));
     }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use windrow_model::manifest::extract::{self, FileKind};
-use windrow_model::manifest::{self, Content, Limits, Node as Yaml, Object, yaml};
+use windrow_model::manifest::{self, FileContent, Node as Yaml, Object, ReadLimits, yaml};
 
 use super::directories::{Directory, END, Edit, Kind};
 use super::simulated::is_served_by_rke2;
@@ -49,7 +49,7 @@ fn inputs() -> Vec<(String, PathBuf)> {
     let mut inputs = Vec::new();
     for case in entries(&root.join("tests/cases")) {
         let text = fs::read_to_string(case.join("case.yaml")).unwrap();
-        let spec = yaml::one(&text).unwrap().unwrap().to_json();
+        let spec = yaml::parse_configuration(&text).unwrap().unwrap().to_json();
         let options: Vec<&str> = [&spec, &spec["sick"], &spec["healthy"]]
             .into_iter()
             .filter_map(|part| part["options"].as_array())
@@ -94,7 +94,7 @@ fn files(path: &Path) -> Vec<File> {
         let name = path.file_name().unwrap().to_str().unwrap();
         return vec![(name.to_owned(), text)];
     }
-    let extraction = extract::extract("", &text, &Limits::default());
+    let extraction = extract::extract("", &text, &ReadLimits::default());
     extraction
         .files
         .into_iter()
@@ -106,8 +106,8 @@ fn directory(name: String, files: &[File]) -> Directory {
     let read: Vec<_> = files
         .iter()
         .map(|(path, text)| {
-            let content = Content::Bytes(text.clone().into_bytes());
-            manifest::read(path, &content, &Limits::default())
+            let content = FileContent::Bytes(text.clone().into_bytes());
+            manifest::read(path, &content, &ReadLimits::default())
         })
         .collect();
     let objects: Vec<&Object> = read.iter().flat_map(|file| file.objects()).collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_decide::{Interests, Observation};
-use windrow_model::manifest::{Content, GroupKind, ObjectRef};
+use windrow_model::manifest::{FileContent, GroupKind, ObjectRef};
 use windrow_simulate::{
     Arrival, HappeningKind, Scenario, SimulatedDirectory, SimulatedNode, Watch,
 };
@@ -143,7 +143,7 @@ impl<'a> Simulated<'a> {
             Edit::Dangle(path) => {
                 let target = "nowhere".to_owned();
                 self.files
-                    .put(named(path), Content::DanglingSymlink { target }, now);
+                    .put(named(path), FileContent::DanglingSymlink { target }, now);
             }
             // It comes by itself.
             Edit::Bring(_) => {}

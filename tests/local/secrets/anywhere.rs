@@ -7,7 +7,7 @@ use std::fs;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use serde_json::Value;
-use windrow_model::manifest::{Limits, yaml};
+use windrow_model::manifest::{ReadLimits, yaml};
 
 use super::node::yaml as written;
 use super::outlets::{Said, files, nothing_in, say};
@@ -97,7 +97,7 @@ fn texts(tree: &Value, at: &str, all: &mut Vec<String>) {
 fn input(text: &str, planter: &mut Planter, place: &str, disturb: bool) -> String {
     let mut out = String::new();
     for document in text.split("\n---\n") {
-        let node = yaml::parse(document, 1, &Limits::default())
+        let node = yaml::parse(document, 1, &ReadLimits::default())
             .unwrap()
             .unwrap();
         let mut tree = node.to_json();

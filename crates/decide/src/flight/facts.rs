@@ -9,8 +9,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windrow_model::findings::Finding;
 use windrow_model::manifest::{AddonName, BaseName, GroupKind, MarkerPath, ObjectRef};
-use windrow_plan::Finding;
 use windrow_plan::readiness::node::{NodeSeen, ProbeId, Track};
 use windrow_plan::readiness::{KindSeen, ObjectSeen};
 

@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use windrow_model::manifest::{
-    self, Document, Entry, ManifestFile, ManifestPath, Node, Object, ObjectRef, Problem, sha256_hex,
+    self, Document, ManifestFile, ManifestPath, MapEntry, Node, Object, ObjectRef, Problem,
+    sha256_hex,
 };
 use windrow_model::reasons::Code;
 
@@ -162,12 +163,12 @@ fn object(object: &Object) -> RecordedObject {
 fn note(node: &Node, left: &Value, lines: &mut Vec<u32>) {
     lines.push(node.line);
     match (&node.value, left) {
-        (manifest::Value::Sequence(items), Value::Array(left)) => {
+        (manifest::NodeValue::Sequence(items), Value::Array(left)) => {
             for (item, left) in items.iter().zip(left) {
                 note(item, left, lines);
             }
         }
-        (manifest::Value::Mapping(_), Value::Object(left)) => {
+        (manifest::NodeValue::Mapping(_), Value::Object(left)) => {
             for (key, left) in left {
                 if let Some(entry) = node.entry(key) {
                     lines.push(entry.line);
@@ -192,14 +193,14 @@ fn restore(object: &RecordedObject) -> Object {
 fn node(value: &Value, lines: &mut impl Iterator<Item = u32>, above: u32) -> Node {
     let line = lines.next().unwrap_or(above);
     let value = match value {
-        Value::Null => manifest::Value::Null,
-        Value::Bool(value) => manifest::Value::Bool(*value),
-        Value::Number(number) => manifest::Value::Number(Number::clone(number)),
-        Value::String(text) => manifest::Value::String(text.clone()),
-        Value::Array(items) => {
-            manifest::Value::Sequence(items.iter().map(|item| node(item, lines, line)).collect())
-        }
-        Value::Object(fields) => manifest::Value::Mapping(entries(fields, lines, line)),
+        Value::Null => manifest::NodeValue::Null,
+        Value::Bool(value) => manifest::NodeValue::Bool(*value),
+        Value::Number(number) => manifest::NodeValue::Number(Number::clone(number)),
+        Value::String(text) => manifest::NodeValue::String(text.clone()),
+        Value::Array(items) => manifest::NodeValue::Sequence(
+            items.iter().map(|item| node(item, lines, line)).collect(),
+        ),
+        Value::Object(fields) => manifest::NodeValue::Mapping(entries(fields, lines, line)),
     };
     Node { line, value }
 }
@@ -209,12 +210,12 @@ fn entries(
     fields: &Map<String, Value>,
     lines: &mut impl Iterator<Item = u32>,
     above: u32,
-) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = fields
+) -> Vec<MapEntry> {
+    let mut entries: Vec<MapEntry> = fields
         .iter()
         .map(|(key, value)| {
             let line = lines.next().unwrap_or(above);
-            Entry {
+            MapEntry {
                 key: key.clone(),
                 line,
                 value: node(value, lines, line),

@@ -12,7 +12,7 @@ use serde_json::Value;
 use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::{Platform, RuleSet};
-use windrow_plan::{self as plan, Examined, Plan, Shown};
+use windrow_plan::{self as plan, Examined, Plan, SourceMap};
 
 use super::{
     FlightLine, RecordedConfiguration, RecordedDecision, RecordedFiles, RecordedStage, Segment,
@@ -170,7 +170,7 @@ impl<'s> Replay<'s> {
             }
             let examined = plan::examine(
                 &file.restore(),
-                Shown::itself(file.path.as_str()),
+                SourceMap::itself(file.path.as_str()),
                 &self.rules,
                 self.platform,
             );

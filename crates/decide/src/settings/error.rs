@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use windrow_plan::rules::Location;
+use windrow_model::findings::Location;
 
 /// Something wrong with a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]

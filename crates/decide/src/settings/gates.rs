@@ -10,10 +10,11 @@
 //! Files are merged gate by gate; `null` takes back what an earlier file asked for. Whether a gate
 //! exists is not asked here: that depends on the version that will start.
 
-use windrow_gates::{Component, Request, When};
-use windrow_model::manifest::{Entry, Node, Value};
+use windrow_gates::{Component, GateRequest};
+use windrow_model::findings::Location;
+use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::redact::quoted;
-use windrow_plan::rules::Location;
+use windrow_plan::version::When;
 
 use super::error::ConfigError;
 use super::units::{expected, nearest};
@@ -27,7 +28,7 @@ pub(super) struct GateSetting {
     pub(super) component: Component,
     pub(super) gate: String,
     /// `None`: what an earlier file asked for is taken back.
-    pub(super) request: Option<Request>,
+    pub(super) request: Option<GateRequest>,
 }
 
 /// Reads the section; everything that is wrong with it is named.
@@ -80,11 +81,15 @@ pub(super) fn read(file: &str, node: &Node) -> Result<Vec<GateSetting>, Vec<Conf
 }
 
 fn is_map_or_empty(node: &Node) -> bool {
-    matches!(node.value, Value::Mapping(_) | Value::Null)
+    matches!(node.value, NodeValue::Mapping(_) | NodeValue::Null)
 }
 
-fn read_gate(file: &str, component: Component, gate: &Entry) -> Result<GateSetting, (u32, String)> {
-    let mut request = Request {
+fn read_gate(
+    file: &str,
+    component: Component,
+    gate: &MapEntry,
+) -> Result<GateSetting, (u32, String)> {
+    let mut request = GateRequest {
         component,
         gate: gate.key.clone(),
         value: false,
@@ -102,8 +107,8 @@ fn read_gate(file: &str, component: Component, gate: &Entry) -> Result<GateSetti
             .ok_or_else(|| (node.line, expected("true or false", node)))
     };
     match &gate.value.value {
-        Value::Null => return Ok(setting(None)),
-        Value::Mapping(entries) => {
+        NodeValue::Null => return Ok(setting(None)),
+        NodeValue::Mapping(entries) => {
             let mut value = None;
             for entry in entries {
                 let text = || {
@@ -146,7 +151,10 @@ mod tests {
     use super::*;
 
     fn section(text: &str) -> Result<Vec<GateSetting>, Vec<ConfigError>> {
-        read("windrow.yaml", &yaml::one(text).unwrap().unwrap())
+        read(
+            "windrow.yaml",
+            &yaml::parse_configuration(text).unwrap().unwrap(),
+        )
     }
 
     #[test]
@@ -155,7 +163,8 @@ mod tests {
             "kubeApiserver:\n  ImageVolume: true\n  A: {value: false, when: '>=1.32, <1.34', reason: why}\nkubelet:\n  B: null\nkubeScheduler:\n",
         )
         .unwrap();
-        let requests: Vec<&Request> = read.iter().filter_map(|one| one.request.as_ref()).collect();
+        let requests: Vec<&GateRequest> =
+            read.iter().filter_map(|one| one.request.as_ref()).collect();
         assert_eq!(requests.len(), 2);
         assert!(requests[0].value);
         assert_eq!(requests[0].at, Location::line("windrow.yaml", 2));

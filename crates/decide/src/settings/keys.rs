@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use windrow_harvester::incidents::CURABLE;
-use windrow_model::manifest::{Node, Value, yaml};
+use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_model::reasons::{Code, REASONS};
 use windrow_plan::rules::Platform;
 
@@ -300,7 +300,7 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey {
         name: "repair.auto",
         set: |settings, node| {
-            let Value::Sequence(items) = &node.value else {
+            let NodeValue::Sequence(items) = &node.value else {
                 return Err(expected("a list of codes like [addon-stuck]", node));
             };
             settings.repair.auto = items.iter().map(curable).collect::<Result<_, _>>()?;
@@ -389,7 +389,7 @@ pub fn restore(recorded: &BTreeMap<String, String>) -> Result<Settings, String> 
     let mut settings = Settings::default();
     for (name, value) in recorded {
         let key = find(name).ok_or_else(|| format!("unknown setting `{name}`"))?;
-        let node = yaml::one(value)
+        let node = yaml::parse_configuration(value)
             .ok()
             .flatten()
             .ok_or_else(|| format!("{name}: `{value}` is no value"))?;

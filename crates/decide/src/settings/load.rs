@@ -9,9 +9,10 @@ use std::fmt;
 
 use windrow_gates::Component;
 use windrow_harvester as harvester;
-use windrow_model::manifest::{Node, Value as Yaml, yaml};
+use windrow_model::findings::Location;
+use windrow_model::manifest::{Node, NodeValue as Yaml, yaml};
 use windrow_model::redact::quoted;
-use windrow_plan::rules::{Location, RuleSet};
+use windrow_plan::rules::RuleSet;
 
 use super::error::ConfigError;
 use super::files::{ConfigFile, ConfigFileRole, ConfigFiles};
@@ -140,7 +141,7 @@ impl Fragment {
             webhooks: WebhookList::default(),
             errors: Vec::new(),
         };
-        match yaml::one(&file.text) {
+        match yaml::parse_configuration(&file.text) {
             Ok(None) => {}
             Ok(Some(root)) => reading.section("", &root),
             Err(problems) => {

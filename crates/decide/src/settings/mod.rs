@@ -30,8 +30,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_gates::Request;
-use windrow_model::manifest::Limits;
+use windrow_gates::GateRequest;
+use windrow_model::manifest::ReadLimits;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::CustomProbe;
 use windrow_plan::rules::Platform;
@@ -50,7 +50,7 @@ pub struct Settings {
     /// Where the status goes besides the status document.
     pub outlets: Outlets,
     /// Feature gates that are asked for.
-    pub feature_gates: Vec<Request>,
+    pub feature_gates: Vec<GateRequest>,
     /// How a change of them is tried.
     pub gates: Trials,
     /// The look for known incidents.
@@ -236,7 +236,7 @@ pub struct Staging {
     /// How often the directory is read again without an event.
     pub rescan: Duration,
     /// Bounds against hostile input.
-    pub limits: Limits,
+    pub limits: ReadLimits,
 }
 
 impl Default for Settings {
@@ -268,7 +268,7 @@ impl Default for Staging {
             overdue_after: Duration::from_secs(30 * 60),
             blind_deadline: Duration::from_secs(30 * 60),
             rescan: Duration::from_secs(60),
-            limits: Limits::default(),
+            limits: ReadLimits::default(),
         }
     }
 }

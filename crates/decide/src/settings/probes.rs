@@ -21,12 +21,14 @@ mod tests;
 
 use std::time::Duration;
 
-use windrow_model::manifest::{Entry, Node, Value};
+use windrow_model::findings::Location;
+use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::redact::quoted;
 use windrow_plan::readiness::node::{
-    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, Phase, Role, Severity,
+    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, NodeRole, ObjectQuestion, Phase,
+    ProbeSeverity,
 };
-use windrow_plan::rules::{Expression, Location};
+use windrow_plan::rules::Expression;
 
 use self::fields::{FieldReader, list};
 use super::error::ConfigError;
@@ -49,11 +51,11 @@ const KEYS: &[&str] = &[
     "enabled", "http", "tcp", "unit", "file", "object", "period", "timeout", "rise", "fall",
     "severity", "roles", "phase", "message",
 ];
-const ROLES: &[(&str, Role)] = &[
-    ("first-server", Role::FirstServer),
-    ("joined-server", Role::JoinedServer),
-    ("agent", Role::Agent),
-    ("witness", Role::Witness),
+const ROLES: &[(&str, NodeRole)] = &[
+    ("first-server", NodeRole::FirstServer),
+    ("joined-server", NodeRole::JoinedServer),
+    ("agent", NodeRole::Agent),
+    ("witness", NodeRole::Witness),
 ];
 const PHASES: &[(&str, Phase)] = &[
     ("network", Phase::Network),
@@ -103,8 +105,8 @@ impl ProbeSetting {
             }
         };
         let severity = match probe.severity {
-            Severity::Required => "required",
-            Severity::Wanted => "wanted",
+            ProbeSeverity::Required => "required",
+            ProbeSeverity::Wanted => "wanted",
         };
         format!("{what}, every {}, {severity}", show_duration(probe.period))
     }
@@ -114,7 +116,7 @@ impl ProbeSetting {
 pub(super) fn read(file: &str, node: &Node) -> Result<Vec<ProbeSetting>, Vec<ConfigError>> {
     let mut reading = FieldReader::new(file);
     let mut settings = Vec::new();
-    if !matches!(node.value, Value::Mapping(_) | Value::Null) {
+    if !matches!(node.value, NodeValue::Mapping(_) | NodeValue::Null) {
         let what = expected("a map of names and probes", node);
         reading.wrong(node.line, format!("{SECTION}: {what}"));
     }
@@ -128,7 +130,7 @@ pub(super) fn read(file: &str, node: &Node) -> Result<Vec<ProbeSetting>, Vec<Con
 }
 
 impl FieldReader<'_> {
-    fn probe(&mut self, entry: &Entry) -> Option<ProbeSetting> {
+    fn probe(&mut self, entry: &MapEntry) -> Option<ProbeSetting> {
         let before = self.errors.len();
         let path = format!("{SECTION}.{}", entry.key);
         if !is_name(&entry.key) {
@@ -147,7 +149,7 @@ impl FieldReader<'_> {
         })
     }
 
-    fn definition(&mut self, path: &str, entry: &Entry) -> Option<CustomProbe> {
+    fn definition(&mut self, path: &str, entry: &MapEntry) -> Option<CustomProbe> {
         let node = &entry.value;
         let question = self.question(path, entry);
         let period = self.duration(path, node, "period", LEAST_PERIOD);
@@ -171,8 +173,8 @@ impl FieldReader<'_> {
             node,
             "severity",
             &[
-                ("required", Severity::Required),
-                ("wanted", Severity::Wanted),
+                ("required", ProbeSeverity::Required),
+                ("wanted", ProbeSeverity::Wanted),
             ],
         );
         let phase = self.one_of(path, node, "phase", PHASES);
@@ -193,16 +195,16 @@ impl FieldReader<'_> {
             timeout,
             rise,
             fall,
-            severity: severity.unwrap_or(Severity::Wanted),
+            severity: severity.unwrap_or(ProbeSeverity::Wanted),
             roles,
             phase: phase.unwrap_or(Phase::Node),
             message,
         })
     }
 
-    fn question(&mut self, path: &str, entry: &Entry) -> Option<CustomQuestion> {
+    fn question(&mut self, path: &str, entry: &MapEntry) -> Option<CustomQuestion> {
         let entries = entry.value.entries().iter();
-        let asked: Vec<&Entry> = entries
+        let asked: Vec<&MapEntry> = entries
             .filter(|entry| KINDS.contains(&entry.key.as_str()))
             .collect();
         let [asked] = asked.as_slice() else {
@@ -224,7 +226,7 @@ impl FieldReader<'_> {
         }
     }
 
-    fn http(&mut self, path: &str, entry: &Entry) -> Option<HttpQuestion> {
+    fn http(&mut self, path: &str, entry: &MapEntry) -> Option<HttpQuestion> {
         let keys = [
             "url",
             "status",
@@ -251,7 +253,7 @@ impl FieldReader<'_> {
         if let Some(entry) = node.entry("status") {
             let one = std::slice::from_ref(&entry.value);
             let all = match &entry.value.value {
-                Value::Sequence(items) if !items.is_empty() => items.as_slice(),
+                NodeValue::Sequence(items) if !items.is_empty() => items.as_slice(),
                 _ => one,
             };
             for item in all {
@@ -283,7 +285,7 @@ impl FieldReader<'_> {
         })
     }
 
-    fn tcp(&mut self, path: &str, entry: &Entry) -> Option<CustomQuestion> {
+    fn tcp(&mut self, path: &str, entry: &MapEntry) -> Option<CustomQuestion> {
         if !self.map(path, entry, &["address"]) {
             return None;
         }
@@ -302,7 +304,7 @@ impl FieldReader<'_> {
         Some(CustomQuestion::Tcp { host, port })
     }
 
-    fn unit(&mut self, path: &str, entry: &Entry) -> Option<CustomQuestion> {
+    fn unit(&mut self, path: &str, entry: &MapEntry) -> Option<CustomQuestion> {
         if !self.map(path, entry, &["name", "state"]) {
             return None;
         }
@@ -332,7 +334,7 @@ impl FieldReader<'_> {
         })
     }
 
-    fn file(&mut self, path: &str, entry: &Entry) -> Option<FileQuestion> {
+    fn file(&mut self, path: &str, entry: &MapEntry) -> Option<FileQuestion> {
         if !self.map(path, entry, &["path", "state", "contains", "newerThan"]) {
             return None;
         }
@@ -356,7 +358,7 @@ impl FieldReader<'_> {
         })
     }
 
-    fn object(&mut self, path: &str, entry: &Entry) -> Option<ObjectQuestion> {
+    fn object(&mut self, path: &str, entry: &MapEntry) -> Option<ObjectQuestion> {
         let keys = ["apiVersion", "kind", "namespace", "name", "expression"];
         if !self.map(path, entry, &keys) {
             return None;
@@ -389,7 +391,12 @@ impl FieldReader<'_> {
     }
 
     /// The roles that are named, or else all that may ask.
-    fn roles(&mut self, path: &str, node: &Node, question: &CustomQuestion) -> Option<Vec<Role>> {
+    fn roles(
+        &mut self,
+        path: &str,
+        node: &Node,
+        question: &CustomQuestion,
+    ) -> Option<Vec<NodeRole>> {
         let servers_only = match question {
             CustomQuestion::Object(object) => !object.is_for_nodes(),
             _ => false,
@@ -406,7 +413,7 @@ impl FieldReader<'_> {
         let path = format!("{path}.roles");
         let names: Vec<&str> = ROLES.iter().map(|(name, _)| *name).collect();
         let named = self.words(&path, &entry.value, &names);
-        let roles: Vec<Role> = ROLES
+        let roles: Vec<NodeRole> = ROLES
             .iter()
             .filter(|(name, _)| named.iter().any(|one| one == name))
             .map(|(_, role)| *role)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use strsim::levenshtein;
-use windrow_model::manifest::{Node, Value};
+use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::redact::quoted;
 use windrow_plan::rules::parse_duration;
 
@@ -32,8 +32,8 @@ pub(super) fn duration(node: &Node, least: Duration) -> Result<Duration, String>
 pub(super) fn size(node: &Node) -> Result<u64, String> {
     let wrong = || expected("a size like 512KiB or 16MiB", node);
     let text = match &node.value {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
+        NodeValue::String(text) => text.clone(),
+        NodeValue::Number(number) => number.to_string(),
         _ => return Err(wrong()),
     };
     let digits = text
@@ -57,7 +57,7 @@ pub(super) fn size(node: &Node) -> Result<u64, String> {
 /// A whole number from 1 on.
 pub(super) fn count(node: &Node) -> Result<usize, String> {
     match &node.value {
-        Value::Number(number) => number
+        NodeValue::Number(number) => number
             .as_u64()
             .and_then(|number| usize::try_from(number).ok())
             .filter(|number| *number > 0)
@@ -118,7 +118,7 @@ mod tests {
     fn text(text: &str) -> Node {
         Node {
             line: 1,
-            value: Value::String(text.to_owned()),
+            value: NodeValue::String(text.to_owned()),
         }
     }
 
@@ -134,7 +134,9 @@ mod tests {
         ] {
             assert_eq!(size(&text(written)), Ok(bytes), "{written}");
         }
-        let number = windrow_model::manifest::yaml::one("4096").unwrap().unwrap();
+        let number = windrow_model::manifest::yaml::parse_configuration("4096")
+            .unwrap()
+            .unwrap();
         assert_eq!(size(&number), Ok(4096), "without quotes it is a number");
         for written in ["", "MiB", "1.5MiB", "-1", "16MB", "0", "99999999999GiB"] {
             assert!(size(&text(written)).is_err(), "{written}");

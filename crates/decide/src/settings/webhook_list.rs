@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use windrow_model::manifest::{Node, Value, yaml};
+use windrow_model::findings::Location;
+use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_model::redact::quoted;
-use windrow_plan::rules::Location;
 
 use super::error::ConfigError;
 use super::template::WebhookTemplate;
@@ -58,7 +58,7 @@ pub(super) fn read_webhooks(file: &str, node: &Node) -> WebhookList {
 /// case.
 pub(super) fn read_harvesters_webhooks(file: &str, text: &str) -> WebhookList {
     // The rest of the file is Harvester's, which also reports when it cannot be read.
-    let Ok(Some(root)) = yaml::one(text) else {
+    let Ok(Some(root)) = yaml::parse_configuration(text) else {
         return WebhookList::default();
     };
     match get_in_any_case(&root, "install").and_then(|install| get_in_any_case(install, "webhooks"))
@@ -82,7 +82,7 @@ fn read_list(file: &str, section: &str, node: &Node, writer: ListWriter) -> Webh
             message,
         });
     };
-    if !matches!(node.value, Value::Sequence(_) | Value::Null) {
+    if !matches!(node.value, NodeValue::Sequence(_) | NodeValue::Null) {
         wrong(
             node.line,
             format!("{section}: {}", expected("a list", node)),
@@ -129,7 +129,7 @@ impl WebhookReader {
 
     /// One webhook; `None` when it is wrong, or its event is the installer's own.
     fn webhook(&mut self, file: &str, node: &Node) -> Option<Webhook> {
-        if !matches!(node.value, Value::Mapping(_)) {
+        if !matches!(node.value, NodeValue::Mapping(_)) {
             self.wrong(node.line, "", expected("a map with event and url", node));
             return None;
         }
@@ -279,7 +279,7 @@ impl WebhookReader {
 
     fn headers(&mut self, node: &Node) -> Vec<(String, String)> {
         let mut headers = Vec::new();
-        if !matches!(node.value, Value::Mapping(_) | Value::Null) {
+        if !matches!(node.value, NodeValue::Mapping(_) | NodeValue::Null) {
             self.wrong(
                 node.line,
                 "headers",
@@ -288,7 +288,7 @@ impl WebhookReader {
         }
         for entry in node.entries() {
             let values = match &entry.value.value {
-                Value::Sequence(items) => items.as_slice(),
+                NodeValue::Sequence(items) => items.as_slice(),
                 _ => std::slice::from_ref(&entry.value),
             };
             for value in values {
@@ -311,7 +311,7 @@ impl WebhookReader {
 
     fn basic_auth(&mut self, node: &Node) -> Option<(String, String)> {
         let mut parts = [None, None];
-        if !matches!(node.value, Value::Mapping(_) | Value::Null) {
+        if !matches!(node.value, NodeValue::Mapping(_) | NodeValue::Null) {
             self.wrong(
                 node.line,
                 "basicAuth",

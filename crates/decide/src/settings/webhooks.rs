@@ -17,7 +17,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use windrow_plan::rules::Location;
+use windrow_model::findings::Location;
 
 use super::template::WebhookTemplate;
 use super::url;

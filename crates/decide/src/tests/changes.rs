@@ -121,7 +121,7 @@ fn a_process_that_starts_again_with_the_same_files_decides_as_a_new_one() {
         .map(|state| {
             let changes = files.iter().map(|(path, text)| FileChange {
                 path: (*path).into(),
-                content: Some(Arc::new(Content::Bytes(text.as_bytes().to_vec()))),
+                content: Some(Arc::new(FileContent::Bytes(text.as_bytes().to_vec()))),
             });
             state.take_directory(Directory {
                 files: changes.collect(),

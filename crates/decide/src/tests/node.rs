@@ -1,14 +1,14 @@
 //! A probed node: staging and probes make one status.
 
+use windrow_model::findings::Finding;
 use windrow_model::reasons::Severity;
-use windrow_plan::Finding;
-use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, Role, specs};
+use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, specs};
 use windrow_plan::rules::Platform;
 
 use super::*;
 
 /// Probes the node in a role, and lets every probe pass.
-fn healthy(node: &mut Node, role: Role) {
+fn healthy(node: &mut Node, role: NodeRole) {
     let probes = specs(role, Some(Platform::Harvester));
     node.observe(ClusterEvent::Node(NodeEvent::Probing {
         role,
@@ -26,7 +26,7 @@ fn healthy(node: &mut Node, role: Role) {
 #[test]
 fn a_probed_node_is_ready_when_its_manifests_and_its_probes_are_and_not_before() {
     let mut node = Node::new(&[("a.yaml", &free("a"))]);
-    healthy(&mut node, Role::FirstServer);
+    healthy(&mut node, NodeRole::FirstServer);
     assert_eq!(node.tick().status.readiness, Readiness::Unknown);
     node.api();
     let status = node.tick().status;
@@ -38,7 +38,7 @@ fn a_probed_node_is_ready_when_its_manifests_and_its_probes_are_and_not_before()
     let status = node.tick().status;
     assert_eq!(
         (status.readiness, status.reason.code, status.role),
-        (Readiness::Ready, Code::NodeReady, Role::FirstServer)
+        (Readiness::Ready, Code::NodeReady, NodeRole::FirstServer)
     );
     assert!(status.staging.settled);
     assert_eq!(
@@ -59,7 +59,7 @@ fn a_probed_node_is_ready_when_its_manifests_and_its_probes_are_and_not_before()
 #[test]
 fn an_agent_needs_no_api_server_of_its_own_to_be_ready() {
     let mut node = Node::new(&[]);
-    healthy(&mut node, Role::Agent);
+    healthy(&mut node, NodeRole::Agent);
     assert_eq!(node.tick().status.readiness, Readiness::Ready);
 }
 
@@ -67,7 +67,7 @@ fn an_agent_needs_no_api_server_of_its_own_to_be_ready() {
 fn that_a_node_was_installed_is_remembered_in_the_ledger_and_only_told_once() {
     let mut node = Node::new(&[]);
     node.api();
-    healthy(&mut node, Role::FirstServer);
+    healthy(&mut node, NodeRole::FirstServer);
     let decision = node.tick();
     assert!(decision.ledger.node.installed);
     assert_eq!(decision.ledger.node.ready_boot, "boot-1");
@@ -90,7 +90,7 @@ fn finding(severity: Severity) -> Finding {
         code: Code::GateLocked,
         severity,
         message: "the gate is locked".to_owned(),
-        at: vec![windrow_plan::rules::Location::line("windrow.yaml", 3)],
+        at: vec![windrow_model::findings::Location::line("windrow.yaml", 3)],
     }
 }
 
@@ -98,7 +98,7 @@ fn finding(severity: Severity) -> Finding {
 fn an_error_that_somebody_found_degrades_a_node_that_works_until_it_is_mended() {
     let mut node = Node::new(&[]);
     node.api();
-    healthy(&mut node, Role::FirstServer);
+    healthy(&mut node, NodeRole::FirstServer);
     node.state
         .set_findings("gates", &[finding(Severity::Warning)]);
     let status = node.tick().status;
@@ -121,7 +121,7 @@ fn what_is_wrong_with_manifests_that_nobody_reads_does_not_degrade_an_agent() {
     // The name is none that RKE2 can use.
     let mut node = Node::new(&[("Not_A_Name.yaml", &free("a"))]);
     node.api();
-    healthy(&mut node, Role::Agent);
+    healthy(&mut node, NodeRole::Agent);
     let status = node.tick().status;
     assert!(!status.findings.is_empty());
     assert_eq!(status.readiness, Readiness::Ready);
@@ -131,7 +131,7 @@ fn what_is_wrong_with_manifests_that_nobody_reads_does_not_degrade_an_agent() {
 fn a_changed_file_of_rke2s_own_that_it_cannot_apply_keeps_the_node_from_being_ready() {
     let mut node = Node::new(&[("rke2-canal.yaml", &free("a"))]);
     node.api();
-    healthy(&mut node, Role::FirstServer);
+    healthy(&mut node, NodeRole::FirstServer);
     assert_eq!(node.tick().status.readiness, Readiness::Ready);
     node.fails("rke2-canal.yaml", "no matches for kind");
     let status = node.tick().status;
@@ -149,7 +149,7 @@ fn a_changed_file_of_rke2s_own_that_it_cannot_apply_keeps_the_node_from_being_re
 fn a_node_whose_probes_are_switched_off_is_not_judged() {
     let mut node = Node::new(&[]);
     node.api();
-    healthy(&mut node, Role::FirstServer);
+    healthy(&mut node, NodeRole::FirstServer);
     assert_eq!(node.tick().status.readiness, Readiness::Ready);
     node.observe(ClusterEvent::Node(NodeEvent::NotProbing));
     let status = node.tick().status;

@@ -1,6 +1,6 @@
 //! What the status, the events and the record say of a decision.
 
-use windrow_plan::readiness::Observed;
+use windrow_plan::readiness::ObservedCluster;
 
 use super::*;
 use crate::flight::Tap;

@@ -63,8 +63,8 @@ impl Case {
         }
     }
 
-    fn at(&self, seconds: i64) -> State {
-        let parts = Parts {
+    fn at(&self, seconds: i64) -> AddonState {
+        let parts = AddonParts {
             addon: &self.addon,
             chart: self.chart.as_ref(),
             job: self.job.as_ref(),
@@ -74,9 +74,9 @@ impl Case {
     }
 }
 
-fn who(state: &State) -> Controller {
+fn who(state: &AddonState) -> Controller {
     match state {
-        State::ControllerDown { who, .. } => *who,
+        AddonState::ControllerDown { who, .. } => *who,
         other => panic!("{other:?}"),
     }
 }
@@ -91,7 +91,7 @@ fn an_addon_that_is_as_asked_for_is_settled() {
         let mut case = Case::enabling();
         case.addon["status"]["status"] = status.into();
         case.addon["spec"]["enabled"] = enabled.into();
-        assert_eq!(case.at(9999), State::Settled, "{status}");
+        assert_eq!(case.at(9999), AddonState::Settled, "{status}");
     }
 }
 
@@ -99,22 +99,22 @@ fn an_addon_that_is_as_asked_for_is_settled() {
 fn a_chart_that_is_not_made_means_harvester_only_after_two_minutes() {
     let mut case = Case::enabling();
     case.chart = None;
-    assert_eq!(case.at(110), State::NotStarted);
+    assert_eq!(case.at(110), AddonState::NotStarted);
     assert_eq!(who(&case.at(130)), Controller::Harvester);
     // Switched on, and not begun: the time is that of the operation before and proves nothing.
     case.addon["status"]["status"] = "AddonDisabled".into();
-    assert_eq!(case.at(9999), State::NotStarted);
+    assert_eq!(case.at(9999), AddonState::NotStarted);
 }
 
 #[test]
 fn a_chart_without_a_job_means_rke2s_helm_controller() {
     let mut case = Case::enabling();
     case.chart = Some(chart(""));
-    assert_eq!(case.at(60), State::NotStarted);
+    assert_eq!(case.at(60), AddonState::NotStarted);
     assert_eq!(who(&case.at(130)), Controller::Helm);
     // The Job that it names is gone and is not made anew.
     case.chart = Some(chart("helm-install-harvester-seeder"));
-    assert_eq!(case.at(60), State::NotStarted);
+    assert_eq!(case.at(60), AddonState::NotStarted);
     assert_eq!(who(&case.at(130)), Controller::Helm);
 }
 
@@ -124,7 +124,7 @@ fn a_failed_operation_is_failed_although_the_status_says_enabling() {
     let conditions = case.addon["status"]["conditions"].as_array_mut().unwrap();
     conditions.push(json!({"type": "OperationFailed", "status": "True",
                            "reason": "Error", "message": "job failed\nBackoffLimitExceeded"}));
-    let expected = State::Failed {
+    let expected = AddonState::Failed {
         why: "Error: job failed BackoffLimitExceeded".to_owned(),
     };
     assert_eq!(case.at(60), expected);
@@ -136,22 +136,22 @@ fn a_job_at_work_is_progressing_retrying_or_lacks_its_image() {
     let working = Case::with_job(5, &json!({"active": 1}));
     assert_eq!(
         working.at(9999),
-        State::Progressing,
+        AddonState::Progressing,
         "a chart may take long"
     );
     let retrying = Case::with_job(5, &json!({"active": 1, "failed": 2}));
-    assert_eq!(retrying.at(60), State::Retrying { failed: 2 });
+    assert_eq!(retrying.at(60), AddonState::Retrying { failed: 2 });
     // helm-controller's Jobs have their containers started anew, which the Job itself does not count.
     let mut restarted = Case::with_job(5, &json!({"active": 1}));
     restarted.pods = vec![json!({"status": {"phase": "Running", "containerStatuses": [
         {"image": "x", "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
     ]}})];
-    assert_eq!(restarted.at(60), State::Retrying { failed: 3 });
+    assert_eq!(restarted.at(60), AddonState::Retrying { failed: 3 });
     let mut without = Case::with_job(5, &json!({"active": 1, "failed": 2}));
     without.pods = vec![json!({"status": {"phase": "Pending", "containerStatuses": [
         {"image": "rancher/klipper-helm:v0.9", "state": {"waiting": {"reason": "ImagePullBackOff"}}},
     ]}})];
-    let expected = State::ImageMissing {
+    let expected = AddonState::ImageMissing {
         image: "rancher/klipper-helm:v0.9".to_owned(),
     };
     assert_eq!(without.at(60), expected);
@@ -159,18 +159,18 @@ fn a_job_at_work_is_progressing_retrying_or_lacks_its_image() {
     without.pods = vec![json!({"status": {"phase": "Pending", "containerStatuses": [
         {"image": "x", "state": {"waiting": {"reason": "ContainerCreating"}}},
     ]}})];
-    assert_eq!(without.at(60), State::Retrying { failed: 2 });
+    assert_eq!(without.at(60), AddonState::Retrying { failed: 2 });
 }
 
 #[test]
 fn a_complete_job_that_is_older_than_the_last_change_is_stuck_for_good() {
     let older = Case::with_job(-60, &complete(-30));
     // helm-controller may be about to make a newer one.
-    assert_eq!(older.at(200), State::Progressing);
+    assert_eq!(older.at(200), AddonState::Progressing);
     let stuck = older.at(301);
     assert_eq!(
         stuck,
-        State::Stuck {
+        AddonState::Stuck {
             job: "helm-install-harvester-seeder".to_owned(),
             made: after(-60),
             since: after(0),
@@ -179,13 +179,13 @@ fn a_complete_job_that_is_older_than_the_last_change_is_stuck_for_good() {
     assert!(stuck.say().contains("stuck for good"), "{}", stuck.say());
     // A Job that is at work is no proof, however old.
     let at_work = Case::with_job(-60, &json!({"active": 1}));
-    assert_eq!(at_work.at(301), State::Progressing);
+    assert_eq!(at_work.at(301), AddonState::Progressing);
 }
 
 #[test]
 fn a_complete_job_of_the_same_second_counts_as_newer() {
     let same = Case::with_job(0, &complete(20));
-    assert_eq!(same.at(40), State::Progressing);
+    assert_eq!(same.at(40), AddonState::Progressing);
     assert_eq!(who(&same.at(51)), Controller::Harvester);
 }
 
@@ -197,7 +197,7 @@ fn a_failed_job_says_why_before_harvester_does() {
             "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}]}),
     );
     assert!(
-        matches!(failed.at(60), State::Failed { why } if why.starts_with("BackoffLimitExceeded"))
+        matches!(failed.at(60), AddonState::Failed { why } if why.starts_with("BackoffLimitExceeded"))
     );
 }
 
@@ -205,9 +205,9 @@ fn a_failed_job_says_why_before_harvester_does() {
 fn nothing_is_overdue_or_proved_without_a_time_and_odd_objects_are_no_panic() {
     let mut case = Case::with_job(-60, &complete(-30));
     case.addon["status"]["conditions"][0]["lastUpdateTime"] = "soon".into();
-    assert!(!matches!(case.at(99_999), State::Stuck { .. }));
+    assert!(!matches!(case.at(99_999), AddonState::Stuck { .. }));
     case.chart = None;
-    assert_eq!(case.at(99_999), State::NotStarted);
+    assert_eq!(case.at(99_999), AddonState::NotStarted);
     let null = Value::Null;
     let odd = [
         json!({"spec": {"enabled": "yes"}, "status": []}),
@@ -215,7 +215,7 @@ fn nothing_is_overdue_or_proved_without_a_time_and_odd_objects_are_no_panic() {
         json!("x"),
     ];
     for addon in &odd {
-        let parts = Parts {
+        let parts = AddonParts {
             addon,
             chart: Some(&null),
             job: Some(&null),
@@ -230,5 +230,5 @@ fn switching_off_is_on_its_way_and_nothing_is_claimed_of_it() {
     let mut case = Case::with_job(-600, &complete(-500));
     case.addon["spec"]["enabled"] = false.into();
     case.addon["status"]["status"] = "AddonDisabling".into();
-    assert_eq!(case.at(9999), State::Progressing);
+    assert_eq!(case.at(9999), AddonState::Progressing);
 }

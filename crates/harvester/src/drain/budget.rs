@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::objects::{condition, named, text};
-use crate::schedule::{LabelSelector, Pod};
+use crate::schedule::{LabelSelector, SchedulerPod};
 
 /// A budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Budget {
+pub(super) struct DisruptionBudget {
     pub(super) namespace: String,
     /// `namespace/name`.
     pub(super) id: String,
@@ -38,7 +38,7 @@ pub(super) enum Uncounted {
     Never(String),
 }
 
-impl Budget {
+impl DisruptionBudget {
     pub(super) fn parse(object: &Value) -> Result<Self, String> {
         let id = named(object);
         let selector = LabelSelector::parse(object.pointer("/spec/selector"))
@@ -65,7 +65,7 @@ impl Budget {
     }
 
     /// Is it about this pod?
-    pub(super) fn covers(&self, pod: &Pod) -> bool {
+    pub(super) fn covers(&self, pod: &SchedulerPod) -> bool {
         self.namespace == pod.namespace
             && self
                 .selector

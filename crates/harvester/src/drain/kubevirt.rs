@@ -4,7 +4,7 @@
 //! instead; the machine is then migrated, which needs a node that takes its pod while the old one still
 //! runs. What follows from `evictionStrategy` is KubeVirt's (`pkg/virt-api/webhooks/pod-eviction`).
 
-use crate::objects::{Kind, Objects, condition, is_true, text};
+use crate::objects::{ObjectKind, Objects, condition, is_true, text};
 
 /// What an eviction does to a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Evacuation {
 }
 
 pub(super) fn evacuation(objects: &Objects, namespace: &str, name: &str) -> Evacuation {
-    let machine = match objects.one(Kind::VMI, namespace, name) {
+    let machine = match objects.get(ObjectKind::VMI, namespace, name) {
         Ok(Some(machine)) => machine,
         Ok(None) => {
             return Evacuation::Unknown(format!(
@@ -57,7 +57,9 @@ pub(super) fn evacuation(objects: &Objects, namespace: &str, name: &str) -> Evac
 
 /// What holds for machines that do not say.
 fn cluster_strategy(objects: &Objects) -> Result<String, String> {
-    let kubevirts = objects.all(Kind::KUBEVIRT).map_err(|why| why.to_string())?;
+    let kubevirts = objects
+        .all(ObjectKind::KUBEVIRT)
+        .map_err(|why| why.to_string())?;
     let strategy = kubevirts
         .first()
         .map_or("", |one| text(one, "/spec/configuration/evictionStrategy"));

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::objects::{Kind, Objects, text};
+use crate::objects::{ObjectKind, Objects, text};
 
 /// What Longhorn does with the budget of an instance manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +22,11 @@ pub(super) enum Release {
 pub(super) fn release(objects: &Objects, node: &str) -> Release {
     let read = || -> Result<Release, String> {
         let list = |kind| objects.all(kind).map_err(|why| why.to_string());
-        let (engines, replicas) = (list(Kind::LONGHORN_ENGINE)?, list(Kind::LONGHORN_REPLICA)?);
-        let policy = policy(list(Kind::LONGHORN_SETTING)?);
+        let (engines, replicas) = (
+            list(ObjectKind::LONGHORN_ENGINE)?,
+            list(ObjectKind::LONGHORN_REPLICA)?,
+        );
+        let policy = policy(list(ObjectKind::LONGHORN_SETTING)?);
         let running = |one: &&Value| text(one, "/status/currentState") == "running";
         let attached: Vec<&str> = engines
             .iter()

@@ -27,29 +27,29 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use self::budget::Budget;
-use super::objects::{Kind, Objects, Unlisted, named, text, texts};
-use super::schedule::{Node, NodeSelector, Places, Pod};
+use self::budget::DisruptionBudget;
+use super::objects::{ObjectKind, Objects, Unlisted, named, text, texts};
+use super::schedule::{NodeSelector, SchedulerNode, SchedulerPod, SchedulerView};
 
 /// What a drain check looks at.
-pub const KINDS: &[Kind] = &[
-    Kind::NODE,
-    Kind::POD,
-    Kind::BUDGET,
-    Kind::NAMESPACE,
-    Kind::CLAIM,
-    Kind::VOLUME,
-    Kind::KUBEVIRT,
-    Kind::VMI,
-    Kind::LONGHORN_ENGINE,
-    Kind::LONGHORN_REPLICA,
-    Kind::LONGHORN_SETTING,
-    Kind::LONGHORN_VOLUME,
+pub const KINDS: &[ObjectKind] = &[
+    ObjectKind::NODE,
+    ObjectKind::POD,
+    ObjectKind::BUDGET,
+    ObjectKind::NAMESPACE,
+    ObjectKind::CLAIM,
+    ObjectKind::VOLUME,
+    ObjectKind::KUBEVIRT,
+    ObjectKind::VMI,
+    ObjectKind::LONGHORN_ENGINE,
+    ObjectKind::LONGHORN_REPLICA,
+    ObjectKind::LONGHORN_SETTING,
+    ObjectKind::LONGHORN_VOLUME,
 ];
 
 /// Would a drain of this node finish?
 pub fn check(objects: &Objects, node: &str) -> DrainCheck {
-    let mut cluster = match Cluster::read(objects) {
+    let mut cluster = match DrainedCluster::read(objects) {
         Ok(cluster) => cluster,
         Err(why) => return DrainCheck::unknown(node, why),
     };
@@ -62,37 +62,37 @@ pub fn check(objects: &Objects, node: &str) -> DrainCheck {
 }
 
 /// The objects, read.
-struct Cluster<'o> {
+struct DrainedCluster<'o> {
     objects: &'o Objects,
     /// The pods as they came, in the order of `places.pods`.
     pods: Vec<&'o Value>,
-    places: Places,
-    budgets: Vec<Budget>,
+    places: SchedulerView,
+    budgets: Vec<DisruptionBudget>,
 }
 
-impl<'o> Cluster<'o> {
+impl<'o> DrainedCluster<'o> {
     fn read(objects: &'o Objects) -> Result<Self, String> {
         let said = |unlisted: Unlisted| unlisted.to_string();
-        let pods: Vec<&Value> = objects.all(Kind::POD).map_err(said)?.iter().collect();
-        let places = Places {
+        let pods: Vec<&Value> = objects.all(ObjectKind::POD).map_err(said)?.iter().collect();
+        let places = SchedulerView {
             nodes: objects
-                .all(Kind::NODE)
+                .all(ObjectKind::NODE)
                 .map_err(said)?
                 .iter()
-                .map(Node::parse)
+                .map(SchedulerNode::parse)
                 .collect::<Result<_, _>>()?,
             pods: pods
                 .iter()
-                .map(|pod| Pod::parse(pod))
+                .map(|pod| SchedulerPod::parse(pod))
                 .collect::<Result<_, _>>()?,
             namespaces: namespaces(objects),
             claims: claims(objects)?,
         };
         let budgets = objects
-            .all(Kind::BUDGET)
+            .all(ObjectKind::BUDGET)
             .map_err(said)?
             .iter()
-            .map(Budget::parse)
+            .map(DisruptionBudget::parse)
             .collect::<Result<_, _>>()?;
         Ok(Self {
             objects,
@@ -104,7 +104,7 @@ impl<'o> Cluster<'o> {
 }
 
 fn namespaces(objects: &Objects) -> Option<BTreeMap<String, super::schedule::Labels>> {
-    let namespaces = objects.all(Kind::NAMESPACE).ok()?;
+    let namespaces = objects.all(ObjectKind::NAMESPACE).ok()?;
     let labels = |namespace: &Value| {
         let name = text(namespace, "/metadata/name").to_owned();
         (name, texts(namespace, "/metadata/labels"))
@@ -115,7 +115,10 @@ fn namespaces(objects: &Objects) -> Option<BTreeMap<String, super::schedule::Lab
 /// Which nodes reach each claim. What could not be listed has no entry, and is Unknown where a pod
 /// needs it.
 fn claims(objects: &Objects) -> Result<BTreeMap<String, Option<NodeSelector>>, String> {
-    let (Ok(claims), Ok(volumes)) = (objects.all(Kind::CLAIM), objects.all(Kind::VOLUME)) else {
+    let (Ok(claims), Ok(volumes)) = (
+        objects.all(ObjectKind::CLAIM),
+        objects.all(ObjectKind::VOLUME),
+    ) else {
         return Ok(BTreeMap::new());
     };
     let mut reached = BTreeMap::new();

@@ -8,49 +8,49 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Cluster;
-use super::budget::{Budget, Count, Uncounted};
+use super::DrainedCluster;
+use super::budget::{Count, DisruptionBudget, Uncounted};
 use super::evict::{Eviction, eviction};
 use super::kubevirt::{Evacuation, evacuation};
 use super::longhorn::{Release, release};
 use super::report::{DrainCheck, PodDrain, PodFate};
 use crate::objects::text;
-use crate::schedule::{Answer, Places, Pod, Refusal};
+use crate::schedule::{NodeRefusal, Placement, SchedulerPod, SchedulerView};
 
 /// Index of a pod in the cluster's list. A replacement takes the place of what it replaces.
-type Slot = usize;
+type PodSlot = usize;
 
-pub(super) fn play(cluster: &Cluster<'_>, node: &str) -> DrainCheck {
+pub(super) fn play(cluster: &DrainedCluster<'_>, node: &str) -> DrainCheck {
     let mut play = Play::new(cluster, node);
     play.run();
     let pods = play.here.keys().map(|slot| play.fate(*slot)).collect();
-    DrainCheck::of(node, pods, play.ignored)
+    DrainCheck::new(node, pods, play.ignored)
 }
 
 struct Play<'c> {
-    cluster: &'c Cluster<'c>,
+    cluster: &'c DrainedCluster<'c>,
     node: &'c str,
     /// The cluster as it is now in the play.
-    now: Places,
+    now: SchedulerView,
     /// What a drain evicts of this node.
-    here: BTreeMap<Slot, Eviction>,
+    here: BTreeMap<PodSlot, Eviction>,
     ignored: usize,
     /// What has gone, and in which round.
-    gone: BTreeMap<Slot, usize>,
+    gone: BTreeMap<PodSlot, usize>,
     /// Pods without a node that a budget waits for.
-    waiting: BTreeSet<Slot>,
+    waiting: BTreeSet<PodSlot>,
 }
 
 /// What may be done with a pod now.
 enum May<'b> {
     Go,
-    Wait(&'b Budget, Count),
-    Never(Vec<&'b Budget>, String),
-    Unknown(&'b Budget, String),
+    Wait(&'b DisruptionBudget, Count),
+    Never(Vec<&'b DisruptionBudget>, String),
+    Unknown(&'b DisruptionBudget, String),
 }
 
 impl<'c> Play<'c> {
-    fn new(cluster: &'c Cluster<'_>, node: &'c str) -> Self {
+    fn new(cluster: &'c DrainedCluster<'_>, node: &'c str) -> Self {
         let mut ignored = 0;
         let mut here = BTreeMap::new();
         for (slot, pod) in cluster.pods.iter().enumerate() {
@@ -83,9 +83,9 @@ impl<'c> Play<'c> {
     }
 
     /// Does a budget of the pods that have to go count this one?
-    fn matters(&self, pod: &Pod) -> bool {
+    fn matters(&self, pod: &SchedulerPod) -> bool {
         self.cluster.budgets.iter().any(|budget| {
-            let covers = |slot: &Slot| budget.covers(&self.cluster.places.pods[*slot]);
+            let covers = |slot: &PodSlot| budget.covers(&self.cluster.places.pods[*slot]);
             budget.covers(pod) && self.here.keys().any(covers)
         })
     }
@@ -93,7 +93,7 @@ impl<'c> Play<'c> {
     fn run(&mut self) {
         for round in 1.. {
             let mut moved = false;
-            let slots: Vec<Slot> = self.here.keys().copied().collect();
+            let slots: Vec<PodSlot> = self.here.keys().copied().collect();
             for slot in slots {
                 if !self.gone.contains_key(&slot) && self.try_to_go(slot) {
                     self.gone.insert(slot, round);
@@ -115,7 +115,7 @@ impl<'c> Play<'c> {
         }
     }
 
-    fn try_to_go(&mut self, slot: Slot) -> bool {
+    fn try_to_go(&mut self, slot: PodSlot) -> bool {
         match &self.here[&slot] {
             Eviction::Ignored(_) => false,
             Eviction::InstanceManager => match release(self.cluster.objects, self.node) {
@@ -143,11 +143,11 @@ impl<'c> Play<'c> {
         }
     }
 
-    fn may_go(&self, slot: Slot) -> bool {
+    fn may_go(&self, slot: PodSlot) -> bool {
         matches!(self.may(slot), May::Go)
     }
 
-    fn try_to_migrate(&mut self, slot: Slot, machine: &str) -> bool {
+    fn try_to_migrate(&mut self, slot: PodSlot, machine: &str) -> bool {
         let pod = &self.now.pods[slot];
         match evacuation(self.cluster.objects, &pod.namespace, machine) {
             Evacuation::ShutDown => {
@@ -167,14 +167,17 @@ impl<'c> Play<'c> {
         }
     }
 
-    fn budgets(&self, slot: Slot) -> Vec<&'c Budget> {
+    fn budgets(&self, slot: PodSlot) -> Vec<&'c DisruptionBudget> {
         let pod = &self.cluster.places.pods[slot];
         let budgets = self.cluster.budgets.iter();
         budgets.filter(|budget| budget.covers(pod)).collect()
     }
 
     /// The members of a budget that are there or wanted.
-    fn members<'s>(&'s self, budget: &'s Budget) -> impl Iterator<Item = (Slot, &'s Pod)> {
+    fn members<'s>(
+        &'s self,
+        budget: &'s DisruptionBudget,
+    ) -> impl Iterator<Item = (PodSlot, &'s SchedulerPod)> {
         self.now
             .pods
             .iter()
@@ -183,7 +186,7 @@ impl<'c> Play<'c> {
     }
 
     /// What the eviction API answers now.
-    fn may(&self, slot: Slot) -> May<'c> {
+    fn may(&self, slot: PodSlot) -> May<'c> {
         let budgets = self.budgets(slot);
         let pod = &self.now.pods[slot];
         let budget = match budgets.as_slice() {
@@ -221,7 +224,7 @@ impl<'c> Play<'c> {
     }
 
     /// What became of a pod, with the proof.
-    fn fate(&self, slot: Slot) -> PodDrain {
+    fn fate(&self, slot: PodSlot) -> PodDrain {
         let pod = &self.cluster.places.pods[slot];
         let budget = self.budgets(slot).first().map(|budget| budget.id.clone());
         let mut fate = PodDrain {
@@ -241,7 +244,7 @@ impl<'c> Play<'c> {
         fate
     }
 
-    fn went(&self, slot: Slot, eviction: &Eviction, round: usize, fate: &mut PodDrain) {
+    fn went(&self, slot: PodSlot, eviction: &Eviction, round: usize, fate: &mut PodDrain) {
         fate.fate = PodFate::Goes;
         fate.why = match (&fate.budget, round) {
             (None, _) => "no budget covers it".to_owned(),
@@ -267,19 +270,19 @@ impl<'c> Play<'c> {
     }
 
     /// Says why a replacement that nothing waits for has no node.
-    fn without_a_place(&self, slot: Slot, because: &mut Vec<String>) {
+    fn without_a_place(&self, slot: PodSlot, because: &mut Vec<String>) {
         match self.now.find(&self.now.pods[slot], Some(self.node)) {
-            Answer::Unknown(why) => because.push(format!(
+            Placement::Unknown(why) => because.push(format!(
                 "where its replacement could run is not known: {why}"
             )),
-            Answer::Nowhere(refusals) => {
+            Placement::Nowhere(refusals) => {
                 because.push(
                     "no other node takes its replacement: it is gone until the node is back"
                         .to_owned(),
                 );
                 because.extend(lines(&refusals));
             }
-            Answer::Fits(_) | Answer::Preempting(_) => {}
+            Placement::Fits(_) | Placement::Preempting(_) => {}
         }
     }
 
@@ -296,7 +299,7 @@ impl<'c> Play<'c> {
         }
     }
 
-    fn machine(&self, slot: Slot, name: &str, gone: Option<&usize>, fate: &mut PodDrain) {
+    fn machine(&self, slot: PodSlot, name: &str, gone: Option<&usize>, fate: &mut PodDrain) {
         let pod = &self.cluster.places.pods[slot];
         match evacuation(self.cluster.objects, &pod.namespace, name) {
             Evacuation::ShutDown => {
@@ -314,13 +317,13 @@ impl<'c> Play<'c> {
                 fate.place = self.now.pods[slot].node.clone();
             }
             Evacuation::Migrates => match self.alone(slot, true) {
-                Answer::Nowhere(refusals) => {
+                Placement::Nowhere(refusals) => {
                     fate.fate = PodFate::Blocked;
                     fate.why = "no other node takes the machine, so it is not migrated".to_owned();
                     fate.because = lines(&refusals);
                 }
-                Answer::Unknown(why) => fate.why = why,
-                Answer::Fits(nodes) | Answer::Preempting(nodes) => {
+                Placement::Unknown(why) => fate.why = why,
+                Placement::Fits(nodes) | Placement::Preempting(nodes) => {
                     fate.why = format!(
                         "the machine fits on {} by itself, but not beside the others that move",
                         nodes.join(", ")
@@ -331,7 +334,7 @@ impl<'c> Play<'c> {
     }
 
     /// A pod that its budget does not let go.
-    fn stays(&self, slot: Slot, fate: &mut PodDrain) {
+    fn stays(&self, slot: PodSlot, fate: &mut PodDrain) {
         match self.may(slot) {
             // It cannot be: what may go went.
             May::Go => {}
@@ -348,7 +351,7 @@ impl<'c> Play<'c> {
         }
     }
 
-    fn waits(&self, budget: &Budget, count: Count, fate: &mut PodDrain) {
+    fn waits(&self, budget: &DisruptionBudget, count: Count, fate: &mut PodDrain) {
         let healthy = self.members(budget).filter(|(_, pod)| pod.ready).count();
         fate.because.push(format!(
             "PodDisruptionBudget {} ({}): {} of {} pods must be healthy, and {healthy} are in the end",
@@ -372,7 +375,7 @@ impl<'c> Play<'c> {
             );
             return;
         }
-        let waiting: Vec<Slot> = self
+        let waiting: Vec<PodSlot> = self
             .members(budget)
             .filter(|(_, pod)| pod.node.is_none())
             .map(|(slot, _)| slot)
@@ -388,15 +391,15 @@ impl<'c> Play<'c> {
                 false => self.now.pods[slot].id(),
             };
             match self.alone(slot, false) {
-                Answer::Nowhere(refusals) => {
+                Placement::Nowhere(refusals) => {
                     proof.push(format!("no other node takes {who}:"));
                     proof.extend(lines(&refusals));
                 }
-                Answer::Unknown(why) => {
+                Placement::Unknown(why) => {
                     fate.why = format!("where {who} could run is not known: {why}");
                     return;
                 }
-                Answer::Fits(nodes) | Answer::Preempting(nodes) => {
+                Placement::Fits(nodes) | Placement::Preempting(nodes) => {
                     fate.why = format!(
                         "{who} fits on {} by itself, but not beside the others that move",
                         nodes.join(", ")
@@ -413,7 +416,7 @@ impl<'c> Play<'c> {
     /// Where a pod could run under the most favourable circumstances: only it has gone from the node, or
     /// everything has. What is refused in both is refused for good: pods elsewhere stay, and each
     /// filter's answer changes in one direction only as the node empties.
-    fn alone(&self, slot: Slot, stays: bool) -> Answer {
+    fn alone(&self, slot: PodSlot, stays: bool) -> Placement {
         let pod = &self.cluster.places.pods[slot];
         let mut first = self.cluster.places.clone();
         if !stays {
@@ -425,13 +428,13 @@ impl<'c> Play<'c> {
         }
         let full = first.find(pod, Some(self.node));
         match (full, empty.find(pod, Some(self.node))) {
-            (Answer::Nowhere(_), empty) => empty,
+            (Placement::Nowhere(_), empty) => empty,
             (full, _) => full,
         }
     }
 }
 
-fn lines(refusals: &[Refusal]) -> Vec<String> {
+fn lines(refusals: &[NodeRefusal]) -> Vec<String> {
     refusals
         .iter()
         .map(|refusal| format!("  {}: {}", refusal.node, refusal.why))

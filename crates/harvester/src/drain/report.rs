@@ -72,7 +72,7 @@ pub enum PodFate {
 }
 
 impl DrainCheck {
-    pub(super) fn of(node: &str, mut pods: Vec<PodDrain>, ignored: usize) -> Self {
+    pub(super) fn new(node: &str, mut pods: Vec<PodDrain>, ignored: usize) -> Self {
         pods.sort_by(|a, b| (a.fate, &a.pod).cmp(&(b.fate, &b.pod)));
         let drain = match pods.first().map(|pod| pod.fate) {
             Some(PodFate::Blocked) => Drain::Blocked,
@@ -94,7 +94,7 @@ impl DrainCheck {
         Self {
             drain: Drain::Unknown,
             why,
-            ..Self::of(node, Vec::new(), 0)
+            ..Self::new(node, Vec::new(), 0)
         }
     }
 

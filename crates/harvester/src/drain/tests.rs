@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::objects::Listed;
+use crate::objects::KindListing;
 
 /// A cluster in the making.
 struct Build(Objects);
@@ -10,7 +10,7 @@ impl Build {
     fn new(nodes: &[(&str, Value)]) -> Self {
         let mut objects = Objects::default();
         for kind in KINDS {
-            objects.insert(kind.group_kind(), Listed::Objects(Vec::new()));
+            objects.insert(kind.group_kind(), KindListing::Objects(Vec::new()));
         }
         for (name, labels) in nodes {
             let mut labels = labels.clone();
@@ -243,15 +243,17 @@ fn a_list_that_was_refused_or_a_budget_without_a_status_makes_the_answer_unknown
     build
         .pod("web-1", "n1", "ReplicaSet", json!({}))
         .budget("web", 1, 1);
-    let mut fresh = build.0.all(Kind::BUDGET).unwrap()[0].clone();
+    let mut fresh = build.0.all(ObjectKind::BUDGET).unwrap()[0].clone();
     fresh["metadata"]["generation"] = json!(2);
-    build
-        .0
-        .insert(Kind::BUDGET.group_kind(), Listed::Objects(vec![fresh]));
+    build.0.insert(
+        ObjectKind::BUDGET.group_kind(),
+        KindListing::Objects(vec![fresh]),
+    );
     assert_eq!(build.check("n1").drain, Drain::Unknown);
-    build
-        .0
-        .insert(Kind::BUDGET.group_kind(), Listed::Unknown("403".into()));
+    build.0.insert(
+        ObjectKind::BUDGET.group_kind(),
+        KindListing::Unknown("403".into()),
+    );
     let checked = build.check("n1");
     assert_eq!(checked.drain, Drain::Unknown);
     assert!(checked.why.contains("403"));
@@ -265,13 +267,13 @@ fn machine(build: &mut Build, strategy: &str, migratable: &str) {
         "",
         json!({"nodeSelector": {"kubevirt.io/schedulable": "true"}}),
     );
-    let mut pods = build.0.all(Kind::POD).unwrap().to_vec();
+    let mut pods = build.0.all(ObjectKind::POD).unwrap().to_vec();
     let last = pods.len() - 1;
     pods[last]["metadata"]["ownerReferences"] =
         json!([{"kind": "VirtualMachineInstance", "name": "vm1", "controller": true}]);
     build
         .0
-        .insert(Kind::POD.group_kind(), Listed::Objects(pods));
+        .insert(ObjectKind::POD.group_kind(), KindListing::Objects(pods));
     build.0.add(json!({
         "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
         "metadata": {"name": "vm1", "namespace": "ns"}, "spec": {"evictionStrategy": strategy},

@@ -2,36 +2,41 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
-use super::cure::{Cure, Goal, Method, Request, Saved, Step};
-use super::finding::{Evidence, Finding};
-use crate::addons::{Parts, State, is_settled, job_of, judge};
-use crate::objects::{Kind, Objects, Unlisted, condition, named, restarts, text, waiting};
+use super::cure::{Cure, CureGoal, CureMethod, CureRequest, CureStep, SavedObject};
+use super::finding::IncidentFinding;
+use crate::addons::{AddonParts, AddonState, is_settled, job_of, judge};
+use crate::objects::{ObjectKind, Objects, Unlisted, condition, named, restarts, text, waiting};
 
 /// The label by which a Job's pods are known.
 const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
 
-pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
-    for addon in objects.all(Kind::ADDON)? {
+    for addon in objects.all(ObjectKind::ADDON)? {
         if is_settled(addon) {
             continue;
         }
         let namespace = text(addon, "/metadata/namespace");
-        let chart = objects.one(Kind::HELM_CHART, namespace, text(addon, "/metadata/name"))?;
+        let chart = objects.get(
+            ObjectKind::HELM_CHART,
+            namespace,
+            text(addon, "/metadata/name"),
+        )?;
         let job = match chart.and_then(job_of) {
-            Some(name) => objects.one(Kind::JOB, namespace, name)?,
+            Some(name) => objects.get(ObjectKind::JOB, namespace, name)?,
             None => None,
         };
         let pods = pods_of(objects, job)?;
-        let parts = Parts {
+        let parts = AddonParts {
             addon,
             chart,
             job,
             pods: &pods,
         };
-        findings.extend(of(&parts, &judge(&parts, now)));
+        findings.extend(finding_for(&parts, &judge(&parts, now)));
     }
     Ok(findings)
 }
@@ -44,27 +49,30 @@ fn pods_of(objects: &Objects, job: Option<&Value>) -> Result<Vec<Value>, Unliste
         text(job, "/metadata/namespace"),
         text(job, "/metadata/name"),
     );
-    let pods = objects.all(Kind::POD)?.iter();
+    let pods = objects.all(ObjectKind::POD)?.iter();
     Ok(pods
         .filter(|pod| text(pod, "/metadata/namespace") == namespace && text(pod, JOB_NAME) == name)
         .cloned()
         .collect())
 }
 
-fn of(parts: &Parts<'_>, state: &State) -> Option<Finding> {
+fn finding_for(parts: &AddonParts<'_>, state: &AddonState) -> Option<IncidentFinding> {
     let code = match state {
-        State::Stuck { .. } => Code::AddonStuck,
-        State::Failed { .. } => Code::AddonFailed,
-        State::ImageMissing { .. } => Code::AddonImageMissing,
-        State::ControllerDown { .. } => Code::AddonControllerDown,
-        State::Settled | State::NotStarted | State::Progressing | State::Retrying { .. } => {
+        AddonState::Stuck { .. } => Code::AddonStuck,
+        AddonState::Failed { .. } => Code::AddonFailed,
+        AddonState::ImageMissing { .. } => Code::AddonImageMissing,
+        AddonState::ControllerDown { .. } => Code::AddonControllerDown,
+        AddonState::Settled
+        | AddonState::NotStarted
+        | AddonState::Progressing
+        | AddonState::Retrying { .. } => {
             return None;
         }
     };
     let subject = format!("Addon {}", named(parts.addon));
     let mut finding =
-        Finding::new(code, subject.clone(), &state.say()).seen(evidence(&subject, parts));
-    if let State::Stuck { job, made, since } = state {
+        IncidentFinding::new(code, subject.clone(), &state.say()).seen(evidence(&subject, parts));
+    if let AddonState::Stuck { job, made, since } = state {
         finding.proof = vec![
             format!("Job {job} was made at {made} and has ended"),
             format!(
@@ -80,7 +88,7 @@ fn of(parts: &Parts<'_>, state: &State) -> Option<Finding> {
     Some(finding)
 }
 
-fn evidence(subject: &str, parts: &Parts<'_>) -> Vec<Evidence> {
+fn evidence(subject: &str, parts: &AddonParts<'_>) -> Vec<Evidence> {
     let mut seen = vec![Evidence::new(
         subject,
         "status.status",
@@ -144,36 +152,36 @@ fn evidence(subject: &str, parts: &Parts<'_>) -> Vec<Evidence> {
 /// `pkg/controllers/chart/chart.go`, v0.15.15 to v0.17.1), and Harvester takes the first that is not older than
 /// its condition. The Addon is not touched: while its operation is in progress Harvester's webhook refuses every
 /// change of it, and from v1.7.0 on the deletion of most Addons at any time.
-fn cure(parts: &Parts<'_>, job: &Value) -> Cure {
+fn cure(parts: &AddonParts<'_>, job: &Value) -> Cure {
     let addon = parts.addon;
     let (namespace, name) = (
         text(addon, "/metadata/namespace"),
         text(addon, "/metadata/name"),
     );
     let (job_name, uid) = (text(job, "/metadata/name"), text(job, "/metadata/uid"));
-    let path = Kind::JOB.object_path(namespace, job_name);
-    let mut steps = vec![Step {
+    let path = ObjectKind::JOB.object_path(namespace, job_name);
+    let mut steps = vec![CureStep {
         say: format!("delete Job {namespace}/{job_name}; helm-controller makes it anew"),
-        request: Some(Request {
-            method: Method::Delete,
+        request: Some(CureRequest {
+            method: CureMethod::Delete,
             path: path.clone(),
             body: json!({
                 "apiVersion": "v1", "kind": "DeleteOptions",
                 "propagationPolicy": "Background", "preconditions": {"uid": uid}
             }),
         }),
-        goal: Goal::Anew {
+        goal: CureGoal::Anew {
             path: path.clone(),
             before: uid.to_owned(),
         },
         patience: 300,
     }];
     if addon.pointer("/spec/enabled") == Some(&json!(true)) {
-        steps.push(Step {
+        steps.push(CureStep {
             say: format!("wait until Addon {namespace}/{name} is deployed"),
             request: None,
-            goal: Goal::Field {
-                path: Kind::ADDON.object_path(namespace, name),
+            goal: CureGoal::Field {
+                path: ObjectKind::ADDON.object_path(namespace, name),
                 before: None,
                 field: "/status/status".to_owned(),
                 value: json!("AddonDeploySuccessful"),
@@ -190,7 +198,7 @@ fn cure(parts: &Parts<'_>, job: &Value) -> Cure {
             ),
             "neither the Addon nor what its chart runs is deleted".to_owned(),
         ],
-        saves: vec![Saved {
+        saves: vec![SavedObject {
             path,
             object: job.clone(),
         }],

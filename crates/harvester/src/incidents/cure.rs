@@ -19,14 +19,14 @@ pub struct Cure {
     /// What it changes, for people, line by line.
     pub changes: Vec<String>,
     /// The objects that are saved before anything is changed.
-    pub saves: Vec<Saved>,
+    pub saves: Vec<SavedObject>,
     /// What is done, in order. Each step waits for its goal.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CureStep>,
 }
 
 /// An object as it was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Saved {
+pub struct SavedObject {
     /// Its path in the API.
     pub path: String,
     /// The object.
@@ -36,14 +36,14 @@ pub struct Saved {
 /// One step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Step {
+pub struct CureStep {
     /// What is done or waited for, in a line.
     pub say: String,
     /// The request; none where the step only waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<Request>,
+    pub request: Option<CureRequest>,
     /// What it is to reach.
-    pub goal: Goal,
+    pub goal: CureGoal,
     /// How long that may take, in seconds.
     pub patience: u32,
 }
@@ -51,9 +51,9 @@ pub struct Step {
 /// A request to kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Request {
+pub struct CureRequest {
     /// The method.
-    pub method: Method,
+    pub method: CureMethod,
     /// The path.
     pub path: String,
     /// The body.
@@ -62,7 +62,7 @@ pub struct Request {
 
 /// What is done with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Method {
+pub enum CureMethod {
     /// It is deleted.
     #[serde(rename = "DELETE")]
     Delete,
@@ -74,21 +74,21 @@ pub enum Method {
     Patch,
 }
 
-impl Method {
+impl CureMethod {
     /// HTTP's name for it.
     pub fn verb(self) -> &'static str {
         match self {
-            Method::Delete => "DELETE",
-            Method::Merge | Method::Patch => "PATCH",
+            CureMethod::Delete => "DELETE",
+            CureMethod::Merge | CureMethod::Patch => "PATCH",
         }
     }
 
     /// The body's type.
     pub fn content_type(self) -> &'static str {
         match self {
-            Method::Delete => "application/json",
-            Method::Merge => "application/merge-patch+json",
-            Method::Patch => "application/json-patch+json",
+            CureMethod::Delete => "application/json",
+            CureMethod::Merge => "application/merge-patch+json",
+            CureMethod::Patch => "application/json-patch+json",
         }
     }
 }
@@ -96,7 +96,7 @@ impl Method {
 /// What a step is to reach.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
-pub enum Goal {
+pub enum CureGoal {
     /// An object is there, and it is not the one of this UID.
     Anew {
         /// Its path.
@@ -127,11 +127,13 @@ pub enum Goal {
     },
 }
 
-impl Goal {
+impl CureGoal {
     /// The path of the object that tells whether it is reached.
     pub fn path(&self) -> &str {
         match self {
-            Goal::Anew { path, .. } | Goal::Field { path, .. } | Goal::AtLeast { path, .. } => path,
+            CureGoal::Anew { path, .. }
+            | CureGoal::Field { path, .. }
+            | CureGoal::AtLeast { path, .. } => path,
         }
     }
 
@@ -140,8 +142,8 @@ impl Goal {
         let uid = seen.map(|object| text(object, "/metadata/uid"));
         let at = |field: &str| seen.and_then(|object| object.pointer(field));
         match self {
-            Goal::Anew { before, .. } => uid.is_some_and(|uid| uid != before),
-            Goal::Field {
+            CureGoal::Anew { before, .. } => uid.is_some_and(|uid| uid != before),
+            CureGoal::Field {
                 before,
                 field,
                 value,
@@ -150,7 +152,7 @@ impl Goal {
                 let is_it = before.is_none() || before.as_deref() != uid;
                 is_it && at(field) == Some(value)
             }
-            Goal::AtLeast { field, value, .. } => at(field)
+            CureGoal::AtLeast { field, value, .. } => at(field)
                 .and_then(Value::as_i64)
                 .is_some_and(|number| number >= *value),
         }
@@ -159,11 +161,11 @@ impl Goal {
     /// It, in words.
     pub fn say(&self) -> String {
         match self {
-            Goal::Anew { path, .. } => format!("{path} is there anew"),
-            Goal::Field {
+            CureGoal::Anew { path, .. } => format!("{path} is there anew"),
+            CureGoal::Field {
                 path, field, value, ..
             } => format!("{path} has {field} = {value}"),
-            Goal::AtLeast { path, field, value } => format!("{path} has {field} >= {value}"),
+            CureGoal::AtLeast { path, field, value } => format!("{path} has {field} >= {value}"),
         }
     }
 }
@@ -179,20 +181,20 @@ mod tests {
         let old = json!({"metadata": {"uid": "1"}, "spec": {"enabled": true}});
         let new = json!({"metadata": {"uid": "2"}, "spec": {"enabled": true}});
         let path = || "/x".to_owned();
-        let anew = Goal::Anew {
+        let anew = CureGoal::Anew {
             path: path(),
             before: "1".into(),
         };
         assert!(anew.is_reached(Some(&new)));
         assert!(!anew.is_reached(Some(&old)) && !anew.is_reached(None));
-        let field = Goal::Field {
+        let field = CureGoal::Field {
             path: path(),
             before: Some("1".into()),
             field: "/spec/enabled".into(),
             value: json!(true),
         };
         assert!(field.is_reached(Some(&new)) && !field.is_reached(Some(&old)));
-        let least = Goal::AtLeast {
+        let least = CureGoal::AtLeast {
             path: path(),
             field: "/status/n".into(),
             value: 1,

@@ -3,12 +3,13 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
-use super::cure::{Cure, Goal, Method, Request, Saved, Step};
-use super::finding::{Evidence, Finding};
+use super::cure::{Cure, CureGoal, CureMethod, CureRequest, CureStep, SavedObject};
+use super::finding::IncidentFinding;
 use crate::drain::{Drain, DrainCheck, KINDS, check};
-use crate::objects::{Kind, Objects, Unlisted, named, text, texts};
+use crate::objects::{ObjectKind, Objects, Unlisted, named, text, texts};
 
 /// KubeVirt's own deployments, whose budgets get stuck.
 const KUBEVIRT_BUDGETS: [&str; 2] = [
@@ -16,7 +17,7 @@ const KUBEVIRT_BUDGETS: [&str; 2] = [
     "harvester-system/virt-controller-pdb",
 ];
 
-pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
     let latest = |upgrade: &&Value| {
         let labels = texts(upgrade, "/metadata/labels");
@@ -25,7 +26,7 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unli
             .map(String::as_str)
             == Some("true")
     };
-    for upgrade in objects.all(Kind::UPGRADE)?.iter().filter(latest) {
+    for upgrade in objects.all(ObjectKind::UPGRADE)?.iter().filter(latest) {
         let states = upgrade.pointer("/status/nodeStatuses");
         let states = states.and_then(Value::as_object);
         for (node, state) in states.into_iter().flatten() {
@@ -35,24 +36,30 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unli
             objects.want(KINDS)?;
             let checked = check(objects, node);
             if checked.drain == Drain::Blocked {
-                findings.push(of(objects, upgrade, &checked)?);
+                findings.push(blocked_drain(objects, upgrade, &checked)?);
             }
         }
     }
     Ok(findings)
 }
 
-fn of(objects: &Objects, upgrade: &Value, checked: &DrainCheck) -> Result<Finding, Unlisted> {
+fn blocked_drain(
+    objects: &Objects,
+    upgrade: &Value,
+    checked: &DrainCheck,
+) -> Result<IncidentFinding, Unlisted> {
     let node = &checked.node;
     let subject = format!("Upgrade {}", named(upgrade));
     let first = checked.blocked().next();
     let why = first.map_or(String::new(), |pod| format!("{}: {}", pod.pod, pod.why));
     let mut finding =
-        Finding::new(Code::DrainBlocked, format!("Node {node}"), &why).seen([Evidence::new(
-            subject,
-            format!("status.nodeStatuses[{node}].state"),
-            "Pre-drained",
-        )]);
+        IncidentFinding::new(Code::DrainBlocked, format!("Node {node}"), &why).seen([
+            Evidence::new(
+                subject,
+                format!("status.nodeStatuses[{node}].state"),
+                "Pre-drained",
+            ),
+        ]);
     if let Some(done) = pre_drained_at(objects, node)? {
         finding.evidence.push(Evidence::new(
             format!("Job {}", done.0),
@@ -83,7 +90,7 @@ fn of(objects: &Objects, upgrade: &Value, checked: &DrainCheck) -> Result<Findin
 
 /// The Job after which the node was called Pre-drained.
 fn pre_drained_at(objects: &Objects, node: &str) -> Result<Option<(String, String)>, Unlisted> {
-    let jobs = objects.all(Kind::JOB)?.iter();
+    let jobs = objects.all(ObjectKind::JOB)?.iter();
     let done = jobs.filter(|job| {
         let labels = texts(job, "/metadata/labels");
         let is = |key: &str, value: &str| labels.get(key).map(String::as_str) == Some(value);
@@ -98,28 +105,28 @@ fn pre_drained_at(objects: &Objects, node: &str) -> Result<Option<(String, Strin
 /// The cure of KubeVirt: its own pods may run on any node (harvester#7725). Where they may already,
 /// there is none.
 fn kubevirt(objects: &Objects, stuck: &[&str]) -> Result<Option<Cure>, Unlisted> {
-    let Some(kubevirt) = objects.one(Kind::KUBEVIRT, "harvester-system", "kubevirt")? else {
+    let Some(kubevirt) = objects.get(ObjectKind::KUBEVIRT, "harvester-system", "kubevirt")? else {
         return Ok(None);
     };
     if kubevirt.pointer("/spec/infra/nodePlacement") == Some(&json!({})) {
         return Ok(None);
     }
-    let path = Kind::KUBEVIRT.object_path("harvester-system", "kubevirt");
+    let path = ObjectKind::KUBEVIRT.object_path("harvester-system", "kubevirt");
     let infra = match kubevirt.pointer("/spec/infra") {
         Some(Value::Object(_)) => ("/spec/infra/nodePlacement", json!({})),
         _ => ("/spec/infra", json!({"nodePlacement": {}})),
     };
-    let mut steps = vec![Step {
+    let mut steps = vec![CureStep {
         say: "let KubeVirt's own pods run on any node (spec.infra.nodePlacement: {})".to_owned(),
-        request: Some(Request {
-            method: Method::Patch,
+        request: Some(CureRequest {
+            method: CureMethod::Patch,
             path: path.clone(),
             body: json!([
                 {"op": "test", "path": "/metadata/uid", "value": text(kubevirt, "/metadata/uid")},
                 {"op": "add", "path": infra.0, "value": infra.1}
             ]),
         }),
-        goal: Goal::Field {
+        goal: CureGoal::Field {
             path: path.clone(),
             before: None,
             field: "/spec/infra/nodePlacement".to_owned(),
@@ -129,11 +136,11 @@ fn kubevirt(objects: &Objects, stuck: &[&str]) -> Result<Option<Cure>, Unlisted>
     }];
     for budget in stuck {
         let (namespace, name) = budget.split_once('/').unwrap_or_default();
-        steps.push(Step {
+        steps.push(CureStep {
             say: format!("wait until PodDisruptionBudget {budget} allows a disruption"),
             request: None,
-            goal: Goal::AtLeast {
-                path: Kind::BUDGET.object_path(namespace, name),
+            goal: CureGoal::AtLeast {
+                path: ObjectKind::BUDGET.object_path(namespace, name),
                 field: "/status/disruptionsAllowed".to_owned(),
                 value: 1,
             },
@@ -147,7 +154,7 @@ fn kubevirt(objects: &Objects, stuck: &[&str]) -> Result<Option<Cure>, Unlisted>
             "virt-operator rolls virt-api and virt-controller out anew; machines go on running"
                 .to_owned(),
         ],
-        saves: vec![Saved {
+        saves: vec![SavedObject {
             path,
             object: kubevirt.clone(),
         }],

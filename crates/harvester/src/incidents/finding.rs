@@ -3,12 +3,11 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_model::findings::{self, Evidence};
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::redact::Learner;
-use windrow_plan as plan;
 
 use super::cure::Cure;
-pub use windrow_plan::Evidence;
 
 /// So much of what was seen stands in the status document.
 const AT_A_GLANCE: usize = 8;
@@ -16,7 +15,7 @@ const AT_A_GLANCE: usize = 8;
 /// A known incident, recognised.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Finding {
+pub struct IncidentFinding {
     /// The stable code.
     pub code: Code,
     /// How much it matters.
@@ -42,7 +41,7 @@ pub struct Finding {
     pub rule: Option<String>,
 }
 
-impl Finding {
+impl IncidentFinding {
     /// A finding with the texts of its row in the reason table.
     pub fn new(code: Code, subject: impl Into<String>, why: &str) -> Self {
         let subject = subject.into();
@@ -81,18 +80,18 @@ impl Finding {
 
     /// As the status document lists it: what was seen at a glance, `windrow diagnose` has the rest. Everybody
     /// may read it, so what looks like a secret in the words of others is taken out.
-    pub fn in_status(&self) -> plan::Finding {
+    pub fn in_status(&self) -> findings::Finding {
         let redactor = Learner::default().redactor();
         let shown = |seen: &Evidence| Evidence {
             value: redactor.text(&seen.value),
             ..seen.clone()
         };
-        plan::Finding {
+        findings::Finding {
             code: self.code,
             severity: self.severity,
             message: redactor.text(&self.message),
             at: Vec::new(),
-            incident: Some(Box::new(plan::Incident {
+            incident: Some(Box::new(findings::Incident {
                 subject: self.subject.clone(),
                 evidence: self.evidence.iter().take(AT_A_GLANCE).map(shown).collect(),
                 rule: self.rule.clone(),
@@ -115,13 +114,17 @@ pub struct Diagnosis {
     /// As of when.
     pub at: Timestamp,
     /// What was recognised, the worst first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<IncidentFinding>,
     /// What could not be judged, and why.
     pub unknown: Vec<String>,
 }
 
 impl Diagnosis {
-    pub(super) fn of(at: Timestamp, mut findings: Vec<Finding>, unknown: Vec<String>) -> Self {
+    pub(super) fn new(
+        at: Timestamp,
+        mut findings: Vec<IncidentFinding>,
+        unknown: Vec<String>,
+    ) -> Self {
         findings.sort_by(|a, b| {
             (b.severity, a.code.as_str(), &a.subject).cmp(&(
                 a.severity,

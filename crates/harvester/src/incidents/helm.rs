@@ -5,11 +5,12 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
-use super::finding::{Evidence, Finding};
+use super::finding::IncidentFinding;
 use crate::addons::job_of;
-use crate::objects::{Kind, Objects, Unlisted, is_true, named, text};
+use crate::objects::{ObjectKind, Objects, Unlisted, is_true, named, text};
 use crate::objects::{last_ends, restarts, waiting};
 
 /// So many failed tries are no hiccup: a chart that needs another one first fails once or twice.
@@ -17,26 +18,26 @@ const MANY: u64 = 5;
 /// The label by which a Job's pods are known.
 const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
 
-pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
-    for chart in objects.all(Kind::HELM_CHART)? {
+    for chart in objects.all(ObjectKind::HELM_CHART)? {
         let namespace = text(chart, "/metadata/namespace");
         let Some(name) = job_of(chart) else { continue };
-        let Some(job) = objects.one(Kind::JOB, namespace, name)? else {
+        let Some(job) = objects.get(ObjectKind::JOB, namespace, name)? else {
             continue;
         };
         if is_true(job, "Complete") || is_true(job, "Failed") {
             continue;
         }
-        let pods = objects.all(Kind::POD)?.iter().filter(|pod| {
+        let pods = objects.all(ObjectKind::POD)?.iter().filter(|pod| {
             text(pod, "/metadata/namespace") == namespace && text(pod, JOB_NAME) == name
         });
-        findings.extend(of(chart, job, &pods.collect::<Vec<_>>()));
+        findings.extend(retrying_chart(chart, job, &pods.collect::<Vec<_>>()));
     }
     Ok(findings)
 }
 
-fn of(chart: &Value, job: &Value, pods: &[&Value]) -> Option<Finding> {
+fn retrying_chart(chart: &Value, job: &Value, pods: &[&Value]) -> Option<IncidentFinding> {
     let lost = job.pointer("/status/failed").and_then(Value::as_u64);
     let lost = lost.unwrap_or_default();
     let failed = lost + pods.iter().map(|pod| restarts(pod)).sum::<u64>();
@@ -48,7 +49,7 @@ fn of(chart: &Value, job: &Value, pods: &[&Value]) -> Option<Finding> {
         text(job, "/metadata/name")
     );
     let subject = format!("HelmChart {}", named(chart));
-    let mut finding = Finding::new(Code::ChartRetries, subject, &why);
+    let mut finding = IncidentFinding::new(Code::ChartRetries, subject, &why);
     if lost > 0 {
         let subject = format!("Job {}", named(job));
         let seen = Evidence::new(subject, "status.failed", lost.to_string());

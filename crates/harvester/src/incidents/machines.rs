@@ -4,27 +4,28 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
-use super::cure::{Cure, Goal, Method, Request, Saved, Step};
-use super::finding::{Evidence, Finding};
-use crate::objects::{Kind, Objects, Unlisted, items, named, text, texts};
+use super::cure::{Cure, CureGoal, CureMethod, CureRequest, CureStep, SavedObject};
+use super::finding::IncidentFinding;
+use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text, texts};
 
 const SETTING: &str = "storage-network";
 /// The first release whose webhook lets the empty Setting pass (harvester#8390).
 const MENDED: [u32; 3] = [1, 5, 1];
 
-pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unlisted> {
-    if objects.one(Kind::SETTING, "", SETTING)?.is_some() {
+pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
+    if objects.get(ObjectKind::SETTING, "", SETTING)?.is_some() {
         return Ok(Vec::new());
     }
-    let machines = objects.all(Kind::VM)?;
+    let machines = objects.all(ObjectKind::VM)?;
     let running: Vec<&Value> = machines.iter().filter(|vm| !is_stopped(vm)).collect();
     if running.is_empty() {
         return Ok(Vec::new());
     }
     let crashing: Vec<&Value> = objects
-        .all(Kind::POD)?
+        .all(ObjectKind::POD)?
         .iter()
         .filter(|pod| is_server(pod) && crash(pod).is_some() && is_refused(pod))
         .collect();
@@ -33,7 +34,7 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unli
     }
     let names: Vec<String> = running.iter().map(|vm| named(vm)).collect();
     let why = format!("these machines are not stopped: {}", names.join(", "));
-    let mut finding = Finding::new(Code::MachinesBlockSettings, "Harvester", &why);
+    let mut finding = IncidentFinding::new(Code::MachinesBlockSettings, "Harvester", &why);
     for pod in &crashing {
         let subject = format!("Pod {}", named(pod));
         let said = crash(pod).unwrap_or_default();
@@ -126,23 +127,23 @@ fn cure(machines: &[&Value]) -> Cure {
     let mut back = Vec::new();
     for vm in machines {
         let path =
-            Kind::VM.object_path(text(vm, "/metadata/namespace"), text(vm, "/metadata/name"));
+            ObjectKind::VM.object_path(text(vm, "/metadata/namespace"), text(vm, "/metadata/name"));
         // Merged with the UID in it, the patch is refused for another machine of the same name.
-        let patch = |running: Value, strategy: Value| Request {
-            method: Method::Merge,
+        let patch = |running: Value, strategy: Value| CureRequest {
+            method: CureMethod::Merge,
             path: path.clone(),
             body: json!({
                 "metadata": {"uid": text(vm, "/metadata/uid")},
                 "spec": {"running": running, "runStrategy": strategy}
             }),
         };
-        let goal = |field: &str, value: Value| Goal::Field {
+        let goal = |field: &str, value: Value| CureGoal::Field {
             path: path.clone(),
             before: None,
             field: field.to_owned(),
             value,
         };
-        steps.push(Step {
+        steps.push(CureStep {
             say: format!("stop VirtualMachine {}", named(vm)),
             request: Some(patch(Value::Null, json!("Halted"))),
             goal: goal("/status/printableStatus", json!("Stopped")),
@@ -154,18 +155,18 @@ fn cure(machines: &[&Value]) -> Cure {
             true => goal("/spec/runStrategy", strategy.clone()),
             false => goal("/spec/running", running.clone()),
         };
-        back.push(Step {
+        back.push(CureStep {
             say: format!("start VirtualMachine {} again, as it was", named(vm)),
             request: Some(patch(running, strategy)),
             goal: restored,
             patience: 120,
         });
     }
-    let setting = Kind::SETTING.object_path("", SETTING);
-    steps.push(Step {
+    let setting = ObjectKind::SETTING.object_path("", SETTING);
+    steps.push(CureStep {
         say: format!("wait until Harvester has made its Setting {SETTING}"),
         request: None,
-        goal: Goal::Field {
+        goal: CureGoal::Field {
             path: setting,
             before: None,
             field: "/metadata/name".to_owned(),
@@ -186,8 +187,8 @@ fn cure(machines: &[&Value]) -> Cure {
         ],
         saves: machines
             .iter()
-            .map(|vm| Saved {
-                path: Kind::VM
+            .map(|vm| SavedObject {
+                path: ObjectKind::VM
                     .object_path(text(vm, "/metadata/namespace"), text(vm, "/metadata/name")),
                 object: (*vm).clone(),
             })

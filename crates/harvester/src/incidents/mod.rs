@@ -21,65 +21,70 @@ mod site;
 mod storage;
 mod storm;
 
-pub use cure::{Cure, Goal, Method, Request, Saved, Step};
-pub use finding::{Diagnosis, Evidence, Finding, diagnosis_schema};
+pub use cure::{Cure, CureGoal, CureMethod, CureRequest, CureStep, SavedObject};
+pub use finding::{Diagnosis, IncidentFinding, diagnosis_schema};
 pub use own::{GateRefused, OwnManifest, OwnNode, look_at_own};
 pub use site::{kinds_of, look_by_rules, rules_for};
 
 use jiff::Timestamp;
 use windrow_model::reasons::Code;
 
-use super::objects::{Kind, Objects, Unlisted};
+use super::objects::{ObjectKind, Objects, Unlisted};
 
 /// One kind of incident.
-struct Incident {
+struct Detector {
     /// What it is called where it cannot be judged.
     name: &'static str,
     /// The kinds that it is judged by.
-    looks_at: &'static [Kind],
-    find: fn(&Objects, Timestamp) -> Result<Vec<Finding>, Unlisted>,
+    looks_at: &'static [ObjectKind],
+    find: fn(&Objects, Timestamp) -> Result<Vec<IncidentFinding>, Unlisted>,
 }
 
-const INCIDENTS: &[Incident] = &[
-    Incident {
+const INCIDENTS: &[Detector] = &[
+    Detector {
         name: "Harvester's add-ons",
-        looks_at: &[Kind::ADDON, Kind::HELM_CHART, Kind::JOB, Kind::POD],
+        looks_at: &[
+            ObjectKind::ADDON,
+            ObjectKind::HELM_CHART,
+            ObjectKind::JOB,
+            ObjectKind::POD,
+        ],
         find: addon::find,
     },
-    Incident {
+    Detector {
         name: "an upgrade stuck in Pre-drained",
         looks_at: &[
-            Kind::UPGRADE,
-            Kind::NODE,
-            Kind::POD,
-            Kind::BUDGET,
-            Kind::JOB,
+            ObjectKind::UPGRADE,
+            ObjectKind::NODE,
+            ObjectKind::POD,
+            ObjectKind::BUDGET,
+            ObjectKind::JOB,
         ],
         find: drain::find,
     },
-    Incident {
+    Detector {
         name: "machines that keep Harvester from its settings",
-        looks_at: &[Kind::SETTING, Kind::POD, Kind::VM],
+        looks_at: &[ObjectKind::SETTING, ObjectKind::POD, ObjectKind::VM],
         find: machines::find,
     },
-    Incident {
+    Detector {
         name: "Rancher's node driver",
-        looks_at: &[Kind::FEATURE, Kind::NODE_DRIVER],
+        looks_at: &[ObjectKind::FEATURE, ObjectKind::NODE_DRIVER],
         find: rancher::find,
     },
-    Incident {
+    Detector {
         name: "a storage network that waits",
-        looks_at: &[Kind::SETTING, Kind::LONGHORN_VOLUME],
+        looks_at: &[ObjectKind::SETTING, ObjectKind::LONGHORN_VOLUME],
         find: storage::find,
     },
-    Incident {
+    Detector {
         name: "charts that fail again and again",
-        looks_at: &[Kind::HELM_CHART, Kind::JOB, Kind::POD],
+        looks_at: &[ObjectKind::HELM_CHART, ObjectKind::JOB, ObjectKind::POD],
         find: helm::find,
     },
-    Incident {
+    Detector {
         name: "RKE2 applying everything anew",
-        looks_at: &[Kind::EVENT],
+        looks_at: &[ObjectKind::EVENT],
         find: storm::find,
     },
 ];
@@ -115,8 +120,8 @@ pub fn page(code: Code) -> Option<&'static str> {
 }
 
 /// Everything that a diagnosis looks at.
-pub fn kinds() -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = super::drain::KINDS.to_vec();
+pub fn kinds() -> Vec<ObjectKind> {
+    let mut kinds: Vec<ObjectKind> = super::drain::KINDS.to_vec();
     let looked_at = INCIDENTS.iter().flat_map(|incident| incident.looks_at);
     for kind in looked_at.chain(own::OWN_KINDS) {
         if !kinds.contains(kind) {
@@ -128,19 +133,19 @@ pub fn kinds() -> Vec<Kind> {
 
 /// What came of looking for one incident.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Looked {
+pub struct DetectorResult {
     /// What it is called.
     pub name: String,
     /// What was recognised, or which kind it could not be judged without.
-    pub found: Result<Vec<Finding>, Unlisted>,
+    pub found: Result<Vec<IncidentFinding>, Unlisted>,
 }
 
 /// Looks for every known incident, each by itself. A detector reads a kind only when what it has seen
 /// so far gives it a reason to: of a healthy cluster that is little.
-pub fn look(objects: &Objects, now: Timestamp) -> Vec<Looked> {
+pub fn look(objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
     INCIDENTS
         .iter()
-        .map(|incident| Looked {
+        .map(|incident| DetectorResult {
             name: incident.name.to_owned(),
             found: (incident.find)(objects, now),
         })
@@ -148,13 +153,13 @@ pub fn look(objects: &Objects, now: Timestamp) -> Vec<Looked> {
 }
 
 /// The kinds that a look still wants.
-pub fn wanted(looked: &[Looked]) -> Vec<Kind> {
+pub fn wanted(looked: &[DetectorResult]) -> Vec<ObjectKind> {
     let unlisted = looked.iter().filter_map(|one| one.found.as_ref().err());
     let names: Vec<_> = unlisted
         .filter(|unlisted| unlisted.wanted)
         .map(|unlisted| &unlisted.kind)
         .collect();
-    Kind::ALL
+    ObjectKind::ALL
         .iter()
         .filter(|kind| names.contains(&&kind.group_kind()))
         .copied()
@@ -167,16 +172,16 @@ pub fn diagnose(objects: &Objects, now: Timestamp) -> Diagnosis {
 }
 
 /// What several looks have found.
-pub fn summed_up(looked: Vec<Looked>, now: Timestamp) -> Diagnosis {
+pub fn summed_up(looked: Vec<DetectorResult>, now: Timestamp) -> Diagnosis {
     let mut findings = Vec::new();
     let mut unknown = Vec::new();
-    for Looked { name, found } in looked {
+    for DetectorResult { name, found } in looked {
         match found {
             Ok(found) => findings.extend(found),
             Err(unlisted) => unknown.push(format!("{name}: {unlisted}")),
         }
     }
-    Diagnosis::of(now, findings, unknown)
+    Diagnosis::new(now, findings, unknown)
 }
 
 #[cfg(test)]

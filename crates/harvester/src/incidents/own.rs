@@ -7,12 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windrow_model::findings::Evidence;
 use windrow_model::manifest::{AddonName, ManifestPath};
 use windrow_model::reasons::Code;
 
-use super::Looked;
-use super::finding::{Evidence, Finding};
-use crate::objects::{Kind, Objects, Unlisted, text};
+use super::DetectorResult;
+use super::finding::IncidentFinding;
+use crate::objects::{ObjectKind, Objects, Unlisted, text};
 
 /// What another server has applied counts once a pass of this one could have answered it.
 const ANSWERED: SignedDuration = SignedDuration::from_mins(1);
@@ -75,12 +76,12 @@ pub struct OwnManifest {
 }
 
 /// A detector, and what it is called.
-type Detector = (
+type OwnDetector = (
     &'static str,
-    fn(&OwnNode, &Objects, Timestamp) -> Result<Vec<Finding>, Unlisted>,
+    fn(&OwnNode, &Objects, Timestamp) -> Result<Vec<IncidentFinding>, Unlisted>,
 );
 
-const DETECTORS: &[Detector] = &[
+const DETECTORS: &[OwnDetector] = &[
     ("the DHCP client's port", |own, _, _| Ok(dhcp(own))),
     ("the kubelet's credential", |own, _, now| {
         Ok(credential(own, now))
@@ -98,13 +99,13 @@ const DETECTORS: &[Detector] = &[
 ];
 
 /// The kinds that are asked for besides what lies on the node's disk.
-pub(super) const OWN_KINDS: &[Kind] = &[Kind::MANIFEST_ADDON, Kind::EVENT];
+pub(super) const OWN_KINDS: &[ObjectKind] = &[ObjectKind::MANIFEST_ADDON, ObjectKind::EVENT];
 
 /// Looks for what goes wrong on a node.
-pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<Looked> {
+pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
     DETECTORS
         .iter()
-        .map(|(name, find)| Looked {
+        .map(|(name, find)| DetectorResult {
             name: (*name).to_owned(),
             found: find(own, objects, now),
         })
@@ -117,33 +118,35 @@ fn node(own: &OwnNode) -> String {
 
 /// The VIP's address is to come from DHCP, and kube-vip cannot bind the port (harvester#8389). How many sockets
 /// are bound to it tells nothing: wickedd alone may have two (harvester#1835).
-fn dhcp(own: &OwnNode) -> Vec<Finding> {
+fn dhcp(own: &OwnNode) -> Vec<IncidentFinding> {
     let (Some(said), Some("dhcp")) = (&own.port_68_refused, own.vip_mode.as_deref()) else {
         return Vec::new();
     };
-    vec![Finding::new(Code::DhcpClash, node(own), said).seen([
-        Evidence::new(node(own), "kube-vip's log", said),
-        Evidence::new("/oem/harvester.config", "install.vipMode", "dhcp"),
-    ])]
+    vec![
+        IncidentFinding::new(Code::DhcpClash, node(own), said).seen([
+            Evidence::new(node(own), "kube-vip's log", said),
+            Evidence::new("/oem/harvester.config", "install.vipMode", "dhcp"),
+        ]),
+    ]
 }
 
 /// An expired credential: the kubelet cannot tell that the node is alive, and kube-apiserver calls it
 /// NotReady for ever. RKE2 renews it at a start, and only then.
-fn credential(own: &OwnNode, now: Timestamp) -> Vec<Finding> {
+fn credential(own: &OwnNode, now: Timestamp) -> Vec<IncidentFinding> {
     let Some(until) = own.kubelet_until.filter(|until| *until < now) else {
         return Vec::new();
     };
     let why = format!("its certificate was good until {until}");
     let evidence = Evidence::new("agent/client-kubelet.crt", "notAfter", until.to_string());
-    vec![Finding::new(Code::KubeletCredentialExpired, node(own), &why).seen([evidence])]
+    vec![IncidentFinding::new(Code::KubeletCredentialExpired, node(own), &why).seen([evidence])]
 }
 
 /// As the daemon's guard over RKE2's starts says it.
-fn gate(own: &OwnNode) -> Vec<Finding> {
+fn gate(own: &OwnNode) -> Vec<IncidentFinding> {
     let Some(refused) = &own.gate else {
         return Vec::new();
     };
-    let mut finding = Finding::new(Code::GateFatal, node(own), "").seen([
+    let mut finding = IncidentFinding::new(Code::GateFatal, node(own), "").seen([
         Evidence::new(&refused.component, "its log", &refused.line),
         Evidence::new(&refused.at, "feature-gates", &refused.gate),
     ]);
@@ -156,7 +159,7 @@ fn gate(own: &OwnNode) -> Vec<Finding> {
 }
 
 /// Files that share an Addon: each prunes what the other applied.
-fn names(own: &OwnNode) -> Vec<Finding> {
+fn names(own: &OwnNode) -> Vec<IncidentFinding> {
     let mut addons: BTreeMap<&str, Vec<&OwnManifest>> = BTreeMap::new();
     for manifest in &own.manifests {
         addons.entry(&manifest.addon).or_default().push(manifest);
@@ -165,7 +168,7 @@ fn names(own: &OwnNode) -> Vec<Finding> {
     shared
         .map(|(name, files)| {
             let subject = format!("Addon kube-system/{name}");
-            let mut finding = Finding::new(Code::AddonCollision, subject.clone(), "");
+            let mut finding = IncidentFinding::new(Code::AddonCollision, subject.clone(), "");
             finding.message = Code::AddonCollision.say(&[("name", name)]);
             let files = files.iter();
             finding.seen(
@@ -176,23 +179,27 @@ fn names(own: &OwnNode) -> Vec<Finding> {
 }
 
 /// Files of the configuration that nobody wrote (harvester#10514).
-fn files(own: &OwnNode) -> Vec<Finding> {
+fn files(own: &OwnNode) -> Vec<IncidentFinding> {
     if own.missing_files.is_empty() {
         return Vec::new();
     }
     let why = format!("{} under `{}`", own.missing_files.len(), own.missing_under);
     let shown = own.missing_files.iter().take(MOST_FILES);
     let evidence = shown.map(|path| Evidence::new(path, "file", "it is not there"));
-    vec![Finding::new(Code::WriteFilesMissing, node(own), &why).seen(evidence)]
+    vec![IncidentFinding::new(Code::WriteFilesMissing, node(own), &why).seen(evidence)]
 }
 
 /// Another server applied other content under the same name, after this one had applied its own.
-fn servers(own: &OwnNode, objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+fn servers(
+    own: &OwnNode,
+    objects: &Objects,
+    now: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
     if own.manifests.is_empty() {
         return Ok(findings);
     }
-    let addons = objects.all(Kind::MANIFEST_ADDON)?;
+    let addons = objects.all(ObjectKind::MANIFEST_ADDON)?;
     for manifest in &own.manifests {
         let addon = addons.iter().find(|addon| {
             text(addon, "/metadata/namespace") == "kube-system"
@@ -220,7 +227,7 @@ fn servers(own: &OwnNode, objects: &Objects, now: Timestamp) -> Result<Vec<Findi
             "{} here is not what {host} applied at {theirs}",
             manifest.path
         );
-        let finding = Finding::new(Code::ManifestDiffers, subject.clone(), &why).seen([
+        let finding = IncidentFinding::new(Code::ManifestDiffers, subject.clone(), &why).seen([
             Evidence::new(&subject, "spec.checksum", applied),
             Evidence::new(
                 &manifest.path,
@@ -254,7 +261,7 @@ fn applications<'o>(
             && text(event, "/involvedObject/name") == addon
             && text(event, "/reason") == "AppliedManifest"
     };
-    for event in objects.all(Kind::EVENT)?.iter().filter(of_addon) {
+    for event in objects.all(ObjectKind::EVENT)?.iter().filter(of_addon) {
         let host = text(event, "/source/host");
         let last = ["/lastTimestamp", "/eventTime"];
         let at: Option<Timestamp> = last.iter().find_map(|at| text(event, at).parse().ok());

@@ -5,24 +5,25 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
-use super::finding::{Evidence, Finding};
-use crate::objects::{Kind, Objects, Unlisted, condition, text};
+use super::finding::IncidentFinding;
+use crate::objects::{ObjectKind, Objects, Unlisted, condition, text};
 
 const BAREMETAL: &str = "harvester-baremetal-container-workload";
 
-pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unlisted> {
-    let feature = objects.one(Kind::FEATURE, "", "harvester")?;
+pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let feature = objects.get(ObjectKind::FEATURE, "", "harvester")?;
     let Some(feature) = feature.filter(|feature| effective(feature) == Some(false)) else {
         return Ok(Vec::new());
     };
-    let driver = objects.one(Kind::NODE_DRIVER, "", "harvester")?;
+    let driver = objects.get(ObjectKind::NODE_DRIVER, "", "harvester")?;
     let active = |driver: &&Value| driver.pointer("/spec/active") == Some(&Value::Bool(true));
     let Some(driver) = driver.filter(active) else {
         return Ok(Vec::new());
     };
-    let baremetal = objects.one(Kind::FEATURE, "", BAREMETAL)?;
+    let baremetal = objects.get(ObjectKind::FEATURE, "", BAREMETAL)?;
     let url = text(driver, "/spec/url");
     let mut why = format!("NodeDriver harvester stays active and is fetched from {url}");
     let downloaded = condition(driver, "Downloaded");
@@ -30,16 +31,21 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<Finding>, Unli
     if let Some(failed) = failed {
         why = format!("{why}, in vain: {}", text(failed, "/message"));
     }
-    let mut finding = Finding::new(Code::DriverWithoutFeature, "Feature harvester", &why).seen([
-        Evidence::new("Feature harvester", "effective value", said(feature)),
-        Evidence::new("NodeDriver harvester", "spec.active", "true"),
-        Evidence::new("NodeDriver harvester", "spec.url", url),
-        Evidence::new(
-            format!("Feature {BAREMETAL}"),
-            "effective value",
-            baremetal.map_or("it does not exist".to_owned(), said),
-        ),
-    ]);
+    let mut finding = IncidentFinding::new(Code::DriverWithoutFeature, "Feature harvester", &why)
+        .seen([
+            Evidence::new(
+                "Feature harvester",
+                "effective value",
+                effective_value(feature),
+            ),
+            Evidence::new("NodeDriver harvester", "spec.active", "true"),
+            Evidence::new("NodeDriver harvester", "spec.url", url),
+            Evidence::new(
+                format!("Feature {BAREMETAL}"),
+                "effective value",
+                baremetal.map_or("it does not exist".to_owned(), effective_value),
+            ),
+        ]);
     finding.proof.push(match feature.pointer("/spec/value") {
         Some(Value::Bool(_)) => {
             "Rancher before v2.11.0 (in Harvester up to v1.4) leaves the driver as it is; a later one switches \
@@ -59,7 +65,7 @@ fn effective(feature: &Value) -> Option<bool> {
         .find_map(|pointer| feature.pointer(pointer)?.as_bool())
 }
 
-fn said(feature: &Value) -> String {
+fn effective_value(feature: &Value) -> String {
     let one = |pointer: &str| {
         let value = feature.pointer(pointer).and_then(Value::as_bool);
         value.map_or("unset".to_owned(), |value| value.to_string())

@@ -4,12 +4,13 @@
 //! may cost is bounded without a clock, by the steps that an expression takes on all objects together.
 
 use serde_json::Value;
+use windrow_model::findings::Evidence;
 use windrow_model::manifest::GroupKind;
 use windrow_model::reasons::Code;
-use windrow_plan::rules::{Budget, EvaluationError, FindingRule, Platform};
+use windrow_plan::rules::{EvaluationBudget, EvaluationError, FindingRule, Platform};
 
-use super::Looked;
-use super::finding::{Evidence, Finding};
+use super::DetectorResult;
+use super::finding::IncidentFinding;
 use crate::objects::{Objects, Unlisted, named, text};
 
 /// Steps that one rule's `when` may take in a look, on all objects.
@@ -35,29 +36,29 @@ pub fn rules_for(rules: &[FindingRule], platform: Option<Platform>) -> Vec<Findi
 }
 
 /// Looks for what the rules describe, each by itself.
-pub fn look_by_rules(objects: &Objects, rules: &[FindingRule]) -> Vec<Looked> {
+pub fn look_by_rules(objects: &Objects, rules: &[FindingRule]) -> Vec<DetectorResult> {
     rules
         .iter()
-        .map(|rule| Looked {
+        .map(|rule| DetectorResult {
             name: rule.name.clone(),
             found: find(objects, rule),
         })
         .collect()
 }
 
-fn find(objects: &Objects, rule: &FindingRule) -> Result<Vec<Finding>, Unlisted> {
+fn find(objects: &Objects, rule: &FindingRule) -> Result<Vec<IncidentFinding>, Unlisted> {
     let all = objects.list(&rule.kind)?;
     let not_judged = |why: String| Unlisted {
         kind: rule.kind.clone(),
         why: format!("{why} ({})", rule.at),
         wanted: false,
     };
-    let budget = Budget::new(MOST_STEPS);
+    let budget = EvaluationBudget::new(MOST_STEPS);
     let mut found = Vec::new();
     let mut more = 0;
     for object in all.iter().filter(|object| is_meant(rule, object)) {
         match rule.when.holds_within(object, &budget) {
-            Ok(true) if found.len() < MOST_FINDINGS => found.push(of(rule, object)),
+            Ok(true) if found.len() < MOST_FINDINGS => found.push(finding_by_rule(rule, object)),
             Ok(true) => more += 1,
             // What it asks for is not there: not recognised.
             Ok(false) | Err(EvaluationError::Missing(_)) => {}
@@ -81,9 +82,9 @@ fn is_meant(rule: &FindingRule, object: &Value) -> bool {
     is(&rule.namespace, "/metadata/namespace") && is(&rule.object, "/metadata/name")
 }
 
-fn of(rule: &FindingRule, object: &Value) -> Finding {
+fn finding_by_rule(rule: &FindingRule, object: &Value) -> IncidentFinding {
     let subject = format!("{} {}", rule.kind.kind, named(object));
-    let mut finding = Finding::new(
+    let mut finding = IncidentFinding::new(
         Code::RuleFinding,
         subject.clone(),
         &rule.message.render(object),

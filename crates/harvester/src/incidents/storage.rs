@@ -3,18 +3,19 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
-use super::finding::{Evidence, Finding};
-use crate::objects::{Kind, Objects, Unlisted, condition, items, named, text};
+use super::finding::IncidentFinding;
+use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
 
 /// Harvester stops its own users of volumes first; that takes a while.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 /// Harvester before 1.6 begins with a capital letter.
 const WAITS: &str = "aiting for all volumes detached";
 
-pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Unlisted> {
-    let Some(setting) = objects.one(Kind::SETTING, "", "storage-network")? else {
+pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let Some(setting) = objects.get(ObjectKind::SETTING, "", "storage-network")? else {
         return Ok(Vec::new());
     };
     let Some(configured) = condition(setting, "configured") else {
@@ -34,7 +35,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Un
         return Ok(Vec::new());
     }
     let attached: Vec<&Value> = objects
-        .all(Kind::LONGHORN_VOLUME)?
+        .all(ObjectKind::LONGHORN_VOLUME)?
         .iter()
         .filter(|volume| text(volume, "/status/state") == "attached")
         .collect();
@@ -47,7 +48,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Un
         .collect();
     let why = format!("these volumes are attached: {}", names.join(", "));
     let mut finding =
-        Finding::new(Code::StorageNetworkWaits, "Setting storage-network", &why).seen([
+        IncidentFinding::new(Code::StorageNetworkWaits, "Setting storage-network", &why).seen([
             Evidence::new("Setting storage-network", "condition configured", message),
         ]);
     for volume in attached {

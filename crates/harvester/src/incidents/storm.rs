@@ -5,20 +5,21 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
-use super::finding::{Evidence, Finding};
-use crate::objects::{Kind, Objects, Unlisted, text};
+use super::finding::IncidentFinding;
+use crate::objects::{ObjectKind, Objects, Unlisted, text};
 
 /// What was last seen longer ago is over: a pass takes 15 s and what it applies.
 const RECENT: SignedDuration = SignedDuration::from_mins(3);
 /// So often in a row is no clean start.
 const OFTEN: i64 = 10;
 
-pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Unlisted> {
+pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut failing: BTreeMap<&str, (i64, &str)> = BTreeMap::new();
     let mut applied: BTreeMap<&str, i64> = BTreeMap::new();
-    for event in objects.all(Kind::EVENT)? {
+    for event in objects.all(ObjectKind::EVENT)? {
         let of_addon = text(event, "/involvedObject/kind") == "Addon";
         if !of_addon || !is_recent(event, now) {
             continue;
@@ -56,7 +57,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<Finding>, Un
         names.join(", "),
         again.len()
     );
-    let finding = Finding::new(Code::ApplyStorm, "RKE2's deploy controller", &why);
+    let finding = IncidentFinding::new(Code::ApplyStorm, "RKE2's deploy controller", &why);
     let failed = failing.iter().map(|(name, (count, message))| {
         let subject = format!("Addon kube-system/{name}");
         Evidence::new(subject, "failed", format!("{count} times: {message}"))

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::objects::Listed;
+use crate::objects::KindListing;
 
 mod addon;
 mod drain;
@@ -19,7 +19,7 @@ fn now() -> Timestamp {
 fn cluster(objects: impl IntoIterator<Item = Value>) -> Objects {
     let mut all = Objects::default();
     for kind in kinds() {
-        all.insert(kind.group_kind(), Listed::Objects(Vec::new()));
+        all.insert(kind.group_kind(), KindListing::Objects(Vec::new()));
     }
     for object in objects {
         all.add(object);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::selector::{LabelSelector, Labels, Requirement};
+use super::selector::{LabelRequirement, LabelSelector, Labels};
 use crate::objects::{items, text};
 
 /// One required term of affinity or anti-affinity.
@@ -93,7 +93,7 @@ impl Spread {
                 if let Some(key) = key.as_str()
                     && let Some(value) = labels.get(key)
                 {
-                    selector.require(Requirement::is(key, value));
+                    selector.require(LabelRequirement::is(key, value));
                 }
             }
         }

@@ -18,8 +18,8 @@ mod selector;
 #[cfg(test)]
 mod tests;
 
-pub use node::{Node, Taint};
-pub use place::{Answer, Places, Refusal};
-pub use pod::Pod;
+pub use node::{SchedulerNode, Taint};
+pub use place::{NodeRefusal, Placement, SchedulerView};
+pub use pod::SchedulerPod;
 pub use quantity::milli;
 pub use selector::{LabelSelector, Labels, NodeSelector};

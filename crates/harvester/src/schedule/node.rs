@@ -38,7 +38,7 @@ impl std::fmt::Display for Taint {
 
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub struct SchedulerNode {
     /// Its name.
     pub name: String,
     /// Its labels.
@@ -51,7 +51,7 @@ pub struct Node {
     pub allocatable: BTreeMap<String, i128>,
 }
 
-impl Node {
+impl SchedulerNode {
     /// Reads a Node.
     ///
     /// # Errors

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affinity::Spread;
-use super::node::Node;
-use super::pod::Pod;
+use super::node::SchedulerNode;
+use super::pod::SchedulerPod;
 use super::selector::{Labels, NodeSelector};
 
 /// Why a node does not take a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct NodeRefusal {
     /// The node.
     pub node: String,
     /// Why, in a line.
@@ -18,34 +18,36 @@ pub struct Refusal {
 
 /// Where a pod could run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum Placement {
     /// On these nodes.
     Fits(Vec<String>),
     /// Nowhere as things are, but there where pods of a lower priority would be preempted.
     Preempting(Vec<String>),
     /// Nowhere: why, node by node.
-    Nowhere(Vec<Refusal>),
+    Nowhere(Vec<NodeRefusal>),
     /// It cannot be said.
     Unknown(String),
 }
 
-impl Answer {
+impl Placement {
     /// Is there a node for it?
     pub fn somewhere(&self) -> Option<&str> {
         match self {
-            Answer::Fits(nodes) | Answer::Preempting(nodes) => nodes.first().map(String::as_str),
-            Answer::Nowhere(_) | Answer::Unknown(_) => None,
+            Placement::Fits(nodes) | Placement::Preempting(nodes) => {
+                nodes.first().map(String::as_str)
+            }
+            Placement::Nowhere(_) | Placement::Unknown(_) => None,
         }
     }
 }
 
 /// A cluster as the scheduler sees it. Pods can be put in and taken out to ask what would be.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct SchedulerView {
     /// The nodes.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<SchedulerNode>,
     /// The pods; those without a node take no room.
-    pub pods: Vec<Pod>,
+    pub pods: Vec<SchedulerPod>,
     /// The labels of each namespace; `None` when they are not known.
     pub namespaces: Option<BTreeMap<String, Labels>>,
     /// Which nodes reach a claim (`namespace/name`): no entry is a claim that is not known, `None` one
@@ -53,15 +55,15 @@ pub struct Places {
     pub claims: BTreeMap<String, Option<NodeSelector>>,
 }
 
-impl Places {
+impl SchedulerView {
     /// Where could this pod run, but on `except`? The pod itself, where it is among the pods and bound,
     /// counts like any other: take it out first if it would be gone.
-    pub fn find(&self, pod: &Pod, except: Option<&str>) -> Answer {
+    pub fn find(&self, pod: &SchedulerPod, except: Option<&str>) -> Placement {
         if let Some(why) = self.beyond(pod) {
-            return Answer::Unknown(why);
+            return Placement::Unknown(why);
         }
-        let spread = SpreadCounts::of(self, pod);
-        let neighbours = Neighbours::of(self, pod);
+        let spread = SpreadCounts::new(self, pod);
+        let neighbours = Neighbours::new(self, pod);
         let (mut fits, mut preempting, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         for node in &self.nodes {
             if except == Some(node.name.as_str()) {
@@ -78,7 +80,7 @@ impl Places {
                 (Some(why), _) => why,
                 (None, Some(why)) => {
                     // Room is the only thing that preemption is taken to make.
-                    let stays = |other: &Pod| other.priority >= pod.priority;
+                    let stays = |other: &SchedulerPod| other.priority >= pod.priority;
                     if pod.preempts && self.room(pod, node, stays).is_none() {
                         preempting.push(node.name.clone());
                         continue;
@@ -86,21 +88,21 @@ impl Places {
                     why
                 }
             };
-            refusals.push(Refusal {
+            refusals.push(NodeRefusal {
                 node: node.name.clone(),
                 why,
             });
         }
         if !fits.is_empty() {
-            Answer::Fits(fits)
+            Placement::Fits(fits)
         } else if !preempting.is_empty() {
-            Answer::Preempting(preempting)
+            Placement::Preempting(preempting)
         } else {
-            Answer::Nowhere(refusals)
+            Placement::Nowhere(refusals)
         }
     }
 
-    fn beyond(&self, pod: &Pod) -> Option<String> {
+    fn beyond(&self, pod: &SchedulerPod) -> Option<String> {
         if let Some(why) = &pod.beyond {
             return Some(why.clone());
         }
@@ -122,13 +124,13 @@ impl Places {
             .then(|| "affinity selects namespaces by label, and they are not known".to_owned())
     }
 
-    fn on<'p>(&'p self, node: &'p str) -> impl Iterator<Item = &'p Pod> {
+    fn on<'p>(&'p self, node: &'p str) -> impl Iterator<Item = &'p SchedulerPod> {
         self.pods
             .iter()
             .filter(move |pod| pod.is_there() && pod.node.as_deref() == Some(node))
     }
 
-    fn node(&self, name: &str) -> Option<&Node> {
+    fn node(&self, name: &str) -> Option<&SchedulerNode> {
         self.nodes.iter().find(|node| node.name == name)
     }
 
@@ -137,10 +139,16 @@ impl Places {
     }
 
     /// Why there is no room beside the pods that stay: resources, the number of pods, host ports.
-    fn room(&self, pod: &Pod, node: &Node, stays: impl Fn(&Pod) -> bool) -> Option<String> {
-        let others: Vec<&Pod> = self.on(&node.name).filter(|other| stays(other)).collect();
+    fn room(
+        &self,
+        pod: &SchedulerPod,
+        node: &SchedulerNode,
+        stays: impl Fn(&SchedulerPod) -> bool,
+    ) -> Option<String> {
+        let others: Vec<&SchedulerPod> = self.on(&node.name).filter(|other| stays(other)).collect();
         for port in &pod.host_ports {
-            let taken = |other: &&&Pod| other.host_ports.iter().any(|used| used.conflicts(port));
+            let taken =
+                |other: &&&SchedulerPod| other.host_ports.iter().any(|used| used.conflicts(port));
             if let Some(other) = others.iter().find(taken) {
                 return Some(format!("its host port {port} is taken by {}", other.id()));
             }
@@ -180,7 +188,7 @@ fn amount(resource: &str, milli: i128) -> String {
 }
 
 /// What the node's own nature refuses: cordon and taints, labels, volumes.
-fn standing(places: &Places, pod: &Pod, node: &Node) -> Option<String> {
+fn standing(places: &SchedulerView, pod: &SchedulerPod, node: &SchedulerNode) -> Option<String> {
     let taint = node
         .effective_taints()
         .find(|taint| taint.repels() && !pod.tolerates(taint));
@@ -211,7 +219,7 @@ fn standing(places: &Places, pod: &Pod, node: &Node) -> Option<String> {
 }
 
 /// Does the pod's node selector and affinity allow the node?
-fn allowed(pod: &Pod, node: &Node) -> bool {
+fn allowed(pod: &SchedulerPod, node: &SchedulerNode) -> bool {
     pod.node_selector
         .iter()
         .all(|(key, value)| node.labels.get(key) == Some(value))
@@ -227,8 +235,8 @@ struct SpreadCounts<'p> {
 }
 
 impl<'p> SpreadCounts<'p> {
-    fn of(places: &'p Places, pod: &'p Pod) -> Self {
-        let whole = |node: &Node| {
+    fn new(places: &'p SchedulerView, pod: &'p SchedulerPod) -> Self {
+        let whole = |node: &SchedulerNode| {
             let has = |one: &Spread| node.labels.contains_key(&one.topology_key);
             pod.spread.iter().all(has)
         };
@@ -259,7 +267,7 @@ impl<'p> SpreadCounts<'p> {
         Self { constraints }
     }
 
-    fn refuses(&self, pod: &Pod, node: &Node) -> Option<String> {
+    fn refuses(&self, pod: &SchedulerPod, node: &SchedulerNode) -> Option<String> {
         self.constraints.iter().find_map(|(one, counts)| {
             let key = &one.topology_key;
             let Some(place) = node.labels.get(key) else {
@@ -287,9 +295,9 @@ impl<'p> SpreadCounts<'p> {
 /// What affinity and anti-affinity come to, by topology label.
 struct Neighbours<'p> {
     /// Label and value that a pod already there refuses, and which pod.
-    kept_off: Vec<(&'p str, &'p str, &'p Pod)>,
+    kept_off: Vec<(&'p str, &'p str, &'p SchedulerPod)>,
     /// Label and value where a pod stands that the pod itself avoids.
-    avoided: Vec<(&'p str, &'p str, &'p Pod)>,
+    avoided: Vec<(&'p str, &'p str, &'p SchedulerPod)>,
     /// Label and value where pods stand that all terms of affinity mean.
     sought: BTreeSet<(&'p str, &'p str)>,
     /// No pod is meant by the terms, but the pod itself is: it may be the first.
@@ -297,7 +305,7 @@ struct Neighbours<'p> {
 }
 
 impl<'p> Neighbours<'p> {
-    fn of(places: &'p Places, pod: &'p Pod) -> Self {
+    fn new(places: &'p SchedulerView, pod: &'p SchedulerPod) -> Self {
         let mut found = Self {
             kept_off: Vec::new(),
             avoided: Vec::new(),
@@ -345,7 +353,7 @@ impl<'p> Neighbours<'p> {
         found
     }
 
-    fn refuses(&self, pod: &Pod, node: &Node) -> Option<String> {
+    fn refuses(&self, pod: &SchedulerPod, node: &SchedulerNode) -> Option<String> {
         let here = |key: &str, value: &str| node.labels.get(key).is_some_and(|own| own == value);
         for term in &pod.affinity {
             let Some(value) = node.labels.get(&term.topology_key) else {
@@ -356,7 +364,7 @@ impl<'p> Neighbours<'p> {
                 return Some("no pod that it must stand beside is there".to_owned());
             }
         }
-        let of = |list: &[(&str, &str, &Pod)]| {
+        let of = |list: &[(&str, &str, &SchedulerPod)]| {
             let found = list.iter().find(|(key, value, _)| here(key, value));
             found.map(|(_, _, other)| other.id())
         };

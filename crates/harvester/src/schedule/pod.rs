@@ -11,11 +11,11 @@ use super::selector::{Labels, NodeSelector};
 use crate::objects::{items, text, texts};
 
 /// What a pod asks for, in thousandths.
-pub(super) type Requests = BTreeMap<String, i128>;
+pub(super) type ResourceRequests = BTreeMap<String, i128>;
 
 /// A pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pod {
+pub struct SchedulerPod {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -37,7 +37,7 @@ pub struct Pod {
     /// May it preempt others?
     pub preempts: bool,
     /// What it asks for.
-    pub requests: Requests,
+    pub requests: ResourceRequests,
     /// Host ports as `protocol/port`, with the address.
     pub host_ports: Vec<HostPort>,
     /// Labels that its node must have.
@@ -114,7 +114,7 @@ impl Toleration {
     }
 }
 
-impl Pod {
+impl SchedulerPod {
     /// Is it meant by a term of affinity? `labels` are those of its namespace, where they are known.
     pub fn is_meant_by(&self, term: &Affinity, labels: Option<&Labels>) -> bool {
         term.selects(&self.labels, &self.namespace, labels)
@@ -245,15 +245,15 @@ fn host_ports(object: &Value) -> Vec<HostPort> {
 
 /// What a pod asks for: containers and sidecars together, or an init container at its hour if that is
 /// more, and the overhead. Requests of the pod as a whole take their place.
-fn requests(object: &Value) -> Result<Requests, String> {
-    let mut sum = Requests::new();
+fn requests(object: &Value) -> Result<ResourceRequests, String> {
+    let mut sum = ResourceRequests::new();
     for container in items(object, "/spec/containers") {
-        add(&mut sum, &of(container, "/resources/requests")?);
+        add(&mut sum, &resource_list(container, "/resources/requests")?);
     }
-    let mut sidecars = Requests::new();
-    let mut peak = Requests::new();
+    let mut sidecars = ResourceRequests::new();
+    let mut peak = ResourceRequests::new();
     for container in items(object, "/spec/initContainers") {
-        let mut asked = of(container, "/resources/requests")?;
+        let mut asked = resource_list(container, "/resources/requests")?;
         if text(container, "/restartPolicy") == "Always" {
             add(&mut sum, &asked);
             add(&mut sidecars, &asked);
@@ -264,14 +264,14 @@ fn requests(object: &Value) -> Result<Requests, String> {
         }
     }
     largest(&mut sum, &peak);
-    for (resource, value) in of(object, "/spec/resources/requests")? {
+    for (resource, value) in resource_list(object, "/spec/resources/requests")? {
         sum.insert(resource, value);
     }
-    add(&mut sum, &of(object, "/spec/overhead")?);
+    add(&mut sum, &resource_list(object, "/spec/overhead")?);
     Ok(sum)
 }
 
-fn of(object: &Value, pointer: &str) -> Result<Requests, String> {
+fn resource_list(object: &Value, pointer: &str) -> Result<ResourceRequests, String> {
     texts(object, pointer)
         .into_iter()
         .map(|(resource, quantity)| match milli(&quantity) {
@@ -281,13 +281,13 @@ fn of(object: &Value, pointer: &str) -> Result<Requests, String> {
         .collect()
 }
 
-fn add(sum: &mut Requests, more: &Requests) {
+fn add(sum: &mut ResourceRequests, more: &ResourceRequests) {
     for (resource, value) in more {
         *sum.entry(resource.clone()).or_default() += value;
     }
 }
 
-fn largest(most: &mut Requests, other: &Requests) {
+fn largest(most: &mut ResourceRequests, other: &ResourceRequests) {
     for (resource, value) in other {
         let known = most.entry(resource.clone()).or_default();
         *known = (*known).max(*value);
@@ -300,8 +300,9 @@ mod tests {
 
     use super::*;
 
-    fn pod(spec: Value) -> Pod {
-        Pod::parse(&json!({"metadata": {"name": "p", "namespace": "n"}, "spec": spec})).unwrap()
+    fn pod(spec: Value) -> SchedulerPod {
+        SchedulerPod::parse(&json!({"metadata": {"name": "p", "namespace": "n"}, "spec": spec}))
+            .unwrap()
     }
 
     fn asks(cpu: &str) -> Value {
@@ -352,7 +353,7 @@ mod tests {
         assert!(devices.beyond.is_some());
         let wrong = json!({"metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": [{"resources": asks("lots")}]}});
         assert_eq!(
-            Pod::parse(&wrong).unwrap_err(),
+            SchedulerPod::parse(&wrong).unwrap_err(),
             "Pod n/p: `lots` is no quantity"
         );
     }

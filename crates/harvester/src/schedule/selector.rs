@@ -22,13 +22,13 @@ enum Operator {
 
 /// One comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requirement {
+pub struct LabelRequirement {
     key: String,
     operator: Operator,
     values: Vec<String>,
 }
 
-impl Requirement {
+impl LabelRequirement {
     /// A label that must have one of these values.
     pub fn is(key: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Requirement {
     }
 }
 
-impl std::fmt::Display for Requirement {
+impl std::fmt::Display for LabelRequirement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let values = self.values.join(",");
         match self.operator {
@@ -94,7 +94,7 @@ impl std::fmt::Display for Requirement {
 /// A label selector. One without requirements selects everything; one that is absent, nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabelSelector {
-    requirements: Vec<Requirement>,
+    requirements: Vec<LabelRequirement>,
 }
 
 impl LabelSelector {
@@ -108,17 +108,17 @@ impl LabelSelector {
             return Ok(None);
         };
         let labels = texts(value, "/matchLabels").into_iter();
-        let mut requirements: Vec<Requirement> = labels
-            .map(|(key, value)| Requirement::is(key, value))
+        let mut requirements: Vec<LabelRequirement> = labels
+            .map(|(key, value)| LabelRequirement::is(key, value))
             .collect();
         for expression in items(value, "/matchExpressions") {
-            requirements.push(Requirement::parse(expression)?);
+            requirements.push(LabelRequirement::parse(expression)?);
         }
         Ok(Some(Self { requirements }))
     }
 
     /// Asks for more.
-    pub fn require(&mut self, requirement: Requirement) {
+    pub fn require(&mut self, requirement: LabelRequirement) {
         self.requirements.push(requirement);
     }
 
@@ -143,8 +143,8 @@ pub struct NodeSelector {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Term {
-    labels: Vec<Requirement>,
-    fields: Vec<Requirement>,
+    labels: Vec<LabelRequirement>,
+    fields: Vec<LabelRequirement>,
 }
 
 impl NodeSelector {
@@ -157,8 +157,8 @@ impl NodeSelector {
         let Some(value) = value.filter(|value| !value.is_null()) else {
             return Ok(None);
         };
-        let read = |list: &[Value]| -> Result<Vec<Requirement>, String> {
-            list.iter().map(Requirement::parse).collect()
+        let read = |list: &[Value]| -> Result<Vec<LabelRequirement>, String> {
+            list.iter().map(LabelRequirement::parse).collect()
         };
         let mut terms = Vec::new();
         for term in items(value, "/nodeSelectorTerms") {

@@ -5,30 +5,30 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn node(name: &str, labels: Value) -> Node {
+fn node(name: &str, labels: Value) -> SchedulerNode {
     let mut labels = labels;
     labels["kubernetes.io/hostname"] = json!(name);
-    Node::parse(&json!({
+    SchedulerNode::parse(&json!({
         "metadata": {"name": name, "labels": labels},
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
     }))
     .unwrap()
 }
 
-fn pod(name: &str, on: &str, spec: Value) -> Pod {
+fn pod(name: &str, on: &str, spec: Value) -> SchedulerPod {
     let mut spec = spec;
     if !on.is_empty() {
         spec["nodeName"] = json!(on);
     }
-    Pod::parse(&json!({
+    SchedulerPod::parse(&json!({
         "metadata": {"name": name, "namespace": "ns", "labels": {"app": name.split('-').next()}},
         "spec": spec
     }))
     .unwrap()
 }
 
-fn places(nodes: Vec<Node>, pods: Vec<Pod>) -> Places {
-    Places {
+fn places(nodes: Vec<SchedulerNode>, pods: Vec<SchedulerPod>) -> SchedulerView {
+    SchedulerView {
         nodes,
         pods,
         namespaces: Some(BTreeMap::new()),
@@ -36,7 +36,7 @@ fn places(nodes: Vec<Node>, pods: Vec<Pod>) -> Places {
     }
 }
 
-fn three() -> Vec<Node> {
+fn three() -> Vec<SchedulerNode> {
     vec![
         node("n1", json!({"zone": "a"})),
         node("n2", json!({"zone": "a"})),
@@ -48,16 +48,16 @@ fn asks(cpu: &str) -> Value {
     json!({"containers": [{"resources": {"requests": {"cpu": cpu}}}]})
 }
 
-fn fits(answer: Answer) -> Vec<String> {
+fn fits(answer: Placement) -> Vec<String> {
     match answer {
-        Answer::Fits(nodes) => nodes,
+        Placement::Fits(nodes) => nodes,
         other => panic!("{other:?}"),
     }
 }
 
-fn refused(answer: Answer) -> Vec<String> {
+fn refused(answer: Placement) -> Vec<String> {
     match answer {
-        Answer::Nowhere(refusals) => refusals.into_iter().map(|one| one.why).collect(),
+        Placement::Nowhere(refusals) => refusals.into_iter().map(|one| one.why).collect(),
         other => panic!("{other:?}"),
     }
 }
@@ -117,7 +117,7 @@ fn room_counts_what_is_there_and_preemption_makes_some() {
     );
     assert_eq!(
         places.find(&full("a", "", 5), None),
-        Answer::Preempting(vec!["n2".into()])
+        Placement::Preempting(vec!["n2".into()])
     );
     let mut never = full("a", "", 5);
     never.preempts = false;
@@ -211,7 +211,7 @@ fn a_volume_is_reached_where_it_is_and_an_unknown_one_makes_the_answer_unknown()
     let mut places = places(three(), Vec::new());
     assert!(matches!(
         places.find(&pod("db", "", spec.clone()), None),
-        Answer::Unknown(_)
+        Placement::Unknown(_)
     ));
     let local = json!({"nodeSelectorTerms": [{"matchExpressions": [
         {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n2"]}
@@ -235,7 +235,7 @@ fn namespaces_selected_by_label_must_be_known() {
     places.namespaces = None;
     assert!(matches!(
         places.find(&pod("db", "", spec.clone()), None),
-        Answer::Unknown(_)
+        Placement::Unknown(_)
     ));
     let team = Labels::from([("team".to_owned(), "x".to_owned())]);
     places.namespaces = Some(BTreeMap::from([("ns".to_owned(), team)]));
@@ -245,7 +245,7 @@ fn namespaces_selected_by_label_must_be_known() {
 prop_compose! {
     fn some_node(number: usize)(
         cpu in 1..8_u32, zone in 0..3_u8, cordoned in any::<bool>(), tainted in any::<bool>()
-    ) -> Node {
+    ) -> SchedulerNode {
         let mut node = node(&format!("n{number}"), json!({"zone": zone.to_string()}));
         node.allocatable.insert("cpu".into(), i128::from(cpu) * 1000);
         node.unschedulable = cordoned;
@@ -260,7 +260,7 @@ prop_compose! {
     fn some_pod(name: String)(
         cpu in 0..4_u32, on in 0..6_usize, zone in proptest::option::of(0..3_u8),
         tolerates in any::<bool>(), shy in any::<bool>(), priority in 0..3_i64
-    ) -> Pod {
+    ) -> SchedulerPod {
         let mut spec = if shy { term("podAntiAffinity", "a", "zone") } else { json!({}) };
         spec["containers"] = asks(&cpu.to_string())["containers"].clone();
         spec["priority"] = json!(priority);
@@ -274,20 +274,20 @@ prop_compose! {
     }
 }
 
-fn cluster() -> impl Strategy<Value = (Places, Pod)> {
+fn cluster() -> impl Strategy<Value = (SchedulerView, SchedulerPod)> {
     let nodes: Vec<_> = (0..5).map(some_node).collect();
     let pods: Vec<_> = (0..8)
         .map(|n| some_pod(format!("{}-{n}", ["a", "b"][n % 2])))
         .collect();
     (nodes, pods, some_pod("a-new".into()))
-        .prop_map(|(nodes, pods, new)| (places(nodes, pods), Pod { node: None, ..new }))
+        .prop_map(|(nodes, pods, new)| (places(nodes, pods), SchedulerPod { node: None, ..new }))
 }
 
 /// How good an answer is.
-fn rank(answer: &Answer) -> u8 {
+fn rank(answer: &Placement) -> u8 {
     match answer {
-        Answer::Fits(_) => 2,
-        Answer::Preempting(_) => 1,
+        Placement::Fits(_) => 2,
+        Placement::Preempting(_) => 1,
         _ => 0,
     }
 }
@@ -312,11 +312,11 @@ proptest! {
     #[test]
     fn every_node_but_the_excepted_one_is_accounted_for((places, pod) in cluster()) {
         match places.find(&pod, Some("n0")) {
-            Answer::Nowhere(refusals) => prop_assert_eq!(refusals.len(), 4),
-            Answer::Fits(nodes) | Answer::Preempting(nodes) => {
+            Placement::Nowhere(refusals) => prop_assert_eq!(refusals.len(), 4),
+            Placement::Fits(nodes) | Placement::Preempting(nodes) => {
                 prop_assert!(!nodes.is_empty() && !nodes.contains(&"n0".to_owned()));
             }
-            Answer::Unknown(why) => prop_assert!(false, "{}", why),
+            Placement::Unknown(why) => prop_assert!(false, "{}", why),
         }
     }
 }

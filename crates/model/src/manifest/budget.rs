@@ -1,7 +1,7 @@
 //! How much memory values may take. It is counted before it is taken: 16 MiB of `[],` are five million
 //! lists, and an alias of eight bytes may stand for a megabyte.
 
-use super::{Entry, Limits, Node, Problem, Value};
+use super::{MapEntry, Node, NodeValue, Problem, ReadLimits};
 use crate::reasons::Code;
 
 /// More problems of one file are not told.
@@ -11,34 +11,34 @@ pub const MOST_PROBLEMS: usize = 1000;
 const OVERHEAD: usize = 16;
 
 /// The memory that one document may still take.
-pub(super) struct Budget {
+pub(super) struct MemoryBudget {
     left: usize,
 }
 
 /// There is no more of it.
-pub(super) struct Spent;
+pub(super) struct BudgetSpent;
 
-impl Budget {
+impl MemoryBudget {
     /// `taken` is what the documents before it take.
-    pub(super) fn new(limits: &Limits, taken: usize) -> Self {
+    pub(super) fn new(limits: &ReadLimits, taken: usize) -> Self {
         Self {
             left: limits.expanded_bytes.saturating_sub(taken),
         }
     }
 
     /// Takes so many bytes.
-    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Spent> {
-        self.left = self.left.checked_sub(bytes).ok_or(Spent)?;
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), BudgetSpent> {
+        self.left = self.left.checked_sub(bytes).ok_or(BudgetSpent)?;
         Ok(())
     }
 
     /// Takes what one more item makes a list grow by.
-    pub(super) fn grow<T>(&mut self, items: &Vec<T>) -> Result<(), Spent> {
+    pub(super) fn grow<T>(&mut self, items: &Vec<T>) -> Result<(), BudgetSpent> {
         self.grow_by(items, 1)
     }
 
     /// Takes what so many more items make a list grow by.
-    pub(super) fn grow_by<T>(&mut self, items: &Vec<T>, more: usize) -> Result<(), Spent> {
+    pub(super) fn grow_by<T>(&mut self, items: &Vec<T>, more: usize) -> Result<(), BudgetSpent> {
         let (needed, there) = (items.len() + more, items.capacity());
         if needed <= there {
             return Ok(());
@@ -62,7 +62,7 @@ impl Budget {
 }
 
 /// The memory behind a text.
-pub(super) fn of_text(text: &str) -> usize {
+pub(super) fn memory_of_text(text: &str) -> usize {
     match text.len() {
         0 => 0,
         length => length + OVERHEAD,
@@ -70,22 +70,23 @@ pub(super) fn of_text(text: &str) -> usize {
 }
 
 /// The memory behind a value.
-pub fn of_node(node: &Node) -> usize {
+pub fn memory_of_node(node: &Node) -> usize {
     match &node.value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => of_text(text),
-        Value::Sequence(items) => {
-            items.capacity() * size_of::<Node>() + items.iter().map(of_node).sum::<usize>()
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => 0,
+        NodeValue::String(text) => memory_of_text(text),
+        NodeValue::Sequence(items) => {
+            items.capacity() * size_of::<Node>() + items.iter().map(memory_of_node).sum::<usize>()
         }
-        Value::Mapping(entries) => {
-            let behind = |entry: &Entry| of_text(&entry.key) + of_node(&entry.value);
-            entries.capacity() * size_of::<Entry>() + entries.iter().map(behind).sum::<usize>()
+        NodeValue::Mapping(entries) => {
+            let behind =
+                |entry: &MapEntry| memory_of_text(&entry.key) + memory_of_node(&entry.value);
+            entries.capacity() * size_of::<MapEntry>() + entries.iter().map(behind).sum::<usize>()
         }
     }
 }
 
 /// What is said of a document that would take more, by itself or together with those before it.
-pub(super) fn exceeded(limits: &Limits, taken: usize) -> String {
+pub(super) fn exceeded(limits: &ReadLimits, taken: usize) -> String {
     let what = match taken {
         0 => "document",
         _ => "documents up to this one",

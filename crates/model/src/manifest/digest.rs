@@ -2,18 +2,18 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{Entry, Node, Object, Value};
+use super::{MapEntry, Node, NodeValue, Object};
 
 const FULL: usize = 8192;
 
 /// SHA-256 over the canonical form of all objects: keys sorted, nothing of the formatting, and of
 /// a HelmChart nothing that RKE2 itself writes into the file.
-pub(super) struct Canon {
+pub(super) struct ContentDigest {
     hasher: Sha256,
     buffer: Vec<u8>,
 }
 
-impl Canon {
+impl ContentDigest {
     /// Of no objects.
     pub(super) fn new() -> Self {
         Self {
@@ -63,24 +63,24 @@ impl Canon {
 
     fn node(&mut self, node: &Node) {
         match &node.value {
-            Value::Null => self.byte(b'n'),
-            Value::Bool(true) => self.byte(b't'),
-            Value::Bool(false) => self.byte(b'f'),
-            Value::Number(number) => self.text(b'0', &number.to_string()),
-            Value::String(text) => self.text(b'"', text),
-            Value::Sequence(items) => {
+            NodeValue::Null => self.byte(b'n'),
+            NodeValue::Bool(true) => self.byte(b't'),
+            NodeValue::Bool(false) => self.byte(b'f'),
+            NodeValue::Number(number) => self.text(b'0', &number.to_string()),
+            NodeValue::String(text) => self.text(b'"', text),
+            NodeValue::Sequence(items) => {
                 self.byte(b'[');
                 for item in items {
                     self.node(item);
                 }
                 self.byte(b']');
             }
-            Value::Mapping(entries) => {
+            NodeValue::Mapping(entries) => {
                 self.byte(b'{');
                 if entries.windows(2).all(|pair| pair[0].key < pair[1].key) {
                     entries.iter().for_each(|entry| self.entry(entry));
                 } else {
-                    let mut sorted: Vec<&Entry> = entries.iter().collect();
+                    let mut sorted: Vec<&MapEntry> = entries.iter().collect();
                     sorted.sort_unstable_by_key(|entry| entry.key.as_str());
                     sorted.into_iter().for_each(|entry| self.entry(entry));
                 }
@@ -89,7 +89,7 @@ impl Canon {
         }
     }
 
-    fn entry(&mut self, entry: &Entry) {
+    fn entry(&mut self, entry: &MapEntry) {
         self.text(b':', &entry.key);
         self.node(&entry.value);
     }
@@ -111,7 +111,7 @@ fn without_rke2(node: &Node) -> Node {
         }
         remove(spec, |entry| {
             entry.key == "set"
-                && (entry.value.is_null() || entry.value.value == Value::Mapping(Vec::new()))
+                && (entry.value.is_null() || entry.value.value == NodeValue::Mapping(Vec::new()))
         });
     }
     node
@@ -119,7 +119,7 @@ fn without_rke2(node: &Node) -> Node {
 
 fn child<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
     match &mut node.value {
-        Value::Mapping(entries) => entries
+        NodeValue::Mapping(entries) => entries
             .iter_mut()
             .find(|entry| entry.key == key)
             .map(|entry| &mut entry.value),
@@ -127,8 +127,8 @@ fn child<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
     }
 }
 
-fn remove(node: &mut Node, unwanted: impl Fn(&Entry) -> bool) {
-    if let Value::Mapping(entries) = &mut node.value {
+fn remove(node: &mut Node, unwanted: impl Fn(&MapEntry) -> bool) {
+    if let NodeValue::Mapping(entries) = &mut node.value {
         entries.retain(|entry| !unwanted(entry));
     }
 }

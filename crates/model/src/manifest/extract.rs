@@ -14,11 +14,11 @@ pub(in crate::manifest) use commands::named;
 pub use lines::InnerLines;
 pub(in crate::manifest) use lines::{OuterLines, inner_lines};
 
-use self::order::Moment;
-use self::taker::Taker;
+use self::order::WriteTime;
+use self::taker::Extractor;
 pub use super::file_kind::field;
 pub use super::file_kind::{FileKind, kind_of, recognise};
-use super::{Content, Limits, ManifestFile, Node, Problem, Value, read, split, yaml};
+use super::{FileContent, ManifestFile, Node, NodeValue, Problem, ReadLimits, read, split, yaml};
 use crate::reasons::Code;
 
 /// What such a file writes below a `server/manifests` directory.
@@ -65,15 +65,15 @@ pub struct Extracted {
     /// them.
     pub late: Option<String>,
     /// When it is written, among the others.
-    moment: Moment,
+    moment: WriteTime,
     /// The line that says that it is put behind what the file has by then, if one does.
     appends: Option<u32>,
 }
 
 impl Extracted {
     /// Reads it as RKE2 will read the file, all lines being those of the outer file.
-    pub fn read(&self, limits: &Limits) -> ManifestFile {
-        let content = Content::Bytes(self.content.clone());
+    pub fn read(&self, limits: &ReadLimits) -> ManifestFile {
+        let content = FileContent::Bytes(self.content.clone());
         let mut file = read(&self.path, &content, limits);
         for problem in &mut file.problems {
             problem.line = problem.line.map(|line| self.lines.outer(line));
@@ -92,8 +92,8 @@ impl Extracted {
 fn relocate(node: &mut Node, lines: InnerLines) {
     node.line = lines.outer(node.line);
     match &mut node.value {
-        Value::Sequence(items) => items.iter_mut().for_each(|item| relocate(item, lines)),
-        Value::Mapping(entries) => {
+        NodeValue::Sequence(items) => items.iter_mut().for_each(|item| relocate(item, lines)),
+        NodeValue::Mapping(entries) => {
             for entry in entries {
                 entry.line = lines.outer(entry.line);
                 relocate(&mut entry.value, lines);
@@ -105,7 +105,7 @@ fn relocate(node: &mut Node, lines: InnerLines) {
 
 /// Takes the manifests out of a file. `source` is the file's name, for messages. A file of plain
 /// manifests brings none: it is one.
-pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
+pub fn extract(source: &str, text: &str, limits: &ReadLimits) -> Extraction {
     let mut extraction = take(source, text, limits);
     order::settle(std::slice::from_mut(&mut extraction));
     extraction
@@ -115,7 +115,7 @@ pub fn extract(source: &str, text: &str, limits: &Limits) -> Extraction {
 /// writer of a path counts in whichever part it stands.
 pub fn extract_parts<'t>(
     parts: impl Iterator<Item = (&'t str, &'t str)>,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Vec<Extraction> {
     let mut extractions: Vec<Extraction> = parts
         .map(|(source, text)| take(source, text, limits))
@@ -125,7 +125,7 @@ pub fn extract_parts<'t>(
 }
 
 /// What a text writes, in the order in which it stands there.
-fn take(source: &str, text: &str, limits: &Limits) -> Extraction {
+fn take(source: &str, text: &str, limits: &ReadLimits) -> Extraction {
     let recognised = recognise(text);
     let kind = recognised.kind;
     let mut extraction = Extraction {
@@ -144,14 +144,14 @@ fn take(source: &str, text: &str, limits: &Limits) -> Extraction {
         Ok((Some(root), repeated)) => (root, repeated),
         Ok((None, _)) => return extraction,
         Err(problems) => {
-            extraction.problems = problems.into_iter().map(of_input).collect();
+            extraction.problems = problems.into_iter().map(as_input_problem).collect();
             return extraction;
         }
     };
     extraction.problems = unread::keys(kind, text, &root);
     extraction
         .problems
-        .extend(unread::of_another_kind(&recognised, &root));
+        .extend(unread::keys_of_another_kind(&recognised, &root));
     extraction.problems.extend(unread::repeated(kind, repeated));
     // cloud-init takes nothing of two documents, and the installer and yip the first alone.
     if let Some(second) = split::split(text, 2).0.get(1) {
@@ -161,7 +161,7 @@ fn take(source: &str, text: &str, limits: &Limits) -> Extraction {
         ));
     }
     extraction.problems.extend(unread::misshaped(kind, &root));
-    let mut taker = Taker::new(source, text, limits, kind, &mut extraction);
+    let mut taker = Extractor::new(source, text, limits, kind, &mut extraction);
     match kind {
         FileKind::Manifests => {}
         FileKind::HarvesterConfig => taker.harvester(&root),
@@ -172,7 +172,7 @@ fn take(source: &str, text: &str, limits: &Limits) -> Extraction {
 }
 
 /// A problem of the outer file, which is no manifest.
-pub(in crate::manifest) fn of_input(mut problem: Problem) -> Problem {
+pub(in crate::manifest) fn as_input_problem(mut problem: Problem) -> Problem {
     if problem.code == Code::FileRefused {
         problem.code = Code::InputRefused;
     }

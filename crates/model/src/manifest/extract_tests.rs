@@ -32,7 +32,7 @@ install:
 "#;
 
 fn take(text: &str) -> Extraction {
-    extract("config.yaml", text, &Limits::default())
+    extract("config.yaml", text, &ReadLimits::default())
 }
 
 fn one_file(text: &str) -> Extracted {
@@ -42,7 +42,7 @@ fn one_file(text: &str) -> Extracted {
     extraction.files.remove(0)
 }
 
-fn told(text: &str) -> (u32, String) {
+fn problem_at(text: &str) -> (u32, String) {
     let problem = take(text).problems.remove(0);
     (problem.line.unwrap(), problem.message)
 }
@@ -98,13 +98,13 @@ fn a_harvester_configuration_brings_what_it_writes_below_manifests() {
 #[test]
 fn what_is_wrong_inside_is_told_with_the_outer_line() {
     let extraction = take(HARVESTER);
-    let tenant = extraction.files[0].read(&Limits::default());
+    let tenant = extraction.files[0].read(&ReadLimits::default());
     assert_eq!(tenant.problems[0].line, Some(19));
     let namespace = tenant.objects().next().unwrap();
     assert_eq!(namespace.line, 11);
     assert_eq!(namespace.node.entry("metadata").unwrap().line, 13);
     assert_eq!(tenant.documents[1].line, 16);
-    let other = extraction.files[1].read(&Limits::default());
+    let other = extraction.files[1].read(&ReadLimits::default());
     assert_eq!(other.problems[0].line, Some(21));
 }
 
@@ -225,7 +225,7 @@ fn what_cannot_be_taken_out_is_told_with_its_line() {
         ),
         ("os:\n  a: b: c\n".to_owned(), 2, "must be quoted"),
     ] {
-        let (at, message) = told(&text);
+        let (at, message) = problem_at(&text);
         assert_eq!(at, line, "{text:?}: {message}");
         assert!(message.contains(words), "{text:?}: {message}");
     }
@@ -263,7 +263,7 @@ proptest! {
             prop_assert!((1..=last).contains(&problem.line.unwrap()));
         }
         for file in extraction.files {
-            for problem in file.read(&Limits::default()).problems {
+            for problem in file.read(&ReadLimits::default()).problems {
                 prop_assert!((1..=last + 1).contains(&problem.line.unwrap()));
             }
         }
@@ -273,7 +273,7 @@ proptest! {
 #[test]
 fn configuration_of_rke2_and_of_windrow_is_handed_out_with_its_lines() {
     let text = "os:\n  write_files:\n  - path: /etc/rancher/rke2/config.yaml.d/50-a.yaml\n    content: |\n      kubelet-arg:\n      - v=4\n  - path: etc//windrow/conf.d/gates.yaml\n    content: 'featureGates: {}'\n  - path: /etc/hostname\n    content: x\n  - path: /etc/rancher/rke2/config.yaml\n    encoding: rot13\n    content: x\n";
-    let extraction = extract("harvester.yaml", text, &Limits::default());
+    let extraction = extract("harvester.yaml", text, &ReadLimits::default());
     assert_eq!(extraction.problems, []);
     assert_eq!(extraction.configuration_problems[0].line, Some(12));
     let paths: Vec<&str> = extraction
@@ -300,9 +300,9 @@ fn no_more_is_unpacked_than_there_is_room_for() {
             format!("- path: /x/server/manifests/a{number}.yaml\n  content: \"{plain}\"\n")
         })
         .collect();
-    let limits = Limits {
+    let limits = ReadLimits {
         directory_bytes: 1500,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let extraction = extract(
         "user-data",

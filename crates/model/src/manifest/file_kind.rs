@@ -3,7 +3,7 @@
 //! installer and yip read files that begin with it.
 
 use super::yaml;
-use super::{Entry, Limits, Node, Value};
+use super::{MapEntry, Node, NodeValue, ReadLimits};
 use crate::suggest::nearest;
 
 /// What kind of file a text is.
@@ -33,18 +33,18 @@ impl FileKind {
 
 /// How much a key tells of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tells {
+enum KeyEvidence {
     /// Enough by itself.
     Alone,
     /// Other files have it too. It counts after `#cloud-config`, or beside a key that tells enough.
     WithOthers,
 }
 
-use Tells::{Alone, WithOthers};
+use KeyEvidence::{Alone, WithOthers};
 
 /// The keys of a Harvester configuration: `HarvesterConfig` in harvester-installer's
 /// `pkg/config/config.go`. RKE2's own configuration has a `token` too.
-const HARVESTER: &[(&str, Tells)] = &[
+const HARVESTER: &[(&str, KeyEvidence)] = &[
     ("schemeVersion", Alone),
     ("os", Alone),
     ("install", Alone),
@@ -84,7 +84,7 @@ const YIP: &str = "stages";
 
 /// What a text was taken for, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recognised {
+pub struct RecognisedKind {
     /// What it was taken for.
     pub kind: FileKind,
     /// The key that told, and its line.
@@ -95,7 +95,7 @@ pub struct Recognised {
     tie: bool,
 }
 
-impl Recognised {
+impl RecognisedKind {
     fn new(kind: FileKind, key: Option<&(String, u32)>) -> Self {
         Self {
             kind,
@@ -132,9 +132,9 @@ pub fn kind_of(text: &str) -> FileKind {
 }
 
 /// The same, with the key that told.
-pub fn recognise(text: &str) -> Recognised {
+pub fn recognise(text: &str) -> RecognisedKind {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let keys = match yaml::parse(text, 1, &Limits::default()) {
+    let keys = match yaml::parse(text, 1, &ReadLimits::default()) {
         Ok(Some(root)) => {
             let entries = root.entries().iter();
             entries
@@ -148,10 +148,10 @@ pub fn recognise(text: &str) -> Recognised {
 }
 
 /// `install: true` and `os: linux` are keys of Helm values and of many others: the installer's have more below them.
-fn is_other_s_word(entry: &Entry) -> bool {
+fn is_other_s_word(entry: &MapEntry) -> bool {
     let is_word = matches!(
         entry.value.value,
-        Value::Bool(_) | Value::Number(_) | Value::String(_)
+        NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::String(_)
     );
     let mut sections = ["os", "install", "systemSettings"].into_iter();
     is_word && sections.any(|section| installer_reads(&entry.key, section))
@@ -169,16 +169,16 @@ fn keys_by_line(text: &str) -> Vec<(String, u32)> {
         .collect()
 }
 
-fn decide(header: bool, keys: &[(String, u32)]) -> Recognised {
+fn decide(header: bool, keys: &[(String, u32)]) -> RecognisedKind {
     let key = |wanted: &dyn Fn(&str) -> bool| keys.iter().find(|(key, _)| wanted(key));
     let has = |name: &str| keys.iter().any(|(key, _)| key.eq_ignore_ascii_case(name));
     if has("apiVersion") && has("kind") {
-        return Recognised::new(FileKind::Manifests, None);
+        return RecognisedKind::new(FileKind::Manifests, None);
     }
     if let Some(stages) = key(&|key| key == YIP) {
-        return Recognised::new(FileKind::Yip, Some(stages));
+        return RecognisedKind::new(FileKind::Yip, Some(stages));
     }
-    let harvesters = |tells: Option<Tells>| {
+    let harvesters = |tells: Option<KeyEvidence>| {
         move |key: &str| {
             let mut known = HARVESTER.iter();
             known.any(|(name, how)| {
@@ -193,27 +193,27 @@ fn decide(header: bool, keys: &[(String, u32)]) -> Recognised {
     let (of_harvester, of_cloud_init) = (count(&harvesters(None)), count(&is_cloud_inits));
     match (harvester, cloud) {
         (Some(_), Some((name, line))) if of_harvester < of_cloud_init && header => {
-            let mut found = Recognised::new(FileKind::CloudInit, cloud);
+            let mut found = RecognisedKind::new(FileKind::CloudInit, cloud);
             let (name, line) = harvester.unwrap_or(&(name.clone(), *line)).clone();
             found.rival = Some((FileKind::HarvesterConfig, name, line));
             found
         }
         (Some(_), _) => {
-            let mut found = Recognised::new(FileKind::HarvesterConfig, harvester);
+            let mut found = RecognisedKind::new(FileKind::HarvesterConfig, harvester);
             found.rival = cloud.map(|(name, line)| (FileKind::CloudInit, name.clone(), *line));
             found.tie = of_harvester <= of_cloud_init;
             found
         }
         (None, None) if header && any_harvester.is_some() => {
-            Recognised::new(FileKind::HarvesterConfig, any_harvester)
+            RecognisedKind::new(FileKind::HarvesterConfig, any_harvester)
         }
-        _ if header => Recognised::new(FileKind::CloudInit, cloud),
+        _ if header => RecognisedKind::new(FileKind::CloudInit, cloud),
         _ => {
             let meant = key(&|key| CLOUD_INIT_READ.contains(&key) || meant_write_files(key));
             let all = keys.len() > 1 && keys.iter().all(|(key, _)| is_cloud_inits(key));
             match meant.or(cloud.filter(|_| all)) {
-                Some(told) => Recognised::new(FileKind::CloudInit, Some(told)),
-                None => Recognised::new(FileKind::Manifests, None),
+                Some(told) => RecognisedKind::new(FileKind::CloudInit, Some(told)),
+                None => RecognisedKind::new(FileKind::Manifests, None),
             }
         }
     }

@@ -5,8 +5,8 @@
 
 use serde_json::Number;
 
-use super::budget::{self, Budget, Spent};
-use super::{Entry, Limits, Node, Problem, Value, node, template};
+use super::budget::{self, BudgetSpent, MemoryBudget};
+use super::{MapEntry, Node, NodeValue, Problem, ReadLimits, node, template};
 use crate::reasons::Code;
 
 /// Reads one JSON value and nothing after it. Lines are counted from `first_line`.
@@ -14,7 +14,7 @@ use crate::reasons::Code;
 pub(super) fn parse(
     text: &str,
     first_line: u32,
-    limits: &Limits,
+    limits: &ReadLimits,
     taken: usize,
 ) -> Result<Node, Problem> {
     let mut parser = Parser {
@@ -22,36 +22,36 @@ pub(super) fn parse(
         at: 0,
         line: first_line,
         depth: limits.depth,
-        budget: Budget::new(limits, taken),
+        budget: MemoryBudget::new(limits, taken),
     };
     let read = parser.blank().value(0).and_then(|node| {
         parser.blank();
         match parser.peek() {
             None => Ok(node),
-            Some(_) => Err(Wrong::Syntax(
+            Some(_) => Err(JsonError::Syntax(
                 "something follows the object; separate documents with a line `---`".to_owned(),
             )),
         }
     });
     read.map_err(|wrong| {
         let (code, message) = match wrong {
-            Wrong::Syntax(_) if template::begins(text) => {
+            JsonError::Syntax(_) if template::begins(text) => {
                 (Code::FileRefused, template::INSTEAD_OF_JSON.to_owned())
             }
-            Wrong::Syntax(why) => (
+            JsonError::Syntax(why) => (
                 Code::FileRefused,
                 format!(
                     "the document begins with `{{`, so RKE2 reads it as JSON, and it is not valid JSON: {why}"
                 ),
             ),
-            Wrong::TooDeep => (
+            JsonError::TooDeep => (
                 Code::LimitExceeded,
                 format!(
                     "lists and maps are nested more than {} deep; write them flatter, or raise staging.limits.depth",
                     limits.depth
                 ),
             ),
-            Wrong::TooMuch => (Code::LimitExceeded, budget::exceeded(limits, taken)),
+            JsonError::TooMuch => (Code::LimitExceeded, budget::exceeded(limits, taken)),
         };
         Problem {
             code,
@@ -61,14 +61,14 @@ pub(super) fn parse(
     })
 }
 
-enum Wrong {
+enum JsonError {
     Syntax(String),
     TooDeep,
     TooMuch,
 }
 
-impl From<Spent> for Wrong {
-    fn from(Spent: Spent) -> Self {
+impl From<BudgetSpent> for JsonError {
+    fn from(BudgetSpent: BudgetSpent) -> Self {
         Self::TooMuch
     }
 }
@@ -78,7 +78,7 @@ struct Parser<'t> {
     at: usize,
     line: u32,
     depth: usize,
-    budget: Budget,
+    budget: MemoryBudget,
 }
 
 impl Parser<'_> {
@@ -107,50 +107,56 @@ impl Parser<'_> {
         }
     }
 
-    fn expect(&mut self, byte: u8, what: &str) -> Result<(), Wrong> {
+    fn expect(&mut self, byte: u8, what: &str) -> Result<(), JsonError> {
         if self.blank().peek() == Some(byte) {
             self.at += 1;
             return Ok(());
         }
-        Err(Wrong::Syntax(format!("expected {what}, {}", self.found())))
+        Err(JsonError::Syntax(format!(
+            "expected {what}, {}",
+            self.found()
+        )))
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node, Wrong> {
+    fn value(&mut self, depth: usize) -> Result<Node, JsonError> {
         let line = self.line;
         let value = match self.peek() {
             Some(b'{') => self.object(depth + 1)?,
             Some(b'[') => self.array(depth + 1)?,
-            Some(b'"') => Value::String(self.string()?),
+            Some(b'"') => NodeValue::String(self.string()?),
             Some(b'-' | b'0'..=b'9') => self.number()?,
             _ => self.literal()?,
         };
         Ok(Node { line, value })
     }
 
-    fn literal(&mut self) -> Result<Value, Wrong> {
+    fn literal(&mut self) -> Result<NodeValue, JsonError> {
         for (word, value) in [
-            ("true", Value::Bool(true)),
-            ("false", Value::Bool(false)),
-            ("null", Value::Null),
+            ("true", NodeValue::Bool(true)),
+            ("false", NodeValue::Bool(false)),
+            ("null", NodeValue::Null),
         ] {
             if self.text[self.at..].starts_with(word) {
                 self.at += word.len();
                 return Ok(value);
             }
         }
-        Err(Wrong::Syntax(format!("expected a value, {}", self.found())))
+        Err(JsonError::Syntax(format!(
+            "expected a value, {}",
+            self.found()
+        )))
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, Wrong> {
+    fn object(&mut self, depth: usize) -> Result<NodeValue, JsonError> {
         self.enter(depth)?;
         let mut entries = Vec::new();
         if self.blank().peek() == Some(b'}') {
             self.at += 1;
-            return Ok(Value::Mapping(entries));
+            return Ok(NodeValue::Mapping(entries));
         }
         loop {
             if self.blank().peek() != Some(b'"') {
-                return Err(Wrong::Syntax(format!(
+                return Err(JsonError::Syntax(format!(
                     "expected a key in double quotes, {}",
                     self.found()
                 )));
@@ -160,22 +166,22 @@ impl Parser<'_> {
             self.expect(b':', "`:` after the key")?;
             let value = self.blank().value(depth)?;
             self.budget.grow(&entries)?;
-            entries.push(Entry { key, line, value });
+            entries.push(MapEntry { key, line, value });
             if self.blank().peek() == Some(b'}') {
                 self.at += 1;
                 self.budget.trim(&mut entries);
-                return Ok(Value::Mapping(node::keep_last(entries).0));
+                return Ok(NodeValue::Mapping(node::keep_last(entries).0));
             }
             self.expect(b',', "`,` or `}`")?;
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Value, Wrong> {
+    fn array(&mut self, depth: usize) -> Result<NodeValue, JsonError> {
         self.enter(depth)?;
         let mut items = Vec::new();
         if self.blank().peek() == Some(b']') {
             self.at += 1;
-            return Ok(Value::Sequence(items));
+            return Ok(NodeValue::Sequence(items));
         }
         loop {
             let item = self.blank().value(depth)?;
@@ -184,21 +190,21 @@ impl Parser<'_> {
             if self.blank().peek() == Some(b']') {
                 self.at += 1;
                 self.budget.trim(&mut items);
-                return Ok(Value::Sequence(items));
+                return Ok(NodeValue::Sequence(items));
             }
             self.expect(b',', "`,` or `]`")?;
         }
     }
 
-    fn enter(&mut self, depth: usize) -> Result<(), Wrong> {
+    fn enter(&mut self, depth: usize) -> Result<(), JsonError> {
         self.at += 1;
         if depth > self.depth {
-            return Err(Wrong::TooDeep);
+            return Err(JsonError::TooDeep);
         }
         Ok(())
     }
 
-    fn number(&mut self) -> Result<Value, Wrong> {
+    fn number(&mut self) -> Result<NodeValue, JsonError> {
         let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         let whole = self.digits();
@@ -221,8 +227,8 @@ impl Parser<'_> {
             _ => text.parse().ok().and_then(Number::from_f64),
         };
         match number {
-            Some(number) if fits => Ok(Value::Number(number)),
-            _ => Err(Wrong::Syntax(
+            Some(number) if fits => Ok(NodeValue::Number(number)),
+            _ => Err(JsonError::Syntax(
                 "the value is not a number; put double quotes around it if it is text".to_owned(),
             )),
         }
@@ -236,7 +242,7 @@ impl Parser<'_> {
         self.at - start
     }
 
-    fn string(&mut self) -> Result<String, Wrong> {
+    fn string(&mut self) -> Result<String, JsonError> {
         self.at += 1;
         let mut string = String::new();
         loop {
@@ -251,22 +257,22 @@ impl Parser<'_> {
                 Some(b'"') => {
                     self.at += 1;
                     string.shrink_to_fit();
-                    self.budget.take(budget::of_text(&string))?;
+                    self.budget.take(budget::memory_of_text(&string))?;
                     return Ok(string);
                 }
                 Some(b'\\') => string.push(self.escape()?),
                 Some(_) => {
-                    return Err(Wrong::Syntax(
+                    return Err(JsonError::Syntax(
                         "a control character in a string must be escaped, a line break as \\n"
                             .to_owned(),
                     ));
                 }
-                None => return Err(Wrong::Syntax("a string is not closed".to_owned())),
+                None => return Err(JsonError::Syntax("a string is not closed".to_owned())),
             }
         }
     }
 
-    fn escape(&mut self) -> Result<char, Wrong> {
+    fn escape(&mut self) -> Result<char, JsonError> {
         let letter = self.text.as_bytes().get(self.at + 1).copied();
         let ch = match letter {
             Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
@@ -276,16 +282,16 @@ impl Parser<'_> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => return self.unicode(),
-            _ => return Err(Wrong::Syntax("unknown escape after `\\`".to_owned())),
+            _ => return Err(JsonError::Syntax("unknown escape after `\\`".to_owned())),
         };
         self.at += 2;
         Ok(ch)
     }
 
-    fn unicode(&mut self) -> Result<char, Wrong> {
+    fn unicode(&mut self) -> Result<char, JsonError> {
         let high = self
             .hex4(self.at)
-            .ok_or_else(|| Wrong::Syntax("`\\u` takes four hexadecimal digits".to_owned()))?;
+            .ok_or_else(|| JsonError::Syntax("`\\u` takes four hexadecimal digits".to_owned()))?;
         self.at += 6;
         if !(0xd800..0xdc00).contains(&high) {
             return Ok(char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER));

@@ -25,12 +25,12 @@ mod tests;
 pub mod user_data;
 pub mod yaml;
 
-pub use budget::{MOST_PROBLEMS, of_node as memory_of};
+pub use budget::{MOST_PROBLEMS, memory_of_node};
 pub use digest::sha256_hex;
 pub use encoding::decode_base64;
 pub use name::object_name_refusal;
 pub use name::{namespace_name_error, object_name_error};
-pub use node::{Entry, Node, Value};
+pub use node::{MapEntry, Node, NodeValue};
 pub use object::{GroupKind, Object, ObjectRef};
 pub use paths::{AddonName, BaseName, MARKER_SUFFIX, ManifestPath, MarkerPath, is_manifest_name};
 pub use read::nodes;
@@ -41,7 +41,7 @@ use crate::reasons::{Code, Severity};
 /// What a directory entry turned out to be, as the scan saw it. Nothing that could block was
 /// opened, nothing outside the directory was read.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Content {
+pub enum FileContent {
     /// A regular file (or a link to one inside the directory) and its bytes.
     Bytes(Vec<u8>),
     /// A regular file above the size limit; it was not read.
@@ -87,7 +87,7 @@ pub enum Content {
 
 /// Bounds against hostile input. Every one can be set in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ReadLimits {
     /// Largest file that is read, in bytes.
     pub file_bytes: u64,
     /// Most documents in a file.
@@ -103,7 +103,7 @@ pub struct Limits {
     pub directory_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for ReadLimits {
     fn default() -> Self {
         Self {
             file_bytes: 16 << 20,

@@ -7,7 +7,7 @@ use super::GroupKind;
 
 /// What a name has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule {
+enum NameRule {
     /// A DNS subdomain of RFC 1123.
     Subdomain,
     /// One label of it.
@@ -48,15 +48,15 @@ pub fn object_name_refusal(kind: &GroupKind, name: &str) -> Option<&'static str>
     object_name_error(kind, name)?;
     let harmless = name.split('.').all(is_label);
     let words = match rule(kind)? {
-        Rule::Label if harmless && name.contains('.') => "must not contain dots",
+        NameRule::Label if harmless && name.contains('.') => "must not contain dots",
         _ if harmless => "it is too long",
-        Rule::PathSegment => "may not contain '/'",
-        Rule::Label => {
+        NameRule::PathSegment => "may not contain '/'",
+        NameRule::Label => {
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end \
              with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
              '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
         }
-        Rule::Subdomain => {
+        NameRule::Subdomain => {
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start \
              and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
              '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
@@ -65,16 +65,16 @@ pub fn object_name_refusal(kind: &GroupKind, name: &str) -> Option<&'static str>
     Some(words)
 }
 
-fn rule(kind: &GroupKind) -> Option<Rule> {
+fn rule(kind: &GroupKind) -> Option<NameRule> {
     let rule = match (kind.group.as_str(), kind.kind.as_str()) {
         // A Service's may begin with a digit from 1.36 on.
-        ("", "Namespace" | "Service") | ("apps", "StatefulSet") => Rule::Label,
+        ("", "Namespace" | "Service") | ("apps", "StatefulSet") => NameRule::Label,
         // Nobody looks at these beyond what the store needs.
-        ("policy", "PodDisruptionBudget") => Rule::PathSegment,
+        ("policy", "PodDisruptionBudget") => NameRule::PathSegment,
         (
             "rbac.authorization.k8s.io",
             "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding",
-        ) => Rule::PathSegment,
+        ) => NameRule::PathSegment,
         (
             "",
             "ConfigMap"
@@ -103,9 +103,9 @@ fn rule(kind: &GroupKind) -> Option<Rule> {
         | (
             "admissionregistration.k8s.io",
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
-        ) => Rule::Subdomain,
+        ) => NameRule::Subdomain,
         // Everything that a CustomResourceDefinition brings.
-        (group, _) if is_custom(group) => Rule::Subdomain,
+        (group, _) if is_custom(group) => NameRule::Subdomain,
         _ => return None,
     };
     Some(rule)
@@ -118,21 +118,21 @@ fn is_custom(group: &str) -> bool {
     !own && !AGGREGATED.contains(&group)
 }
 
-fn judge(rule: Rule, longest: usize, name: &str) -> Option<String> {
+fn judge(rule: NameRule, longest: usize, name: &str) -> Option<String> {
     let longest = longest.min(match rule {
-        Rule::Subdomain => 253,
-        Rule::Label => 63,
-        Rule::PathSegment => usize::MAX,
+        NameRule::Subdomain => 253,
+        NameRule::Label => 63,
+        NameRule::PathSegment => usize::MAX,
     });
     let wrong = match rule {
-        Rule::PathSegment if matches!(name, "." | "..") => {
+        NameRule::PathSegment if matches!(name, "." | "..") => {
             return Some(format!("`{name}` would be part of a path; choose another"));
         }
-        Rule::PathSegment => name.contains(['/', '%']).then_some("has no `/` and no `%`"),
-        Rule::Subdomain => (!name.split('.').all(is_label)).then_some(
+        NameRule::PathSegment => name.contains(['/', '%']).then_some("has no `/` and no `%`"),
+        NameRule::Subdomain => (!name.split('.').all(is_label)).then_some(
             "has only lower-case letters, digits, `-` and `.`, and each part of it begins and ends with a letter or digit (RFC 1123)",
         ),
-        Rule::Label => (!is_label(name)).then_some(
+        NameRule::Label => (!is_label(name)).then_some(
             "has only lower-case letters, digits and `-`, and begins and ends with a letter or digit (RFC 1123)",
         ),
     };
@@ -156,18 +156,18 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-fn better(rule: Rule, longest: usize, name: &str) -> String {
+fn better(rule: NameRule, longest: usize, name: &str) -> String {
     let kept = |ch: char| match rule {
-        Rule::PathSegment => !matches!(ch, '/' | '%'),
-        Rule::Subdomain => ch.is_ascii_alphanumeric() || ch == '.',
-        Rule::Label => ch.is_ascii_alphanumeric(),
+        NameRule::PathSegment => !matches!(ch, '/' | '%'),
+        NameRule::Subdomain => ch.is_ascii_alphanumeric() || ch == '.',
+        NameRule::Label => ch.is_ascii_alphanumeric(),
     };
     let text: String = name
         .chars()
         .map(|ch| if kept(ch) { ch } else { '-' })
         .take(longest)
         .collect();
-    if rule == Rule::PathSegment {
+    if rule == NameRule::PathSegment {
         return text;
     }
     let labels: Vec<String> = text

@@ -15,12 +15,12 @@ pub struct Node {
     /// Line in the file, counted from 1.
     pub line: u32,
     /// The value.
-    pub value: Value,
+    pub value: NodeValue,
 }
 
 /// A resolved YAML value: what JSON can hold.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum NodeValue {
     /// `null`
     Null,
     /// `true` or `false`
@@ -32,12 +32,12 @@ pub enum Value {
     /// A list
     Sequence(Vec<Node>),
     /// A map with unique string keys, in the order in which they were written
-    Mapping(Vec<Entry>),
+    Mapping(Vec<MapEntry>),
 }
 
 /// One `key: value` of a map.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct MapEntry {
     /// The key, as the string that JSON would have.
     pub key: String,
     /// Line of the key, counted from 1.
@@ -53,7 +53,7 @@ impl Node {
     }
 
     /// The whole entry under `key`, with the key's own line.
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, key: &str) -> Option<&MapEntry> {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
@@ -70,7 +70,7 @@ impl Node {
     /// The string, if this is one.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
-            Value::String(text) => Some(text),
+            NodeValue::String(text) => Some(text),
             _ => None,
         }
     }
@@ -78,7 +78,7 @@ impl Node {
     /// The boolean, if this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self.value {
-            Value::Bool(value) => Some(value),
+            NodeValue::Bool(value) => Some(value),
             _ => None,
         }
     }
@@ -86,45 +86,45 @@ impl Node {
     /// The items of a list; none for anything else.
     pub fn items(&self) -> &[Node] {
         match &self.value {
-            Value::Sequence(items) => items,
+            NodeValue::Sequence(items) => items,
             _ => &[],
         }
     }
 
     /// The entries of a map; none for anything else.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[MapEntry] {
         match &self.value {
-            Value::Mapping(entries) => entries,
+            NodeValue::Mapping(entries) => entries,
             _ => &[],
         }
     }
 
     /// Is this `null`?
     pub fn is_null(&self) -> bool {
-        matches!(self.value, Value::Null)
+        matches!(self.value, NodeValue::Null)
     }
 
     /// What a person calls this kind of value, for error messages.
     pub fn type_name(&self) -> &'static str {
         match self.value {
-            Value::Null => "null",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::String(_) => "a string",
-            Value::Sequence(_) => "a list",
-            Value::Mapping(_) => "a map",
+            NodeValue::Null => "null",
+            NodeValue::Bool(_) => "a boolean",
+            NodeValue::Number(_) => "a number",
+            NodeValue::String(_) => "a string",
+            NodeValue::Sequence(_) => "a list",
+            NodeValue::Mapping(_) => "a map",
         }
     }
 
     /// The same value without lines.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
-            Value::Null => serde_json::Value::Null,
-            Value::Bool(value) => serde_json::Value::Bool(*value),
-            Value::Number(number) => serde_json::Value::Number(number.clone()),
-            Value::String(text) => serde_json::Value::String(text.clone()),
-            Value::Sequence(items) => items.iter().map(Node::to_json).collect(),
-            Value::Mapping(entries) => serde_json::Value::Object(
+            NodeValue::Null => serde_json::Value::Null,
+            NodeValue::Bool(value) => serde_json::Value::Bool(*value),
+            NodeValue::Number(number) => serde_json::Value::Number(number.clone()),
+            NodeValue::String(text) => serde_json::Value::String(text.clone()),
+            NodeValue::Sequence(items) => items.iter().map(Node::to_json).collect(),
+            NodeValue::Mapping(entries) => serde_json::Value::Object(
                 entries
                     .iter()
                     .map(|entry| (entry.key.clone(), entry.value.to_json()))
@@ -136,7 +136,7 @@ impl Node {
 
 /// Keeps the last of the entries that share a key, as RKE2 does. Also tells which were repeated:
 /// the key, its last line and the one before.
-pub(super) fn keep_last(mut entries: Vec<Entry>) -> (Vec<Entry>, Vec<(String, u32, u32)>) {
+pub(super) fn keep_last(mut entries: Vec<MapEntry>) -> (Vec<MapEntry>, Vec<(String, u32, u32)>) {
     // Small or sorted maps are nearly all there are, and need no table.
     let sorted = || entries.windows(2).all(|pair| pair[0].key < pair[1].key);
     let few_and_different = || {

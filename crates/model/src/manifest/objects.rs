@@ -2,7 +2,7 @@
 
 use super::budget::MOST_PROBLEMS;
 use super::yaml::ReadKey;
-use super::{Entry, Node, Object, ObjectRef, Problem, Value};
+use super::{MapEntry, Node, NodeValue, Object, ObjectRef, Problem};
 use crate::reasons::Code;
 
 /// A name or kind that is longer is none: no API server takes it.
@@ -16,7 +16,7 @@ pub(super) fn of_document(
     most: usize,
 ) -> (Vec<Object>, Vec<Problem>) {
     let mut problems = Vec::new();
-    if !matches!(node.value, Value::Mapping(_)) {
+    if !matches!(node.value, NodeValue::Mapping(_)) {
         problems.push(Problem {
             code: Code::FileRefused,
             line: Some(node.line),
@@ -39,7 +39,7 @@ fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Proble
     let Some((list_version, list_kind)) = type_of(&node, problems) else {
         return Vec::new();
     };
-    let Value::Mapping(entries) = &mut node.value else {
+    let NodeValue::Mapping(entries) = &mut node.value else {
         return Vec::new();
     };
     let items = entries
@@ -50,8 +50,8 @@ fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Proble
         return Vec::new();
     };
     let items = match items.value {
-        Value::Sequence(items) => items,
-        Value::Null => Vec::new(),
+        NodeValue::Sequence(items) => items,
+        NodeValue::Null => Vec::new(),
         _ => {
             problems.push(Problem {
                 code: Code::FileRefused,
@@ -70,7 +70,7 @@ fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Proble
         if objects.len() >= most || problems.len() > MOST_PROBLEMS {
             break;
         }
-        if !matches!(item.value, Value::Mapping(_)) {
+        if !matches!(item.value, NodeValue::Mapping(_)) {
             problems.push(Problem {
                 code: Code::FileRefused,
                 line: Some(item.line),
@@ -105,15 +105,15 @@ fn inherit(item: &mut Node, version: &str, kind: &str) {
         return;
     }
     let line = item.line;
-    if let Value::Mapping(entries) = &mut item.value {
+    if let NodeValue::Mapping(entries) = &mut item.value {
         entries.retain(|entry| entry.key != "kind" && entry.key != "apiVersion");
         for (key, value) in [("apiVersion", version), ("kind", kind)] {
-            entries.push(Entry {
+            entries.push(MapEntry {
                 key: key.to_owned(),
                 line,
                 value: Node {
                     line,
-                    value: Value::String(value.to_owned()),
+                    value: NodeValue::String(value.to_owned()),
                 },
             });
         }
@@ -156,17 +156,17 @@ fn required(node: &Node, key: &str, fallback: u32, problems: &mut Vec<Problem>) 
     }
 }
 
-fn text(entry: &Entry, name: &str, problems: &mut Vec<Problem>) -> Option<String> {
+fn text(entry: &MapEntry, name: &str, problems: &mut Vec<Problem>) -> Option<String> {
     match &entry.value.value {
-        Value::String(text) if text.len() > LONGEST => problems.push(refused(
+        NodeValue::String(text) if text.len() > LONGEST => problems.push(refused(
             entry.line,
             &format!(
                 "`{name}` has {} bytes, and no API server takes so many; write a shorter one",
                 text.len()
             ),
         )),
-        Value::String(text) if !text.is_empty() => return Some(text.clone()),
-        Value::String(_) | Value::Null => problems.push(refused(
+        NodeValue::String(text) if !text.is_empty() => return Some(text.clone()),
+        NodeValue::String(_) | NodeValue::Null => problems.push(refused(
             entry.line,
             &format!("`{name}` is empty; write its value"),
         )),
@@ -222,7 +222,7 @@ fn names(
         return None;
     };
     match metadata.value.value {
-        Value::Mapping(_) => {}
+        NodeValue::Mapping(_) => {}
         _ => {
             problems.push(refused(
                 metadata.line,
@@ -237,8 +237,8 @@ fn names(
     let optional = |key: &str, problems: &mut Vec<Problem>| {
         let entry = metadata.value.entry(key)?;
         match &entry.value.value {
-            Value::Null => None,
-            Value::String(text) if text.is_empty() => None,
+            NodeValue::Null => None,
+            NodeValue::String(text) if text.is_empty() => None,
             _ => text(entry, &format!("metadata.{key}"), problems),
         }
     };
@@ -269,17 +269,17 @@ fn names(
 
 /// Labels and annotations are maps of strings. RKE2 does not refuse anything else: it silently
 /// drops the whole map.
-fn texts(entry: &Entry, key: &str, keys: &[ReadKey]) -> Vec<Problem> {
+fn texts(entry: &MapEntry, key: &str, keys: &[ReadKey]) -> Vec<Problem> {
     let dropped = |line: u32, what: &str| Problem {
         code: Code::LabelsDropped,
         line: Some(line),
         message: format!("{what}; RKE2 silently drops all {key} of the object"),
     };
     match &entry.value.value {
-        Value::Null => Vec::new(),
-        Value::Mapping(entries) => entries
+        NodeValue::Null => Vec::new(),
+        NodeValue::Mapping(entries) => entries
             .iter()
-            .filter(|item| !matches!(item.value.value, Value::String(_) | Value::Null))
+            .filter(|item| !matches!(item.value.value, NodeValue::String(_) | NodeValue::Null))
             .take(MOST_PROBLEMS)
             .map(|item| {
                 let type_name = item.value.type_name();

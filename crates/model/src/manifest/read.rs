@@ -1,12 +1,13 @@
 //! One manifest file: documents, the objects in them, and everything RKE2 will refuse.
 
 use super::budget::{self, MOST_PROBLEMS};
-use super::digest::{self, Canon};
-use super::split::{self, BadSeparator, Behind, Chunk};
+use super::digest::{self, ContentDigest};
+use super::split::{self, AfterSeparator, BadSeparator, Chunk};
 use super::template;
 use super::yaml::ReadKey;
 use super::{
-    Content, Document, Limits, ManifestFile, Node, Object, Problem, Value, json, objects, yaml,
+    Document, FileContent, ManifestFile, Node, NodeValue, Object, Problem, ReadLimits, json,
+    objects, yaml,
 };
 use crate::reasons::Code;
 
@@ -15,35 +16,35 @@ use crate::reasons::Code;
 const DEEPEST: usize = 1000;
 
 /// Reads a file as RKE2 would. Never fails: what is wrong stands in `problems`.
-pub fn read(path: &str, content: &Content, limits: &Limits) -> ManifestFile {
-    Reading::new(path, limits, None).read(content)
+pub fn read(path: &str, content: &FileContent, limits: &ReadLimits) -> ManifestFile {
+    ManifestReader::new(path, limits, None).read(content)
 }
 
 /// The same, but each object is given to `visit` and then forgotten: of a large file only one document
 /// is in memory at a time. `documents` stays empty.
 pub fn read_each(
     path: &str,
-    content: &Content,
-    limits: &Limits,
+    content: &FileContent,
+    limits: &ReadLimits,
     visit: &mut dyn FnMut(&Object),
 ) -> ManifestFile {
-    Reading::new(path, limits, Some(visit)).read(content)
+    ManifestReader::new(path, limits, Some(visit)).read(content)
 }
 
 /// A file that is being read.
-struct Reading<'v> {
+struct ManifestReader<'v> {
     file: ManifestFile,
-    limits: Limits,
+    limits: ReadLimits,
     visit: Option<&'v mut dyn FnMut(&Object)>,
-    canon: Canon,
+    canon: ContentDigest,
     /// How many objects were there.
     objects: usize,
     /// The memory that the values take which are kept.
     taken: usize,
 }
 
-impl<'v> Reading<'v> {
-    fn new(path: &str, limits: &Limits, visit: Option<&'v mut dyn FnMut(&Object)>) -> Self {
+impl<'v> ManifestReader<'v> {
+    fn new(path: &str, limits: &ReadLimits, visit: Option<&'v mut dyn FnMut(&Object)>) -> Self {
         Self {
             file: ManifestFile {
                 path: path.into(),
@@ -52,20 +53,20 @@ impl<'v> Reading<'v> {
                 sha256: String::new(),
                 digest: String::new(),
             },
-            limits: Limits {
+            limits: ReadLimits {
                 depth: limits.depth.min(DEEPEST),
                 ..limits.clone()
             },
             visit,
-            canon: Canon::new(),
+            canon: ContentDigest::new(),
             objects: 0,
             taken: 0,
         }
     }
 
-    fn read(mut self, content: &Content) -> ManifestFile {
+    fn read(mut self, content: &FileContent) -> ManifestFile {
         let bytes = match content {
-            Content::Bytes(bytes) => bytes,
+            FileContent::Bytes(bytes) => bytes,
             other => return without_bytes(&self.file.path, other, &self.limits),
         };
         if bytes.len() as u64 > self.limits.file_bytes {
@@ -121,7 +122,7 @@ impl<'v> Reading<'v> {
             );
             chunks.truncate(most);
         }
-        let mut reader = yaml::Reader::default();
+        let mut reader = yaml::YamlReader::default();
         for chunk in chunks {
             if self.is_full() {
                 return;
@@ -149,16 +150,16 @@ impl<'v> Reading<'v> {
         for separator in bad.into_iter().take(MOST_PROBLEMS + 1) {
             let line = separator.line;
             let message = match separator.behind {
-                Behind::CertificateEnd if inside.is_some() => {
+                AfterSeparator::CertificateEnd if inside.is_some() => {
                     certificates.extend(inside.take().map(|(begin, _)| (begin, line)));
                     continue;
                 }
-                Behind::CertificateBegin | Behind::CertificateEnd => {
+                AfterSeparator::CertificateBegin | AfterSeparator::CertificateEnd => {
                     inside = Some((line, u32::MAX));
                     "invalid document separator: a certificate or key (`-----BEGIN`) that is not indented ends the document; \
                      indent all of its lines, deeper than the key before them"
                 }
-                Behind::Text => {
+                AfterSeparator::Text => {
                     "invalid document separator: text follows `---`; put it on a line of its own or behind a `#`, or indent the \
                      line if it belongs to a value"
                 }
@@ -194,7 +195,9 @@ impl<'v> Reading<'v> {
             Some(visit) => objects.iter().for_each(visit),
             None => {
                 // They stay in memory, beside those of the documents that follow.
-                let memory = objects.iter().map(|object| budget::of_node(&object.node));
+                let memory = objects
+                    .iter()
+                    .map(|object| budget::memory_of_node(&object.node));
                 self.taken += memory.sum::<usize>();
                 self.file.documents.push(Document { line, objects });
             }
@@ -272,9 +275,9 @@ impl<'v> Reading<'v> {
 const MOST_BAD_LINES: usize = 100;
 
 /// The documents of a file as values, whatever they declare; without those that are no YAML.
-pub fn nodes(text: &str, limits: &Limits) -> Vec<Node> {
+pub fn nodes(text: &str, limits: &ReadLimits) -> Vec<Node> {
     let (chunks, _) = split::split(text, limits.documents);
-    let mut reader = yaml::Reader::default();
+    let mut reader = yaml::YamlReader::default();
     chunks
         .iter()
         .filter_map(|chunk| document(text, chunk, &[], limits, &mut reader).ok()?)
@@ -285,12 +288,12 @@ fn document<'t>(
     text: &'t str,
     chunk: &Chunk,
     bad_lines: &[u32],
-    limits: &Limits,
-    reader: &mut yaml::Reader<'t>,
+    limits: &ReadLimits,
+    reader: &mut yaml::YamlReader<'t>,
 ) -> Result<Option<Node>, Vec<Problem>> {
     let content = &text[chunk.range.clone()];
     if content.trim_start().starts_with('{') {
-        reader.aside = yaml::Aside::default();
+        reader.aside = yaml::DocumentNotes::default();
         return json::parse(content, chunk.line, limits, reader.taken)
             .map(Some)
             .map_err(|problem| vec![problem]);
@@ -306,8 +309,8 @@ fn document<'t>(
     let content = content.strip_prefix('\u{feff}').unwrap_or(content);
     let node = reader
         .read(content, chunk.line, limits)
-        .map_err(|problems| template::told(problems, content, chunk.line))?;
-    Ok(node.filter(|node| !matches!(node.value, Value::Null)))
+        .map_err(|problems| template::explain_templates(problems, content, chunk.line))?;
+    Ok(node.filter(|node| !matches!(node.value, NodeValue::Null)))
 }
 
 /// What stands behind `...` without a `---`.
@@ -329,38 +332,40 @@ fn no_utf8(line: u32) -> Problem {
 }
 
 /// What there is to say about an entry that has no bytes, or too many.
-fn without_bytes(path: &str, content: &Content, limits: &Limits) -> ManifestFile {
+fn without_bytes(path: &str, content: &FileContent, limits: &ReadLimits) -> ManifestFile {
     let (code, message) = match content {
-        Content::Bytes(bytes) => too_large(bytes.len() as u64, limits),
-        Content::TooLarge { size } => too_large(*size, limits),
-        Content::NoRoom { size } => (
+        FileContent::Bytes(bytes) => too_large(bytes.len() as u64, limits),
+        FileContent::TooLarge { size } => too_large(*size, limits),
+        FileContent::NoRoom { size } => (
             Code::FileTooLarge,
             format!(
                 "the file has {size} bytes and was not read: with the files before it the directory has more than {} to read at one look; split the directory, or raise staging.limits.directoryBytes",
                 budget::shown(limits.directory_bytes)
             ),
         ),
-        Content::Fifo => (
+        FileContent::Fifo => (
             Code::SpecialFile,
             "a FIFO, not a file: RKE2 hangs for good when it opens it; remove it".to_owned(),
         ),
-        Content::Special { what } => (Code::SpecialFile, format!("{what}, not a file; remove it")),
-        Content::DanglingSymlink { target } => (
+        FileContent::Special { what } => {
+            (Code::SpecialFile, format!("{what}, not a file; remove it"))
+        }
+        FileContent::DanglingSymlink { target } => (
             Code::DanglingSymlink,
             format!(
                 "symbolic link to {target}, which does not exist: RKE2 applies nothing at all while it is there; remove it or create the target"
             ),
         ),
-        Content::SymlinkOutside { target } => (
+        FileContent::SymlinkOutside { target } => (
             Code::SymlinkOutside,
             format!(
                 "symbolic link to {target}, out of the manifests directory, not followed; put the file itself here"
             ),
         ),
-        Content::NotUtf8Name { special: None } => {
+        FileContent::NotUtf8Name { special: None } => {
             (Code::FileNameNotText, Code::FileNameNotText.say(&[]))
         }
-        Content::NotUtf8Name {
+        FileContent::NotUtf8Name {
             special: Some(what),
         } => (
             Code::FileNameNotText,
@@ -368,7 +373,7 @@ fn without_bytes(path: &str, content: &Content, limits: &Limits) -> ManifestFile
                 "{what}, not a file, at a path that is not UTF-8: RKE2 stops at it, at a FIFO for good, and Windrow cannot hold it; remove it"
             ),
         ),
-        Content::Unreadable { error } => (
+        FileContent::Unreadable { error } => (
             Code::FileUnreadable,
             format!("cannot be read: {error}; mend permissions or the file system"),
         ),
@@ -386,7 +391,7 @@ fn without_bytes(path: &str, content: &Content, limits: &Limits) -> ManifestFile
     }
 }
 
-fn too_large(size: u64, limits: &Limits) -> (Code, String) {
+fn too_large(size: u64, limits: &ReadLimits) -> (Code, String) {
     (
         Code::FileTooLarge,
         format!(

@@ -6,7 +6,7 @@
 
 use serde_json::Number;
 
-use super::Value;
+use super::NodeValue;
 
 const CORE: &str = "tag:yaml.org,2002:";
 
@@ -38,15 +38,15 @@ pub(super) fn is_merge(text: &str, tag: Option<&str>, plain: bool) -> bool {
 
 impl Scalar {
     /// As a value. Infinity and not-a-number have no JSON, so RKE2 refuses them.
-    pub(super) fn into_value(self) -> Result<Value, String> {
+    pub(super) fn into_value(self) -> Result<NodeValue, String> {
         Ok(match self {
-            Scalar::Null => Value::Null,
-            Scalar::Bool(value) => Value::Bool(value),
-            Scalar::Int(value) => Value::Number(value.into()),
+            Scalar::Null => NodeValue::Null,
+            Scalar::Bool(value) => NodeValue::Bool(value),
+            Scalar::Int(value) => NodeValue::Number(value.into()),
             // JSON has it as digits; what does not fit an i64 is read back as a float.
             Scalar::Uint(value) => float(value as f64)?,
             Scalar::Float(value) => float(value)?,
-            Scalar::Text(text) => Value::String(text),
+            Scalar::Text(text) => NodeValue::String(text),
         })
     }
 
@@ -70,18 +70,18 @@ impl Scalar {
 
 /// A float as JSON writes it and Kubernetes reads it back: whole numbers become integers. Large ones
 /// are written with the shortest digits that mean them, and so read back as other integers.
-fn float(value: f64) -> Result<Value, String> {
+fn float(value: f64) -> Result<NodeValue, String> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {
-        return Ok(Value::Number((value as i64).into()));
+        return Ok(NodeValue::Number((value as i64).into()));
     }
     if value.fract() == 0.0
         && value.abs() < 1e21
         && let Ok(whole) = value.to_string().parse::<i64>()
     {
-        return Ok(Value::Number(whole.into()));
+        return Ok(NodeValue::Number(whole.into()));
     }
-    Number::from_f64(value).map(Value::Number).ok_or_else(|| {
+    Number::from_f64(value).map(NodeValue::Number).ok_or_else(|| {
         "infinity and not-a-number have no JSON, so RKE2 refuses them; quote the value if it is text"
             .to_owned()
     })

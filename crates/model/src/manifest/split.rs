@@ -20,12 +20,12 @@ pub(super) struct BadSeparator {
     /// Its line, counted from 1.
     pub(super) line: u32,
     /// What follows.
-    pub(super) behind: Behind,
+    pub(super) behind: AfterSeparator,
 }
 
 /// What follows a `---`. The text itself may be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Behind {
+pub(super) enum AfterSeparator {
     /// `-----BEGIN …`, a certificate's or key's first line.
     CertificateBegin,
     /// `-----END …`, its last one.
@@ -55,9 +55,9 @@ pub(super) fn split(text: &str, most: usize) -> (Vec<Chunk>, Vec<BadSeparator>) 
         let line = start_line + count_lines(&text[start..at]);
         if is_bad {
             let behind = match rest {
-                _ if rest.starts_with("--BEGIN ") => Behind::CertificateBegin,
-                _ if rest.starts_with("--END ") => Behind::CertificateEnd,
-                _ => Behind::Text,
+                _ if rest.starts_with("--BEGIN ") => AfterSeparator::CertificateBegin,
+                _ if rest.starts_with("--END ") => AfterSeparator::CertificateEnd,
+                _ => AfterSeparator::Text,
             };
             bad.push(BadSeparator { line, behind });
         }

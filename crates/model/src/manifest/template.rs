@@ -16,7 +16,11 @@ pub(super) fn begins(text: &str) -> bool {
 }
 
 /// What is wrong with a document as YAML, with what it probably is. Lines are counted from `first_line`.
-pub(super) fn told(mut problems: Vec<Problem>, text: &str, first_line: u32) -> Vec<Problem> {
+pub(super) fn explain_templates(
+    mut problems: Vec<Problem>,
+    text: &str,
+    first_line: u32,
+) -> Vec<Problem> {
     if !is_helms(text) {
         return problems;
     }

@@ -7,8 +7,8 @@ use super::*;
 fn file(bytes: impl AsRef<[u8]>) -> ManifestFile {
     read(
         "x.yaml",
-        &Content::Bytes(bytes.as_ref().to_vec()),
-        &Limits::default(),
+        &FileContent::Bytes(bytes.as_ref().to_vec()),
+        &ReadLimits::default(),
     )
 }
 
@@ -18,7 +18,7 @@ fn names(bytes: impl AsRef<[u8]>) -> Vec<String> {
     file.objects().map(|object| object.id.to_string()).collect()
 }
 
-fn told(bytes: impl AsRef<[u8]>) -> Vec<(Code, u32, String)> {
+fn located_problems(bytes: impl AsRef<[u8]>) -> Vec<(Code, u32, String)> {
     let file = file(bytes);
     assert!(file.refused().is_some(), "{file:?}");
     file.problems
@@ -28,7 +28,7 @@ fn told(bytes: impl AsRef<[u8]>) -> Vec<(Code, u32, String)> {
 }
 
 fn lines(bytes: impl AsRef<[u8]>) -> Vec<(Code, u32)> {
-    told(bytes)
+    located_problems(bytes)
         .into_iter()
         .map(|(code, line, _)| (code, line))
         .collect()
@@ -38,7 +38,7 @@ fn map(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n")
 }
 
-fn said(bytes: impl AsRef<[u8]>) -> Vec<(Code, u32, String)> {
+fn problems_of_file(bytes: impl AsRef<[u8]>) -> Vec<(Code, u32, String)> {
     let problems = file(bytes).problems.into_iter();
     problems
         .map(|problem| (problem.code, problem.line.unwrap(), problem.message))
@@ -52,14 +52,17 @@ fn what_stands_behind_the_end_of_a_document_is_told_with_its_line() {
     let read = file(&text);
     assert_eq!(read.objects().count(), 2, "{read:?}");
     assert_eq!(read.refused(), None, "RKE2 does not refuse it");
-    let told = said(&text);
+    let told = problems_of_file(&text);
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!((told[0].0, told[0].1), (Code::BehindDocumentEnd, 8));
     assert_eq!(told[0].0.severity(), Severity::Error);
     // What RKE2 never looks at need not be YAML.
-    assert_eq!(lines_of(&said(format!("{a}...\n}}}} {{\n"))), [6]);
     assert_eq!(
-        lines_of(&said(format!("\u{feff}{a}...\nb\u{feff}: 1\n"))),
+        lines_of(&problems_of_file(format!("{a}...\n}}}} {{\n"))),
+        [6]
+    );
+    assert_eq!(
+        lines_of(&problems_of_file(format!("\u{feff}{a}...\nb\u{feff}: 1\n"))),
         [6]
     );
     for harmless in [
@@ -69,7 +72,11 @@ fn what_stands_behind_the_end_of_a_document_is_told_with_its_line() {
         "... # a comment\n",
         "...\n---\n",
     ] {
-        assert_eq!(said(format!("{a}{harmless}")), [], "{harmless:?}");
+        assert_eq!(
+            problems_of_file(format!("{a}{harmless}")),
+            [],
+            "{harmless:?}"
+        );
     }
 }
 
@@ -83,7 +90,7 @@ fn a_line_of_a_certificate_that_cuts_the_file_is_to_be_indented() {
         "{}data:\n  ca.crt: |\n-----BEGIN CERTIFICATE-----\nMIIa\n-----END CERTIFICATE-----\n",
         map("a")
     );
-    let mut all = said(text);
+    let mut all = problems_of_file(text);
     assert_eq!(all.len(), 1, "one thing is wrong: {all:?}");
     let (code, line, message) = all.remove(0);
     assert_eq!((code, line), (Code::FileRefused, 7));
@@ -91,7 +98,7 @@ fn a_line_of_a_certificate_that_cuts_the_file_is_to_be_indented() {
         message.contains("indent all of its lines") && !message.contains("line of its own"),
         "{message}"
     );
-    let (.., message) = said(format!("{}--- foo\n", map("a"))).remove(0);
+    let (.., message) = problems_of_file(format!("{}--- foo\n", map("a"))).remove(0);
     assert!(
         message.contains("text follows `---`; put it on a line of its own"),
         "{message}"
@@ -101,7 +108,7 @@ fn a_line_of_a_certificate_that_cuts_the_file_is_to_be_indented() {
 #[test]
 fn a_key_is_told_by_what_is_written() {
     let notes = "  annotations:\n    n: 5\n    other: 6\n    false: 7\n";
-    let told = said(format!("{}{notes}", map("a")));
+    let told = problems_of_file(format!("{}{notes}", map("a")));
     assert_eq!(told.len(), 2, "of one key the last wins: {told:?}");
     assert!(
         told[0]
@@ -115,7 +122,7 @@ fn a_key_is_told_by_what_is_written() {
             .starts_with("`metadata.annotations.false` is a number"),
         "{told:?}"
     );
-    let told = said(format!("{}  annotations: {{n: 5, 0x1F: 6}}\n", map("a")));
+    let told = problems_of_file(format!("{}  annotations: {{n: 5, 0x1F: 6}}\n", map("a")));
     for (told, key, read) in [(&told[0], "n", "false"), (&told[1], "0x1F", "31")] {
         let begins = format!(
             "`metadata.annotations.{key}` is a number, not a string, and RKE2 reads the key `{key}` as `{read}`"
@@ -127,27 +134,31 @@ fn a_key_is_told_by_what_is_written() {
 #[test]
 fn a_template_is_told_as_one() {
     let first = "{{- if .Values.enabled }}\napiVersion: v1\nkind: ConfigMap\n{{- end }}\n";
-    let (code, line, message) = told(first).remove(0);
+    let (code, line, message) = located_problems(first).remove(0);
     assert_eq!((code, line), (Code::FileRefused, 1));
     let inside = map("{{ .Release.Name }}");
     let alone = format!(
         "{}data:\n{{{{- range .Values.all }}}}\n  a: b\n{{{{- end }}}}\n",
         map("a")
     );
-    for message in [message, told(inside).remove(0).2, told(alone).remove(0).2] {
+    for message in [
+        message,
+        located_problems(inside).remove(0).2,
+        located_problems(alone).remove(0).2,
+    ] {
         assert!(message.contains("looks like a Helm template"), "{message}");
         assert!(message.contains("`helm template`"), "{message}");
     }
     // Braces of somebody else, and a template in a text, are not Helm's.
-    let other = told(map("{{ hostname }}")).remove(0).2;
+    let other = located_problems(map("{{ hostname }}")).remove(0).2;
     assert!(!other.contains("Helm"), "{other}");
     let quoted = format!("{}data:\n  a: |\n    {{{{- if .Values.x }}}}\n", map("a"));
-    assert_eq!(said(quoted), []);
+    assert_eq!(problems_of_file(quoted), []);
     let elsewhere = format!(
         "{}data:\n  a: '{{{{ .Values.x }}}}'\n\n\n  b: }}\n",
         map("a")
     );
-    let elsewhere = told(elsewhere).remove(0).2;
+    let elsewhere = located_problems(elsewhere).remove(0).2;
     assert!(!elsewhere.contains("Helm"), "{elsewhere}");
 }
 
@@ -249,8 +260,12 @@ fn files_that_rke2_refuses_are_refused_with_a_line() {
         (format!("{a}---\n? {{a: 1}}\n: 2\n"), vec![6]),
     ] {
         let found: Vec<_> = lines(&text).into_iter().map(|(_, line)| line).collect();
-        assert_eq!(found, expected, "{text:?}: {:?}", told(&text));
-        assert!(told(&text).iter().all(|told| told.0 == Code::FileRefused));
+        assert_eq!(found, expected, "{text:?}: {:?}", located_problems(&text));
+        assert!(
+            located_problems(&text)
+                .iter()
+                .all(|told| told.0 == Code::FileRefused)
+        );
     }
 }
 
@@ -309,7 +324,7 @@ fn objects_that_rke2_refuses_are_refused_with_a_line() {
             "without `items`",
         ),
     ] {
-        let told = told(text);
+        let told = located_problems(text);
         assert_eq!(
             (told[0].0, told[0].1),
             (Code::ObjectRefused, line),
@@ -474,13 +489,13 @@ fn no_problem_quotes_what_may_be_a_secret() {
 
 #[test]
 fn limits_are_kept_and_named() {
-    let limits = Limits {
+    let limits = ReadLimits {
         file_bytes: 100,
         documents: 2,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let many = "a: 1\n---\n".repeat(5);
-    let read_few = read("x", &Content::Bytes(many.into_bytes()), &limits);
+    let read_few = read("x", &FileContent::Bytes(many.into_bytes()), &limits);
     let problem = read_few
         .problems
         .iter()
@@ -488,7 +503,7 @@ fn limits_are_kept_and_named() {
         .unwrap();
     assert_eq!(problem.line, Some(5));
     assert!(problem.message.contains("staging.limits.documents"));
-    let big = read("x", &Content::Bytes(vec![b'#'; 101]), &limits);
+    let big = read("x", &FileContent::Bytes(vec![b'#'; 101]), &limits);
     assert_eq!(big.problems[0].code, Code::FileTooLarge);
     assert!(big.problems[0].message.contains("101"));
     assert_eq!(big.sha256.len(), 64);
@@ -496,13 +511,17 @@ fn limits_are_kept_and_named() {
 
 #[test]
 fn what_takes_too_much_memory_is_told_and_not_taken() {
-    let limits = Limits {
+    let limits = ReadLimits {
         expanded_bytes: 1 << 20,
         documents: 100,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let few = |text: &str| {
-        let read = read("x.yaml", &Content::Bytes(text.as_bytes().to_vec()), &limits);
+        let read = read(
+            "x.yaml",
+            &FileContent::Bytes(text.as_bytes().to_vec()),
+            &limits,
+        );
         let exceeded = read
             .problems
             .iter()
@@ -524,14 +543,18 @@ fn what_takes_too_much_memory_is_told_and_not_taken() {
     let large = format!("{}x: {}\n", map("a"), "y".repeat(600_000));
     let two = format!("{large}---\n{large}");
     few(&two);
-    let read_two = read("x.yaml", &Content::Bytes(two.clone().into_bytes()), &limits);
+    let read_two = read(
+        "x.yaml",
+        &FileContent::Bytes(two.clone().into_bytes()),
+        &limits,
+    );
     let message = &read_two.problems[0].message;
     assert!(
         message.contains("up to this one") && message.contains("more than 1 MiB"),
         "{message}"
     );
     let mut seen = 0;
-    let content = Content::Bytes(two.clone().into_bytes());
+    let content = FileContent::Bytes(two.clone().into_bytes());
     let each = read_each("x.yaml", &content, &limits, &mut |_| seen += 1);
     assert_eq!((seen, &each.problems), (2, &Vec::new()));
     assert_eq!(each.digest, file(&two).digest);
@@ -557,39 +580,39 @@ fn a_name_that_no_api_server_takes_is_not_repeated() {
 fn what_is_no_file_is_told_by_its_code() {
     let text = |text: &str| text.to_owned();
     for (content, code) in [
-        (Content::Fifo, Code::SpecialFile),
-        (Content::Special { what: "a socket" }, Code::SpecialFile),
+        (FileContent::Fifo, Code::SpecialFile),
+        (FileContent::Special { what: "a socket" }, Code::SpecialFile),
         (
-            Content::NotUtf8Name { special: None },
+            FileContent::NotUtf8Name { special: None },
             Code::FileNameNotText,
         ),
         (
-            Content::NotUtf8Name {
+            FileContent::NotUtf8Name {
                 special: Some("a FIFO"),
             },
             Code::FileNameNotText,
         ),
-        (Content::TooLarge { size: 1 << 40 }, Code::FileTooLarge),
+        (FileContent::TooLarge { size: 1 << 40 }, Code::FileTooLarge),
         (
-            Content::DanglingSymlink {
+            FileContent::DanglingSymlink {
                 target: text("/no"),
             },
             Code::DanglingSymlink,
         ),
         (
-            Content::SymlinkOutside {
+            FileContent::SymlinkOutside {
                 target: text("/etc"),
             },
             Code::SymlinkOutside,
         ),
         (
-            Content::Unreadable {
+            FileContent::Unreadable {
                 error: text("denied"),
             },
             Code::FileUnreadable,
         ),
     ] {
-        let read = read("x.yaml", &content, &Limits::default());
+        let read = read("x.yaml", &content, &ReadLimits::default());
         assert_eq!(read.problems[0].code, code);
         assert_eq!(read.documents, vec![]);
         assert_eq!(read.sha256, "");

@@ -14,26 +14,30 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libyaml_safer::{Encoding, EventData, Mark, Parser};
 
-use self::builder::{Builder, Refusal};
-use self::source::{Lines, Source};
-use super::{Limits, Node, Problem, Value, budget};
+use self::builder::{DocumentRefusal, NodeBuilder};
+use self::source::{Lines, YamlBytes};
+use super::{Node, NodeValue, Problem, ReadLimits, budget};
 use crate::reasons::Code;
 
 /// Reads the first document of `text`, as RKE2 does: what follows it is not looked at. Lines are
 /// counted from `first_line`. `None` when there is no document at all.
-pub fn parse(text: &str, first_line: u32, limits: &Limits) -> Result<Option<Node>, Vec<Problem>> {
-    Reader::default().read(text, first_line, limits)
+pub fn parse(
+    text: &str,
+    first_line: u32,
+    limits: &ReadLimits,
+) -> Result<Option<Node>, Vec<Problem>> {
+    YamlReader::default().read(text, first_line, limits)
 }
 
 /// Reads a configuration file: one document, and a key that stands twice is an error.
-pub fn one(text: &str) -> Result<Option<Node>, Vec<Problem>> {
+pub fn parse_configuration(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = Reader {
+    let mut reader = YamlReader {
         whole: true,
-        ..Reader::default()
+        ..YamlReader::default()
     };
     reader
-        .read(text, 1, &Limits::default())
+        .read(text, 1, &ReadLimits::default())
         .map_err(|mut problems| {
             for problem in &mut problems {
                 problem.code = Code::ConfigurationInvalid;
@@ -46,22 +50,22 @@ pub fn one(text: &str) -> Result<Option<Node>, Vec<Problem>> {
 /// twice, because RKE2 looks at each pair in turn (`k3s pkg/configfilearg/parser.go`).
 pub fn pairs(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = Reader {
+    let mut reader = YamlReader {
         pairs: true,
-        ..Reader::default()
+        ..YamlReader::default()
     };
-    reader.read(text, 1, &Limits::default())
+    reader.read(text, 1, &ReadLimits::default())
 }
 
 /// Reads user-data or another file that writes files: the first document, behind which others may come but no text
 /// that is none, a `!!binary` as it is written, and the keys that stand twice.
 pub(super) fn input(
     text: &str,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Result<(Option<Node>, Vec<RepeatedKey>), Vec<Problem>> {
-    let mut reader = Reader {
+    let mut reader = YamlReader {
         written_binary: true,
-        ..Reader::default()
+        ..YamlReader::default()
     };
     let root = reader.read(text, 1, limits)?;
     Ok((root, reader.aside.repeated))
@@ -91,7 +95,7 @@ pub(super) struct RepeatedKey {
 
 /// What a document's text says beside its value.
 #[derive(Debug, Default)]
-pub(super) struct Aside {
+pub(super) struct DocumentNotes {
     /// The first line of what follows `...`: RKE2 never looks at it.
     pub(super) unread: Option<u32>,
     /// Keys that are read as something else than what is written, the first of them.
@@ -101,12 +105,12 @@ pub(super) struct Aside {
 }
 
 /// Reads documents one after the other; its buffers are used again.
-pub(super) struct Reader<'t> {
+pub(super) struct YamlReader<'t> {
     /// Of the document that was read last.
-    pub(super) aside: Aside,
+    pub(super) aside: DocumentNotes,
     /// The memory that the values of the documents before it take.
     pub(super) taken: usize,
-    parser: Parser<Source<'t>>,
+    parser: Parser<YamlBytes<'t>>,
     /// Read as configuration: exactly one document, no key twice.
     whole: bool,
     /// Keep every pair of the outermost map.
@@ -115,10 +119,10 @@ pub(super) struct Reader<'t> {
     written_binary: bool,
 }
 
-impl Default for Reader<'_> {
+impl Default for YamlReader<'_> {
     fn default() -> Self {
         Self {
-            aside: Aside::default(),
+            aside: DocumentNotes::default(),
             taken: 0,
             parser: Parser::new(),
             whole: false,
@@ -128,29 +132,29 @@ impl Default for Reader<'_> {
     }
 }
 
-impl<'t> Reader<'t> {
+impl<'t> YamlReader<'t> {
     /// See [`parse`].
     pub(super) fn read(
         &mut self,
         text: &'t str,
         first_line: u32,
-        limits: &Limits,
+        limits: &ReadLimits,
     ) -> Result<Option<Node>, Vec<Problem>> {
-        self.aside = Aside::default();
+        self.aside = DocumentNotes::default();
         if text.contains(MARK) {
             return self.read_marked(text, first_line, limits);
         }
         let lines = Lines::new(text, first_line);
         self.parser.reset();
         self.parser.set_encoding(Encoding::Utf8);
-        self.parser.set_input(Source::new(text));
+        self.parser.set_input(YamlBytes::new(text));
         // The parser panics on a few malformed tags (`[!a,b]`) which RKE2's reader refuses.
-        let builder = Builder::new(text, (limits, self.taken), self.whole, self.pairs)
+        let builder = NodeBuilder::new(text, (limits, self.taken), self.whole, self.pairs)
             .with_written_binary(self.written_binary);
         let behind = match (self.whole, self.written_binary) {
-            (true, _) => Behind::Nothing,
-            (false, true) => Behind::Documents,
-            (false, false) => Behind::Unread,
+            (true, _) => AfterFirstDocument::Nothing,
+            (false, true) => AfterFirstDocument::Documents,
+            (false, false) => AfterFirstDocument::Unread,
         };
         let (parser, aside) = (&mut self.parser, &mut self.aside);
         let read = catch_unwind(AssertUnwindSafe(|| {
@@ -174,13 +178,13 @@ const MARK: char = '\u{feff}';
 /// Stands for a mark while the text is parsed: as long, and no character of any text.
 const STAND_IN: char = '\u{fdd0}';
 
-impl Reader<'_> {
+impl YamlReader<'_> {
     /// The parser skips a mark at the beginning of every line, RKE2's only in front of the text.
     fn read_marked(
         &mut self,
         text: &str,
         first_line: u32,
-        limits: &Limits,
+        limits: &ReadLimits,
     ) -> Result<Option<Node>, Vec<Problem>> {
         // It is copied, as a whole and text by text.
         if text.len() > limits.expanded_bytes.saturating_sub(self.taken) / 4 {
@@ -190,11 +194,11 @@ impl Reader<'_> {
                 message: budget::exceeded(limits, self.taken),
             }]);
         }
-        let mut reader = Reader {
+        let mut reader = YamlReader {
             whole: self.whole,
             taken: self.taken,
             written_binary: self.written_binary,
-            ..Reader::default()
+            ..YamlReader::default()
         };
         let text = text.replace(MARK, STAND_IN.encode_utf8(&mut [0; 4]));
         let read = reader.read(&text, first_line, limits);
@@ -214,21 +218,21 @@ fn put_back(node: &mut Node) {
         }
     };
     match &mut node.value {
-        Value::String(text) => restore(text),
-        Value::Sequence(items) => items.iter_mut().for_each(put_back),
-        Value::Mapping(entries) => {
+        NodeValue::String(text) => restore(text),
+        NodeValue::Sequence(items) => items.iter_mut().for_each(put_back),
+        NodeValue::Mapping(entries) => {
             for entry in entries {
                 restore(&mut entry.key);
                 put_back(&mut entry.value);
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
     }
 }
 
 /// What may come behind the first document.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Behind {
+enum AfterFirstDocument {
     /// RKE2 never looks there.
     Unread,
     /// Other documents, each of which begins with `---`.
@@ -238,12 +242,12 @@ enum Behind {
 }
 
 fn document(
-    parser: &mut Parser<Source<'_>>,
+    parser: &mut Parser<YamlBytes<'_>>,
     text: &str,
     lines: &Lines<'_>,
-    mut builder: Builder<'_>,
-    behind: Behind,
-    aside: &mut Aside,
+    mut builder: NodeBuilder<'_>,
+    behind: AfterFirstDocument,
+    aside: &mut DocumentNotes,
 ) -> Result<Option<Node>, Vec<Problem>> {
     loop {
         let event = match parser.parse() {
@@ -262,7 +266,7 @@ fn document(
             }
             data => {
                 if let Err(refusal) = builder.take(data, line) {
-                    let Refusal { code, message } = refusal;
+                    let DocumentRefusal { code, message } = refusal;
                     let problem = Problem {
                         code,
                         line: Some(line),
@@ -273,10 +277,10 @@ fn document(
             }
         }
     }
-    if behind != Behind::Unread {
+    if behind != AfterFirstDocument::Unread {
         match parser.parse() {
             Ok(event) if event.data == EventData::StreamEnd => {}
-            Ok(_) if behind == Behind::Documents => {}
+            Ok(_) if behind == AfterFirstDocument::Documents => {}
             Ok(event) => {
                 let problem = Problem {
                     code: Code::FileRefused,

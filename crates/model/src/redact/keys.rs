@@ -2,7 +2,7 @@
 
 /// What a key says of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum KeyClass {
     /// Nothing.
     Plain,
     /// It is a secret if nobody would choose it as a name: `someKey`, `loginId`.
@@ -303,7 +303,7 @@ const PUBLIC: &[&str] = &[
 ];
 
 /// What a key says.
-pub(super) fn class(key: &str) -> Class {
+pub(super) fn class(key: &str) -> KeyClass {
     let mut words = words(key);
     // `PASSWORD_1`, `token2`: which of several it is says nothing.
     let is_number = |word: &String| {
@@ -312,13 +312,13 @@ pub(super) fn class(key: &str) -> Class {
     };
     let whole = words.concat();
     if WHOLE.contains(&whole.as_str()) {
-        return Class::Whole;
+        return KeyClass::Whole;
     }
     while words.len() > 1 && words.last().is_some_and(is_number) {
         words.pop();
     }
     let Some(last) = words.last() else {
-        return Class::Plain;
+        return KeyClass::Plain;
     };
     let plain = words.concat();
     let plain = plain.trim_end_matches(|one: char| one.is_ascii_digit());
@@ -329,20 +329,20 @@ pub(super) fn class(key: &str) -> Class {
             .any(|ending| plain.ends_with(ending) || one.ends_with(ending))
     };
     if COMMANDS.contains(&plain) || last.ends_with("commands") || last.ends_with("cmds") {
-        Class::Commands
+        KeyClass::Commands
     } else if ends(ENDINGS)
         || LAST_WORDS.contains(&last.trim_end_matches(|one: char| one.is_ascii_digit()))
         || is_qualified(&words)
     {
-        Class::Secret
+        KeyClass::Secret
     } else if plain.ends_with("keys") && is_public(&words, plain) {
-        Class::Plain
+        KeyClass::Plain
     } else if ends(PERHAPS) {
-        Class::Perhaps
+        KeyClass::Perhaps
     } else if (last.ends_with("key") || last == "access") && !is_public(&words, plain) {
-        Class::IfRandom
+        KeyClass::IfRandom
     } else {
-        Class::Plain
+        KeyClass::Plain
     }
 }
 
@@ -404,62 +404,62 @@ mod tests {
     #[test]
     fn a_key_is_known_by_how_it_ends_however_it_is_written() {
         for (key, expected) in [
-            ("token", Class::Secret),
-            ("agent-token", Class::Secret),
-            ("AWS_SECRET_ACCESS_KEY", Class::Secret),
-            ("etcd-s3-secret-key", Class::Secret),
-            ("global.adminPassword", Class::Secret),
-            ("hashed_passwd", Class::Secret),
-            ("client-key-data", Class::Secret),
-            (".dockerconfigjson", Class::Secret),
-            ("DB_PASS", Class::Secret),
-            ("harvester.os.pass", Class::Secret),
-            ("bindpw", Class::Secret),
-            ("rootpw", Class::Secret),
-            ("pin", Class::Secret),
-            ("AccountKey", Class::Secret),
-            ("SharedAccessKey", Class::Secret),
-            ("PresharedKey", Class::Secret),
-            ("regcode", Class::Secret),
-            ("regcodes", Class::Secret),
-            ("SECRET_KEY_BASE", Class::Secret),
-            ("APP_KEY", Class::Secret),
-            ("PASSWORD_1", Class::Secret),
-            ("password2", Class::Secret),
-            ("tokenV2", Class::Secret),
-            ("DB_PASSWORD_PROD", Class::Secret),
-            ("passwordHash", Class::Secret),
-            ("APIToken", Class::Secret),
-            ("imagePullSecrets", Class::Perhaps),
-            ("auth", Class::Perhaps),
-            ("keys", Class::Perhaps),
-            ("someKey", Class::IfRandom),
-            ("userDataBase64", Class::Whole),
-            ("afterInstallChrootCommands", Class::Commands),
-            ("afterinstallchrootcommands", Class::Commands),
-            ("runcmd", Class::Commands),
-            ("bootcmd", Class::Commands),
-            ("commands", Class::Commands),
-            ("postInstructions", Class::Commands),
-            ("command", Class::Plain),
-            ("secretName", Class::Plain),
-            ("secretRef", Class::Plain),
-            ("secretNamespace", Class::Plain),
-            ("passwordKey", Class::IfRandom),
-            ("passwordFile", Class::Plain),
-            ("tokenExpirationSeconds", Class::Plain),
-            ("client-certificate-data", Class::Plain),
-            ("sshAuthorizedKeys", Class::Plain),
-            ("ssh_authorized_keys", Class::Plain),
-            ("sshauthorizedkeys", Class::Plain),
-            ("publicKey", Class::Plain),
-            ("topologyKey", Class::Plain),
-            ("pod-template-hash", Class::Plain),
-            ("bypass", Class::Plain),
-            ("compass", Class::Plain),
-            ("spin", Class::Plain),
-            ("digest", Class::Plain),
-            ("uid", Class::Plain),
+            ("token", KeyClass::Secret),
+            ("agent-token", KeyClass::Secret),
+            ("AWS_SECRET_ACCESS_KEY", KeyClass::Secret),
+            ("etcd-s3-secret-key", KeyClass::Secret),
+            ("global.adminPassword", KeyClass::Secret),
+            ("hashed_passwd", KeyClass::Secret),
+            ("client-key-data", KeyClass::Secret),
+            (".dockerconfigjson", KeyClass::Secret),
+            ("DB_PASS", KeyClass::Secret),
+            ("harvester.os.pass", KeyClass::Secret),
+            ("bindpw", KeyClass::Secret),
+            ("rootpw", KeyClass::Secret),
+            ("pin", KeyClass::Secret),
+            ("AccountKey", KeyClass::Secret),
+            ("SharedAccessKey", KeyClass::Secret),
+            ("PresharedKey", KeyClass::Secret),
+            ("regcode", KeyClass::Secret),
+            ("regcodes", KeyClass::Secret),
+            ("SECRET_KEY_BASE", KeyClass::Secret),
+            ("APP_KEY", KeyClass::Secret),
+            ("PASSWORD_1", KeyClass::Secret),
+            ("password2", KeyClass::Secret),
+            ("tokenV2", KeyClass::Secret),
+            ("DB_PASSWORD_PROD", KeyClass::Secret),
+            ("passwordHash", KeyClass::Secret),
+            ("APIToken", KeyClass::Secret),
+            ("imagePullSecrets", KeyClass::Perhaps),
+            ("auth", KeyClass::Perhaps),
+            ("keys", KeyClass::Perhaps),
+            ("someKey", KeyClass::IfRandom),
+            ("userDataBase64", KeyClass::Whole),
+            ("afterInstallChrootCommands", KeyClass::Commands),
+            ("afterinstallchrootcommands", KeyClass::Commands),
+            ("runcmd", KeyClass::Commands),
+            ("bootcmd", KeyClass::Commands),
+            ("commands", KeyClass::Commands),
+            ("postInstructions", KeyClass::Commands),
+            ("command", KeyClass::Plain),
+            ("secretName", KeyClass::Plain),
+            ("secretRef", KeyClass::Plain),
+            ("secretNamespace", KeyClass::Plain),
+            ("passwordKey", KeyClass::IfRandom),
+            ("passwordFile", KeyClass::Plain),
+            ("tokenExpirationSeconds", KeyClass::Plain),
+            ("client-certificate-data", KeyClass::Plain),
+            ("sshAuthorizedKeys", KeyClass::Plain),
+            ("ssh_authorized_keys", KeyClass::Plain),
+            ("sshauthorizedkeys", KeyClass::Plain),
+            ("publicKey", KeyClass::Plain),
+            ("topologyKey", KeyClass::Plain),
+            ("pod-template-hash", KeyClass::Plain),
+            ("bypass", KeyClass::Plain),
+            ("compass", KeyClass::Plain),
+            ("spin", KeyClass::Plain),
+            ("digest", KeyClass::Plain),
+            ("uid", KeyClass::Plain),
         ] {
             assert_eq!(class(key), expected, "{key}");
         }

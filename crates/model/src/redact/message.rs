@@ -16,8 +16,8 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use super::REDACTED;
-use super::keys::{Class, class};
-use super::pattern::{Found, regex};
+use super::keys::{KeyClass, class};
+use super::pattern::{OnSecret, regex};
 use super::random::is_no_name;
 
 /// How a field's error begins. Those of the first group quote the value.
@@ -146,7 +146,7 @@ static SCALAR: LazyLock<Regex> = LazyLock::new(|| {
 static CONTEXT: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)(\.\.\.\|).*(\|\.\.\.)"));
 
 /// A text without the values that errors in it quote.
-pub(super) fn redact(said: &str, found: Found<'_>) -> String {
+pub(super) fn redact(said: &str, found: OnSecret<'_>) -> String {
     // Most texts have none of this.
     let telling = [
         "value",
@@ -284,7 +284,7 @@ fn is_harmless(path: &str, value: &str) -> bool {
     let last = segments.next_back().unwrap_or_default();
     if path
         .split(['.', '[', ']', '"'])
-        .any(|part| class(part) != Class::Plain)
+        .any(|part| class(part) != KeyClass::Plain)
     {
         return false;
     }

@@ -51,11 +51,12 @@ pub fn quoted(value: &str) -> String {
 /// What a key says of the text below it.
 pub fn is_secret(key: &str, value: &str) -> bool {
     match keys::class(key) {
-        keys::Class::Plain => false,
-        keys::Class::IfRandom => random::is_no_name(value),
-        keys::Class::Perhaps | keys::Class::Secret | keys::Class::Whole | keys::Class::Commands => {
-            true
-        }
+        keys::KeyClass::Plain => false,
+        keys::KeyClass::IfRandom => random::is_no_name(value),
+        keys::KeyClass::Perhaps
+        | keys::KeyClass::Secret
+        | keys::KeyClass::Whole
+        | keys::KeyClass::Commands => true,
     }
 }
 

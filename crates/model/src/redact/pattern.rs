@@ -3,7 +3,7 @@
 use regex::Regex;
 
 /// Called with every secret that was taken out, and whether it is surely one.
-pub(super) type Found<'a> = &'a mut dyn FnMut(&str, bool);
+pub(super) type OnSecret<'a> = &'a mut dyn FnMut(&str, bool);
 
 #[allow(
     clippy::expect_used,

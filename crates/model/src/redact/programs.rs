@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use super::REDACTED;
-use super::pattern::Found;
+use super::pattern::OnSecret;
 use super::random::is_no_name;
 
 /// Patterns, as `shapes` has them.
@@ -215,7 +215,7 @@ static SPACED: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// A text without such values.
-pub(super) fn spaced(text: &str, found: Found<'_>) -> String {
+pub(super) fn spaced(text: &str, found: OnSecret<'_>) -> String {
     SPACED
         .replace_all(text, |captures: &Captures<'_>| {
             let value = &captures[2];

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::keys::{Class, class};
-use super::pattern::{Found, regex};
+use super::keys::{KeyClass, class};
+use super::pattern::{OnSecret, regex};
 use super::random::is_no_name;
 use super::{REDACTED, encoded, message, shapes};
 
@@ -36,11 +36,11 @@ static FLAG: LazyLock<Regex> =
 static BASE64: LazyLock<Regex> = LazyLock::new(|| regex(r"[A-Za-z0-9+/_-]{24,}={0,2}"));
 
 /// A text without its secrets.
-pub(super) fn redact(text: &str, found: Found<'_>) -> String {
+pub(super) fn redact(text: &str, found: OnSecret<'_>) -> String {
     nested(text, 3, found)
 }
 
-fn nested(text: &str, depth: usize, found: Found<'_>) -> String {
+fn nested(text: &str, depth: usize, found: OnSecret<'_>) -> String {
     let mut text = private_keys(text, found);
     text = message::redact(&text, found);
     text = logins(&text, found);
@@ -62,7 +62,7 @@ fn nested(text: &str, depth: usize, found: Found<'_>) -> String {
 }
 
 /// Who logs in with what, in URLs.
-fn logins(text: &str, found: Found<'_>) -> String {
+fn logins(text: &str, found: OnSecret<'_>) -> String {
     if !text.contains("://") {
         return text.to_owned();
     }
@@ -90,7 +90,7 @@ fn logins(text: &str, found: Found<'_>) -> String {
         .into_owned()
 }
 
-fn private_keys(text: &str, found: Found<'_>) -> String {
+fn private_keys(text: &str, found: OnSecret<'_>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(begin) = KEY_BEGIN.find(rest) {
@@ -117,7 +117,7 @@ fn private_keys(text: &str, found: Found<'_>) -> String {
 }
 
 /// `key: value`, `key=value`, `"key":"value"`, also inside other quotation marks.
-fn assignments(text: &str, found: Found<'_>) -> String {
+fn assignments(text: &str, found: OnSecret<'_>) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut done, mut from) = (0, 0);
     while let Some(sign) = memchr::memchr2(b'=', b':', &text.as_bytes()[from..]) {
@@ -127,13 +127,13 @@ fn assignments(text: &str, found: Found<'_>) -> String {
             continue;
         };
         let class = class(&text[key.clone()]);
-        if class == Class::Plain {
+        if class == KeyClass::Plain {
             continue;
         }
         let at = after_sign(text, sign);
         // `/server/token: permission denied` says something about a file.
         let of_a_file = text[..key.start].ends_with('/') && text[..at].ends_with(": ");
-        let place = Around::of(text, key.clone(), sign);
+        let place = KeySurroundings::find(text, key.clone(), sign);
         if of_a_file || message::is_field_error(&text[at..]) {
             continue;
         }
@@ -144,13 +144,13 @@ fn assignments(text: &str, found: Found<'_>) -> String {
         let Some(value) = value(&text[at..], &place) else {
             continue;
         };
-        if class == Class::IfRandom && !is_no_name(value.secret) {
+        if class == KeyClass::IfRandom && !is_no_name(value.secret) {
             continue;
         }
         if names_a_place(value.secret) {
             continue;
         }
-        let sure = class == Class::Secret && known_by_a_word(value.secret);
+        let sure = class == KeyClass::Secret && known_by_a_word(value.secret);
         found(value.secret, sure);
         // `(token=abc)`: without the bracket it is the same one.
         found(
@@ -208,7 +208,7 @@ fn after_sign(text: &str, sign: usize) -> usize {
 }
 
 /// `--token abc`.
-fn flags(text: &str, found: Found<'_>) -> String {
+fn flags(text: &str, found: OnSecret<'_>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
     while let Some(captures) = FLAG.captures_at(text, done) {
@@ -218,13 +218,13 @@ fn flags(text: &str, found: Found<'_>) -> String {
             break;
         };
         let class = class(flag.as_str());
-        let place = Around::of(text, flag.range(), blank.start());
+        let place = KeySurroundings::find(text, flag.range(), blank.start());
         let worth = match class {
-            Class::Plain | Class::Commands => None,
+            KeyClass::Plain | KeyClass::Commands => None,
             _ => value(&text[blank.end()..], &place),
         };
         match worth {
-            Some(value) if class != Class::IfRandom || is_no_name(value.secret) => {
+            Some(value) if class != KeyClass::IfRandom || is_no_name(value.secret) => {
                 found(value.secret, false);
                 out.push_str(&text[done..blank.end()]);
                 out.push_str(value.before);
@@ -242,7 +242,7 @@ fn flags(text: &str, found: Found<'_>) -> String {
 }
 
 /// What stands around a key and says where its value ends.
-struct Around {
+struct KeySurroundings {
     /// How far in the key is.
     indent: usize,
     /// The quotation mark that is open before it, should it be one.
@@ -253,8 +253,8 @@ struct Around {
     whole_line: bool,
 }
 
-impl Around {
-    fn of(text: &str, key: std::ops::Range<usize>, sign: usize) -> Self {
+impl KeySurroundings {
+    fn find(text: &str, key: std::ops::Range<usize>, sign: usize) -> Self {
         let is_quoted = text[key.end..sign].contains(['"', '\'']);
         let key = key.start;
         let line = text[..key].rfind('\n').map_or(0, |end| end + 1);
@@ -312,7 +312,7 @@ fn known_by_a_word(value: &str) -> bool {
 }
 
 /// A value in a text.
-struct Assigned<'t> {
+struct AssignedValue<'t> {
     /// Quotation marks before it.
     before: &'t str,
     /// What it is.
@@ -321,7 +321,7 @@ struct Assigned<'t> {
     length: usize,
 }
 
-fn value<'t>(text: &'t str, place: &Around) -> Option<Assigned<'t>> {
+fn value<'t>(text: &'t str, place: &KeySurroundings) -> Option<AssignedValue<'t>> {
     let slashes = text.len() - text.trim_start_matches('\\').len();
     let quote = text[slashes..].chars().next()?;
     if matches!(quote, '"' | '\'') && (slashes > 0 || Some(quote) != place.quote) {
@@ -387,7 +387,7 @@ fn closing(body: &str, mark: &str) -> Option<usize> {
 }
 
 /// A block scalar: all lines that are further in than its key.
-fn block(text: &str, indent: usize) -> Option<Assigned<'_>> {
+fn block(text: &str, indent: usize) -> Option<AssignedValue<'_>> {
     let first = text.find('\n')? + 1;
     let mut length = first;
     for line in text[first..].split_inclusive('\n') {
@@ -402,7 +402,7 @@ fn block(text: &str, indent: usize) -> Option<Assigned<'_>> {
     worth(&text[..first], &text[first..end], end - first)
 }
 
-fn worth<'t>(before: &'t str, secret: &'t str, length: usize) -> Option<Assigned<'t>> {
+fn worth<'t>(before: &'t str, secret: &'t str, length: usize) -> Option<AssignedValue<'t>> {
     let plain = secret.trim();
     let says_nothing = plain.is_empty()
         || plain == REDACTED
@@ -411,7 +411,7 @@ fn worth<'t>(before: &'t str, secret: &'t str, length: usize) -> Option<Assigned
             plain.trim_end_matches([',', ';', ')', ']', '}']),
             "" | "null" | "~" | "true" | "false" | "none" | "<nil>" | "***" | REDACTED
         );
-    (!says_nothing).then_some(Assigned {
+    (!says_nothing).then_some(AssignedValue {
         before,
         secret: plain,
         length,
@@ -419,7 +419,7 @@ fn worth<'t>(before: &'t str, secret: &'t str, length: usize) -> Option<Assigned
 }
 
 /// Is it base64 of something that is secret?
-fn hides(run: &str, depth: usize, found: Found<'_>) -> bool {
+fn hides(run: &str, depth: usize, found: OnSecret<'_>) -> bool {
     let Some(inner) = encoded::decode(run.as_bytes()) else {
         return false;
     };

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::keys::{self, Class};
-use super::pattern::Found;
+use super::keys::{self, KeyClass};
+use super::pattern::OnSecret;
 use super::random::is_no_name;
 use super::{REDACTED, text};
-use crate::manifest::{Limits, yaml};
+use crate::manifest::{ReadLimits, yaml};
 
 /// Annotations that hold the whole object once more, packed or not, and tell nothing else.
 const COPIES: &[&str] = &[
@@ -18,22 +18,22 @@ const COPIES: &[&str] = &[
 const DEPTH: usize = 4;
 
 /// A tree without its secrets.
-pub(super) fn redact(value: &Value, found: Found<'_>) -> Value {
-    walk(value, Class::Plain, DEPTH, found)
+pub(super) fn redact(value: &Value, found: OnSecret<'_>) -> Value {
+    walk(value, KeyClass::Plain, DEPTH, found)
 }
 
-fn walk(value: &Value, class: Class, depth: usize, found: Found<'_>) -> Value {
+fn walk(value: &Value, class: KeyClass, depth: usize, found: OnSecret<'_>) -> Value {
     match value {
         Value::Null | Value::Bool(_) => value.clone(),
         Value::Number(number) => match class {
-            Class::Secret | Class::Whole => taken(&number.to_string(), class, found),
-            Class::Plain | Class::Perhaps | Class::IfRandom => value.clone(),
-            Class::Commands => left_out(""),
+            KeyClass::Secret | KeyClass::Whole => taken(&number.to_string(), class, found),
+            KeyClass::Plain | KeyClass::Perhaps | KeyClass::IfRandom => value.clone(),
+            KeyClass::Commands => left_out(""),
         },
         Value::String(text) => match class {
-            Class::Plain => Value::String(inside(text, depth, found)),
-            Class::IfRandom if !is_no_name(text) => Value::String(inside(text, depth, found)),
-            Class::Commands => command(text, found),
+            KeyClass::Plain => Value::String(inside(text, depth, found)),
+            KeyClass::IfRandom if !is_no_name(text) => Value::String(inside(text, depth, found)),
+            KeyClass::Commands => command(text, found),
             _ => taken(text, class, found),
         },
         Value::Array(items) => list(items, class, depth, found),
@@ -42,12 +42,12 @@ fn walk(value: &Value, class: Class, depth: usize, found: Found<'_>) -> Value {
 }
 
 /// What stands there instead.
-fn taken(text: &str, class: Class, found: Found<'_>) -> Value {
+fn taken(text: &str, class: KeyClass, found: OnSecret<'_>) -> Value {
     if text.trim().is_empty() {
         return Value::String(text.to_owned());
     }
-    found(text, matches!(class, Class::Secret | Class::Whole));
-    if class == Class::Whole {
+    found(text, matches!(class, KeyClass::Secret | KeyClass::Whole));
+    if class == KeyClass::Whole {
         // What it holds is learned, and none of it is shown.
         inside(text, DEPTH, found);
     }
@@ -55,7 +55,7 @@ fn taken(text: &str, class: Class, found: Found<'_>) -> Value {
 }
 
 /// A command is left out, and what in it may be a secret is learned: the journal quotes commands.
-fn command(text: &str, found: Found<'_>) -> Value {
+fn command(text: &str, found: OnSecret<'_>) -> Value {
     inside(text, DEPTH, found);
     for word in text.split(|one: char| one.is_whitespace() || "'\"`|;&()<>".contains(one)) {
         found(word, false);
@@ -75,9 +75,9 @@ fn left_out(text: &str) -> Value {
 
 fn map(
     entries: &Map<String, Value>,
-    class: Class,
+    class: KeyClass,
     depth: usize,
-    found: Found<'_>,
+    found: OnSecret<'_>,
 ) -> Map<String, Value> {
     let text = |key: &str| entries.get(key).and_then(Value::as_str).unwrap_or_default();
     let secret = text("kind") == "Secret" && entries.contains_key("apiVersion");
@@ -85,7 +85,7 @@ fn map(
     let named = ["name", "key", "Name"]
         .into_iter()
         .map(|key| keys::class(text(key)))
-        .find(|class| *class != Class::Plain);
+        .find(|class| *class != KeyClass::Plain);
     // A file that somebody's configuration writes: its content can be anything.
     let file = entries.contains_key("path") && entries.contains_key("content");
     // A JSON web key: what is not public in it has names of one letter or two.
@@ -97,17 +97,19 @@ fn map(
         .filter(|(key, value)| !(key.as_str() == "managedFields" && value.is_array()))
         .map(|(key, value)| {
             let own = match (class, keys::class(key)) {
-                (Class::Whole | Class::Commands, _) => class,
+                (KeyClass::Whole | KeyClass::Commands, _) => class,
                 // `secret: {secretName: x}`, `auth: {username: x}`: the inner keys tell.
-                (_, Class::Perhaps | Class::Secret | Class::IfRandom) if value.is_object() => {
-                    Class::Plain
+                (_, KeyClass::Perhaps | KeyClass::Secret | KeyClass::IfRandom)
+                    if value.is_object() =>
+                {
+                    KeyClass::Plain
                 }
                 (_, own) => own,
             };
             let value = match key.as_str() {
-                "data" | "stringData" if secret => walk(value, Class::Whole, depth, found),
+                "data" | "stringData" if secret => walk(value, KeyClass::Whole, depth, found),
                 "d" | "p" | "q" | "dp" | "dq" | "qi" | "k" if web_key => {
-                    walk(value, Class::Secret, depth, found)
+                    walk(value, KeyClass::Secret, depth, found)
                 }
                 "value" | "Value" if named.is_some() => {
                     walk(value, named.unwrap_or(own), depth, found)
@@ -117,7 +119,7 @@ fn map(
                         inside(content, DEPTH, found);
                         Value::String(format!("[left out: {} bytes]", content.len()))
                     }
-                    other => walk(other, Class::Whole, depth, found),
+                    other => walk(other, KeyClass::Whole, depth, found),
                 },
                 "metadata" if secret => metadata_of_secret(value, depth, found),
                 // A question of Windrow's own probes over HTTP.
@@ -128,9 +130,9 @@ fn map(
                 }
                 key if (key == "url" && webhook) || keys::is_hook(key) => match value {
                     Value::String(url) => Value::String(origin(url, found)),
-                    other => walk(other, Class::Whole, depth, found),
+                    other => walk(other, KeyClass::Whole, depth, found),
                 },
-                "headers" if webhook => walk(value, Class::Whole, depth, found),
+                "headers" if webhook => walk(value, KeyClass::Whole, depth, found),
                 "payload" if webhook => Value::String("[left out]".to_owned()),
                 key if COPIES.contains(&key) => Value::String("[left out]".to_owned()),
                 _ => walk(value, own, depth, found),
@@ -162,17 +164,17 @@ pub fn is_owners_annotation(key: &str) -> bool {
 
 /// Of a Secret's annotations anybody may have made a second place for its data. What RKE2, Helm and
 /// Windrow write there says who owns it.
-fn metadata_of_secret(metadata: &Value, depth: usize, found: Found<'_>) -> Value {
+fn metadata_of_secret(metadata: &Value, depth: usize, found: OnSecret<'_>) -> Value {
     let Value::Object(entries) = metadata else {
-        return walk(metadata, Class::Whole, depth, found);
+        return walk(metadata, KeyClass::Whole, depth, found);
     };
-    let mut shown = map(entries, Class::Plain, depth, found);
+    let mut shown = map(entries, KeyClass::Plain, depth, found);
     let annotations = entries.get("annotations").and_then(Value::as_object);
     for (key, value) in annotations.into_iter().flatten() {
         if is_owners_annotation(key) || COPIES.contains(&key.as_str()) {
             continue;
         }
-        let hidden = walk(value, Class::Whole, depth, found);
+        let hidden = walk(value, KeyClass::Whole, depth, found);
         if let Some(all) = shown.get_mut("annotations").and_then(Value::as_object_mut) {
             all.insert(key.clone(), hidden);
         }
@@ -181,7 +183,7 @@ fn metadata_of_secret(metadata: &Value, depth: usize, found: Found<'_>) -> Value
 }
 
 /// A URL with nothing behind its host and port. What was there is learned: it may be in the journal.
-fn origin(url: &str, found: Found<'_>) -> String {
+fn origin(url: &str, found: OnSecret<'_>) -> String {
     let host = url.find("://").map_or(0, |at| at + 3);
     let Some(path) = url[host..].find(['/', '?', '#']).map(|at| host + at) else {
         return text::redact(url, found);
@@ -199,21 +201,22 @@ fn origin(url: &str, found: Found<'_>) -> String {
     format!("{}/{REDACTED}", text::redact(origin, found))
 }
 
-fn list(items: &[Value], class: Class, depth: usize, found: Found<'_>) -> Value {
-    let mut flag = Class::Plain;
+fn list(items: &[Value], class: KeyClass, depth: usize, found: OnSecret<'_>) -> Value {
+    let mut flag = KeyClass::Plain;
     items
         .iter()
         .map(|item| {
             // `--token`, and the token as the next argument.
-            let expected = std::mem::replace(&mut flag, Class::Plain);
+            let expected = std::mem::replace(&mut flag, KeyClass::Plain);
             if let Value::String(text) = item
                 && !text.contains(['=', ' '])
-                && (text.starts_with("--") || (text.starts_with('-') && expected == Class::Plain))
+                && (text.starts_with("--")
+                    || (text.starts_with('-') && expected == KeyClass::Plain))
             {
                 flag = keys::class(text);
                 return walk(item, class, depth, found);
             }
-            if expected != Class::Plain {
+            if expected != KeyClass::Plain {
                 return walk(item, expected, depth, found);
             }
             walk(item, class, depth, found)
@@ -222,11 +225,11 @@ fn list(items: &[Value], class: Class, depth: usize, found: Found<'_>) -> Value 
 }
 
 /// A string that may hold a JSON or YAML text.
-fn inside(text: &str, depth: usize, found: Found<'_>) -> String {
+fn inside(text: &str, depth: usize, found: OnSecret<'_>) -> String {
     if depth > 0
         && let Some(tree) = tree(text)
     {
-        let redacted = walk(&tree, Class::Plain, depth - 1, found);
+        let redacted = walk(&tree, KeyClass::Plain, depth - 1, found);
         if redacted != tree {
             return redacted.to_string();
         }
@@ -244,10 +247,10 @@ fn tree(text: &str) -> Option<Value> {
     } else if !trimmed.contains(": ") && !trimmed.contains(":\n") {
         return None;
     }
-    let limits = Limits {
+    let limits = ReadLimits {
         depth: 50,
         alias_nodes: 10_000,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let tree = yaml::parse(trimmed, 1, &limits).ok()??.to_json();
     (tree.is_object() || tree.is_array()).then_some(tree)

@@ -5,17 +5,17 @@ use serde_json::Value;
 use super::{Judgement, Verdict};
 
 /// What a reader returns: the value, or the verdict that ends the judging.
-pub(super) type Read<T> = Result<T, Judgement>;
+pub(super) type FieldResult<T> = Result<T, Judgement>;
 
 /// One entry of `status.conditions`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Condition<'o> {
+pub(super) struct ObjectCondition<'o> {
     pub(super) status: &'o str,
     pub(super) reason: &'o str,
     pub(super) message: &'o str,
 }
 
-impl Condition<'_> {
+impl ObjectCondition<'_> {
     pub(super) fn is_true(&self) -> bool {
         self.status == "True"
     }
@@ -57,7 +57,7 @@ pub(super) fn text<'o>(object: &'o Value, path: &[&str]) -> &'o str {
 }
 
 /// A whole number at a path. Some controllers write theirs as a string; that is read too.
-pub(super) fn number(object: &Value, path: &[&str]) -> Read<Option<i64>> {
+pub(super) fn number(object: &Value, path: &[&str]) -> FieldResult<Option<i64>> {
     let Some(value) = at(object, path) else {
         return Ok(None);
     };
@@ -69,7 +69,10 @@ pub(super) fn number(object: &Value, path: &[&str]) -> Read<Option<i64>> {
 }
 
 /// A condition by its type.
-pub(super) fn condition<'o>(object: &'o Value, kind: &str) -> Read<Option<Condition<'o>>> {
+pub(super) fn condition<'o>(
+    object: &'o Value,
+    kind: &str,
+) -> FieldResult<Option<ObjectCondition<'o>>> {
     let path = ["status", "conditions"];
     let Some(value) = at(object, &path) else {
         return Ok(None);
@@ -80,7 +83,7 @@ pub(super) fn condition<'o>(object: &'o Value, kind: &str) -> Read<Option<Condit
     Ok(conditions
         .iter()
         .find(|condition| text(condition, &["type"]) == kind)
-        .map(|condition| Condition {
+        .map(|condition| ObjectCondition {
             status: text(condition, &["status"]),
             reason: text(condition, &["reason"]),
             message: text(condition, &["message"]),

@@ -12,14 +12,19 @@ use serde_json::Value;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
 use super::fields::{
-    Read, condition, failed, has_status, number, progressing, ready, text, unknown,
+    FieldResult, condition, failed, has_status, number, progressing, ready, text, unknown,
 };
-use super::{Judgement, Observed, kinds};
+use super::{Judgement, ObservedCluster, kinds};
 use crate::rules::{EvaluationError, Expression, ReadinessRule, RuleSet};
 
 /// Judges one observed object. `id` says what it is: an answer from the API may leave kind and
 /// version out of the items of a list.
-pub fn judge(object: &Value, id: &ObjectRef, rules: &RuleSet, seen: &dyn Observed) -> Judgement {
+pub fn judge(
+    object: &Value,
+    id: &ObjectRef,
+    rules: &RuleSet,
+    seen: &dyn ObservedCluster,
+) -> Judgement {
     match first_answer(object, id, rules, seen) {
         Ok(judgement) | Err(judgement) => judgement,
     }
@@ -72,8 +77,8 @@ fn first_answer(
     object: &Value,
     id: &ObjectRef,
     rules: &RuleSet,
-    seen: &dyn Observed,
-) -> Read<Judgement> {
+    seen: &dyn ObservedCluster,
+) -> FieldResult<Judgement> {
     if is_terminating(object) {
         return Ok(progressing("Terminating", "it is being deleted"));
     }
@@ -125,17 +130,17 @@ fn by_rule(object: &Value, rule: &ReadinessRule) -> Judgement {
         (Err(error), _) | (_, Err(error)) => return no_answer(rule, &error),
     };
     if in_progress {
-        return progressing("InProgress", said(object, "on its way"));
+        return progressing("InProgress", reported_state(object, "on its way"));
     }
     if failure {
-        return failed("Failed", said(object, "failed"));
+        return failed("Failed", reported_state(object, "failed"));
     }
     let Some(expression) = &rule.ready else {
         return unknown("NoReadyExpression", format!("{} has no `ready`", rule.at));
     };
     match expression.holds(object) {
-        Ok(true) => ready("Ready", said(object, "ready")),
-        Ok(false) => progressing("NotReadyYet", said(object, "not ready yet")),
+        Ok(true) => ready("Ready", reported_state(object, "ready")),
+        Ok(false) => progressing("NotReadyYet", reported_state(object, "not ready yet")),
         Err(EvaluationError::Missing(_)) if !has_status(object) => {
             unknown("NoStatus", "no controller has spoken yet")
         }
@@ -152,7 +157,7 @@ fn no_answer(rule: &ReadinessRule, error: &EvaluationError) -> Judgement {
 }
 
 /// A sentence about the state, with the phase where the object has one.
-fn said(object: &Value, state: &str) -> String {
+fn reported_state(object: &Value, state: &str) -> String {
     for key in ["phase", "printableStatus", "state", "status"] {
         let phase = text(object, &["status", key]);
         if !phase.is_empty() {
@@ -163,7 +168,7 @@ fn said(object: &Value, state: &str) -> String {
 }
 
 /// Kinds that nobody here knows: what most controllers write.
-fn by_condition(object: &Value) -> Read<Judgement> {
+fn by_condition(object: &Value) -> FieldResult<Judgement> {
     for kind in ["Ready", "Available", "Succeeded"] {
         if let Some(found) = condition(object, kind)? {
             return Ok(if found.is_true() {

@@ -3,8 +3,10 @@
 use serde_json::Value;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
-use super::fields::{Read, at, condition, failed, has_status, progressing, ready, text, unknown};
-use super::{Judgement, KindSeen, ObjectSeen, Observed, Related, Verdict, workloads};
+use super::fields::{
+    FieldResult, at, condition, failed, has_status, progressing, ready, text, unknown,
+};
+use super::{Judgement, KindSeen, ObjectSeen, ObservedCluster, Related, Verdict, workloads};
 
 /// Kinds whose objects work as soon as they exist: nobody writes a status that says more.
 const READY_WHEN_PRESENT: &[(&str, &str)] = &[
@@ -88,8 +90,8 @@ pub(super) fn never_stored(kind: &GroupKind) -> bool {
 pub(super) fn judge(
     object: &Value,
     id: &ObjectRef,
-    seen: &dyn Observed,
-) -> Read<Option<Judgement>> {
+    seen: &dyn ObservedCluster,
+) -> FieldResult<Option<Judgement>> {
     let verdict = match (id.group.as_str(), id.kind.as_str()) {
         ("apps" | "extensions", "Deployment") => workloads::deployment(object)?,
         ("apps", "StatefulSet") => workloads::stateful_set(object)?,
@@ -164,7 +166,7 @@ fn claim_class(object: &Value) -> Option<ObjectRef> {
 
 /// A lost claim does not come back by itself. A pending one whose class waits for a consumer binds
 /// only when a pod uses it: waiting for it and holding the pod is a deadlock, so it says so.
-fn claim(object: &Value, seen: &dyn Observed) -> Judgement {
+fn claim(object: &Value, seen: &dyn ObservedCluster) -> Judgement {
     match text(object, &["status", "phase"]) {
         "Bound" => ready("ClaimBound", "bound"),
         "Lost" => failed("ClaimLost", "its volume is gone"),
@@ -215,7 +217,7 @@ fn defined_kind(object: &Value) -> GroupKind {
 }
 
 /// Established is not enough: kube-apiserver serves the kind a moment later.
-fn definition(object: &Value, seen: &dyn Observed) -> Read<Judgement> {
+fn definition(object: &Value, seen: &dyn ObservedCluster) -> FieldResult<Judgement> {
     if let Some(names) = condition(object, "NamesAccepted")?
         && names.is_false()
     {
@@ -255,7 +257,7 @@ fn definition(object: &Value, seen: &dyn Observed) -> Read<Judgement> {
     })
 }
 
-fn api_service(object: &Value) -> Read<Judgement> {
+fn api_service(object: &Value) -> FieldResult<Judgement> {
     Ok(match condition(object, "Available")? {
         Some(available) if available.is_true() => ready("Available", "available"),
         Some(available) => progressing("NotAvailable", available.says()),
@@ -277,7 +279,11 @@ fn chart_job(id: &ObjectRef, object: &Value) -> Option<ObjectRef> {
 
 /// helm-controller writes no Ready condition: the chart is installed when its Job completed. A Job
 /// that is not there is being made anew, and says nothing.
-fn helm_chart(object: &Value, id: &ObjectRef, seen: &dyn Observed) -> Read<Judgement> {
+fn helm_chart(
+    object: &Value,
+    id: &ObjectRef,
+    seen: &dyn ObservedCluster,
+) -> FieldResult<Judgement> {
     if let Some(failure) = condition(object, "Failed")?
         && failure.is_true()
     {

@@ -97,7 +97,7 @@ pub enum KindSeen {
 }
 
 /// Read access to what was observed: a verdict may rest on more than one object.
-pub trait Observed {
+pub trait ObservedCluster {
     /// One object.
     fn object(&self, object: &ObjectRef) -> &ObjectSeen;
     /// One kind.

@@ -4,8 +4,8 @@ use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_model::reasons::Code;
 
 use super::judge::{is_terminating, judge};
-use super::{KindSeen, ObjectSeen, Observed, Verdict};
-use crate::rules::{Condition, RuleSet, Target};
+use super::{KindSeen, ObjectSeen, ObservedCluster, Verdict};
+use crate::rules::{NeedCondition, NeedTarget, RuleSet};
 
 /// The answer. Only `Met` is a yes; `Unknown` is neither a yes nor a no.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,19 +34,19 @@ pub enum NeedState {
 
 /// Is `target` in the state that `condition` names?
 pub fn holds(
-    target: &Target,
-    condition: &Condition,
+    target: &NeedTarget,
+    condition: &NeedCondition,
     rules: &RuleSet,
-    seen: &dyn Observed,
+    seen: &dyn ObservedCluster,
 ) -> NeedState {
     match (target, condition) {
-        (Target::Kind(kind), _) => served(kind, seen),
-        (Target::Object(id), Condition::Served) => served(&id.group_kind(), seen),
-        (Target::Object(id), _) => object(id, condition, rules, seen),
+        (NeedTarget::Kind(kind), _) => served(kind, seen),
+        (NeedTarget::Object(id), NeedCondition::Served) => served(&id.group_kind(), seen),
+        (NeedTarget::Object(id), _) => object(id, condition, rules, seen),
     }
 }
 
-fn served(kind: &GroupKind, seen: &dyn Observed) -> NeedState {
+fn served(kind: &GroupKind, seen: &dyn ObservedCluster) -> NeedState {
     match seen.kind(kind) {
         KindSeen::Served => NeedState::Met,
         KindSeen::NotServed => not_served(kind),
@@ -68,9 +68,9 @@ fn not_served(kind: &GroupKind) -> NeedState {
 
 fn object(
     id: &ObjectRef,
-    condition: &Condition,
+    condition: &NeedCondition,
     rules: &RuleSet,
-    seen: &dyn Observed,
+    seen: &dyn ObservedCluster,
 ) -> NeedState {
     let kind = id.group_kind();
     match seen.object(id) {
@@ -104,9 +104,9 @@ fn object(
 fn present(
     id: &ObjectRef,
     found: &serde_json::Value,
-    condition: &Condition,
+    condition: &NeedCondition,
     rules: &RuleSet,
-    seen: &dyn Observed,
+    seen: &dyn ObservedCluster,
 ) -> NeedState {
     match condition {
         // What is being deleted is as good as gone: a namespace on its way out refuses objects.
@@ -114,8 +114,8 @@ fn present(
             code: Code::WaitsForReady,
             message: format!("{id} is being deleted"),
         },
-        Condition::Exists | Condition::Served => NeedState::Met,
-        Condition::Ready => {
+        NeedCondition::Exists | NeedCondition::Served => NeedState::Met,
+        NeedCondition::Ready => {
             let judgement = judge(found, id, rules, seen);
             let message = || format!("{id}: {}", judgement.message);
             match judgement.verdict {
@@ -128,7 +128,7 @@ fn present(
                 Verdict::Unknown => NeedState::Unknown { message: message() },
             }
         }
-        Condition::Expression(expression) => {
+        NeedCondition::Expression(expression) => {
             let message = match expression.holds(found) {
                 Ok(true) => return NeedState::Met,
                 Ok(false) => String::new(),

@@ -32,7 +32,7 @@ impl World {
     }
 }
 
-impl Observed for World {
+impl ObservedCluster for World {
     fn object(&self, object: &ObjectRef) -> &ObjectSeen {
         self.objects.get(object).unwrap_or(&ObjectSeen::NotAsked)
     }

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::Judgement;
 use super::fields::{
-    Read, at, condition, failed, number, one_line, progressing, ready, text, unknown,
+    FieldResult, at, condition, failed, number, one_line, progressing, ready, text, unknown,
 };
 
 /// The controller writes `observedGeneration` at its first look; before that nobody has spoken.
-fn spoken(object: &Value) -> Read<()> {
+fn spoken(object: &Value) -> FieldResult<()> {
     match number(object, &["status", "observedGeneration"])? {
         Some(_) => Ok(()),
         None => Err(unknown(
@@ -18,11 +18,11 @@ fn spoken(object: &Value) -> Read<()> {
     }
 }
 
-fn count(object: &Value, key: &str) -> Read<i64> {
+fn count(object: &Value, key: &str) -> FieldResult<i64> {
     Ok(number(object, &["status", key])?.unwrap_or(0))
 }
 
-fn wanted_replicas(object: &Value) -> Read<i64> {
+fn wanted_replicas(object: &Value) -> FieldResult<i64> {
     Ok(number(object, &["spec", "replicas"])?.unwrap_or(1))
 }
 
@@ -30,7 +30,7 @@ fn short(reason: &'static str, what: &str, have: i64, want: i64) -> Judgement {
     progressing(reason, format!("{have} of {want} replicas {what}"))
 }
 
-pub(super) fn deployment(object: &Value) -> Read<Judgement> {
+pub(super) fn deployment(object: &Value) -> FieldResult<Judgement> {
     let progress = condition(object, "Progressing")?;
     if let Some(progress) = progress
         && progress.reason == "ProgressDeadlineExceeded"
@@ -81,7 +81,7 @@ pub(super) fn deployment(object: &Value) -> Read<Judgement> {
 
 /// With `OnDelete` kstatus is content at once; here the pods must be ready, only their revision
 /// does not count: replacing them is left to a person.
-pub(super) fn stateful_set(object: &Value) -> Read<Judgement> {
+pub(super) fn stateful_set(object: &Value) -> FieldResult<Judgement> {
     spoken(object)?;
     let want = wanted_replicas(object)?;
     let replicas = count(object, "replicas")?;
@@ -128,7 +128,7 @@ pub(super) fn stateful_set(object: &Value) -> Read<Judgement> {
     Ok(done)
 }
 
-pub(super) fn daemon_set(object: &Value) -> Read<Judgement> {
+pub(super) fn daemon_set(object: &Value) -> FieldResult<Judgement> {
     spoken(object)?;
     let Some(want) = number(object, &["status", "desiredNumberScheduled"])? else {
         return Ok(progressing(
@@ -150,7 +150,7 @@ pub(super) fn daemon_set(object: &Value) -> Read<Judgement> {
     Ok(ready("AllReplicasReady", format!("ready on {want} nodes")))
 }
 
-pub(super) fn replica_set(object: &Value) -> Read<Judgement> {
+pub(super) fn replica_set(object: &Value) -> FieldResult<Judgement> {
     spoken(object)?;
     if let Some(failure) = condition(object, "ReplicaFailure")?
         && failure.is_true()
@@ -180,7 +180,7 @@ pub(super) fn replica_set(object: &Value) -> Read<Judgement> {
 
 /// A pod whose phase is Failed has failed (kstatus calls it current), and one that cannot be
 /// scheduled goes on waiting: on a node that boots that is normal.
-pub(super) fn pod(object: &Value) -> Read<Judgement> {
+pub(super) fn pod(object: &Value) -> FieldResult<Judgement> {
     match text(object, &["status", "phase"]) {
         "Succeeded" => Ok(ready("PodCompleted", "completed")),
         "Failed" => Ok(failed(
@@ -241,7 +241,7 @@ fn waiting(object: &Value) -> Option<(&str, &str)> {
 }
 
 /// Ready when it completed. That it merely started, as kstatus has it, says nothing yet.
-pub(super) fn job(object: &Value) -> Read<Judgement> {
+pub(super) fn job(object: &Value) -> FieldResult<Judgement> {
     if condition(object, "Complete")?.is_some_and(|condition| condition.is_true()) {
         return Ok(ready("JobComplete", "completed"));
     }

@@ -8,16 +8,14 @@
 
 use std::collections::BTreeMap;
 
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::extract::InnerLines;
-use windrow_model::manifest::{Entry, Node, Value, yaml};
+use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
 use windrow_model::reasons::Code;
-
-use crate::Finding;
-use crate::rules::Location;
 
 /// Where a file stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum ConfigLayer {
     /// `config.yaml` itself: read first.
     Main,
     /// In `config.yaml.d`.
@@ -26,9 +24,9 @@ pub enum Place {
 
 /// One file of the configuration. Its text may hold secrets: it is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ConfigFile {
+pub struct Rke2ConfigFile {
     /// Where it stands.
-    pub place: Place,
+    pub place: ConfigLayer,
     /// Its path; drop-ins are ordered by its last part.
     pub path: String,
     /// Its text.
@@ -40,15 +38,15 @@ pub struct ConfigFile {
     pub lines: InnerLines,
 }
 
-impl std::fmt::Debug for ConfigFile {
+impl std::fmt::Debug for Rke2ConfigFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ConfigFile({:?} {:?})", self.place, self.path)
     }
 }
 
-impl ConfigFile {
+impl Rke2ConfigFile {
     /// A file of its own.
-    pub fn new(place: Place, path: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn new(place: ConfigLayer, path: impl Into<String>, text: impl Into<String>) -> Self {
         let path = path.into();
         Self {
             place,
@@ -78,7 +76,7 @@ pub fn is_read(name: &str) -> bool {
 
 /// One text and where it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct ConfigItem {
     /// The text.
     pub text: String,
     /// Where.
@@ -87,33 +85,33 @@ pub struct Item {
 
 /// Items that a later file replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wiped {
+pub struct ReplacedItems {
     /// The list.
     pub key: String,
     /// What was in it.
-    pub items: Vec<Item>,
+    pub items: Vec<ConfigItem>,
     /// The plain key that replaced it.
     pub by: Location,
 }
 
 /// The merged lists of component arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Effective {
-    lists: BTreeMap<String, Vec<Item>>,
+pub struct MergedConfig {
+    lists: BTreeMap<String, Vec<ConfigItem>>,
     /// What was replaced, in order.
-    pub wiped: Vec<Wiped>,
+    pub wiped: Vec<ReplacedItems>,
     /// What RKE2 or a component will refuse.
     pub findings: Vec<Finding>,
 }
 
-impl Effective {
+impl MergedConfig {
     /// The items of a list (`kube-apiserver-arg`), as RKE2 will see them.
-    pub fn list(&self, key: &str) -> &[Item] {
+    pub fn list(&self, key: &str) -> &[ConfigItem] {
         self.lists.get(key).map_or(&[], Vec::as_slice)
     }
 
     /// Every list, by key.
-    pub fn lists(&self) -> impl Iterator<Item = (&str, &[Item])> {
+    pub fn lists(&self) -> impl Iterator<Item = (&str, &[ConfigItem])> {
         self.lists
             .iter()
             .map(|(key, items)| (key.as_str(), items.as_slice()))
@@ -121,7 +119,7 @@ impl Effective {
 
     /// The values that a component is given for a flag, in the order in which it sees them. The
     /// components read `_` in a flag's name as `-`; RKE2 does not, and hands those over later.
-    pub fn flag(&self, key: &str, flag: &str) -> Vec<Item> {
+    pub fn flag(&self, key: &str, flag: &str) -> Vec<ConfigItem> {
         let mut values = flag_values(self.list(key), flag);
         values.extend(flag_values(self.list(key), &flag.replace('-', "_")));
         values
@@ -131,14 +129,14 @@ impl Effective {
 /// The values of one flag among a component's items (`k3s pkg/util/args.go`): `name=value` and
 /// `name+=value` come after what the user gave before, `name-=value` before it; one leading `--` is
 /// dropped; an item without `=` is true.
-pub fn flag_values(items: &[Item], flag: &str) -> Vec<Item> {
-    let mut values: Vec<Item> = Vec::new();
+pub fn flag_values(items: &[ConfigItem], flag: &str) -> Vec<ConfigItem> {
+    let mut values: Vec<ConfigItem> = Vec::new();
     for item in items {
         let (name, value) = split(&item.text);
         if name.trim_end_matches(['+', '-']) != flag {
             continue;
         }
-        let value = Item {
+        let value = ConfigItem {
             text: value.to_owned(),
             at: item.at.clone(),
         };
@@ -157,16 +155,16 @@ pub fn split(item: &str) -> (&str, &str) {
 }
 
 /// What a key holds while the files are read.
-enum Held {
+enum HeldValue {
     /// Nothing, which becomes one empty item.
     Empty(Location),
-    Items(Vec<Item>),
+    Items(Vec<ConfigItem>),
 }
 
 /// Merges the files. Drop-ins that RKE2 does not read are passed over.
-pub fn merge(files: &[ConfigFile]) -> Effective {
-    let mut held: BTreeMap<String, Held> = BTreeMap::new();
-    let mut effective = Effective::default();
+pub fn merge(files: &[Rke2ConfigFile]) -> MergedConfig {
+    let mut held: BTreeMap<String, HeldValue> = BTreeMap::new();
+    let mut effective = MergedConfig::default();
     for file in in_order(files) {
         match pairs(file) {
             Ok(entries) => {
@@ -179,8 +177,8 @@ pub fn merge(files: &[ConfigFile]) -> Effective {
     }
     for (key, held) in held {
         let items = match held {
-            Held::Items(items) => items,
-            Held::Empty(at) => vec![Item {
+            HeldValue::Items(items) => items,
+            HeldValue::Empty(at) => vec![ConfigItem {
                 text: String::new(),
                 at,
             }],
@@ -194,17 +192,17 @@ pub fn merge(files: &[ConfigFile]) -> Effective {
 }
 
 /// The files that RKE2 reads, in its order.
-pub(super) fn in_order(files: &[ConfigFile]) -> Vec<&ConfigFile> {
-    let mut ordered: Vec<&ConfigFile> = files
+pub(super) fn in_order(files: &[Rke2ConfigFile]) -> Vec<&Rke2ConfigFile> {
+    let mut ordered: Vec<&Rke2ConfigFile> = files
         .iter()
-        .filter(|file| file.place == Place::Main || is_read(file.name()))
+        .filter(|file| file.place == ConfigLayer::Main || is_read(file.name()))
         .collect();
     ordered.sort_by(|a, b| (a.place, a.name().as_bytes()).cmp(&(b.place, b.name().as_bytes())));
     ordered
 }
 
 /// The top-level pairs of a file that RKE2 can read.
-pub(super) fn pairs(file: &ConfigFile) -> Result<Vec<Entry>, Finding> {
+pub(super) fn pairs(file: &Rke2ConfigFile) -> Result<Vec<MapEntry>, Finding> {
     let refused = |line: Option<u32>, what: &str| Finding {
         incident: None,
         code: Code::ConfigFileRefused,
@@ -218,7 +216,7 @@ pub(super) fn pairs(file: &ConfigFile) -> Result<Vec<Entry>, Finding> {
     match yaml::pairs(&file.text) {
         Ok(None) => Ok(Vec::new()),
         Ok(Some(Node {
-            value: Value::Mapping(entries),
+            value: NodeValue::Mapping(entries),
             ..
         })) => Ok(entries),
         Ok(Some(node)) if node.is_null() => Ok(Vec::new()),
@@ -234,10 +232,10 @@ pub(super) fn pairs(file: &ConfigFile) -> Result<Vec<Entry>, Finding> {
 }
 
 fn take(
-    file: &ConfigFile,
-    entry: Entry,
-    held: &mut BTreeMap<String, Held>,
-    effective: &mut Effective,
+    file: &Rke2ConfigFile,
+    entry: MapEntry,
+    held: &mut BTreeMap<String, HeldValue>,
+    effective: &mut MergedConfig,
 ) {
     let (key, appends) = match entry.key.strip_suffix('+') {
         Some(key) => (key, true),
@@ -248,24 +246,24 @@ fn take(
     }
     let at = |line: u32| file.at(line);
     let here = at(entry.line);
-    let item = |node: &Node| Item {
+    let item = |node: &Node| ConfigItem {
         text: text(node),
         at: at(node.line),
     };
     let given = match &entry.value.value {
-        Value::Null => Held::Empty(here.clone()),
-        Value::Sequence(items) => Held::Items(items.iter().map(item).collect()),
-        Value::Mapping(_) => {
+        NodeValue::Null => HeldValue::Empty(here.clone()),
+        NodeValue::Sequence(items) => HeldValue::Items(items.iter().map(item).collect()),
+        NodeValue::Mapping(_) => {
             effective.findings.push(argument(
                 key,
                 "it is a map; write a list of name=value texts",
                 here.clone(),
             ));
-            Held::Items(Vec::new())
+            HeldValue::Items(Vec::new())
         }
-        _ => Held::Items(vec![item(&entry.value)]),
+        _ => HeldValue::Items(vec![item(&entry.value)]),
     };
-    if let Value::Sequence(items) = &entry.value.value {
+    if let NodeValue::Sequence(items) = &entry.value.value {
         for node in items.iter().filter(|node| is_no_text(node)) {
             effective.findings.push(argument(
                 key,
@@ -278,23 +276,23 @@ fn take(
         }
     }
     match (held.remove(key), given) {
-        (Some(Held::Items(mut before)), Held::Items(more)) if appends => {
+        (Some(HeldValue::Items(mut before)), HeldValue::Items(more)) if appends => {
             before.extend(more);
-            held.insert(key.to_owned(), Held::Items(before));
+            held.insert(key.to_owned(), HeldValue::Items(before));
         }
         // Nothing appended to something is that something, and the other way round.
-        (Some(before @ Held::Items(_)), Held::Empty(_)) if appends => {
+        (Some(before @ HeldValue::Items(_)), HeldValue::Empty(_)) if appends => {
             held.insert(key.to_owned(), before);
         }
-        (Some(Held::Empty(_)), Held::Empty(_)) if appends => {
-            held.insert(key.to_owned(), Held::Items(Vec::new()));
+        (Some(HeldValue::Empty(_)), HeldValue::Empty(_)) if appends => {
+            held.insert(key.to_owned(), HeldValue::Items(Vec::new()));
         }
         (before, given) => {
-            if let Some(Held::Items(items)) = before
+            if let Some(HeldValue::Items(items)) = before
                 && !appends
                 && !items.is_empty()
             {
-                effective.wiped.push(Wiped {
+                effective.wiped.push(ReplacedItems {
                     key: key.to_owned(),
                     items,
                     by: here,
@@ -306,21 +304,21 @@ fn take(
 }
 
 fn is_no_text(node: &Node) -> bool {
-    matches!(node.value, Value::Mapping(_) | Value::Sequence(_))
+    matches!(node.value, NodeValue::Mapping(_) | NodeValue::Sequence(_))
 }
 
 /// A scalar as RKE2 writes it into an argument. A list or map makes no argument that works.
 fn text(node: &Node) -> String {
     match &node.value {
-        Value::String(text) => text.clone(),
-        Value::Bool(value) => value.to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::Null | Value::Sequence(_) | Value::Mapping(_) => String::new(),
+        NodeValue::String(text) => text.clone(),
+        NodeValue::Bool(value) => value.to_string(),
+        NodeValue::Number(number) => number.to_string(),
+        NodeValue::Null | NodeValue::Sequence(_) | NodeValue::Mapping(_) => String::new(),
     }
 }
 
 /// Items that no component can start with.
-fn judge(key: &str, item: &Item, findings: &mut Vec<Finding>) {
+fn judge(key: &str, item: &ConfigItem, findings: &mut Vec<Finding>) {
     let (name, _) = split(&item.text);
     let name = name.trim_end_matches(['+', '-']);
     if name.is_empty() {

@@ -4,15 +4,15 @@ use super::*;
 
 const API: &str = "kube-apiserver-arg";
 
-fn drop_in(name: &str, text: &str) -> ConfigFile {
-    ConfigFile::new(Place::DropIn, format!("config.yaml.d/{name}"), text)
+fn drop_in(name: &str, text: &str) -> Rke2ConfigFile {
+    Rke2ConfigFile::new(ConfigLayer::DropIn, format!("config.yaml.d/{name}"), text)
 }
 
-fn main_file(text: &str) -> ConfigFile {
-    ConfigFile::new(Place::Main, "config.yaml", text)
+fn main_file(text: &str) -> Rke2ConfigFile {
+    Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text)
 }
 
-fn texts(effective: &Effective, key: &str) -> Vec<String> {
+fn texts(effective: &MergedConfig, key: &str) -> Vec<String> {
     effective
         .list(key)
         .iter()
@@ -106,7 +106,7 @@ fn a_key_without_a_value_becomes_an_empty_item_that_stops_the_component() {
     ];
     assert_eq!(texts(&merge(&appended), API), ["a"]);
     assert_eq!(merge(&[main_file("kube-apiserver-arg: []")]), {
-        let mut empty = Effective::default();
+        let mut empty = MergedConfig::default();
         empty.lists.insert(API.to_owned(), Vec::new());
         empty
     });
@@ -155,7 +155,7 @@ fn a_file_that_rke2_cannot_read_is_named_with_its_line_and_the_others_are_merged
 fn what_is_no_configuration_is_tolerated_and_only_the_first_document_counts() {
     let policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: None\n---\nkube-apiserver-arg: [never]\n";
     let merged = merge(&[drop_in("92-harvester-kube-audit-policy.yaml", policy)]);
-    assert_eq!(merged, Effective::default());
+    assert_eq!(merged, MergedConfig::default());
 }
 
 #[test]
@@ -173,12 +173,12 @@ fn items_that_are_no_texts_are_named() {
 
 #[test]
 fn flags_are_handed_over_in_the_order_of_rke2() {
-    let item = |text: &str| Item {
+    let item = |text: &str| ConfigItem {
         text: text.to_owned(),
         at: Location::file("f"),
     };
     let flag = |items: &[&str]| -> Vec<String> {
-        let items: Vec<Item> = items.iter().map(|text| item(text)).collect();
+        let items: Vec<ConfigItem> = items.iter().map(|text| item(text)).collect();
         flag_values(&items, "feature-gates")
             .into_iter()
             .map(|item| item.text)
@@ -202,9 +202,9 @@ fn flags_are_handed_over_in_the_order_of_rke2() {
         [""; 0]
     );
     let both = [item("feature_gates=A=true"), item("feature-gates=B=true")];
-    let effective = Effective {
+    let effective = MergedConfig {
         lists: [(API.to_owned(), both.to_vec())].into(),
-        ..Effective::default()
+        ..MergedConfig::default()
     };
     let values: Vec<String> = effective
         .flag(API, "feature-gates")
@@ -293,7 +293,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_merge_panic(texts in prop::collection::vec("\\PC{0,60}|[-a-z+: \\[\\]{}\n\"'&*!#,]{0,60}", 0..3)) {
-        let files: Vec<ConfigFile> = texts.iter().enumerate().map(|(n, text)| drop_in(&format!("{n}.yaml"), text)).collect();
+        let files: Vec<Rke2ConfigFile> = texts.iter().enumerate().map(|(n, text)| drop_in(&format!("{n}.yaml"), text)).collect();
         let _ = merge(&files);
     }
 }

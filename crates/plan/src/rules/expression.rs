@@ -24,7 +24,7 @@ use cel::common::types::{
 use cel::common::value::Val;
 use cel::{Context, Env, ExecutionError, Program, Value};
 
-pub use self::budget::Budget;
+pub use self::budget::EvaluationBudget;
 use self::budget::{BUDGET, MOST_STEPS, environment};
 use self::check::Checker;
 use self::metered::{length, metered};
@@ -48,7 +48,7 @@ static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(environment()
 
 /// What an expression is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Yields {
+enum ExpressionUse {
     /// A condition.
     Truth,
     /// A value to be shown.
@@ -81,15 +81,15 @@ impl std::error::Error for EvaluationError {}
 impl Expression {
     /// Compiles a condition; the error says what is wrong with it, in one line.
     pub fn compile(source: &str) -> Result<Self, String> {
-        Self::compile_as(source, Yields::Truth)
+        Self::compile_as(source, ExpressionUse::Truth)
     }
 
     /// Compiles an expression that may yield any value.
     pub(super) fn compile_value(source: &str) -> Result<Self, String> {
-        Self::compile_as(source, Yields::Value)
+        Self::compile_as(source, ExpressionUse::Value)
     }
 
-    fn compile_as(source: &str, yields: Yields) -> Result<Self, String> {
+    fn compile_as(source: &str, yields: ExpressionUse) -> Result<Self, String> {
         if source.trim().is_empty() {
             return Err("the expression is empty".to_owned());
         }
@@ -122,7 +122,7 @@ impl Expression {
         };
         // What is too much for an object without anything is too much for every one.
         let nothing = from_entries(std::iter::empty());
-        match expression.yielded(nothing, &Budget::new(MOST_STEPS)) {
+        match expression.yielded(nothing, &EvaluationBudget::new(MOST_STEPS)) {
             Err(EvaluationError::Limit(why)) => Err(why),
             _ => Ok(expression),
         }
@@ -130,26 +130,26 @@ impl Expression {
 
     /// Is it true of this observed object?
     pub fn holds(&self, object: &serde_json::Value) -> Result<bool, EvaluationError> {
-        self.holds_within(object, &Budget::new(MOST_STEPS))
+        self.holds_within(object, &EvaluationBudget::new(MOST_STEPS))
     }
 
     /// Is it true of this observed object? It takes the steps from a budget that others share.
     pub fn holds_within(
         &self,
         object: &serde_json::Value,
-        budget: &Budget,
+        budget: &EvaluationBudget,
     ) -> Result<bool, EvaluationError> {
         self.evaluate(self.read_json(object), budget)
     }
 
     /// Is it true of this object of a manifest?
     pub fn holds_for(&self, object: &manifest::Node) -> Result<bool, EvaluationError> {
-        self.evaluate(self.read_node(object), &Budget::new(MOST_STEPS))
+        self.evaluate(self.read_node(object), &EvaluationBudget::new(MOST_STEPS))
     }
 
     /// What it yields for this observed object, as text: a text, a number or a boolean.
     pub(super) fn text(&self, object: &serde_json::Value) -> Result<String, EvaluationError> {
-        match self.yielded(self.read_json(object), &Budget::new(MOST_STEPS))? {
+        match self.yielded(self.read_json(object), &EvaluationBudget::new(MOST_STEPS))? {
             Value::String(text) => Ok(text.as_ref().clone()),
             Value::Int(number) => Ok(number.to_string()),
             Value::UInt(number) => Ok(number.to_string()),
@@ -163,7 +163,7 @@ impl Expression {
     }
 
     /// Of the object what is read.
-    fn read_json<'o>(&self, object: &'o serde_json::Value) -> Read<'o> {
+    fn read_json<'o>(&self, object: &'o serde_json::Value) -> CelValue<'o> {
         match object {
             serde_json::Value::Object(entries) => from_entries(
                 entries
@@ -176,9 +176,9 @@ impl Expression {
     }
 
     /// The same of an object of a manifest.
-    fn read_node<'o>(&self, object: &'o manifest::Node) -> Read<'o> {
+    fn read_node<'o>(&self, object: &'o manifest::Node) -> CelValue<'o> {
         match &object.value {
-            manifest::Value::Mapping(entries) => from_entries(
+            manifest::NodeValue::Mapping(entries) => from_entries(
                 entries
                     .iter()
                     .filter(|entry| self.reads.field(&entry.key))
@@ -188,7 +188,11 @@ impl Expression {
         }
     }
 
-    fn evaluate(&self, object: Read<'_>, budget: &Budget) -> Result<bool, EvaluationError> {
+    fn evaluate(
+        &self,
+        object: CelValue<'_>,
+        budget: &EvaluationBudget,
+    ) -> Result<bool, EvaluationError> {
         match self.yielded(object, budget)? {
             Value::Bool(answer) => Ok(answer),
             other => Err(EvaluationError::Type(format!(
@@ -198,7 +202,11 @@ impl Expression {
         }
     }
 
-    fn yielded(&self, object: Read<'_>, budget: &Budget) -> Result<Value, EvaluationError> {
+    fn yielded(
+        &self,
+        object: CelValue<'_>,
+        budget: &EvaluationBudget,
+    ) -> Result<Value, EvaluationError> {
         // The interpreter is not ours: should it panic on some object, that object has no answer
         // and the daemon lives on.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -227,7 +235,7 @@ impl Expression {
 }
 
 /// Parses and checks; what is refused is also dropped here, where the stack is deep enough.
-fn compile(source: &str, yields: Yields) -> Result<(IdedExpr, u64, Reads), String> {
+fn compile(source: &str, yields: ExpressionUse) -> Result<(IdedExpr, u64, Reads), String> {
     let program: Program = ENVIRONMENT.compile(source).map_err(|errors| {
         let errors: Vec<String> = errors
             .errors
@@ -238,7 +246,7 @@ fn compile(source: &str, yields: Yields) -> Result<(IdedExpr, u64, Reads), Strin
     })?;
     let mut checker = Checker::default();
     checker.visit(program.expression(), 0);
-    if yields == Yields::Truth {
+    if yields == ExpressionUse::Truth {
         checker.result_type(program.expression());
     }
     if checker.errors.is_empty() {
@@ -300,9 +308,9 @@ fn one_line(text: &str) -> String {
 }
 
 /// A value as the interpreter takes it, with its texts left where they are.
-type Read<'o> = Box<dyn Val + 'o>;
+type CelValue<'o> = Box<dyn Val + 'o>;
 
-fn from_json(value: &serde_json::Value) -> Read<'_> {
+fn from_json(value: &serde_json::Value) -> CelValue<'_> {
     match value {
         serde_json::Value::Null => Box::new(CelNull),
         serde_json::Value::Bool(value) => Box::new(CelBool::from(*value)),
@@ -317,14 +325,14 @@ fn from_json(value: &serde_json::Value) -> Read<'_> {
     }
 }
 
-fn from_node(node: &manifest::Node) -> Read<'_> {
+fn from_node(node: &manifest::Node) -> CelValue<'_> {
     match &node.value {
-        manifest::Value::Null => Box::new(CelNull),
-        manifest::Value::Bool(value) => Box::new(CelBool::from(*value)),
-        manifest::Value::Number(number) => from_number(number),
-        manifest::Value::String(text) => Box::new(CelString::from(text.as_str())),
-        manifest::Value::Sequence(items) => from_items(items.iter().map(from_node)),
-        manifest::Value::Mapping(entries) => from_entries(
+        manifest::NodeValue::Null => Box::new(CelNull),
+        manifest::NodeValue::Bool(value) => Box::new(CelBool::from(*value)),
+        manifest::NodeValue::Number(number) => from_number(number),
+        manifest::NodeValue::String(text) => Box::new(CelString::from(text.as_str())),
+        manifest::NodeValue::Sequence(items) => from_items(items.iter().map(from_node)),
+        manifest::NodeValue::Mapping(entries) => from_entries(
             entries
                 .iter()
                 .map(|entry| (entry.key.as_str(), from_node(&entry.value))),
@@ -333,7 +341,7 @@ fn from_node(node: &manifest::Node) -> Read<'_> {
 }
 
 /// Integers are `int` wherever they fit, so that `object.spec.replicas == 1` compares like with like.
-fn from_number(number: &serde_json::Number) -> Read<'static> {
+fn from_number(number: &serde_json::Number) -> CelValue<'static> {
     if let Some(integer) = number.as_i64() {
         Box::new(CelInt::from(integer))
     } else if let Some(integer) = number.as_u64() {
@@ -343,13 +351,13 @@ fn from_number(number: &serde_json::Number) -> Read<'static> {
     }
 }
 
-fn from_items<'o>(items: impl Iterator<Item = Read<'o>>) -> Read<'o> {
-    let items: Vec<Read<'o>> = items.collect();
+fn from_items<'o>(items: impl Iterator<Item = CelValue<'o>>) -> CelValue<'o> {
+    let items: Vec<CelValue<'o>> = items.collect();
     Box::new(CelList::from(items))
 }
 
-fn from_entries<'o>(entries: impl Iterator<Item = (&'o str, Read<'o>)>) -> Read<'o> {
-    let map: HashMap<CelMapKey<'o>, Read<'o>> = entries
+fn from_entries<'o>(entries: impl Iterator<Item = (&'o str, CelValue<'o>)>) -> CelValue<'o> {
+    let map: HashMap<CelMapKey<'o>, CelValue<'o>> = entries
         .map(|(key, value)| (CelMapKey::from(key), value))
         .collect();
     Box::new(CelMap::from(map))

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use windrow_model::findings::Location;
 use windrow_model::manifest::Node;
 use windrow_model::redact::quoted;
 
-use super::{Expression, Location, closest};
+use super::{Expression, closest};
 
 /// Something wrong with a rule file: where, what, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +83,7 @@ impl<'n> Fields<'n> {
         known: &[&str],
         errors: &mut Errors<'_>,
     ) -> Option<Self> {
-        if !matches!(node.value, windrow_model::manifest::Value::Mapping(_)) {
+        if !matches!(node.value, windrow_model::manifest::NodeValue::Mapping(_)) {
             errors.at(
                 node.line,
                 format!(
@@ -182,7 +183,7 @@ impl<'n> Fields<'n> {
         let Some(node) = self.get(key) else {
             return &[];
         };
-        if !matches!(node.value, windrow_model::manifest::Value::Sequence(_)) {
+        if !matches!(node.value, windrow_model::manifest::NodeValue::Sequence(_)) {
             errors.at(
                 node.line,
                 format!(
@@ -215,7 +216,7 @@ impl<'n> Fields<'n> {
         let Some(node) = self.get(key) else {
             return Vec::new();
         };
-        if !matches!(node.value, windrow_model::manifest::Value::Mapping(_)) {
+        if !matches!(node.value, windrow_model::manifest::NodeValue::Mapping(_)) {
             errors.at(
                 node.line,
                 format!("`{key}` is {}, expected a map of strings", node.type_name()),
@@ -241,7 +242,7 @@ impl<'n> Fields<'n> {
     /// A list that must have at least one item.
     pub(super) fn filled(&self, key: &str, errors: &mut Errors<'_>) {
         if self.get(key).is_none_or(|node| {
-            matches!(&node.value, windrow_model::manifest::Value::Sequence(items) if items.is_empty())
+            matches!(&node.value, windrow_model::manifest::NodeValue::Sequence(items) if items.is_empty())
         }) {
             errors.at(
                 self.line(),

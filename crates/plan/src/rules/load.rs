@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, yaml};
 use windrow_model::redact::quoted;
 
@@ -17,7 +18,7 @@ use self::parts::{provision, readiness};
 use self::reference::reference;
 use self::rule::rule;
 use super::fields::{Errors, Fields};
-use super::{FindingRule, Location, Platform, Reference, Rule, RuleError, RuleSet};
+use super::{FindingRule, Platform, Reference, Rule, RuleError, RuleSet};
 
 /// The packs that come with Windrow, in the order in which they are read.
 const SHIPPED: &[(&str, &str)] = &[
@@ -52,7 +53,7 @@ const SHIPPED: &[(&str, &str)] = &[
 ];
 
 /// One named thing of a pack: what a later file of the same name overrides or takes away.
-enum Named {
+enum PackItem {
     Rule(Rule),
     Reference(Reference),
     Finding(FindingRule),
@@ -72,7 +73,7 @@ impl RuleSet {
         let mut found = Vec::new();
         for (file, text) in sources {
             let mut errors = Errors::new(file);
-            match yaml::one(text) {
+            match yaml::parse_configuration(text) {
                 Ok(Some(document)) => set.pack(&document, &mut errors),
                 Ok(None) => {}
                 Err(problems) => {
@@ -170,14 +171,14 @@ impl RuleSet {
     }
 
     /// Puts the named things of one pack in force, each in the place of an earlier one of its name.
-    fn adopt(&mut self, named: Vec<Named>, errors: &mut Errors<'_>) {
+    fn adopt(&mut self, named: Vec<PackItem>, errors: &mut Errors<'_>) {
         let mut seen: BTreeMap<String, Option<u32>> = BTreeMap::new();
         for thing in named {
             let (name, at) = match &thing {
-                Named::Rule(rule) => (rule.name.clone(), rule.at.clone()),
-                Named::Reference(reference) => (reference.name.clone(), reference.at.clone()),
-                Named::Finding(finding) => (finding.name.clone(), finding.at.clone()),
-                Named::Off { name, at } => (name.clone(), at.clone()),
+                PackItem::Rule(rule) => (rule.name.clone(), rule.at.clone()),
+                PackItem::Reference(reference) => (reference.name.clone(), reference.at.clone()),
+                PackItem::Finding(finding) => (finding.name.clone(), finding.at.clone()),
+                PackItem::Off { name, at } => (name.clone(), at.clone()),
             };
             let line = at.line.unwrap_or(1);
             if let Some(first) = seen.insert(name.clone(), at.line) {
@@ -194,22 +195,22 @@ impl RuleSet {
             let rule_at = self.rules.iter().position(|rule| rule.name == name);
             let reference_at = self.references.iter().position(|rule| rule.name == name);
             match thing {
-                Named::Rule(rule) => match rule_at {
+                PackItem::Rule(rule) => match rule_at {
                     Some(position) => self.rules[position] = rule,
                     None => self.rules.push(rule),
                 },
-                Named::Reference(reference) => match reference_at {
+                PackItem::Reference(reference) => match reference_at {
                     Some(position) => self.references[position] = reference,
                     None => self.references.push(reference),
                 },
-                Named::Finding(finding) => {
+                PackItem::Finding(finding) => {
                     let at = self.findings.iter().position(|rule| rule.name == name);
                     match at {
                         Some(position) => self.findings[position] = finding,
                         None => self.findings.push(finding),
                     }
                 }
-                Named::Off { .. } => {
+                PackItem::Off { .. } => {
                     self.rules.retain(|rule| rule.name != name);
                     self.references.retain(|reference| reference.name != name);
                     self.findings.retain(|finding| finding.name != name);

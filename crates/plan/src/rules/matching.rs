@@ -8,10 +8,11 @@ mod references_tests;
 #[cfg(test)]
 mod tests;
 
-use windrow_model::manifest::{GroupKind, Node, Object, ObjectRef, Value};
+use windrow_model::findings::Location;
+use windrow_model::manifest::{GroupKind, Node, NodeValue, Object, ObjectRef};
 
 use super::{
-    Beside, Condition, EvaluationError, Found, Location, Match, Platform, Provision, Reference,
+    Beside, EvaluationError, FieldMatch, Match, NeedCondition, Platform, Provision, Reference,
     ReferenceNamespace, Rule, RuleRequirement, RuleSet,
 };
 
@@ -57,7 +58,7 @@ pub struct MatchedReference<'r> {
     /// The object that is named.
     pub target: ObjectRef,
     /// In which state it is needed.
-    pub condition: &'r Condition,
+    pub condition: &'r NeedCondition,
     /// It counts only when a manifest declares the target.
     pub if_declared: bool,
 }
@@ -187,7 +188,7 @@ impl Reference {
     }
 
     /// What a name means, unless it is one that this reference passes over.
-    fn target(&self, found: &Found<'_>, from: &ObjectRef) -> Option<ObjectRef> {
+    fn target(&self, found: &FieldMatch<'_>, from: &ObjectRef) -> Option<ObjectRef> {
         let beside = found.beside.as_deref();
         if !self.only.iter().all(|key| key.fits(beside))
             || self.unless.iter().any(|key| key.fits(beside))
@@ -234,9 +235,9 @@ impl Beside {
 /// A scalar as text; `None` for anything absent, null or composite.
 pub(super) fn scalar(node: Option<&Node>) -> Option<String> {
     match &node?.value {
-        Value::String(text) => Some(text.clone()),
-        Value::Bool(value) => Some(value.to_string()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Null | Value::Sequence(_) | Value::Mapping(_) => None,
+        NodeValue::String(text) => Some(text.clone()),
+        NodeValue::Bool(value) => Some(value.to_string()),
+        NodeValue::Number(number) => Some(number.to_string()),
+        NodeValue::Null | NodeValue::Sequence(_) | NodeValue::Mapping(_) => None,
     }
 }

@@ -18,14 +18,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use duration::parse_duration;
-pub use expression::{Budget, EvaluationError};
+pub use expression::{EvaluationBudget, EvaluationError};
 pub use fields::RuleError;
 pub use matching::{MatchProblem, MatchedReference, MatchedRequirement, Matches};
-pub use path::{FieldPath, Found};
-pub use requirement::{Condition, Expression, Location, OnDeadline, Platform, Target, Tier};
-pub use template::Template;
+pub use path::{FieldMatch, FieldPath};
+pub use requirement::{Expression, NeedCondition, NeedTarget, OnDeadline, Platform, Tier};
+pub use template::MessageTemplate;
 
 use strsim::levenshtein;
+use windrow_model::findings::Location;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_model::reasons::Severity;
 
@@ -82,9 +83,9 @@ pub struct Match {
 #[derive(Debug, Clone)]
 pub struct RuleRequirement {
     /// What is needed.
-    pub target: Target,
+    pub target: NeedTarget,
     /// In which state.
-    pub condition: Condition,
+    pub condition: NeedCondition,
     /// Holds or orders.
     pub tier: Tier,
     /// One line for people: what is waited for. From the requirement, or the rule's reason.
@@ -149,7 +150,7 @@ pub struct Reference {
     /// In which namespace they are looked up.
     pub namespace: ReferenceNamespace,
     /// In which state the object is needed.
-    pub condition: Condition,
+    pub condition: NeedCondition,
     /// It counts only when a manifest declares the object: otherwise somebody else makes it, later,
     /// or it need not be there at all.
     pub if_declared: bool,
@@ -177,9 +178,9 @@ pub struct FindingRule {
     /// How much it matters.
     pub severity: Severity,
     /// What is wrong.
-    pub message: Template,
+    pub message: MessageTemplate,
     /// What was seen: the field's name for people, and what stands there.
-    pub evidence: Vec<(String, Template)>,
+    pub evidence: Vec<(String, MessageTemplate)>,
     /// What to do.
     pub advice: String,
     /// The page that explains it, an address.

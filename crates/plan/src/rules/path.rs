@@ -9,17 +9,17 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use windrow_model::manifest::{Entry, Node, Value};
+use windrow_model::manifest::{MapEntry, Node, NodeValue};
 
 /// A compiled path. Two are equal when they are written alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPath {
     source: String,
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Key(String),
     Each,
     Json,
@@ -27,7 +27,7 @@ enum Step {
 
 /// A text found at a path.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found<'n> {
+pub struct FieldMatch<'n> {
     /// The text.
     pub text: Cow<'n, str>,
     /// Line on which it stands in the manifest.
@@ -44,18 +44,18 @@ impl FieldPath {
         let mut separated = true;
         while !rest.is_empty() {
             if let Some(after) = rest.strip_prefix("[]") {
-                steps.push(Step::Each);
+                steps.push(PathStep::Each);
                 rest = after;
                 separated = false;
             } else if let Some(after) = rest.strip_prefix("(json)") {
-                steps.push(Step::Json);
+                steps.push(PathStep::Json);
                 rest = after;
                 separated = false;
             } else if let Some(after) = rest.strip_prefix("[\"") {
                 let (key, after) = after
                     .split_once("\"]")
                     .ok_or_else(|| format!("`{source}`: `[\"` without `\"]`"))?;
-                steps.push(Step::Key(key.to_owned()));
+                steps.push(PathStep::Key(key.to_owned()));
                 rest = after;
                 separated = false;
             } else if let (Some(after), false) = (rest.strip_prefix('.'), separated) {
@@ -73,15 +73,15 @@ impl FieldPath {
                          a key with dots or slashes like `annotations[\"a.b/c\"]`"
                     ));
                 }
-                steps.push(Step::Key(key.to_owned()));
+                steps.push(PathStep::Key(key.to_owned()));
                 rest = &rest[end..];
                 separated = false;
             }
         }
-        if !matches!(steps.first(), Some(Step::Key(_))) {
+        if !matches!(steps.first(), Some(PathStep::Key(_))) {
             return Err(format!("`{source}` does not begin with a key"));
         }
-        if matches!(steps.last(), Some(Step::Json)) {
+        if matches!(steps.last(), Some(PathStep::Json)) {
             return Err(format!("`{source}` ends with (json): name a field inside"));
         }
         Ok(Self {
@@ -100,7 +100,7 @@ impl FieldPath {
 
     /// Every text at this path that is not empty. Absent fields and values of other types are
     /// passed over: whether they are allowed is for the API to say.
-    pub fn texts<'n>(&self, root: &'n Node) -> Vec<Found<'n>> {
+    pub fn texts<'n>(&self, root: &'n Node) -> Vec<FieldMatch<'n>> {
         let mut found = Vec::new();
         walk(root, None, &self.steps, &mut found);
         found
@@ -113,28 +113,33 @@ impl fmt::Display for FieldPath {
     }
 }
 
-fn walk<'n>(node: &'n Node, beside: Option<&'n Node>, steps: &[Step], found: &mut Vec<Found<'n>>) {
+fn walk<'n>(
+    node: &'n Node,
+    beside: Option<&'n Node>,
+    steps: &[PathStep],
+    found: &mut Vec<FieldMatch<'n>>,
+) {
     match steps.split_first() {
         None => {
             if let Some(text) = node.as_str().filter(|text| !text.is_empty()) {
-                found.push(Found {
+                found.push(FieldMatch {
                     text: Cow::Borrowed(text),
                     line: node.line,
                     beside: beside.map(Cow::Borrowed),
                 });
             }
         }
-        Some((Step::Key(key), rest)) => {
+        Some((PathStep::Key(key), rest)) => {
             if let Some(value) = node.get(key) {
                 walk(value, Some(node), rest, found);
             }
         }
-        Some((Step::Each, rest)) => {
+        Some((PathStep::Each, rest)) => {
             for item in node.items() {
                 walk(item, None, rest, found);
             }
         }
-        Some((Step::Json, rest)) => {
+        Some((PathStep::Json, rest)) => {
             let parsed = node
                 .as_str()
                 .and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
@@ -145,15 +150,15 @@ fn walk<'n>(node: &'n Node, beside: Option<&'n Node>, steps: &[Step], found: &mu
                 found.extend(
                     texts
                         .into_iter()
-                        .map(|text| -> Found<'n> { into_owned(text) }),
+                        .map(|text| -> FieldMatch<'n> { into_owned(text) }),
                 );
             }
         }
     }
 }
 
-fn into_owned(found: Found<'_>) -> Found<'static> {
-    Found {
+fn into_owned(found: FieldMatch<'_>) -> FieldMatch<'static> {
+    FieldMatch {
         text: Cow::Owned(found.text.into_owned()),
         line: found.line,
         beside: found.beside.map(|node| Cow::Owned(node.into_owned())),
@@ -163,20 +168,20 @@ fn into_owned(found: Found<'_>) -> Found<'static> {
 /// A JSON value as if all of it stood on one line.
 fn from_json(value: serde_json::Value, line: u32) -> Node {
     let value = match value {
-        serde_json::Value::Null => Value::Null,
-        serde_json::Value::Bool(value) => Value::Bool(value),
-        serde_json::Value::Number(number) => Value::Number(number),
-        serde_json::Value::String(text) => Value::String(text),
-        serde_json::Value::Array(items) => Value::Sequence(
+        serde_json::Value::Null => NodeValue::Null,
+        serde_json::Value::Bool(value) => NodeValue::Bool(value),
+        serde_json::Value::Number(number) => NodeValue::Number(number),
+        serde_json::Value::String(text) => NodeValue::String(text),
+        serde_json::Value::Array(items) => NodeValue::Sequence(
             items
                 .into_iter()
                 .map(|item| from_json(item, line))
                 .collect(),
         ),
-        serde_json::Value::Object(entries) => Value::Mapping(
+        serde_json::Value::Object(entries) => NodeValue::Mapping(
             entries
                 .into_iter()
-                .map(|(key, value)| Entry {
+                .map(|(key, value)| MapEntry {
                     key,
                     line,
                     value: from_json(value, line),

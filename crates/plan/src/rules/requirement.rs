@@ -8,45 +8,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
-/// A place in a file that a person can open.
-#[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-pub struct Location {
-    /// The file, as the person named it or as it is called on the node.
-    pub file: String,
-    /// Line, counted from 1; absent when the whole file is meant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
-}
-
-impl Location {
-    /// A whole file.
-    pub fn file(file: impl Into<String>) -> Self {
-        Self {
-            file: file.into(),
-            line: None,
-        }
-    }
-
-    /// A line of a file.
-    pub fn line(file: impl Into<String>, line: u32) -> Self {
-        Self {
-            file: file.into(),
-            line: Some(line),
-        }
-    }
-}
-
-impl fmt::Display for Location {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}:{line}", self.file),
-            None => f.write_str(&self.file),
-        }
-    }
-}
-
 /// What the node is, or will be.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -70,25 +31,25 @@ impl fmt::Display for Platform {
 
 /// What is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Target {
+pub enum NeedTarget {
     /// A kind, served by the API.
     Kind(GroupKind),
     /// An object in the cluster.
     Object(ObjectRef),
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for NeedTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::Kind(kind) => write!(f, "the kind {kind}"),
-            Target::Object(object) => object.fmt(f),
+            NeedTarget::Kind(kind) => write!(f, "the kind {kind}"),
+            NeedTarget::Object(object) => object.fmt(f),
         }
     }
 }
 
 /// In which state it is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Condition {
+pub enum NeedCondition {
     /// The kind is served by the API (targets that are kinds).
     Served,
     /// The object exists.
@@ -99,13 +60,13 @@ pub enum Condition {
     Expression(Expression),
 }
 
-impl fmt::Display for Condition {
+impl fmt::Display for NeedCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Condition::Served => f.write_str("served"),
-            Condition::Exists => f.write_str("exists"),
-            Condition::Ready => f.write_str("ready"),
-            Condition::Expression(expression) => f.write_str(expression.source()),
+            NeedCondition::Served => f.write_str("served"),
+            NeedCondition::Exists => f.write_str("exists"),
+            NeedCondition::Ready => f.write_str("ready"),
+            NeedCondition::Expression(expression) => f.write_str(expression.source()),
         }
     }
 }

@@ -11,15 +11,15 @@ const LONGEST: usize = 512;
 
 /// A text with expressions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct MessageTemplate(Vec<TemplatePart>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Value(Expression),
 }
 
-impl Template {
+impl MessageTemplate {
     /// Reads a text; the error says what is wrong with it.
     pub fn parse(source: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
@@ -27,22 +27,24 @@ impl Template {
         while let Some((text, after)) = rest.split_once("${") {
             let end = closing(after).ok_or("`${` has to be closed with `}`")?;
             if !text.is_empty() {
-                parts.push(Part::Text(text.to_owned()));
+                parts.push(TemplatePart::Text(text.to_owned()));
             }
-            parts.push(Part::Value(Expression::compile_value(&after[..end])?));
+            parts.push(TemplatePart::Value(Expression::compile_value(
+                &after[..end],
+            )?));
             rest = &after[end + 1..];
         }
         if !rest.is_empty() {
-            parts.push(Part::Text(rest.to_owned()));
+            parts.push(TemplatePart::Text(rest.to_owned()));
         }
         Ok(Self(parts))
     }
 
     /// The text for an object. What the object lacks is said to be absent: a text is never kept back.
     pub fn render(&self, object: &Value) -> String {
-        let part = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Value(expression) => expression
+        let part = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => text.clone(),
+            TemplatePart::Value(expression) => expression
                 .text(object)
                 .map_or_else(|_| "(none)".to_owned(), shortened),
         };
@@ -87,7 +89,7 @@ mod tests {
     fn rendered(text: &str) -> String {
         let object = json!({"metadata": {"name": "n1", "labels": {"a}": "b"}},
             "spec": {"on": true, "n": 3, "list": [1, 2]}});
-        Template::parse(text).unwrap().render(&object)
+        MessageTemplate::parse(text).unwrap().render(&object)
     }
 
     #[test]
@@ -108,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_long_value_is_cut() {
-        let template = Template::parse("${object.x}").unwrap();
+        let template = MessageTemplate::parse("${object.x}").unwrap();
         let text = template.render(&json!({"x": "ä".repeat(2000)}));
         assert_eq!(text.chars().count(), LONGEST + 1);
     }
@@ -121,7 +123,7 @@ mod tests {
             ("${node.x}", "`node` is not known"),
             ("${object.x +}", "cannot be read"),
         ] {
-            let why = Template::parse(text).unwrap_err();
+            let why = MessageTemplate::parse(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");
         }
     }

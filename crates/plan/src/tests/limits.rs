@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn examined(text: &str, limits: &Limits) -> Examined {
-    let content = Content::Bytes(text.as_bytes().to_vec());
-    let (shown, rules) = (Shown::itself("a.yaml"), RuleSet::shipped());
+fn examined(text: &str, limits: &ReadLimits) -> Examined {
+    let content = FileContent::Bytes(text.as_bytes().to_vec());
+    let (shown, rules) = (SourceMap::itself("a.yaml"), RuleSet::shipped());
     examine_content(&"a.yaml".into(), &content, limits, shown, &rules, None)
 }
 
@@ -15,9 +15,9 @@ fn large(name: &str, bytes: usize) -> String {
 
 #[test]
 fn the_documents_of_a_file_are_examined_one_by_one() {
-    let limits = Limits {
+    let limits = ReadLimits {
         expanded_bytes: 1 << 20,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let text = format!("{}---\n{}", large("a", 600_000), large("b", 600_000));
     let file = examined(&text, &limits);
@@ -30,12 +30,12 @@ fn an_object_that_no_api_server_takes_is_named_and_not_given_to_the_rules() {
     let needs = depends_on("a", "ConfigMap/default/b");
     let text = |bytes: usize| format!("{needs}data: {{a: \"{}\"}}\n", "x".repeat(bytes));
     assert_eq!(
-        examined(&text(1), &Limits::default()).objects[0]
+        examined(&text(1), &ReadLimits::default()).objects[0]
             .wants
             .len(),
         1
     );
-    let file = examined(&text(9 << 20), &Limits::default());
+    let file = examined(&text(9 << 20), &ReadLimits::default());
     let codes: Vec<Code> = file.findings.iter().map(|finding| finding.code).collect();
     assert_eq!(codes, [Code::LimitExceeded]);
     let message = &file.findings[0].message;
@@ -53,7 +53,7 @@ fn that_a_limit_is_exceeded_is_told_however_much_else_is() {
         .map(|number| config_map(&format!("A_{number}"), "") + "---\n")
         .collect();
     text.push_str(&large("z", 9 << 20));
-    let file = examined(&text, &Limits::default());
+    let file = examined(&text, &ReadLimits::default());
     let codes: Vec<Code> = file.findings.iter().map(|finding| finding.code).collect();
     assert_eq!(codes.len(), 2000);
     assert!(codes.contains(&Code::LimitExceeded));
@@ -61,9 +61,9 @@ fn that_a_limit_is_exceeded_is_told_however_much_else_is() {
 
 #[test]
 fn a_file_that_no_marker_hides_is_labelled_and_kept_from_being_held() {
-    let content = Content::NotUtf8Name { special: None };
-    let (shown, rules) = (Shown::itself("x.yaml"), RuleSet::shipped());
-    let limits = Limits::default();
+    let content = FileContent::NotUtf8Name { special: None };
+    let (shown, rules) = (SourceMap::itself("x.yaml"), RuleSet::shipped());
+    let limits = ReadLimits::default();
     let file = examine_content(
         &"\\xff_A.yaml".into(),
         &content,
@@ -72,6 +72,9 @@ fn a_file_that_no_marker_hides_is_labelled_and_kept_from_being_held() {
         &rules,
         None,
     );
-    assert_eq!((file.trouble, file.refused), (Some(Trouble::Refused), None));
-    assert!(Trouble::Refused.why_not_held().is_some());
+    assert_eq!(
+        (file.trouble, file.refused),
+        (Some(FileObstacle::Refused), None)
+    );
+    assert!(FileObstacle::Refused.why_not_held().is_some());
 }

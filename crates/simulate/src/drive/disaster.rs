@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_model::manifest::Content;
+use windrow_model::manifest::FileContent;
 
 use super::super::log::HappeningKind;
 use super::Drive;
@@ -58,13 +58,13 @@ impl Drive<'_> {
         let Some(original) = files.get(path) else {
             return;
         };
-        let content = Content::clone(original.content());
+        let content = FileContent::clone(original.content());
         match (self.dice.chance().below(3), content) {
             (0, content) => {
                 self.record_fault(who, &format!("{path} is written again"));
                 self.disks[who].put(path, content, now);
             }
-            (1, Content::Bytes(mut bytes)) => {
+            (1, FileContent::Bytes(mut bytes)) => {
                 self.record_fault(who, &format!("{path} gets a comment"));
                 bytes.extend_from_slice(b"\n# touched\n");
                 self.disks[who].write(path, bytes, now);

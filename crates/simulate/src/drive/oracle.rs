@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use windrow_decide::{Cause, Detail, FileStage, Observation, StagingState};
 use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_plan::readiness::{self, KindSeen, NeedState, ObjectSeen};
-use windrow_plan::rules::{RuleSet, Target, Tier};
+use windrow_plan::rules::{NeedTarget, RuleSet, Tier};
 use windrow_plan::{Need, PlanFile};
 
 use crate::cluster::SimulatedCluster;
@@ -103,11 +103,11 @@ impl<'a> Truth<'a> {
     }
 
     /// All that a verdict on the target may depend on, as it is now.
-    fn observation_for(&self, target: &Target) -> Observation {
+    fn observation_for(&self, target: &NeedTarget) -> Observation {
         let mut observation = Observation::default();
         match target {
-            Target::Kind(kind) => self.add_kind(&mut observation, kind),
-            Target::Object(object) => {
+            NeedTarget::Kind(kind) => self.add_kind(&mut observation, kind),
+            NeedTarget::Object(object) => {
                 self.add_kind(&mut observation, &object.group_kind());
                 self.add_object(&mut observation, object);
                 if let Some(ObjectSeen::Present(value)) = observation.objects.get(object) {

@@ -1,11 +1,10 @@
 //! What is wrong with a configuration that carries manifests, beside the manifests: and the same
 //! configuration corrected, where that is mechanical.
 
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::extract::{Extraction, FileKind, InnerLines, extract};
-use windrow_model::manifest::{Limits, Node, yaml};
+use windrow_model::manifest::{Node, ReadLimits, yaml};
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
-use windrow_plan::rules::Location;
 
 /// How the key is called that every version of the installer is known to read.
 const WRITE_FILES: &str = "writeFiles";
@@ -13,7 +12,7 @@ const WRITE_FILES: &str = "writeFiles";
 const BRACES: &str = "{{ \"{{\" }}";
 
 /// What is wrong with a configuration. `shown` is how it is called in messages.
-pub fn findings(shown: &str, text: &str, limits: &Limits) -> Vec<Finding> {
+pub fn findings(shown: &str, text: &str, limits: &ReadLimits) -> Vec<Finding> {
     let extraction = extract(shown, text, limits);
     let mut found = Vec::new();
     if let Some((key, line)) = misspelt(text, &extraction) {
@@ -35,7 +34,7 @@ pub fn findings(shown: &str, text: &str, limits: &Limits) -> Vec<Finding> {
 
 /// The configuration without what [`findings`] finds, as far as that can be done line by line; `None`
 /// when nothing was changed.
-pub fn corrected(shown: &str, text: &str, limits: &Limits) -> Option<String> {
+pub fn corrected(shown: &str, text: &str, limits: &ReadLimits) -> Option<String> {
     let extraction = extract(shown, text, limits);
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
     let mut at = |line: u32, change: &dyn Fn(&str) -> String| {
@@ -70,7 +69,7 @@ fn misspelt(text: &str, extraction: &Extraction) -> Option<(String, u32)> {
     if extraction.kind != FileKind::HarvesterConfig {
         return None;
     }
-    let root = yaml::one(text).ok().flatten()?;
+    let root = yaml::parse_configuration(text).ok().flatten()?;
     let os = root
         .entries()
         .iter()
@@ -128,14 +127,14 @@ fn finding(code: Code, message: String, at: Location) -> Finding {
 
 /// Components that RKE2's configuration disables, each with its place, out of a configuration that
 /// carries it.
-pub fn disabled(shown: &str, text: &str, limits: &Limits) -> Vec<(String, Location)> {
+pub fn disabled(shown: &str, text: &str, limits: &ReadLimits) -> Vec<(String, Location)> {
     let mut found = Vec::new();
     for file in extract(shown, text, limits).configuration {
         if !file.path.starts_with("/etc/rancher/rke2/") {
             continue;
         }
         let content = String::from_utf8_lossy(&file.content);
-        let Some(root) = yaml::one(&content).ok().flatten() else {
+        let Some(root) = yaml::parse_configuration(&content).ok().flatten() else {
             continue;
         };
         let entries = root.entries().iter();
@@ -163,7 +162,7 @@ mod tests {
     const CONFIG: &str = "schemeVersion: 1\nos:\n  write_files:\n  - path: /var/lib/rancher/rke2/server/manifests/a.yaml\n    content: |\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {name: x}\n      data:\n        rule: '{{ $labels.pod }}'\n  - path: /etc/rancher/rke2/config.yaml.d/10.yaml\n    content: |\n      disable: [rke2-metrics-server]\n";
 
     fn found(text: &str) -> Vec<(Code, u32)> {
-        findings("c.yaml", text, &Limits::default())
+        findings("c.yaml", text, &ReadLimits::default())
             .into_iter()
             .map(|finding| (finding.code, finding.at[0].line.unwrap()))
             .collect()
@@ -175,7 +174,7 @@ mod tests {
             found(CONFIG),
             [(Code::WriteFilesSpelling, 3), (Code::YipTemplate, 10)]
         );
-        let corrected = corrected("c.yaml", CONFIG, &Limits::default()).unwrap();
+        let corrected = corrected("c.yaml", CONFIG, &ReadLimits::default()).unwrap();
         assert_eq!(found(&corrected), []);
         assert!(corrected.contains("  writeFiles:\n"), "{corrected}");
         assert!(
@@ -183,7 +182,7 @@ mod tests {
             "{corrected}"
         );
         assert_eq!(
-            super::corrected("c.yaml", &corrected, &Limits::default()),
+            super::corrected("c.yaml", &corrected, &ReadLimits::default()),
             None
         );
     }
@@ -196,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_disabled_is_found_with_its_line() {
-        let found = disabled("c.yaml", CONFIG, &Limits::default());
+        let found = disabled("c.yaml", CONFIG, &ReadLimits::default());
         assert_eq!(
             found,
             [(

@@ -7,9 +7,9 @@ mod split;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windrow_model::manifest::{AddonName, Limits, ManifestPath, is_manifest_name};
+use windrow_model::findings::Finding;
+use windrow_model::manifest::{AddonName, ManifestPath, ReadLimits, is_manifest_name};
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
 
 pub use self::source::{Corrected, GivenFile, Lacking};
 use self::split::NamedLines;
@@ -21,7 +21,7 @@ pub fn corrected(
     sources: &[GivenFile],
     findings: &[Finding],
     lacking: &[Lacking],
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Corrected {
     let mut left = Vec::new();
     let mut copies = sources.to_vec();

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use windrow_decide::flight::{FlightLine, RecordedFile, Segment, restore};
 use windrow_decide::settings::Settings;
 use windrow_harvester::HarvesterVersion;
-use windrow_model::manifest::Content;
+use windrow_model::manifest::FileContent;
 use windrow_plan::rules::{Platform, RuleSet};
 
 use crate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
@@ -95,7 +95,7 @@ fn since(begun: Timestamp, at: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(begun)).unwrap_or_default()
 }
 
-fn change(after: Duration, path: &str, content: Option<Content>) -> DirectoryChange {
+fn change(after: Duration, path: &str, content: Option<FileContent>) -> DirectoryChange {
     DirectoryChange {
         after,
         path: path.to_owned(),
@@ -105,13 +105,13 @@ fn change(after: Duration, path: &str, content: Option<Content>) -> DirectoryCha
 }
 
 /// The objects as JSON, which is YAML.
-fn content(file: &RecordedFile) -> Content {
+fn content(file: &RecordedFile) -> FileContent {
     let objects: Vec<String> = file
         .restore()
         .objects()
         .map(|object| object.node.to_json().to_string())
         .collect();
-    Content::Bytes(objects.join("\n---\n").into_bytes())
+    FileContent::Bytes(objects.join("\n---\n").into_bytes())
 }
 
 #[cfg(test)]

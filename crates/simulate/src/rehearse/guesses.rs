@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use windrow_model::manifest::ObjectRef;
-use windrow_plan::rules::Target;
+use windrow_plan::rules::NeedTarget;
 use windrow_plan::{Plan, SatisfiedBy};
 
 use crate::MayBring;
@@ -26,11 +26,11 @@ pub fn guesses(plan: &Plan) -> BTreeMap<ObjectRef, MayBring> {
             let guess = guesses.entry(installer.object.clone()).or_default();
             guess.file.clone_from(&file.path);
             match &plan.needs[requirement.need].target {
-                Target::Kind(kind) => {
+                NeedTarget::Kind(kind) => {
                     let namespaced = document.object.namespace.is_some();
                     guess.kinds.insert(kind.clone(), namespaced);
                 }
-                Target::Object(object) => {
+                NeedTarget::Object(object) => {
                     guess.namespaces.insert(object.name.clone());
                 }
             }

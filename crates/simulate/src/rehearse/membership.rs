@@ -1,9 +1,9 @@
 //! What a configuration says of its node's place in a cluster: does it found one or join one, and does
 //! it do so as an agent?
 
+use windrow_model::findings::Location;
 use windrow_model::manifest::extract::{FileKind, extract, field};
-use windrow_model::manifest::{Limits, Node, yaml};
-use windrow_plan::rules::Location;
+use windrow_model::manifest::{Node, ReadLimits, yaml};
 
 /// What systemd is asked to do with a unit that is to run.
 const STARTS: [&str; 4] = ["enable", "reenable", "start", "restart"];
@@ -46,15 +46,15 @@ impl Membership {
 /// RKE2's own configuration does not say whether `rke2-server` or `rke2-agent` will read it: that is
 /// the unit's matter. What counts is which of them the commands of cloud-init or yip start, else what
 /// they tell RKE2's install script. Where nothing says it, the node is a server.
-pub fn membership(shown: &str, text: &str, limits: &Limits) -> Membership {
+pub fn membership(shown: &str, text: &str, limits: &ReadLimits) -> Membership {
     let extraction = extract(shown, text, limits);
     let joins = extraction.configuration.iter().any(|file| {
         let content = String::from_utf8_lossy(&file.content);
-        let root = yaml::one(&content).ok().flatten();
+        let root = yaml::parse_configuration(&content).ok().flatten();
         file.path.starts_with("/etc/rancher/rke2/")
             && root.is_some_and(|root| root.get("server").is_some())
     });
-    let Some(root) = yaml::one(text).ok().flatten() else {
+    let Some(root) = yaml::parse_configuration(text).ok().flatten() else {
         return Membership { joins, agent: None };
     };
     let agent = match extraction.kind {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Membership {
-        membership("c.yaml", text, &Limits::default())
+        membership("c.yaml", text, &ReadLimits::default())
     }
 
     fn agent(text: &str) -> Option<(u32, String)> {

@@ -21,7 +21,7 @@ mod tests;
 use std::ops::RangeInclusive;
 
 use windrow_harvester::HarvesterVersion;
-use windrow_plan::Finding;
+use windrow_model::findings::Finding;
 
 use self::recognise::recognised;
 pub use self::rehearsal::{

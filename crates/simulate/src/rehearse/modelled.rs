@@ -1,9 +1,9 @@
 //! The versions that Windrow has a model of. Any other is played like the nearest of these, and what a rehearsal says of it
 //! is not known to be true.
 
-use windrow_gates::Version;
 use windrow_gates::catalogue::Catalogue;
 use windrow_harvester::HarvesterVersion;
+use windrow_plan::version::Version;
 
 /// The oldest Harvester whose start was read in its sources.
 const OLDEST: HarvesterVersion = HarvesterVersion::new(1, 4, 0);

@@ -14,10 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::asked::{asked, lacking};
 pub use self::given::ProofInputs;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::rules::{Condition, Location, Platform, Target, Tier};
-use windrow_plan::{Finding, Plan, Requirement, SatisfiedBy, Shown};
+use windrow_plan::rules::{NeedCondition, NeedTarget, Platform, Tier};
+use windrow_plan::{Plan, Requirement, SatisfiedBy, SourceMap};
 
 use self::given::{add_finding, objects};
 use self::pods::{DeclaredPods, images};
@@ -39,7 +40,7 @@ pub fn proofs(given: &ProofInputs<'_>) -> Vec<Finding> {
 
 /// Objects whose pods never run because an image of theirs is in no bundle.
 pub fn not_bundled(
-    files: &[(&ManifestFile, &Shown)],
+    files: &[(&ManifestFile, &SourceMap)],
     bundle: &BTreeSet<String>,
 ) -> BTreeMap<ObjectRef, String> {
     let mut missing = BTreeMap::new();
@@ -111,7 +112,9 @@ fn severity(requirement: &Requirement) -> Severity {
 fn waits_for_state<'p>(plan: &'p Plan, requirement: &Requirement) -> Option<&'p ObjectRef> {
     let need = &plan.needs[requirement.need];
     match (&need.target, &need.condition) {
-        (Target::Object(object), Condition::Ready | Condition::Expression(_)) => Some(object),
+        (NeedTarget::Object(object), NeedCondition::Ready | NeedCondition::Expression(_)) => {
+            Some(object)
+        }
         _ => None,
     }
 }
@@ -274,7 +277,7 @@ fn claims(
 /// at `status.loadBalancer` asks for it.
 fn load_balancers(given: &ProofInputs<'_>, requirement: &Requirement, found: &mut Vec<Finding>) {
     let need = &given.plan.needs[requirement.need];
-    let (Target::Object(target), Condition::Expression(expression)) =
+    let (NeedTarget::Object(target), NeedCondition::Expression(expression)) =
         (&need.target, &need.condition)
     else {
         return;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use windrow_harvester::incidents::{Finding, look, summed_up, wanted};
-use windrow_harvester::objects::{Listed, Objects};
+use windrow_harvester::incidents::{IncidentFinding, look, summed_up, wanted};
+use windrow_harvester::objects::{KindListing, Objects};
 
 use crate::Run;
 
@@ -13,7 +13,7 @@ const LATER: Duration = Duration::from_secs(3600);
 
 /// What they recognise. They are given only the kinds that they ask for: of a healthy cluster that is
 /// little, and it is done for every seed.
-pub(super) fn recognised(run: &Run) -> Vec<Finding> {
+pub(super) fn recognised(run: &Run) -> Vec<IncidentFinding> {
     let now = run.ended + LATER;
     let mut objects = Objects::to_be_asked();
     loop {
@@ -25,7 +25,7 @@ pub(super) fn recognised(run: &Run) -> Vec<Finding> {
         for kind in kinds {
             let all = run.cluster.list(kind.group, kind.kind);
             let all = all.map(|(_, object)| object).collect();
-            objects.insert(kind.group_kind(), Listed::Objects(all));
+            objects.insert(kind.group_kind(), KindListing::Objects(all));
         }
     }
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_model::findings::Finding;
 use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::{Finding, Origin};
+use windrow_plan::Origin;
 
 use crate::DeployCounts;
 

@@ -55,7 +55,7 @@ impl Summary {
     }
 
     /// Takes one run in, and what is recognised in what it left.
-    pub(super) fn take(&mut self, run: &Run, left: &[incidents::Finding]) {
+    pub(super) fn take(&mut self, run: &Run, left: &[incidents::IncidentFinding]) {
         for finding in left {
             self.recognise(RecognisedIncident {
                 code: finding.code,

@@ -1,10 +1,10 @@
 //! What is told of a trial: in the journal step by step, and as a finding once it is over.
 
 use windrow_decide::Event;
-use windrow_gates::trial::State;
-use windrow_gates::{Outcome, Trial, list};
+use windrow_gates::trial::TrialState;
+use windrow_gates::{Trial, TrialOutcome, list};
+use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
 
 use super::TrialDriver;
 use crate::report::journal;
@@ -22,11 +22,11 @@ impl TrialDriver {
             at: Vec::new(),
         };
         match trial.outcome? {
-            Outcome::RolledBack => {
+            TrialOutcome::RolledBack => {
                 let event = ended(trial, &own)?;
                 Some(finding(event.code, event.message))
             }
-            Outcome::Kept if !trial.unverified.is_empty() => {
+            TrialOutcome::Kept if !trial.unverified.is_empty() => {
                 let code = Code::GateUnverified;
                 let message = code.say(&[("why", &trial.unverified.join("; "))]);
                 Some(finding(code, message))
@@ -47,10 +47,10 @@ pub(super) fn announce_step(trial: &Trial, own: &str, step: &str) {
 /// Tells where a trial stands now.
 pub(super) fn announce_state(trial: &Trial, own: &str) {
     let step = match trial.state {
-        State::Written => "written; rke2-server has to be restarted",
-        State::Restarting => "rke2-server restarts",
-        State::Verifying => "waits for kube-apiserver to be ready with it",
-        State::RollingBack => "does not work; what was in force before is put back",
+        TrialState::Written => "written; rke2-server has to be restarted",
+        TrialState::Restarting => "rke2-server restarts",
+        TrialState::Verifying => "waits for kube-apiserver to be ready with it",
+        TrialState::RollingBack => "does not work; what was in force before is put back",
         _ => "",
     };
     match ended(trial, own) {
@@ -65,9 +65,9 @@ fn ended(trial: &Trial, own: &str) -> Option<Event> {
     let gates = list(&trial.gates(own, &[]));
     let why = trial.why.as_deref().unwrap_or_default();
     let code = match trial.outcome? {
-        Outcome::Kept => Code::GateTrialKept,
-        Outcome::RolledBack => Code::GateTrialRolledBack,
-        Outcome::NotTried | Outcome::Unchanged => Code::GateTrialRefused,
+        TrialOutcome::Kept => Code::GateTrialKept,
+        TrialOutcome::RolledBack => Code::GateTrialRolledBack,
+        TrialOutcome::NotTried | TrialOutcome::Unchanged => Code::GateTrialRefused,
     };
     Some(Event::new(
         code,

@@ -2,10 +2,10 @@
 //! back.
 
 use windrow_decide::Event;
-use windrow_gates::trial::State;
+use windrow_gates::trial::TrialState;
 use windrow_gates::{
-    self as gates, Answer, Change, KnownGood, Outcome, Snapshot, Target, Trial, drop_in_trusting,
-    version_text,
+    self as gates, DropInSnapshot, GateChange, KnownGood, RequestAnswer, TargetVersion, Trial,
+    TrialOutcome, drop_in_trusting, version_text,
 };
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::merge;
@@ -38,7 +38,7 @@ impl TrialDriver {
                 Code::GateTrialRefused,
                 Code::GateTrialRefused.say(&[("gates", "nothing new"), ("why", &why)]),
             ));
-            self.answers.push(Answer {
+            self.answers.push(RequestAnswer {
                 request: name.to_owned(),
                 outcome,
                 why,
@@ -54,8 +54,8 @@ impl TrialDriver {
         name: &str,
         request: &Request,
         node: &DropInInputs,
-    ) -> Result<(), (Outcome, String)> {
-        let not_tried = |why: String| (Outcome::NotTried, why);
+    ) -> Result<(), (TrialOutcome, String)> {
+        let not_tried = |why: String| (TrialOutcome::NotTried, why);
         self.nothing_under_way()?;
         let unit = unit().await.map_err(not_tried)?;
         if unit.is_down() {
@@ -86,7 +86,7 @@ impl TrialDriver {
                 .collect();
             return Err(match left.as_slice() {
                 [] => (
-                    Outcome::Unchanged,
+                    TrialOutcome::Unchanged,
                     "what the configuration asks for is in the drop-in already".to_owned(),
                 ),
                 left => not_tried(left.join("; ")),
@@ -97,7 +97,7 @@ impl TrialDriver {
         {
             return Err(not_tried(why));
         }
-        self.begin(name, Change::Apply, request, asked.content, node)
+        self.begin(name, GateChange::Apply, request, asked.content, node)
     }
 
     /// Takes back what is tried, or else what was kept last.
@@ -106,20 +106,20 @@ impl TrialDriver {
         name: &str,
         by: &str,
         node: &DropInInputs,
-    ) -> Result<(), (Outcome, String)> {
+    ) -> Result<(), (TrialOutcome, String)> {
         let now = (self.now)();
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.under_way()) {
             trial.taken_back = Some(name.to_owned());
             trial.why = Some(format!("taken back by {by}"));
             if trial.in_force() {
-                trial.state = State::RollingBack;
+                trial.state = TrialState::RollingBack;
                 trial.since = now;
                 trial.baseline = None;
             }
             let trial = trial.clone();
             return self
                 .keep(&trial, node)
-                .map_err(|why| (Outcome::NotTried, why));
+                .map_err(|why| (TrialOutcome::NotTried, why));
         }
         let known: Option<KnownGood> = StateFile::KnownGood
             .recall(&node.layout)
@@ -130,14 +130,14 @@ impl TrialDriver {
             (None, Some(_)) => None,
             (None, None) => {
                 return Err((
-                    Outcome::Unchanged,
+                    TrialOutcome::Unchanged,
                     "no feature gate of Windrow's is set".to_owned(),
                 ));
             }
         };
         if before == node.current {
             return Err((
-                Outcome::Unchanged,
+                TrialOutcome::Unchanged,
                 "what was in force before the last change is in force".to_owned(),
             ));
         }
@@ -150,7 +150,7 @@ impl TrialDriver {
             at: now,
             reason: String::new(),
         };
-        self.begin(name, Change::Rollback, &request, before, node)
+        self.begin(name, GateChange::Rollback, &request, before, node)
     }
 
     /// Begins a trial of a configuration that changed, where the settings say so.
@@ -170,10 +170,10 @@ impl TrialDriver {
         let _ = self.apply(&name, &request, node).await;
     }
 
-    fn nothing_under_way(&self) -> Result<(), (Outcome, String)> {
+    fn nothing_under_way(&self) -> Result<(), (TrialOutcome, String)> {
         match &self.trial {
             Some(trial) if trial.under_way() => Err((
-                Outcome::NotTried,
+                TrialOutcome::NotTried,
                 format!("another trial is under way, asked for by {}", trial.by),
             )),
             _ => Ok(()),
@@ -183,11 +183,11 @@ impl TrialDriver {
     fn begin(
         &mut self,
         name: &str,
-        change: Change,
+        change: GateChange,
         request: &Request,
         content: Option<String>,
         node: &DropInInputs,
-    ) -> Result<(), (Outcome, String)> {
+    ) -> Result<(), (TrialOutcome, String)> {
         let trial = Trial {
             request: name.to_owned(),
             taken_back: None,
@@ -196,9 +196,9 @@ impl TrialDriver {
             at: request.at,
             forced: request.force,
             version: version_text(&node.resolved.target),
-            asked: Snapshot { content },
+            asked: DropInSnapshot { content },
             saved: None,
-            state: State::Idle,
+            state: TrialState::Idle,
             since: (self.now)(),
             baseline: None,
             written: None,
@@ -207,7 +207,7 @@ impl TrialDriver {
             outcome: None,
         };
         self.keep(&trial, node)
-            .map_err(|why| (Outcome::NotTried, why))?;
+            .map_err(|why| (TrialOutcome::NotTried, why))?;
         self.lease = None;
         self.leased = false;
         self.as_asked = None;
@@ -217,9 +217,9 @@ impl TrialDriver {
 }
 
 /// What the installed kubelet says against these gates, where it is of the version that will start.
-async fn refused_by_kubelet(node: &DropInInputs, gates: &[gates::Request]) -> Option<String> {
+async fn refused_by_kubelet(node: &DropInInputs, gates: &[gates::GateRequest]) -> Option<String> {
     let kubelet = Kubelet::find(&node.layout).await?;
-    if node.resolved.target != Target::Known(kubelet.version) {
+    if node.resolved.target != TargetVersion::Known(kubelet.version) {
         return None;
     }
     let gates: Vec<(String, bool)> = gates

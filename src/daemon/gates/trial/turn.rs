@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use windrow_gates::trial::State;
-use windrow_gates::{Change, Component, Trial};
+use windrow_gates::trial::TrialState;
+use windrow_gates::{Component, GateChange, Trial};
 
 use super::{TRY_AGAIN, TrialDriver, TrialSite};
 use crate::act::{ClusterLease, LeaseHolder};
@@ -14,7 +14,7 @@ impl TrialDriver {
     /// Takes or renews the cluster's lease. A rollback by hand goes on without it where nobody answers:
     /// it is what a server that is down needs.
     pub(super) async fn hold_lease(&mut self, trial: &Trial, site: &TrialSite, ready: bool) {
-        let before = matches!(trial.state, State::Idle | State::Leased);
+        let before = matches!(trial.state, TrialState::Idle | TrialState::Leased);
         if !before && !ready {
             return;
         }
@@ -29,7 +29,7 @@ impl TrialDriver {
                 self.waits_for = Some(format!("{who} has the lease on changes of feature gates"));
             }
             Err(why) => {
-                self.leased = before && trial.change == Change::Rollback;
+                self.leased = before && trial.change == GateChange::Rollback;
                 self.waits_for = Some(format!("the lease on changes of feature gates: {why}"));
             }
         }
@@ -79,7 +79,7 @@ impl TrialDriver {
         }
         self.leased = false;
         self.lease = None;
-        trial.state = State::Idle;
+        trial.state = TrialState::Idle;
         self.remember(&site.layout, &trial)?;
         Ok(Duration::ZERO)
     }

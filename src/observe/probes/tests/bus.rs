@@ -127,7 +127,7 @@ async fn custom_unit(context: &ProbeContext, name: &str, state: &str) -> ProbeOu
     };
     let probe = super::custom::probe(question);
     let pending = PendingFiles::default();
-    custom::ask(context, &pending, Role::FirstServer, "n1", &probe).await
+    custom::ask(context, &pending, NodeRole::FirstServer, "n1", &probe).await
 }
 
 #[tokio::test]
@@ -142,11 +142,11 @@ async fn units_and_the_clock_are_read_over_the_bus() {
     let context = place.context();
     let (restarts, upgrade) = (RestartMemory::default(), SignMemory::default());
     assert_eq!(
-        unit::installed(&context, Role::FirstServer).await,
+        unit::installed(&context, NodeRole::FirstServer).await,
         ProbeOutcome::Passed
     );
-    assert!(failed(&unit::installed(&context, Role::Agent).await).contains("no rke2"));
-    let asked = unit::service(&context, &restarts, &upgrade, Role::FirstServer, None).await;
+    assert!(failed(&unit::installed(&context, NodeRole::Agent).await).contains("no rke2"));
+    let asked = unit::service(&context, &restarts, &upgrade, NodeRole::FirstServer, None).await;
     assert!(
         failed(&asked.outcome).contains("started again"),
         "{:?}",
@@ -179,7 +179,7 @@ async fn units_and_the_clock_are_read_over_the_bus() {
     // The other side goes and comes back: nothing has to be started anew here.
     drop(connection);
     let again = played(&address, "active", "stopping").await;
-    let asked = unit::service(&context, &restarts, &upgrade, Role::FirstServer, None).await;
+    let asked = unit::service(&context, &restarts, &upgrade, NodeRole::FirstServer, None).await;
     assert_eq!(asked.outcome, ProbeOutcome::Passed);
     assert!(matches!(
         asked.events.last(),
@@ -188,7 +188,7 @@ async fn units_and_the_clock_are_read_over_the_bus() {
     // It ran, and now it is stopped or started: by hand, for systemd counts no restart.
     drop(again);
     let _third = played(&address, "deactivating", "running").await;
-    let asked = unit::service(&context, &restarts, &upgrade, Role::FirstServer, None).await;
+    let asked = unit::service(&context, &restarts, &upgrade, NodeRole::FirstServer, None).await;
     assert!(
         asked
             .events
@@ -205,7 +205,7 @@ async fn without_a_bus_nothing_is_known_of_units() {
     let context = place.context();
     let (restarts, upgrade) = (RestartMemory::default(), SignMemory::default());
     let said = unknown(
-        &unit::service(&context, &restarts, &upgrade, Role::Agent, None)
+        &unit::service(&context, &restarts, &upgrade, NodeRole::Agent, None)
             .await
             .outcome,
     );

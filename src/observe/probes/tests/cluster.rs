@@ -80,7 +80,7 @@ async fn the_own_node_is_ready_by_its_condition_and_tells_of_a_drain() {
         let asked = cluster::own_node(
             &place.context(),
             &SignMemory::default(),
-            Role::FirstServer,
+            NodeRole::FirstServer,
             "n1",
             None,
         )
@@ -113,7 +113,7 @@ async fn a_refusal_says_who_asked_what_and_why_it_was_refused() {
     let asked = cluster::own_node(
         &place.context(),
         &SignMemory::default(),
-        Role::Agent,
+        NodeRole::Agent,
         "n1",
         None,
     )
@@ -169,7 +169,7 @@ async fn an_object_that_cannot_be_had_is_not_known_and_one_that_does_not_exist_f
         let asked = cluster::own_node(
             &place.context(),
             &SignMemory::default(),
-            Role::FirstServer,
+            NodeRole::FirstServer,
             "n1",
             None,
         )
@@ -187,7 +187,7 @@ async fn an_object_that_cannot_be_had_is_not_known_and_one_that_does_not_exist_f
 async fn readyz_names_what_failed_and_needs_a_credential_that_is_there() {
     let place = TestNode::new();
     let context = place.context();
-    let missing = cluster::apiserver(&context, Role::FirstServer, "n1").await;
+    let missing = cluster::apiserver(&context, NodeRole::FirstServer, "n1").await;
     assert!(unknown(&missing).contains("not there yet"));
     let server = TestServer::http(|_| {
         let text = "[+]ping ok\n[-]etcd failed: reason withheld\n".to_owned();
@@ -195,12 +195,12 @@ async fn readyz_names_what_failed_and_needs_a_credential_that_is_there() {
     })
     .await;
     place.admin(&server);
-    let outcome = cluster::apiserver(&context, Role::FirstServer, "n1").await;
+    let outcome = cluster::apiserver(&context, NodeRole::FirstServer, "n1").await;
     assert_eq!(failed(&outcome), "etcd failed");
     // The server goes away.
     drop(server);
     place.kubeconfig("/etc/rancher/rke2/rke2.yaml", "http://127.0.0.1:1");
-    let gone = cluster::apiserver(&place.context(), Role::FirstServer, "n1").await;
+    let gone = cluster::apiserver(&place.context(), NodeRole::FirstServer, "n1").await;
     assert!(failed(&gone).contains("refused"), "{gone:?}");
 }
 

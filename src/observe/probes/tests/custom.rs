@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use windrow_plan::readiness::node::{
-    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, Phase, Severity,
+    CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, Phase, ProbeSeverity,
 };
 use windrow_plan::rules::Expression;
 
@@ -20,8 +20,8 @@ pub(super) fn probe(question: CustomQuestion) -> CustomProbe {
         timeout: Duration::from_secs(20),
         rise: 1,
         fall: 1,
-        severity: Severity::Wanted,
-        roles: vec![Role::FirstServer],
+        severity: ProbeSeverity::Wanted,
+        roles: vec![NodeRole::FirstServer],
         phase: Phase::Node,
         message: None,
     }
@@ -31,7 +31,7 @@ async fn ask(place: &TestNode, question: CustomQuestion) -> ProbeOutcome {
     custom::ask(
         &place.context(),
         &PendingFiles::default(),
-        Role::FirstServer,
+        NodeRole::FirstServer,
         "n1",
         &probe(question),
     )
@@ -153,7 +153,7 @@ async fn a_server_that_is_silent_has_failed_and_one_that_talks_nonsense_is_not_k
     let outcome = custom::ask(
         &place.context(),
         &PendingFiles::default(),
-        Role::FirstServer,
+        NodeRole::FirstServer,
         "n1",
         &late,
     )
@@ -178,7 +178,7 @@ async fn a_port_has_to_be_listened_at_and_the_message_is_the_authors() {
     let outcome = custom::ask(
         &place.context(),
         &PendingFiles::default(),
-        Role::FirstServer,
+        NodeRole::FirstServer,
         "n1",
         &nobody,
     )
@@ -287,7 +287,7 @@ async fn a_node_asks_with_its_identity_what_it_may_and_nothing_else() {
         custom::ask(
             &context,
             &PendingFiles::default(),
-            Role::Agent,
+            NodeRole::Agent,
             "n1",
             &probe(question),
         )

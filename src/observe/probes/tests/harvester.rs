@@ -33,8 +33,13 @@ fn release(place: &TestNode, version: &str) {
 #[tokio::test]
 async fn harvester_is_ready_when_it_says_so_and_its_own_words_are_told() {
     let (place, server) = joined(|_| ServerReply::ok(r#"{"ready": true}"#)).await;
-    let outcome =
-        harvester::ready(&place.context(), &VipMemory::default(), Role::Agent, "n1").await;
+    let outcome = harvester::ready(
+        &place.context(),
+        &VipMemory::default(),
+        NodeRole::Agent,
+        "n1",
+    )
+    .await;
     assert_eq!(outcome, ProbeOutcome::Passed);
     let asked = server.asked();
     assert!(asked[0].starts_with("GET /v1/harvester/readyz "));
@@ -43,8 +48,13 @@ async fn harvester_is_ready_when_it_says_so_and_its_own_words_are_told() {
     let (place, _server) =
         joined(|_| ServerReply::ok(r#"{"ready": false, "msg": "rkeControlPlane is not ready"}"#))
             .await;
-    let outcome =
-        harvester::ready(&place.context(), &VipMemory::default(), Role::Agent, "n1").await;
+    let outcome = harvester::ready(
+        &place.context(),
+        &VipMemory::default(),
+        NodeRole::Agent,
+        "n1",
+    )
+    .await;
     assert_eq!(failed(&outcome), "rkeControlPlane is not ready");
 }
 
@@ -56,8 +66,13 @@ async fn where_readyz_does_not_exist_or_refuses_the_consoles_question_is_asked_w
             _ => ServerReply::Http(status, String::new()),
         })
         .await;
-        let outcome =
-            harvester::ready(&place.context(), &VipMemory::default(), Role::Agent, "n1").await;
+        let outcome = harvester::ready(
+            &place.context(),
+            &VipMemory::default(),
+            NodeRole::Agent,
+            "n1",
+        )
+        .await;
         assert_eq!(outcome, ProbeOutcome::Passed);
         let asked = server.asked();
         assert_eq!(asked.len(), 2);
@@ -76,8 +91,13 @@ async fn before_1_8_and_where_the_version_is_not_known_the_token_is_not_sent() {
     ] {
         let (place, server) = joined(|_| ServerReply::ok(r#"{"ready": true}"#)).await;
         release(&place, version);
-        let outcome =
-            harvester::ready(&place.context(), &VipMemory::default(), Role::Agent, "n1").await;
+        let outcome = harvester::ready(
+            &place.context(),
+            &VipMemory::default(),
+            NodeRole::Agent,
+            "n1",
+        )
+        .await;
         assert_eq!(outcome, ProbeOutcome::Passed);
         let asked = server.asked();
         let token = asked.iter().any(|request| request.contains(TOKEN));
@@ -95,8 +115,13 @@ async fn the_token_is_never_in_an_outcome() {
         ServerReply::Http(401, TOKEN.to_owned()),
     ] {
         let (place, _server) = joined(move |_| says.clone()).await;
-        let outcome =
-            harvester::ready(&place.context(), &VipMemory::default(), Role::Agent, "n1").await;
+        let outcome = harvester::ready(
+            &place.context(),
+            &VipMemory::default(),
+            NodeRole::Agent,
+            "n1",
+        )
+        .await;
         assert_ne!(outcome, ProbeOutcome::Passed);
         assert!(!format!("{outcome:?}").contains(TOKEN), "{outcome:?}");
     }
@@ -118,20 +143,20 @@ async fn the_vip_is_the_one_in_the_cluster_and_stays_known_when_the_cluster_is_g
     place.admin(&api);
     let context = place.context();
     let memory = VipMemory::default();
-    let asked = harvester::vip_answers(&context, &memory, Role::FirstServer, "n1").await;
+    let asked = harvester::vip_answers(&context, &memory, NodeRole::FirstServer, "n1").await;
     assert_eq!(asked.outcome, ProbeOutcome::Passed);
     let told = Vip {
         address: "127.0.0.1".to_owned(),
         mode: Some(VipMode::Dhcp),
     };
     assert_eq!(asked.events, [NodeEvent::Vip(told)]);
-    let outcome = harvester::vip_port(&context, &memory, Role::FirstServer, "n1", port).await;
+    let outcome = harvester::vip_port(&context, &memory, NodeRole::FirstServer, "n1", port).await;
     assert_eq!(outcome, ProbeOutcome::Passed);
     drop(api);
-    let outcome = harvester::vip_port(&context, &memory, Role::FirstServer, "n1", port).await;
+    let outcome = harvester::vip_port(&context, &memory, NodeRole::FirstServer, "n1", port).await;
     assert_eq!(outcome, ProbeOutcome::Passed);
     drop(vip);
-    let outcome = harvester::vip_port(&context, &memory, Role::FirstServer, "n1", 1).await;
+    let outcome = harvester::vip_port(&context, &memory, NodeRole::FirstServer, "n1", 1).await;
     assert!(failed(&outcome).starts_with("127.0.0.1 port 1: "));
 }
 
@@ -140,9 +165,13 @@ async fn how_the_vips_address_is_found_is_read_from_the_installers_configuration
  {
     let (place, _server) = joined(|_| ServerReply::ok("")).await;
     let told = async || {
-        let asked =
-            harvester::vip_answers(&place.context(), &VipMemory::default(), Role::Agent, "n1")
-                .await;
+        let asked = harvester::vip_answers(
+            &place.context(),
+            &VipMemory::default(),
+            NodeRole::Agent,
+            "n1",
+        )
+        .await;
         match asked.events.as_slice() {
             [NodeEvent::Vip(vip)] => vip.mode,
             other => panic!("{other:?}"),
@@ -162,7 +191,7 @@ async fn without_any_vip_the_first_server_says_so_and_a_refusal_is_not_a_no() {
         let outcome = harvester::vip_port(
             &place.context(),
             &VipMemory::default(),
-            Role::FirstServer,
+            NodeRole::FirstServer,
             "n1",
             1,
         )

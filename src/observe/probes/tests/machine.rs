@@ -94,22 +94,28 @@ async fn without_a_bus_the_role_comes_from_what_rke2_left_on_the_disk() {
     place.write("/proc/sys/kernel/hostname", "Node-1\n");
     assert_eq!(
         role::role_and_name(&place.context()).await,
-        (Role::Unknown, "node-1".to_owned())
+        (NodeRole::Unknown, "node-1".to_owned())
     );
     place.write("/var/lib/rancher/rke2/agent/kubelet.kubeconfig", "");
-    assert_eq!(role::role_and_name(&place.context()).await.0, Role::Agent);
+    assert_eq!(
+        role::role_and_name(&place.context()).await.0,
+        NodeRole::Agent
+    );
     place.write("/var/lib/rancher/rke2/server/tls/server-ca.crt", "");
     assert_eq!(
         role::role_and_name(&place.context()).await.0,
-        Role::FirstServer
+        NodeRole::FirstServer
     );
     let dropin = "/etc/rancher/rke2/config.yaml.d/40-rancherd.yaml";
     place.write(dropin, "server: https://10.0.0.9:9345\nnode-name: n7\n");
     assert_eq!(
         role::role_and_name(&place.context()).await,
-        (Role::JoinedServer, "n7".to_owned())
+        (NodeRole::JoinedServer, "n7".to_owned())
     );
     let witness = "/etc/rancher/rke2/config.yaml.d/50-rancher.yaml";
     place.write(witness, "disable-apiserver: true\n");
-    assert_eq!(role::role_and_name(&place.context()).await.0, Role::Witness);
+    assert_eq!(
+        role::role_and_name(&place.context()).await.0,
+        NodeRole::Witness
+    );
 }

@@ -41,7 +41,7 @@ async fn probing_begins_with_the_role_and_ends_when_it_is_switched_off() {
     let task = tokio::spawn(probe(Arc::new(place.context()), wanted, events));
     match next(&mut told).await {
         NodeEvent::Probing { role, boot, specs } => {
-            assert_eq!((role, boot.as_str()), (Role::FirstServer, "boot-7"));
+            assert_eq!((role, boot.as_str()), (NodeRole::FirstServer, "boot-7"));
             assert!(specs.iter().any(|spec| spec.id.as_str() == "apiserver"));
             assert!(
                 specs.iter().all(|spec| !spec.day_zero),
@@ -76,7 +76,7 @@ async fn rke2s_data_directory_and_probes_of_the_configuration_may_change_while_t
         matches!(
             first,
             NodeEvent::Probing {
-                role: Role::Unknown,
+                role: NodeRole::Unknown,
                 ..
             }
         ),
@@ -98,7 +98,7 @@ async fn rke2s_data_directory_and_probes_of_the_configuration_may_change_while_t
     interests.send(changed).unwrap();
     loop {
         if let NodeEvent::Probing { role, specs, .. } = next(&mut told).await {
-            assert_eq!(role, Role::FirstServer);
+            assert_eq!(role, NodeRole::FirstServer);
             assert!(specs.iter().any(|spec| spec.id.as_str() == "user/mine"));
             break;
         }
@@ -135,12 +135,12 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
             installed: false,
             ..ProbeInterest::default()
         },
-        role: Role::FirstServer,
+        role: NodeRole::FirstServer,
         name: "n1".to_owned(),
     };
     let (events, mut told) = mpsc::channel(64);
     let ask = |name: &str, timeout: Duration| {
-        let specs = specs(Role::FirstServer, Some(Platform::Rke2));
+        let specs = specs(NodeRole::FirstServer, Some(Platform::Rke2));
         let mut spec = specs
             .into_iter()
             .find(|spec| spec.id.as_str() == name)
@@ -178,7 +178,7 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
 
 #[test]
 fn what_goes_on_passing_is_asked_ever_less_often_down_to_its_rest() {
-    let specs = specs(Role::FirstServer, Some(Platform::Harvester));
+    let specs = specs(NodeRole::FirstServer, Some(Platform::Harvester));
     let pauses = |name: &str| -> Vec<u64> {
         let spec = specs.iter().find(|spec| spec.id.as_str() == name).unwrap();
         let mut pace = ProbePace::for_spec(spec);
@@ -206,12 +206,12 @@ async fn a_probe_that_rests_is_asked_at_once_when_another_one_stops_passing() {
     let prober = Arc::new(Prober::new(Arc::new(place.context())));
     let probed = ProbedNode {
         interest: ProbeInterest::default(),
-        role: Role::FirstServer,
+        role: NodeRole::FirstServer,
         name: "n1".to_owned(),
     };
     let (events, mut told) = mpsc::channel(64);
     let unrest = Unrest::default();
-    for spec in specs(Role::FirstServer, Some(Platform::Rke2)) {
+    for spec in specs(NodeRole::FirstServer, Some(Platform::Rke2)) {
         let period = Duration::from_millis(5);
         // Longer than this test has patience.
         let rest = match spec.id.as_str() {

@@ -60,7 +60,7 @@ async fn a_plans_job_on_the_node_is_an_upgrade_until_it_has_ended() {
         let asked = cluster::own_node(
             &context,
             &SignMemory::default(),
-            Role::FirstServer,
+            NodeRole::FirstServer,
             "n1",
             plain,
         )
@@ -74,8 +74,8 @@ async fn a_plans_job_on_the_node_is_an_upgrade_until_it_has_ended() {
 #[tokio::test]
 async fn jobs_are_not_asked_for_by_an_agent_nor_where_harvester_upgrades() {
     for (role, platform) in [
-        (Role::Agent, Platform::Rke2),
-        (Role::FirstServer, Platform::Harvester),
+        (NodeRole::Agent, Platform::Rke2),
+        (NodeRole::FirstServer, Platform::Harvester),
     ] {
         let place = TestNode::new();
         let server = TestServer::http(jobs("{}")).await;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use windrow_model::manifest::{Entry, Node, Value};
+use windrow_model::findings::Location;
+use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::redact::quoted;
-use windrow_plan::rules::Location;
 
 use super::super::error::ConfigError;
 use super::super::units::{count, duration, expected, nearest};
@@ -34,8 +34,8 @@ impl<'a> FieldReader<'a> {
     }
 
     /// Is it a map with these keys and no others?
-    pub(super) fn map(&mut self, path: &str, entry: &Entry, keys: &[&str]) -> bool {
-        if !matches!(entry.value.value, Value::Mapping(_)) {
+    pub(super) fn map(&mut self, path: &str, entry: &MapEntry, keys: &[&str]) -> bool {
+        if !matches!(entry.value.value, NodeValue::Mapping(_)) {
             let what = expected(&format!("a map with {}", list(keys)), &entry.value);
             self.wrong(entry.line, format!("{path}: {what}"));
             return false;
@@ -87,7 +87,7 @@ impl<'a> FieldReader<'a> {
         })
     }
 
-    pub(super) fn needed(&mut self, path: &str, entry: &Entry, key: &str) -> Option<String> {
+    pub(super) fn needed(&mut self, path: &str, entry: &MapEntry, key: &str) -> Option<String> {
         if entry.value.entry(key).is_none() {
             self.wrong(entry.line, format!("{path}: `{key}` is missing"));
         }
@@ -150,7 +150,7 @@ impl<'a> FieldReader<'a> {
     pub(super) fn words(&mut self, path: &str, node: &Node, known: &[&str]) -> Vec<String> {
         let one = std::slice::from_ref(node);
         let items = match &node.value {
-            Value::Sequence(items) if !items.is_empty() => items.as_slice(),
+            NodeValue::Sequence(items) if !items.is_empty() => items.as_slice(),
             _ => one,
         };
         items

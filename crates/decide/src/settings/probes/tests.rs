@@ -5,7 +5,10 @@ use windrow_model::manifest::yaml;
 use super::*;
 
 fn section(text: &str) -> Result<Vec<ProbeSetting>, Vec<ConfigError>> {
-    read("windrow.yaml", &yaml::one(text).unwrap().unwrap())
+    read(
+        "windrow.yaml",
+        &yaml::parse_configuration(text).unwrap().unwrap(),
+    )
 }
 
 fn probes(text: &str) -> Vec<CustomProbe> {
@@ -33,7 +36,7 @@ fn a_probe_needs_only_what_it_asks_and_is_wanted_by_all_roles() {
             timeout: Duration::from_secs(5),
             rise: 1,
             fall: 3,
-            severity: Severity::Wanted,
+            severity: ProbeSeverity::Wanted,
             roles: ROLES.iter().map(|(_, role)| *role).collect(),
             phase: Phase::Node,
             message: None,
@@ -72,10 +75,10 @@ own: {object: {apiVersion: v1, kind: Node, expression: \"'gpu' in object.metadat
     };
     assert!(matches!(&registry.question, CustomQuestion::Http(http)
         if http.status == [200, 401] && http.headers_file.is_some() && !http.insecure));
-    assert_eq!(registry.roles, [Role::FirstServer, Role::Agent]);
+    assert_eq!(registry.roles, [NodeRole::FirstServer, NodeRole::Agent]);
     assert_eq!(
         (registry.severity, registry.phase),
-        (Severity::Required, Phase::Ready)
+        (ProbeSeverity::Required, Phase::Ready)
     );
     assert_eq!((registry.rise, registry.fall), (2, 5));
     assert!(
@@ -86,7 +89,7 @@ own: {object: {apiVersion: v1, kind: Node, expression: \"'gpu' in object.metadat
     );
     assert!(matches!(&lock.question, CustomQuestion::File(file) if !file.exists));
     // What only an admin may ask is for servers, if nothing else is said.
-    assert_eq!(proxy.roles, [Role::FirstServer, Role::JoinedServer]);
+    assert_eq!(proxy.roles, [NodeRole::FirstServer, NodeRole::JoinedServer]);
     assert_eq!(own.roles.len(), 4);
 }
 

@@ -3,7 +3,10 @@
 use super::*;
 
 fn ours(text: &str) -> WebhookList {
-    read_webhooks("windrow.yaml", &yaml::one(text).unwrap().unwrap())
+    read_webhooks(
+        "windrow.yaml",
+        &yaml::parse_configuration(text).unwrap().unwrap(),
+    )
 }
 
 fn messages(listed: &WebhookList) -> Vec<String> {

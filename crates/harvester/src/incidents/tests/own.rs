@@ -9,7 +9,7 @@ fn own() -> OwnNode {
     }
 }
 
-fn found(own: &OwnNode, objects: &Objects) -> Vec<Finding> {
+fn found(own: &OwnNode, objects: &Objects) -> Vec<IncidentFinding> {
     let looked = look_at_own(own, objects, now());
     let all = looked.into_iter().map(|one| one.found.unwrap());
     all.flatten().collect()

@@ -2,7 +2,7 @@
 //! they name a directory whose files are looked at here.
 
 use super::lines::inner_lines;
-use super::taker::Taker;
+use super::taker::Extractor;
 use super::{InnerLines, Node};
 
 /// Directories whose files are looked at.
@@ -24,7 +24,7 @@ pub(in crate::manifest) fn named(text: &str) -> Option<(u32, &'static str)> {
     })
 }
 
-impl Taker<'_> {
+impl Extractor<'_> {
     /// A list of commands, each a text or a list of words; the first that names such a directory is told.
     pub(super) fn commands(&mut self, list: Option<&Node>, what: &str) {
         let commands = list.map_or(&[][..], |list| match list.as_str() {

@@ -6,8 +6,10 @@
 
 use std::borrow::Cow;
 
-use super::taker::Taker;
-use super::{FileKind, InnerLines, Node, Problem, Value, inner_lines, key_not_read, not_looked_at};
+use super::taker::Extractor;
+use super::{
+    FileKind, InnerLines, Node, NodeValue, Problem, inner_lines, key_not_read, not_looked_at,
+};
 use crate::manifest::encoding;
 
 /// How the content is encoded.
@@ -22,7 +24,7 @@ enum Encoding {
 }
 
 impl Encoding {
-    fn of(name: &str, kind: FileKind) -> Self {
+    fn from_name(name: &str, kind: FileKind) -> Self {
         let name = match kind {
             FileKind::CloudInit => name.trim().to_lowercase(),
             _ => name.to_owned(),
@@ -37,12 +39,12 @@ impl Encoding {
     }
 }
 
-type Content = (Vec<u8>, InnerLines);
+type DecodedContent = (Vec<u8>, InnerLines);
 
-impl Taker<'_> {
+impl Extractor<'_> {
     fn encoding(&self, file: &Node) -> Encoding {
         let name = self.field(file, "encoding").and_then(Node::as_str);
-        Encoding::of(name.unwrap_or_default(), self.kind)
+        Encoding::from_name(name.unwrap_or_default(), self.kind)
     }
 
     /// What is said of an encoding that its reader does not know.
@@ -62,15 +64,15 @@ impl Taker<'_> {
             .get("source")
             .filter(|_| self.kind == FileKind::CloudInit)?;
         let is_fetched = match &source.value {
-            Value::Null => false,
-            Value::Mapping(_) => source.str_at(&["uri"]).is_some(),
+            NodeValue::Null => false,
+            NodeValue::Mapping(_) => source.str_at(&["uri"]).is_some(),
             _ => true,
         };
         let why = "the file's content is fetched from `source`; write it as `content`";
         is_fetched.then(|| not_looked_at(source.line, why))
     }
 
-    pub(super) fn content(&self, file: &Node) -> Result<Content, (u32, String)> {
+    pub(super) fn content(&self, file: &Node) -> Result<DecodedContent, (u32, String)> {
         let Some(content) = self.field(file, "content") else {
             if let Some(from) = self
                 .field(file, "source")
@@ -82,8 +84,8 @@ impl Taker<'_> {
             return Ok((Vec::new(), InnerLines::Begin { line: file.line }));
         };
         let text = match &content.value {
-            Value::String(text) => text.as_str(),
-            Value::Null => "",
+            NodeValue::String(text) => text.as_str(),
+            NodeValue::Null => "",
             _ => {
                 let message = format!(
                     "`content` is {}, not text; begin it with `|`",

@@ -7,13 +7,13 @@ use super::{Extracted, Extraction, InnerLines, not_looked_at};
 
 /// When a file is written, among the files of one node. Of one moment the first in the file comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moment(u8);
+pub(super) struct WriteTime(u8);
 
 /// yip's stages, in the order in which an Elemental system (Harvester's is one) runs them: the units
 /// `cos-setup-<stage>` of rancher/elemental-toolkit. yip itself runs the one stage that it is told.
 const STAGES: [&str; 6] = ["rootfs", "initramfs", "fs", "boot", "network", "reconcile"];
 
-impl Moment {
+impl WriteTime {
     /// Before the system's units start.
     pub(super) const EARLY: Self = Self(0);
     /// cloud-init's final stage, in which it writes what is deferred (`cloudinit/config/cc_write_files_deferred.py`,
@@ -22,7 +22,7 @@ impl Moment {
 
     /// A stage of yip's, with those before and behind it (`boot.before`, `boot.after`). What an
     /// installation writes was written first; a stage that only its caller knows comes last.
-    pub(super) fn of_stage(stage: &str) -> Self {
+    pub(super) fn for_stage(stage: &str) -> Self {
         let (bare, beside) = match stage.rsplit_once('.') {
             Some((bare, "before")) => (bare, 0),
             Some((bare, "after")) => (bare, 2),

@@ -1,33 +1,33 @@
 //! Takes what one file writes out of it, as its reader would: Harvester's installer, cloud-init or yip.
 
-use super::order::{Moment, is_early};
+use super::order::{WriteTime, is_early};
 use super::unread::entry_keys;
 use super::{
-    Extracted, Extraction, FileKind, InnerLines, Limits, Node, OuterLines, Problem, Value, field,
-    not_looked_at,
+    Extracted, Extraction, FileKind, InnerLines, Node, NodeValue, OuterLines, Problem, ReadLimits,
+    field, not_looked_at,
 };
 use crate::manifest::manifest_path::{ManifestPlace, configuration, manifest_place};
 use crate::reasons::Code;
 
-pub(super) struct Taker<'t> {
+pub(super) struct Extractor<'t> {
     source: &'t str,
     pub(super) lines: OuterLines<'t>,
-    pub(super) limits: &'t Limits,
+    pub(super) limits: &'t ReadLimits,
     pub(super) kind: FileKind,
     pub(super) extraction: &'t mut Extraction,
     /// Bytes taken out of it so far, and those of other files that were looked into.
     taken: u64,
     looked_into: u64,
     /// When what is taken now is written.
-    moment: Moment,
+    moment: WriteTime,
     late: Option<String>,
 }
 
-impl<'t> Taker<'t> {
+impl<'t> Extractor<'t> {
     pub(super) fn new(
         source: &'t str,
         text: &'t str,
-        limits: &'t Limits,
+        limits: &'t ReadLimits,
         kind: FileKind,
         extraction: &'t mut Extraction,
     ) -> Self {
@@ -39,7 +39,7 @@ impl<'t> Taker<'t> {
             extraction,
             taken: 0,
             looked_into: 0,
-            moment: Moment::EARLY,
+            moment: WriteTime::EARLY,
             late: None,
         }
     }
@@ -92,7 +92,7 @@ impl<'t> Taker<'t> {
     }
 
     fn stage(&mut self, stage: &str) {
-        self.moment = Moment::of_stage(stage);
+        self.moment = WriteTime::for_stage(stage);
         self.late = (!is_early(stage)).then(|| format!("yip, stage {stage}"));
     }
 
@@ -137,7 +137,7 @@ impl<'t> Taker<'t> {
 
     fn list(&mut self, files: Option<&Node>, name: &str) {
         let Some(files) = files else { return };
-        if !files.is_null() && !matches!(files.value, Value::Sequence(_)) {
+        if !files.is_null() && !matches!(files.value, NodeValue::Sequence(_)) {
             self.problem(
                 files.line,
                 format!(
@@ -264,7 +264,10 @@ impl<'t> Taker<'t> {
         };
         let (moment, late) = match asks("defer").is_some() {
             // That comes after multi-user.target.
-            true => (Moment::DEFERRED, Some("cloud-init, final stage".to_owned())),
+            true => (
+                WriteTime::DEFERRED,
+                Some("cloud-init, final stage".to_owned()),
+            ),
             false => (self.moment, self.late.clone()),
         };
         Extracted {
@@ -316,9 +319,9 @@ impl<'t> Taker<'t> {
 /// cloud-init's `util.get_cfg_option_bool` (26.2): a text counts in any case.
 fn is_true(value: &Node) -> bool {
     match &value.value {
-        Value::Bool(is_true) => *is_true,
-        Value::Number(number) => number.as_i64() == Some(1),
-        Value::String(text) => {
+        NodeValue::Bool(is_true) => *is_true,
+        NodeValue::Number(number) => number.as_i64() == Some(1),
+        NodeValue::String(text) => {
             let text = text.trim().to_lowercase();
             ["true", "1", "on", "yes"].contains(&text.as_str())
         }

@@ -1,9 +1,9 @@
 //! Keys that nobody reads where files were meant to be written, and user-data that nobody reads at all.
 
-use super::{FileKind, Node, Problem, Value, field, key_not_read, not_looked_at};
+use super::{FileKind, Node, NodeValue, Problem, field, key_not_read, not_looked_at};
 use crate::manifest::file_kind::{
-    CLOUD_INIT_READ, Recognised, cloud_init_keys, installer_reads, is_cloud_config, is_cloud_inits,
-    meant_write_files,
+    CLOUD_INIT_READ, RecognisedKind, cloud_init_keys, installer_reads, is_cloud_config,
+    is_cloud_inits, meant_write_files,
 };
 use crate::manifest::user_data::{LAUNCH_INDEX, NOTHING, ONE_MACHINE, takes_nothing};
 use crate::manifest::yaml::RepeatedKey;
@@ -34,7 +34,7 @@ pub(super) fn keys(kind: FileKind, text: &str, root: &Node) -> Vec<Problem> {
 }
 
 /// What would be written or run, were the file read as the other kind that it resembles.
-pub(super) fn of_another_kind(recognised: &Recognised, root: &Node) -> Option<Problem> {
+pub(super) fn keys_of_another_kind(recognised: &RecognisedKind, root: &Node) -> Option<Problem> {
     let taken = recognised.where_ambiguous()?;
     let entries = root.entries().iter();
     let mut writes = entries.filter(|entry| match recognised.kind {
@@ -181,8 +181,8 @@ fn ignored(line: u32, why: &str) -> Problem {
 
 /// What is of another type than whoever reads it takes: nothing of it is read.
 pub(super) fn misshaped(kind: FileKind, root: &Node) -> Vec<Problem> {
-    let is_map = |node: &Node| node.is_null() || matches!(node.value, Value::Mapping(_));
-    let is_list = |node: &Node| node.is_null() || matches!(node.value, Value::Sequence(_));
+    let is_map = |node: &Node| node.is_null() || matches!(node.value, NodeValue::Mapping(_));
+    let is_list = |node: &Node| node.is_null() || matches!(node.value, NodeValue::Sequence(_));
     let mut problems = Vec::new();
     let mut expect = |node: &Node, name: &str, fits: bool, what: &str| {
         if !fits {

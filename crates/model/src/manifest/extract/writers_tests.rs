@@ -12,7 +12,7 @@ fn cloud_config(files: &str) -> String {
 }
 
 fn take(text: &str) -> Extraction {
-    extract("c.yaml", text, &Limits::default())
+    extract("c.yaml", text, &ReadLimits::default())
 }
 
 fn contents(extraction: &Extraction) -> Vec<String> {
@@ -21,7 +21,7 @@ fn contents(extraction: &Extraction) -> Vec<String> {
     files.map(text).collect()
 }
 
-fn told(extraction: &Extraction) -> Vec<(Code, u32)> {
+fn problem_codes(extraction: &Extraction) -> Vec<(Code, u32)> {
     let problems = extraction.problems.iter();
     let all = problems.chain(&extraction.configuration_problems);
     all.map(|problem| (problem.code, problem.line.unwrap()))
@@ -71,11 +71,11 @@ fn a_file_with_stages_and_write_files_is_read_as_yip_reads_it_and_that_is_said()
     let found = take(&text);
     assert_eq!(contents(&found), ["first", "a: 1"]);
     assert_eq!(found.files[0].late.as_deref(), Some("yip, stage boot"));
-    assert_eq!(told(&found), [(Code::UserDataIgnored, 4)]);
+    assert_eq!(problem_codes(&found), [(Code::UserDataIgnored, 4)]);
     // yip knows the header only as the whole first line.
     let found = take(&text.replace("#cloud-config", "# cloud-config"));
     assert_eq!(contents(&found), ["a: 1"]);
-    assert_eq!(told(&found), [(Code::KeyNotRead, 2)]);
+    assert_eq!(problem_codes(&found), [(Code::KeyNotRead, 2)]);
 }
 
 #[test]
@@ -84,19 +84,19 @@ fn what_is_appended_follows_what_was_written() {
     let second = cloud_config("- {path: FILE, content: \"b\\n\", append: \"True\"}\n");
     let parts = |parts: [&str; 2]| {
         let parts = parts.into_iter().map(|text| ("u", text));
-        extract_parts(parts, &Limits::default())
+        extract_parts(parts, &ReadLimits::default())
     };
     let found = parts([&first, &second]);
     assert_eq!(contents(&found[0]), ["a\nb\n"]);
     assert_eq!(contents(&found[1]), [""; 0]);
-    assert_eq!(told(&found[1]), []);
+    assert_eq!(problem_codes(&found[1]), []);
     // Nothing is known of what is there before.
     let found = parts([&second, &first]);
-    assert_eq!(told(&found[0]), [(Code::NotLookedAt, 3)]);
+    assert_eq!(problem_codes(&found[0]), [(Code::NotLookedAt, 3)]);
     assert_eq!(contents(&found[1]), ["a\n"]);
     let text =
         cloud_config("- {path: /etc/rancher/rke2/config.yaml, content: 'a: 1', append: yes}\n");
-    assert_eq!(told(&take(&text)), [(Code::NotLookedAt, 3)]);
+    assert_eq!(problem_codes(&take(&text)), [(Code::NotLookedAt, 3)]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn the_last_of_two_parts_that_write_one_path_counts_but_another_data_directory_i
     let names = |texts: [&str; 2]| {
         let found = extract_parts(
             texts.map(|text| ("u", text)).into_iter(),
-            &Limits::default(),
+            &ReadLimits::default(),
         );
         found.iter().flat_map(contents).collect::<Vec<_>>()
     };
@@ -165,7 +165,7 @@ fn commands_and_targets_count_where_they_name_a_directory_that_is_looked_at() {
             6,
         ),
     ] {
-        let told = told(&take(text));
+        let told = problem_codes(&take(text));
         assert!(
             told.contains(&(Code::NotLookedAt, line)),
             "{text}\n{told:?}"
@@ -177,7 +177,7 @@ fn commands_and_targets_count_where_they_name_a_directory_that_is_looked_at() {
         "stages:\n  boot:\n  - commands: [ls]\n    downloads: [{path: /opt/x}]\n    git: {path: /opt/y}\n",
         "#cloud-config\nwrite_files:\n- {path: /etc/motd, content: see /etc/rancher/}\n",
     ] {
-        assert_eq!(told(&take(text)), [], "{text}");
+        assert_eq!(problem_codes(&take(text)), [], "{text}");
     }
 }
 
@@ -186,7 +186,7 @@ fn what_is_fetched_is_not_looked_at() {
     for source in ["{uri: 'http://x'}", "http://x", "[http://x]"] {
         let file = format!("- {{path: FILE, source: {source}, content: x}}\n");
         let found = take(&cloud_config(&file));
-        assert_eq!(told(&found), [(Code::NotLookedAt, 3)], "{source}");
+        assert_eq!(problem_codes(&found), [(Code::NotLookedAt, 3)], "{source}");
         assert_eq!(contents(&found), [""; 0]);
     }
     for source in ["null", "{}", "{uri: ''}"] {
@@ -216,7 +216,7 @@ fn an_encoding_counts_as_its_reader_takes_it() {
         let file = format!("- path: FILE\n  encoding: '{encoding}'\n  content: {content}\n");
         let found = take(&cloud_config(&file));
         assert_eq!(
-            (contents(&found), told(&found)),
+            (contents(&found), problem_codes(&found)),
             (vec!["a: 1\n".to_owned()], vec![]),
             "{encoding}"
         );
@@ -232,12 +232,12 @@ fn an_encoding_counts_as_its_reader_takes_it() {
     };
     assert_eq!(contents(&yip("b64")), ["a: 1\n"]);
     assert_eq!(contents(&yip("B64")), [BASE64]);
-    assert_eq!(told(&yip("B64")), [(Code::KeyNotRead, 4)]);
+    assert_eq!(problem_codes(&yip("B64")), [(Code::KeyNotRead, 4)]);
     let found = take(&cloud_config(
         "- {path: FILE, encoding: rot13, content: x}\n",
     ));
     assert_eq!(
-        (contents(&found), told(&found)),
+        (contents(&found), problem_codes(&found)),
         (vec!["x".to_owned()], vec![(Code::KeyNotRead, 3)])
     );
 }
@@ -246,21 +246,29 @@ fn an_encoding_counts_as_its_reader_takes_it() {
 fn a_key_that_nobody_reads_and_a_key_that_stands_twice_are_told() {
     for key in ["Content", "contents", "conten"] {
         let text = cloud_config(&format!("- path: FILE\n  {key}: x\n"));
-        assert_eq!(told(&take(&text)), [(Code::KeyNotRead, 4)], "{key}");
+        assert_eq!(
+            problem_codes(&take(&text)),
+            [(Code::KeyNotRead, 4)],
+            "{key}"
+        );
         let text = cloud_config(&format!("- path: /etc/windrow/windrow.yaml\n  {key}: x\n"));
-        assert_eq!(told(&take(&text)), [(Code::KeyNotRead, 4)], "{key}");
+        assert_eq!(
+            problem_codes(&take(&text)),
+            [(Code::KeyNotRead, 4)],
+            "{key}"
+        );
     }
     let text = format!("stages:\n  boot:\n  - Files: [{{path: {FILE}, content: x}}]\n");
-    assert_eq!(told(&take(&text)), [(Code::KeyNotRead, 3)]);
+    assert_eq!(problem_codes(&take(&text)), [(Code::KeyNotRead, 3)]);
     let text = format!("os:\n  write_files:\n  - {{PATH: {FILE}, CONTENT: x}}\n");
-    assert_eq!(told(&take(&text)), []);
+    assert_eq!(problem_codes(&take(&text)), []);
     let twice = cloud_config("- {path: FILE, content: x}\n") + "write_files: []\n";
-    assert_eq!(told(&take(&twice)), [(Code::KeyNotRead, 2)]);
+    assert_eq!(problem_codes(&take(&twice)), [(Code::KeyNotRead, 2)]);
     let packages = "#cloud-config\npackages: [a]\npackages: [b]\n";
-    assert_eq!(told(&take(packages)), []);
+    assert_eq!(problem_codes(&take(packages)), []);
     // The installer and yip read nothing of such a file.
     let twice = "os: {hostname: a}\nos: {hostname: b}\n";
-    assert_eq!(told(&take(twice)), [(Code::InputRefused, 2)]);
+    assert_eq!(problem_codes(&take(twice)), [(Code::InputRefused, 2)]);
 }
 
 #[test]
@@ -270,10 +278,14 @@ fn what_could_as_well_be_another_kind_of_file_is_not_looked_at() {
         ("#cloud-config\ninstall: {}\nhostname: x\n", 3),
         ("#cloud-config\nos: {}\nusers: []\npackages: []\n", 2),
     ] {
-        assert_eq!(told(&take(text)), [(Code::NotLookedAt, line)], "{text}");
+        assert_eq!(
+            problem_codes(&take(text)),
+            [(Code::NotLookedAt, line)],
+            "{text}"
+        );
     }
     let text = "#cloud-config\ninstall: {}\nos: {}\nhostname: x\n";
-    assert_eq!(told(&take(text)), []);
+    assert_eq!(problem_codes(&take(text)), []);
 }
 
 #[test]

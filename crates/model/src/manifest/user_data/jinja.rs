@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::manifest::manifest_path::could_be_looked_at;
-use crate::manifest::{Limits, Node, yaml};
+use crate::manifest::{Node, ReadLimits, yaml};
 
 /// A template, read with a word for each expression.
 #[derive(Debug, Default)]
@@ -26,10 +26,10 @@ const MOST: usize = 100;
 const MOST_EXPRESSIONS: usize = 10_000;
 
 /// Why a template is not read, with the line.
-pub(super) type NotRead = (u32, &'static str);
+pub(super) type TemplateError = (u32, &'static str);
 
 /// Reads a template whose first line says that it is one.
-pub(super) fn render(text: &str) -> Result<Rendered, NotRead> {
+pub(super) fn render(text: &str) -> Result<Rendered, TemplateError> {
     let start = text.len() - text.trim_start().len();
     let end = text[start..].find('\n').map_or(text.len(), |at| start + at);
     let mut renderer = Renderer {
@@ -70,7 +70,7 @@ struct Renderer<'t> {
 }
 
 impl<'t> Renderer<'t> {
-    fn run(&mut self) -> Result<(), NotRead> {
+    fn run(&mut self) -> Result<(), TemplateError> {
         while let Some(at) = self.next_opening() {
             let text = self.cut(at);
             self.push(text);
@@ -153,7 +153,7 @@ impl<'t> Renderer<'t> {
         Ok(())
     }
 
-    fn expression(&mut self, line: u32, expression: &str) -> Result<(), NotRead> {
+    fn expression(&mut self, line: u32, expression: &str) -> Result<(), TemplateError> {
         if expression.starts_with("{{-") || expression.ends_with("-}}") {
             return Err((line, TRIMS));
         }
@@ -226,7 +226,7 @@ fn unknown_paths(text: &str, words: &BTreeMap<u32, Vec<String>>) -> Vec<(u32, St
     if words.is_empty() {
         return Vec::new();
     }
-    let root = yaml::input(text, &Limits::default())
+    let root = yaml::input(text, &ReadLimits::default())
         .ok()
         .and_then(|(root, _)| root);
     let files = root.as_ref().and_then(|root| root.get("write_files"));

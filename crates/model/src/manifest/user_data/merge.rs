@@ -4,8 +4,8 @@
 
 use std::ops::Range;
 
-use super::{Part, Wrapped};
-use crate::manifest::{Entry, Limits, Node, Value, yaml};
+use super::{ConfigPart, Wrapped};
+use crate::manifest::{MapEntry, Node, NodeValue, ReadLimits, yaml};
 use crate::reasons::Code;
 
 /// The lists that are looked at here.
@@ -30,10 +30,10 @@ enum ListMerge {
 
 /// Merges the parts as cloud-init does.
 pub(super) fn merge(wrapped: &mut Wrapped) {
-    let mut merged: Vec<(Part, Lists)> = Vec::new();
+    let mut merged: Vec<(ConfigPart, Lists)> = Vec::new();
     for mut part in std::mem::take(&mut wrapped.parts) {
         // A part that is no YAML is told of where its files are taken out.
-        let root = yaml::input(&part.text, &Limits::default())
+        let root = yaml::input(&part.text, &ReadLimits::default())
             .ok()
             .and_then(|(root, _)| root);
         let how = root.as_ref().map_or(ListMerge::Replace, |root| {
@@ -107,7 +107,7 @@ pub(super) fn merge(wrapped: &mut Wrapped) {
 type Lists = [Option<Range<usize>>; LISTS.len()];
 
 /// The line of the file in which a list begins, as far as that is known.
-fn line_of(part: &Part, lines: &Range<usize>) -> u32 {
+fn line_of(part: &ConfigPart, lines: &Range<usize>) -> u32 {
     match part.mapped {
         true => u32::try_from(lines.start)
             .unwrap_or(u32::MAX)
@@ -125,7 +125,7 @@ fn lines_of(root: &Node, key: &str) -> Option<Range<usize>> {
 }
 
 /// Does the key begin a line, so that what stands below it can be told from the rest?
-fn is_block(part: &Part, lines: &Range<usize>, key: &str) -> bool {
+fn is_block(part: &ConfigPart, lines: &Range<usize>, key: &str) -> bool {
     let line = part.text.lines().nth(lines.start).unwrap_or_default();
     line.trim_start_matches(['"', '\'']).starts_with(key)
 }
@@ -136,7 +136,7 @@ fn index(line: u32) -> usize {
         .saturating_sub(1)
 }
 
-fn blank(part: &mut Part, lines: &Range<usize>) {
+fn blank(part: &mut ConfigPart, lines: &Range<usize>) {
     let kept = part
         .text
         .split_inclusive('\n')
@@ -160,7 +160,7 @@ pub(in crate::manifest) fn takes_nothing(root: &Node) -> Option<(&str, u32)> {
     nothing.then_some((&asked.key, asked.line))
 }
 
-fn asked(root: &Node) -> Option<&Entry> {
+fn asked(root: &Node) -> Option<&MapEntry> {
     let mut keys = ["merge_how", "merge_type"].into_iter();
     keys.find_map(|key| root.entry(key).filter(|entry| !entry.value.is_null()))
 }
@@ -203,7 +203,7 @@ type Merger = (String, Vec<String>);
 
 /// `merge_how` as text, as a list of names with settings, or as a list of lists.
 fn mergers(asked: &Node) -> Vec<Merger> {
-    if let Value::String(text) = &asked.value {
+    if let NodeValue::String(text) = &asked.value {
         return parsed(text);
     }
     let texts = |nodes: &[Node]| -> Vec<String> {

@@ -5,7 +5,7 @@ use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as 
 use super::{
     LAUNCH_INDEX, MERGE_HEADERS, ONE_MACHINE, Payload, Wrapped, below, part_name, take, type_of,
 };
-use crate::manifest::{Limits, encoding};
+use crate::manifest::{ReadLimits, encoding};
 
 /// More than any platform hands over; every few bytes could be a part or a header with a cost of its own.
 const LONGEST: usize = 4 << 20;
@@ -73,7 +73,7 @@ pub(super) fn pass_over(wrapped: &mut Wrapped, why: &str) {
     wrapped.not_looked_at(1, "the parts of a message that cloud-init passes over");
 }
 
-pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &Limits) {
+pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &ReadLimits) {
     let beginning = &text.as_bytes()[..text.len().min(VERSION.1)];
     if !beginning
         .to_ascii_lowercase()
@@ -113,7 +113,13 @@ pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &Limi
     }
 }
 
-fn parts(wrapped: &mut Wrapped, shown: &str, text: &str, message: &Message<'_>, limits: &Limits) {
+fn parts(
+    wrapped: &mut Wrapped,
+    shown: &str,
+    text: &str,
+    message: &Message<'_>,
+    limits: &ReadLimits,
+) {
     for part in &message.parts {
         match &part.body {
             PartType::Multipart(_) => {}
@@ -132,7 +138,13 @@ fn parts(wrapped: &mut Wrapped, shown: &str, text: &str, message: &Message<'_>, 
     }
 }
 
-fn one(wrapped: &mut Wrapped, shown: &str, text: &str, part: &MessagePart<'_>, limits: &Limits) {
+fn one(
+    wrapped: &mut Wrapped,
+    shown: &str,
+    text: &str,
+    part: &MessagePart<'_>,
+    limits: &ReadLimits,
+) {
     let first = line_of(text, part.offset_body);
     let called = part_name(shown, first);
     // A part without a type, or with one that is none, is plain text.

@@ -14,15 +14,15 @@ pub use jinja::stand_in;
 pub(super) use merge::{NOTHING, takes_nothing};
 
 use super::extract::{
-    Extraction, InnerLines, OuterLines, extract_parts, inner_lines, named, of_input,
+    Extraction, InnerLines, OuterLines, as_input_problem, extract_parts, inner_lines, named,
 };
 use super::file_kind::{FileKind, begins_with, is_cloud_config, kind_of};
-use super::{Limits, Node, Problem, Value, encoding, yaml};
+use super::{Node, NodeValue, Problem, ReadLimits, encoding, yaml};
 use crate::reasons::Code;
 
 /// What a file that was given turned out to be.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Opened {
+pub enum OpenedFile {
     /// One text, as it was given: manifests, or a configuration. What kind it is, its keys tell.
     Text(Vec<u8>),
     /// Something around configurations.
@@ -35,7 +35,7 @@ pub struct Wrapped {
     /// How the text is called whose lines the problems and notes have.
     pub shown: String,
     /// The configurations, in the order in which cloud-init counts them.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ConfigPart>,
     /// What is wrong, or was not looked at.
     pub problems: Vec<Problem>,
     /// What a person should know of how it was read, each a line with its place.
@@ -58,7 +58,7 @@ const MOST_BYTES: usize = 8 << 20;
 
 /// A configuration inside a file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct ConfigPart {
     /// How it is called in messages: as the file where its lines are lines of the file, else with the line
     /// where it begins there.
     pub shown: String,
@@ -93,7 +93,7 @@ fn type_of(text: &str) -> Option<&'static str> {
 }
 
 /// Opens what was given. `shown` is how it is called in messages.
-pub fn open(shown: &str, bytes: Vec<u8>, limits: &Limits) -> Opened {
+pub fn open(shown: &str, bytes: Vec<u8>, limits: &ReadLimits) -> OpenedFile {
     let mut wrapped = Wrapped {
         shown: shown.to_owned(),
         ..Wrapped::default()
@@ -102,14 +102,14 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &Limits) -> Opened {
         return unpack(wrapped, &bytes, limits);
     }
     let Ok(text) = std::str::from_utf8(&bytes) else {
-        return Opened::Text(bytes);
+        return OpenedFile::Text(bytes);
     };
     if let Some(what) = mime::in_front(text) {
         let why = format!(
             "{what} stands before the headers, so it is no multipart message to it; take that out"
         );
         mime::pass_over(&mut wrapped, &why);
-        return Opened::Wrapped(wrapped);
+        return OpenedFile::Wrapped(wrapped);
     }
     if mime::is_mime(text) {
         mime::read(&mut wrapped, shown, text, limits);
@@ -125,7 +125,7 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &Limits) -> Opened {
         },
     };
     if plain {
-        return Opened::Text(bytes);
+        return OpenedFile::Text(bytes);
     }
     let part = Payload {
         shown,
@@ -145,20 +145,20 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &Limits) -> Opened {
 }
 
 /// What gzip is around. Its lines are those of what was packed.
-fn unpack(mut wrapped: Wrapped, packed: &[u8], limits: &Limits) -> Opened {
+fn unpack(mut wrapped: Wrapped, packed: &[u8], limits: &ReadLimits) -> OpenedFile {
     let unpacked = encoding::gunzip(packed, limits.file_bytes).and_then(|bytes| {
         String::from_utf8(bytes).map_err(|_| "it holds no UTF-8 text".to_owned())
     });
     let shown = format!("{} (unpacked)", wrapped.shown);
     match unpacked.map(|text| open(&shown, text.into_bytes(), limits)) {
-        Ok(Opened::Wrapped(inner)) => return Opened::Wrapped(inner),
-        Ok(Opened::Text(bytes)) => {
+        Ok(OpenedFile::Wrapped(inner)) => return OpenedFile::Wrapped(inner),
+        Ok(OpenedFile::Text(bytes)) => {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             if kind_of(&text) == FileKind::Manifests {
                 let what = "packed manifests: RKE2 reads no packed file; unpack it";
                 wrapped.not_looked_at(1, what);
             } else {
-                wrapped.parts.push(Part {
+                wrapped.parts.push(ConfigPart {
                     shown,
                     text,
                     first: 1,
@@ -169,14 +169,14 @@ fn unpack(mut wrapped: Wrapped, packed: &[u8], limits: &Limits) -> Opened {
         }
         Err(why) => wrapped.not_looked_at(1, &format!("it begins as gzip does, but {why}")),
     }
-    Opened::Wrapped(wrapped)
+    OpenedFile::Wrapped(wrapped)
 }
 
 /// Is it a configuration, or something around one? Asked of files whose names say nothing; a script, or a text
 /// that only resembles a configuration, is none.
 pub fn is_configuration(bytes: &[u8]) -> bool {
     if encoding::is_gzip(bytes) {
-        let unpacked = encoding::gunzip(bytes, Limits::default().file_bytes);
+        let unpacked = encoding::gunzip(bytes, ReadLimits::default().file_bytes);
         return unpacked.is_ok_and(|inner| !encoding::is_gzip(&inner) && is_configuration(&inner));
     }
     let Ok(text) = std::str::from_utf8(bytes) else {
@@ -186,18 +186,18 @@ pub fn is_configuration(bytes: &[u8]) -> bool {
         Some(kind) => !kind.starts_with("text/x-shellscript"),
         None => mime::is_mime(text) || mime::in_front(text).is_some(),
     };
-    let is_yaml = || yaml::parse(text, 1, &Limits::default()).is_ok_and(|root| root.is_some());
+    let is_yaml = || yaml::parse(text, 1, &ReadLimits::default()).is_ok_and(|root| root.is_some());
     begins_as_one || (kind_of(text) != FileKind::Manifests && is_yaml())
 }
 
 fn has_objects(text: &str) -> bool {
-    let root = yaml::parse(text, 1, &Limits::default()).ok().flatten();
+    let root = yaml::parse(text, 1, &ReadLimits::default()).ok().flatten();
     root.is_some_and(|root| root.get("apiVersion").is_some() && root.get("kind").is_some())
 }
 
 fn is_no_map(text: &str) -> bool {
-    let root = yaml::parse(text, 1, &Limits::default()).ok().flatten();
-    root.is_some_and(|root| !matches!(root.value, Value::Mapping(_)))
+    let root = yaml::parse(text, 1, &ReadLimits::default()).ok().flatten();
+    root.is_some_and(|root| !matches!(root.value, NodeValue::Mapping(_)))
 }
 
 /// A part whose type is known.
@@ -213,19 +213,19 @@ struct Payload<'p> {
 
 impl Wrapped {
     /// What its parts write, part by part.
-    pub fn extract(&self, limits: &Limits) -> Vec<Extraction> {
+    pub fn extract(&self, limits: &ReadLimits) -> Vec<Extraction> {
         let parts = self.parts.iter();
         extract_parts(parts.map(|part| (&*part.shown, &*part.text)), limits)
     }
 
     /// All parts were taken.
-    fn done(mut self) -> Opened {
+    fn done(mut self) -> OpenedFile {
         let is_ignored = |problem: &Problem| problem.code == Code::UserDataIgnored;
         if self.parts.is_empty() && self.problems.iter().all(is_ignored) {
             self.not_looked_at(1, "this file: there is no cloud-config in it that is read");
         }
         merge::merge(&mut self);
-        Opened::Wrapped(self)
+        OpenedFile::Wrapped(self)
     }
 
     fn problem(&mut self, code: Code, line: u32, fields: &[(&str, &str)]) {
@@ -258,7 +258,7 @@ impl Wrapped {
 }
 
 /// Takes a part by its type.
-fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &Limits) {
+fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &ReadLimits) {
     let line = part.first;
     match kind {
         "text/cloud-config" => match kind_of(&part.text) {
@@ -331,7 +331,7 @@ fn script(wrapped: &mut Wrapped, part: &Payload<'_>, what: &str) {
 }
 
 /// The part as a file of its own. By its type it is a cloud-config, whatever its first line is.
-fn cloud_config(part: Payload<'_>) -> Part {
+fn cloud_config(part: Payload<'_>) -> ConfigPart {
     const HEADER: &str = "#cloud-config\n";
     let Payload {
         shown,
@@ -349,7 +349,7 @@ fn cloud_config(part: Payload<'_>) -> Part {
             false => format!("{HEADER}{text}"),
         };
     }
-    Part {
+    ConfigPart {
         shown: shown.to_owned(),
         text,
         first,
@@ -359,7 +359,7 @@ fn cloud_config(part: Payload<'_>) -> Part {
 }
 
 /// A template that cloud-init renders before it looks what it is.
-fn template(wrapped: &mut Wrapped, mut part: Payload<'_>, limits: &Limits) {
+fn template(wrapped: &mut Wrapped, mut part: Payload<'_>, limits: &ReadLimits) {
     let (first, mapped) = (part.first, part.mapped);
     let at = |line: u32| if mapped { line } else { first };
     let rendered = match jinja::render(&part.text) {
@@ -387,10 +387,10 @@ fn template(wrapped: &mut Wrapped, mut part: Payload<'_>, limits: &Limits) {
 }
 
 /// A list of parts (`cloudinit/user_data.py`, `_explode_archive`).
-fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Limits) {
+fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &ReadLimits) {
     let at = |line: u32| if part.mapped { line } else { part.first };
     let root = match yaml::parse(&part.text, 1, limits) {
-        Ok(Some(root)) if matches!(root.value, Value::Sequence(_)) => root,
+        Ok(Some(root)) if matches!(root.value, NodeValue::Sequence(_)) => root,
         Ok(_) => {
             wrapped.ignored(
                 part.first,
@@ -401,7 +401,7 @@ fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Limits) {
         Err(problems) => {
             let problems = problems.into_iter().map(|mut problem| {
                 problem.line = problem.line.map(at);
-                of_input(problem)
+                as_input_problem(problem)
             });
             wrapped.problems.extend(problems);
             return;

@@ -30,9 +30,9 @@ fn message(parts: &[(&str, &str)]) -> String {
 }
 
 fn opened(bytes: impl Into<Vec<u8>>) -> Wrapped {
-    match open("u", bytes.into(), &Limits::default()) {
-        Opened::Wrapped(found) => found,
-        Opened::Text(bytes) => panic!("{}", String::from_utf8_lossy(&bytes)),
+    match open("u", bytes.into(), &ReadLimits::default()) {
+        OpenedFile::Wrapped(found) => found,
+        OpenedFile::Text(bytes) => panic!("{}", String::from_utf8_lossy(&bytes)),
     }
 }
 
@@ -40,12 +40,12 @@ fn opened(bytes: impl Into<Vec<u8>>) -> Wrapped {
 fn written(found: &Wrapped) -> Vec<(String, String, u32)> {
     let parts = found.parts.iter();
     parts
-        .flat_map(|part| extract(&part.shown, &part.text, &Limits::default()).files)
+        .flat_map(|part| extract(&part.shown, &part.text, &ReadLimits::default()).files)
         .map(|file| (file.path, file.source, file.written_at))
         .collect()
 }
 
-fn told(found: &Wrapped) -> Vec<(Code, u32)> {
+fn problem_codes(found: &Wrapped) -> Vec<(Code, u32)> {
     let problems = found.problems.iter();
     problems
         .map(|problem| (problem.code, problem.line.unwrap()))
@@ -68,8 +68,8 @@ fn a_plain_text_is_handed_back_as_it_is() {
         "## template: jinja\nos: {}\n",
         "",
     ] {
-        let opened = open("u", text.into(), &Limits::default());
-        assert_eq!(opened, Opened::Text(text.into()), "{text:?}");
+        let opened = open("u", text.into(), &ReadLimits::default());
+        assert_eq!(opened, OpenedFile::Text(text.into()), "{text:?}");
     }
 }
 
@@ -96,7 +96,7 @@ fn the_cloud_configs_of_a_multipart_message_are_read_with_their_lines() {
             u32::try_from(line).unwrap()
         )]
     );
-    assert_eq!(told(&found), []);
+    assert_eq!(problem_codes(&found), []);
     assert_eq!(found.notes[0].0, 7, "{:?}", found.notes);
 }
 
@@ -136,7 +136,7 @@ fn parts_are_decoded_unpacked_and_told_by_how_they_begin() {
     let bare = one.replacen("#cloud-config\n", "", 1);
     let found = opened(message(&[("Content-Type: text/cloud-config", &bare)]));
     assert_eq!(written(&found)[0].2, 8);
-    let extraction = extract("u", &found.parts[0].text, &Limits::default());
+    let extraction = extract("u", &found.parts[0].text, &ReadLimits::default());
     assert_eq!(extraction.problems, []);
 }
 
@@ -160,7 +160,7 @@ fn a_later_part_takes_the_place_of_an_earlier_ones_files_unless_it_asks_to_appen
     let names = |text: String| {
         let found = opened(text);
         let names: Vec<String> = written(&found).into_iter().map(|(path, ..)| path).collect();
-        (names.join(" "), told(&found))
+        (names.join(" "), problem_codes(&found))
     };
     let (files, problems) = names(message(&[(kind, &one), (kind, &two)]));
     assert_eq!(
@@ -265,11 +265,11 @@ fn what_is_not_read_is_named_with_its_line() {
         assert_eq!(codes, Vec::from_iter(code), "{headers}: {found:?}");
     }
     assert_eq!(
-        told(&opened(gzip("apiVersion: v1\nkind: A\n"))),
+        problem_codes(&opened(gzip("apiVersion: v1\nkind: A\n"))),
         [(Code::NotLookedAt, 1)]
     );
     assert_eq!(
-        told(&opened(b"\x1f\x8bno gzip".as_slice())),
+        problem_codes(&opened(b"\x1f\x8bno gzip".as_slice())),
         [(Code::NotLookedAt, 1)]
     );
 }
@@ -309,11 +309,11 @@ fn packed_user_data_is_unpacked() {
 fn a_message_made_to_cost_is_not_read() {
     let many = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=X\n\n".to_owned()
         + &"--X\n\n".repeat(20_000);
-    assert_eq!(told(&opened(many)), [(Code::NotLookedAt, 1)]);
+    assert_eq!(problem_codes(&opened(many)), [(Code::NotLookedAt, 1)]);
     let long = cloud_config(&["a.yaml"]) + &"# and so on\n".repeat(400_000);
     let found = opened(message(&[("Content-Type: text/cloud-config", &long)]));
     assert_eq!(
-        (told(&found), found.parts.len()),
+        (problem_codes(&found), found.parts.len()),
         (vec![(Code::NotLookedAt, 1)], 0)
     );
 }
@@ -348,6 +348,6 @@ proptest::proptest! {
     fn no_bytes_make_it_panic(
         text in "(MIME-Version: 1.0\n|Content-Type: |multipart/mixed; boundary=X|text/cloud-config|\n\n|\n|--X\n|--X--\n|#cloud-config\n|#cloud-config-archive\n|- |write_files:\n|merge_how: |list\\(append\\)|\\{\\{ x|\\}\\}|## template: jinja\n|é| ){0,30}"
     ) {
-        let _ = open("u", text.into_bytes(), &Limits::default());
+        let _ = open("u", text.into_bytes(), &ReadLimits::default());
     }
 }

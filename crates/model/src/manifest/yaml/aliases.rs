@@ -11,7 +11,7 @@ pub(super) enum Aliases<'t> {
 impl<'t> Aliases<'t> {
     const MOST: usize = 10_000;
 
-    pub(super) fn of(text: &'t str) -> Self {
+    pub(super) fn in_text(text: &'t str) -> Self {
         let mut names = HashSet::new();
         for (at, _) in text.match_indices('*') {
             let rest = &text[at + 1..];

@@ -6,16 +6,16 @@ use libyaml_safer::EventData;
 
 use super::aliases::{self, Aliases};
 use super::{ReadKey, RepeatedKey};
-use crate::manifest::budget::{self, Budget, MOST_PROBLEMS, Spent};
+use crate::manifest::budget::{self, BudgetSpent, MOST_PROBLEMS, MemoryBudget};
 use crate::manifest::scalar::{self, Scalar};
-use crate::manifest::{Entry, Limits, Node, Problem, Value, node};
+use crate::manifest::{MapEntry, Node, NodeValue, Problem, ReadLimits, node};
 use crate::reasons::Code;
 
 /// So many keys that are read as something else are remembered of a document.
 const MOST_KEYS: usize = 100;
 
 /// Why the document cannot be read on.
-pub(super) struct Refusal {
+pub(super) struct DocumentRefusal {
     pub(super) code: Code,
     pub(super) message: String,
 }
@@ -34,7 +34,7 @@ enum Anchor {
 }
 
 /// A key that was read; its value comes next.
-enum Key {
+enum PendingKey {
     Name {
         key: String,
         line: u32,
@@ -46,8 +46,8 @@ enum Key {
 enum Items {
     Sequence(Vec<Node>),
     Mapping {
-        entries: Vec<Entry>,
-        key: Option<Key>,
+        entries: Vec<MapEntry>,
+        key: Option<PendingKey>,
         /// Has it had a `<<`?
         merged: bool,
     },
@@ -63,14 +63,14 @@ struct Frame {
     height: usize,
 }
 
-pub(super) struct Builder<'l> {
-    limits: &'l Limits,
+pub(super) struct NodeBuilder<'l> {
+    limits: &'l ReadLimits,
     /// The memory that the documents before it take.
     taken: usize,
     text: &'l str,
     /// What may name an anchor; looked for when the first anchor comes.
     aliases: Option<Aliases<'l>>,
-    budget: Budget,
+    budget: MemoryBudget,
     unique: bool,
     /// Keep every pair of the outermost map.
     pairs: bool,
@@ -87,10 +87,10 @@ pub(super) struct Builder<'l> {
     aliased: usize,
 }
 
-impl<'l> Builder<'l> {
+impl<'l> NodeBuilder<'l> {
     pub(super) fn new(
         text: &'l str,
-        (limits, taken): (&'l Limits, usize),
+        (limits, taken): (&'l ReadLimits, usize),
         unique: bool,
         pairs: bool,
     ) -> Self {
@@ -99,7 +99,7 @@ impl<'l> Builder<'l> {
             taken,
             text,
             aliases: None,
-            budget: Budget::new(limits, taken),
+            budget: MemoryBudget::new(limits, taken),
             unique,
             pairs,
             written_binary: false,
@@ -142,7 +142,7 @@ impl<'l> Builder<'l> {
         }
     }
 
-    pub(super) fn take(&mut self, event: EventData, line: u32) -> Result<(), Refusal> {
+    pub(super) fn take(&mut self, event: EventData, line: u32) -> Result<(), DocumentRefusal> {
         match event {
             EventData::Scalar {
                 anchor,
@@ -185,20 +185,20 @@ impl<'l> Builder<'l> {
     }
 
     /// Counts a text. Base64 that is no UTF-8 becomes larger than it was.
-    fn weigh(&mut self, text: &str, tag: Option<&str>) -> Result<(), Refusal> {
+    fn weigh(&mut self, text: &str, tag: Option<&str>) -> Result<(), DocumentRefusal> {
         let times = match tag {
             Some(tag) if tag.ends_with("binary") => 4,
             _ => 1,
         };
-        self.take_bytes(budget::of_text(text) * times)
+        self.take_bytes(budget::memory_of_text(text) * times)
     }
 
-    fn take_bytes(&mut self, bytes: usize) -> Result<(), Refusal> {
-        self.budget.take(bytes).map_err(|Spent| self.spent())
+    fn take_bytes(&mut self, bytes: usize) -> Result<(), DocumentRefusal> {
+        self.budget.take(bytes).map_err(|BudgetSpent| self.spent())
     }
 
-    fn spent(&self) -> Refusal {
-        Refusal {
+    fn spent(&self) -> DocumentRefusal {
+        DocumentRefusal {
             code: Code::LimitExceeded,
             message: budget::exceeded(self.limits, self.taken),
         }
@@ -207,7 +207,7 @@ impl<'l> Builder<'l> {
     /// Is an anchor worth keeping? One that no alias names is not.
     fn is_named(&mut self, anchor: &str) -> bool {
         let text = self.text;
-        let aliases = self.aliases.get_or_insert_with(|| Aliases::of(text));
+        let aliases = self.aliases.get_or_insert_with(|| Aliases::in_text(text));
         aliases.has(anchor)
     }
 
@@ -217,12 +217,12 @@ impl<'l> Builder<'l> {
         anchor: Option<String>,
         node: &Node,
         (nodes, height): (usize, usize),
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         let Some(anchor) = anchor.filter(|anchor| self.is_named(anchor)) else {
             return Ok(());
         };
-        let bytes = budget::of_node(node) + size_of::<Anchor>();
-        let name = budget::of_text(&anchor) + size_of::<(String, Anchor)>();
+        let bytes = budget::memory_of_node(node) + size_of::<Anchor>();
+        let name = budget::memory_of_text(&anchor) + size_of::<(String, Anchor)>();
         self.take_bytes(bytes + name)?;
         let done = Anchor::Done {
             node: node.clone(),
@@ -258,15 +258,15 @@ impl<'l> Builder<'l> {
         text: String,
         plain: bool,
         line: u32,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         let awaits_key = self.awaits_key();
         if awaits_key && scalar::is_merge(&text, tag, plain) {
             let node = Node {
                 line,
-                value: Value::String(text),
+                value: NodeValue::String(text),
             };
             self.anchor(anchor, &node, (1, 0))?;
-            return self.key(Key::Merge);
+            return self.key(PendingKey::Merge);
         }
         let written = (awaits_key && self.keys.len() < MOST_KEYS && may_be_no_text(&text))
             .then(|| text.clone());
@@ -281,7 +281,7 @@ impl<'l> Builder<'l> {
             };
         if awaits_key {
             if anchor.is_some() {
-                let value = resolved.clone().into_value().unwrap_or(Value::Null);
+                let value = resolved.clone().into_value().unwrap_or(NodeValue::Null);
                 self.anchor(anchor, &Node { line, value }, (1, 0))?;
             }
             let key = match resolved.into_key() {
@@ -299,13 +299,13 @@ impl<'l> Builder<'l> {
                     read,
                 });
             }
-            return self.key(Key::Name { key, line });
+            return self.key(PendingKey::Name { key, line });
         }
         let value = match resolved.into_value() {
             Ok(value) => value,
             Err(message) => {
                 self.problem(line, message);
-                Value::Null
+                NodeValue::Null
             }
         };
         let node = Node { line, value };
@@ -313,7 +313,7 @@ impl<'l> Builder<'l> {
         self.value(node, 1, 0, false)
     }
 
-    fn key(&mut self, read: Key) -> Result<(), Refusal> {
+    fn key(&mut self, read: PendingKey) -> Result<(), DocumentRefusal> {
         if let Some(Frame {
             items: Items::Mapping { key, .. },
             nodes,
@@ -326,7 +326,7 @@ impl<'l> Builder<'l> {
         Ok(())
     }
 
-    fn alias(&mut self, name: &str, line: u32) -> Result<(), Refusal> {
+    fn alias(&mut self, name: &str, line: u32) -> Result<(), DocumentRefusal> {
         let (nodes, height, bytes) = match self.anchors.get(name) {
             Some(Anchor::Done {
                 nodes,
@@ -360,7 +360,7 @@ impl<'l> Builder<'l> {
             ));
         }
         if self.aliased > self.limits.alias_nodes {
-            return Err(Refusal {
+            return Err(DocumentRefusal {
                 code: Code::LimitExceeded,
                 message: format!(
                     "aliases add more than {} values to the document; write them out, or raise staging.limits.aliasNodes",
@@ -378,27 +378,29 @@ impl<'l> Builder<'l> {
             return self.value(node, nodes, height, true);
         }
         let resolved = match node.value {
-            Value::Null => Scalar::Null,
-            Value::Bool(value) => Scalar::Bool(value),
-            Value::String(text) => Scalar::Text(text),
-            Value::Number(number) => match number.as_i64() {
+            NodeValue::Null => Scalar::Null,
+            NodeValue::Bool(value) => Scalar::Bool(value),
+            NodeValue::String(text) => Scalar::Text(text),
+            NodeValue::Number(number) => match number.as_i64() {
                 Some(value) => Scalar::Int(value),
                 None => Scalar::Float(number.as_f64().unwrap_or(f64::NAN)),
             },
-            Value::Sequence(_) | Value::Mapping(_) => return Err(refuse(key_is_no_scalar())),
+            NodeValue::Sequence(_) | NodeValue::Mapping(_) => {
+                return Err(refuse(key_is_no_scalar()));
+            }
         };
         let key = resolved.into_key().unwrap_or_else(|message| {
             self.problem(line, message);
             String::new()
         });
-        self.key(Key::Name { key, line })
+        self.key(PendingKey::Name { key, line })
     }
 
-    fn check_depth(&self, depth: usize) -> Result<(), Refusal> {
+    fn check_depth(&self, depth: usize) -> Result<(), DocumentRefusal> {
         if depth <= self.limits.depth {
             return Ok(());
         }
-        Err(Refusal {
+        Err(DocumentRefusal {
             code: Code::LimitExceeded,
             message: format!(
                 "lists and maps are nested more than {} deep; write them flatter, or raise staging.limits.depth",
@@ -407,7 +409,12 @@ impl<'l> Builder<'l> {
         })
     }
 
-    fn open(&mut self, anchor: Option<String>, line: u32, items: Items) -> Result<(), Refusal> {
+    fn open(
+        &mut self,
+        anchor: Option<String>,
+        line: u32,
+        items: Items,
+    ) -> Result<(), DocumentRefusal> {
         self.decoded += 1;
         if self.awaits_key() {
             return Err(refuse(key_is_no_scalar()));
@@ -415,7 +422,7 @@ impl<'l> Builder<'l> {
         self.check_depth(self.stack.len() + 1)?;
         let anchor = anchor.filter(|anchor| self.is_named(anchor));
         if let Some(anchor) = &anchor {
-            self.take_bytes(budget::of_text(anchor) + size_of::<(String, Anchor)>())?;
+            self.take_bytes(budget::memory_of_text(anchor) + size_of::<(String, Anchor)>())?;
             if let Some(Anchor::Done { bytes, .. }) =
                 self.anchors.insert(anchor.clone(), Anchor::Open)
             {
@@ -432,17 +439,17 @@ impl<'l> Builder<'l> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Refusal> {
+    fn close(&mut self) -> Result<(), DocumentRefusal> {
         let Some(frame) = self.stack.pop() else {
             return Ok(());
         };
         let value = match frame.items {
             Items::Sequence(mut items) => {
                 self.budget.trim(&mut items);
-                Value::Sequence(items)
+                NodeValue::Sequence(items)
             }
             Items::Mapping { entries, .. } if self.pairs && self.stack.is_empty() => {
-                Value::Mapping(entries)
+                NodeValue::Mapping(entries)
             }
             Items::Mapping {
                 mut entries,
@@ -450,7 +457,7 @@ impl<'l> Builder<'l> {
                 ..
             } => {
                 self.budget.trim(&mut entries);
-                Value::Mapping(self.unique(entries, merged))
+                NodeValue::Mapping(self.unique(entries, merged))
             }
         };
         let node = Node {
@@ -467,7 +474,7 @@ impl<'l> Builder<'l> {
         nodes: usize,
         height: usize,
         by_alias: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         let Some(frame) = self.stack.last_mut() else {
             self.root = Some(node);
             return Ok(());
@@ -477,15 +484,15 @@ impl<'l> Builder<'l> {
         let grown = match &frame.items {
             Items::Sequence(items) => self.budget.grow(items),
             Items::Mapping { entries, key, .. } => match (&node.value, key) {
-                (Value::Mapping(merged), Some(Key::Merge)) => {
+                (NodeValue::Mapping(merged), Some(PendingKey::Merge)) => {
                     let copied = if by_alias { 2 * merged.len() } else { 0 };
                     self.budget
-                        .take(copied * size_of::<Entry>())
+                        .take(copied * size_of::<MapEntry>())
                         .and_then(|()| self.budget.grow_by(entries, merged.len()))
                 }
-                (Value::Sequence(maps), Some(Key::Merge)) => {
+                (NodeValue::Sequence(maps), Some(PendingKey::Merge)) => {
                     let merged = maps.iter().map(|map| match &map.value {
-                        Value::Mapping(entries) => entries.len(),
+                        NodeValue::Mapping(entries) => entries.len(),
                         _ => 0,
                     });
                     self.budget.grow_by(entries, merged.sum())
@@ -506,7 +513,7 @@ impl<'l> Builder<'l> {
                 key,
                 merged,
             } => match key.take() {
-                Some(Key::Name { key, line }) => entries.push(Entry {
+                Some(PendingKey::Name { key, line }) => entries.push(MapEntry {
                     key,
                     line,
                     value: node,
@@ -521,7 +528,7 @@ impl<'l> Builder<'l> {
     }
 
     /// Keeps the last of the entries that share a key; in configuration that is an error.
-    fn unique(&mut self, entries: Vec<Entry>, merged: bool) -> Vec<Entry> {
+    fn unique(&mut self, entries: Vec<MapEntry>, merged: bool) -> Vec<MapEntry> {
         let (entries, repeated) = node::keep_last(entries);
         if merged {
             return entries;
@@ -544,17 +551,17 @@ impl<'l> Builder<'l> {
 
 /// `<<`: the merged entries take their place among the written ones, and the last of one key wins;
 /// of a list of maps the first wins.
-fn merge(entries: &mut Vec<Entry>, node: Node, by_alias: bool) -> Result<(), Refusal> {
+fn merge(entries: &mut Vec<MapEntry>, node: Node, by_alias: bool) -> Result<(), DocumentRefusal> {
     let no_map = || {
         refuse(
             "`<<` takes a map, an alias of a map, or a list of them; write the keys out".to_owned(),
         )
     };
     match node.value {
-        Value::Mapping(merged) => entries.extend(merged),
-        Value::Sequence(maps) if !by_alias => {
+        NodeValue::Mapping(merged) => entries.extend(merged),
+        NodeValue::Sequence(maps) if !by_alias => {
             for map in maps.into_iter().rev() {
-                let Value::Mapping(merged) = map.value else {
+                let NodeValue::Mapping(merged) = map.value else {
                     return Err(no_map());
                 };
                 entries.extend(merged);
@@ -576,8 +583,8 @@ fn key_is_no_scalar() -> String {
     "a list or map cannot be a key; quote the key if it is text like `{{ name }}`".to_owned()
 }
 
-fn refuse(message: String) -> Refusal {
-    Refusal {
+fn refuse(message: String) -> DocumentRefusal {
+    DocumentRefusal {
         code: Code::FileRefused,
         message,
     }

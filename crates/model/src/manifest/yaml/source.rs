@@ -11,14 +11,14 @@ use crate::reasons::Code;
 /// processor's nearest cache.
 ///
 /// A last line without a break gets one, as from Kubernetes' line reader.
-pub(super) struct Source<'t> {
+pub(super) struct YamlBytes<'t> {
     rest: &'t str,
     breaks: bool,
 }
 
 const PIECE: usize = 2048;
 
-impl<'t> Source<'t> {
+impl<'t> YamlBytes<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Self {
             rest: text,
@@ -27,7 +27,7 @@ impl<'t> Source<'t> {
     }
 }
 
-impl Read for Source<'_> {
+impl Read for YamlBytes<'_> {
     fn read(&mut self, into: &mut [u8]) -> Result<usize> {
         let taken = self.fill_buf()?.read(into)?;
         self.consume(taken);
@@ -35,7 +35,7 @@ impl Read for Source<'_> {
     }
 }
 
-impl BufRead for Source<'_> {
+impl BufRead for YamlBytes<'_> {
     fn fill_buf(&mut self) -> Result<&[u8]> {
         if self.rest.is_empty() && self.breaks {
             return Ok(b"\n");

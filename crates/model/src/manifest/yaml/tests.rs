@@ -4,17 +4,17 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::manifest::Limits;
+use crate::manifest::ReadLimits;
 
 fn value(text: &str) -> Json {
-    let node = parse(text, 1, &Limits::default());
+    let node = parse(text, 1, &ReadLimits::default());
     node.unwrap_or_else(|problems| panic!("{text:?}: {problems:?}"))
         .unwrap_or_else(|| panic!("{text:?}: no document"))
         .to_json()
 }
 
 fn problems(text: &str) -> Vec<Problem> {
-    match parse(text, 1, &Limits::default()) {
+    match parse(text, 1, &ReadLimits::default()) {
         Ok(node) => panic!("{text:?} was read as {node:?}"),
         Err(problems) => problems,
     }
@@ -157,7 +157,7 @@ fn keys_are_scalars_too() {
 fn a_key_that_json_cannot_have_refuses_the_document() {
     for key in ["null", "~", "", "18446744073709551615", "[a]", "? {a: 1}\n"] {
         let text = format!("a: 1\n{key}: x\n");
-        assert!(parse(&text, 1, &Limits::default()).is_err(), "{key}");
+        assert!(parse(&text, 1, &ReadLimits::default()).is_err(), "{key}");
     }
     assert!(message("{{ name }}: x\n").contains("quote the key"));
 }
@@ -203,9 +203,9 @@ fn an_alias_bomb_is_refused_in_no_time() {
         text.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
     }
     assert!(message(&text).contains("aliases"));
-    let limits = Limits {
+    let limits = ReadLimits {
         alias_nodes: 5,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let problems = parse("a: &a [1, 2, 3]\nb: *a\nc: *a\n", 1, &limits).unwrap_err();
     assert_eq!(problems[0].code, Code::LimitExceeded);
@@ -215,9 +215,9 @@ fn an_alias_bomb_is_refused_in_no_time() {
 
 #[test]
 fn memory_is_counted_before_it_is_taken() {
-    let limits = Limits {
+    let limits = ReadLimits {
         expanded_bytes: 1 << 20,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let long = "x".repeat(10_000);
     let aliases = vec!["*a"; 200].join(", ");
@@ -262,7 +262,7 @@ fn memory_is_counted_before_it_is_taken() {
 
 #[test]
 fn deep_nesting_is_refused_whichever_way_it_is_written() {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     for text in [
         "[".repeat(1_000_000),
         "{a: ".repeat(10_000),
@@ -281,7 +281,7 @@ fn deep_nesting_is_refused_whichever_way_it_is_written() {
         .is_ok()
     );
     let chain = "a: &a [[[[1]]]]\nb: &b [[[[*a]]]]\nc: [[[[*b]]]]\n";
-    let few = Limits {
+    let few = ReadLimits {
         depth: 10,
         ..limits
     };
@@ -322,7 +322,7 @@ fn syntax_errors_name_the_line_and_what_to_do() {
 #[test]
 fn every_value_knows_its_line() {
     let text = "# first\na: 1\nb:\n  - x\n  - y: |\n      text\n    z: 2\nc: {d: 3,\n  e: 4}\n";
-    let node = parse(text, 11, &Limits::default()).unwrap().unwrap();
+    let node = parse(text, 11, &ReadLimits::default()).unwrap().unwrap();
     assert_eq!(node.line, 12);
     assert_eq!(node.entry("b").unwrap().line, 13);
     let item = &node.get("b").unwrap().items()[1];
@@ -333,7 +333,7 @@ fn every_value_knows_its_line() {
 #[test]
 fn lines_are_those_an_editor_shows_even_among_odd_breaks() {
     let text = "a: \"x\u{2028}y\u{85}z\"\nb: 1\rc: 2\nd: 3\n";
-    let node = parse(text, 1, &Limits::default()).unwrap().unwrap();
+    let node = parse(text, 1, &ReadLimits::default()).unwrap().unwrap();
     assert_eq!(node.entry("b").unwrap().line, 2);
     assert_eq!(node.entry("d").unwrap().line, 3);
 }
@@ -360,7 +360,7 @@ fn what_follows_the_first_document_is_not_looked_at() {
 #[test]
 fn a_configuration_file_is_one_document_without_repeated_keys() {
     let lines = |text: &str| -> Vec<Option<u32>> {
-        let problems = one(text).unwrap_err();
+        let problems = parse_configuration(text).unwrap_err();
         assert!(
             problems
                 .iter()
@@ -368,11 +368,17 @@ fn a_configuration_file_is_one_document_without_repeated_keys() {
         );
         problems.iter().map(|problem| problem.line).collect()
     };
-    assert_eq!(one("\u{feff}---\na: 1\n...\n").unwrap().unwrap().line, 2);
-    assert_eq!(one("# nothing\n").unwrap(), None);
+    assert_eq!(
+        parse_configuration("\u{feff}---\na: 1\n...\n")
+            .unwrap()
+            .unwrap()
+            .line,
+        2
+    );
+    assert_eq!(parse_configuration("# nothing\n").unwrap(), None);
     assert_eq!(lines("a: 1\n---\nb: 2\n"), [Some(2)]);
     assert_eq!(lines("a: 1\nb: {c: 1, c: 2}\na: 2\n"), [Some(2), Some(3)]);
-    assert!(one("x: &x {a: 1}\ny: {<<: *x, a: 2}\n").is_ok());
+    assert!(parse_configuration("x: &x {a: 1}\ny: {<<: *x, a: 2}\n").is_ok());
 }
 
 proptest! {
@@ -381,7 +387,7 @@ proptest! {
         text in "([ \\[\\]{}:,#&*!|>'\"%@`?\\-\\n\\r\\t\\\\.~<aby01_]|\\PC|\u{85}|\u{2028}){0,80}"
     ) {
         let last = u32::try_from(text.split('\n').count()).unwrap();
-        if let Err(problems) = parse(&text, 1, &Limits::default()) {
+        if let Err(problems) = parse(&text, 1, &ReadLimits::default()) {
             prop_assert!(!problems.is_empty());
             for problem in problems {
                 let line = problem.line.unwrap();

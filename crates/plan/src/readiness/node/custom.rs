@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use windrow_model::reasons::Code;
 
-use super::{Phase, ProbeId, ProbeSpec, Role, Severity};
+use super::{NodeRole, Phase, ProbeId, ProbeSeverity, ProbeSpec};
 use crate::rules::{Expression, Platform};
 
 /// A probe of the configuration.
@@ -23,9 +23,9 @@ pub struct CustomProbe {
     /// So many failures in a row make it failing.
     pub fall: u32,
     /// What follows when it fails.
-    pub severity: Severity,
+    pub severity: ProbeSeverity,
     /// The roles in which a node is asked.
-    pub roles: Vec<Role>,
+    pub roles: Vec<NodeRole>,
     /// The phase of the bootstrap that waits for it; one that the platform does not have counts as
     /// [`Phase::Node`].
     pub phase: Phase,
@@ -141,7 +141,7 @@ impl CustomProbe {
 /// The probes of the configuration that apply to a node.
 pub fn custom_specs(
     custom: &[CustomProbe],
-    role: Role,
+    role: NodeRole,
     platform: Option<Platform>,
 ) -> Vec<ProbeSpec> {
     custom

@@ -23,8 +23,8 @@ use windrow_model::reasons::Code;
 
 use super::progress::pace;
 use super::{
-    BUILTIN, NodeSeen, Pace, Phase, PhaseState, PhaseStatus, ProbeState, Readiness, Role, Severity,
-    Track, Transition, TransitionSeen,
+    BUILTIN, NodeRole, NodeSeen, Pace, Phase, PhaseState, PhaseStatus, ProbeSeverity, ProbeState,
+    Readiness, Track, Transition, TransitionSeen,
 };
 use crate::rules::Platform;
 
@@ -84,7 +84,7 @@ pub enum Manifests {
 
 /// A known problem that cannot come right by itself: a finding of severity error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct KnownProblem {
     /// What, for programs.
     pub code: Code,
     /// What, for people.
@@ -93,7 +93,7 @@ pub struct Trouble {
 
 /// Everything that is judged.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct NodeInputs<'a> {
     /// What is known of the node.
     pub seen: &'a NodeSeen,
     /// What it is.
@@ -103,14 +103,14 @@ pub struct Question<'a> {
     /// Its manifests.
     pub manifests: &'a Manifests,
     /// The gravest known problem, whoever found it.
-    pub trouble: Option<&'a Trouble>,
+    pub trouble: Option<&'a KnownProblem>,
     /// The time.
     pub now: Timestamp,
 }
 
 /// The judgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judged {
+pub struct NodeJudgement {
     /// Where the node stands.
     pub readiness: Readiness,
     /// Which phase it is in.
@@ -139,7 +139,7 @@ struct Counted<'a> {
 }
 
 /// Judges.
-pub fn judge(question: &Question<'_>) -> Judged {
+pub fn judge(question: &NodeInputs<'_>) -> NodeJudgement {
     let judging = Judging {
         question,
         probes: counted(question),
@@ -152,7 +152,7 @@ pub fn judge(question: &Question<'_>) -> Judged {
     if arrived {
         memory.ready_boot.clone_from(&question.seen.boot);
     }
-    Judged {
+    NodeJudgement {
         readiness: verdict.readiness,
         phase: verdict.phase,
         code: verdict.code,
@@ -182,7 +182,7 @@ pub fn listed<'a>(seen: &'a NodeSeen, memory: &NodeMemory) -> impl Iterator<Item
         .filter(move |track| !(track.spec.day_zero && installed))
 }
 
-fn counted<'a>(question: &Question<'a>) -> Vec<Counted<'a>> {
+fn counted<'a>(question: &NodeInputs<'a>) -> Vec<Counted<'a>> {
     let order = Phase::bootstrap(question.platform);
     let mut probes: Vec<Counted<'a>> = listed(question.seen, question.memory)
         .map(|track| Counted {
@@ -201,11 +201,11 @@ fn counted<'a>(question: &Question<'a>) -> Vec<Counted<'a>> {
 }
 
 struct Judging<'a> {
-    question: &'a Question<'a>,
+    question: &'a NodeInputs<'a>,
     probes: Vec<Counted<'a>>,
 }
 
-struct Verdict {
+struct NodeVerdict {
     readiness: Readiness,
     phase: Phase,
     code: Code,
@@ -213,15 +213,15 @@ struct Verdict {
 }
 
 impl Judging<'_> {
-    fn verdict(&self) -> Verdict {
-        let Question {
+    fn verdict(&self) -> NodeVerdict {
+        let NodeInputs {
             seen, manifests, ..
         } = self.question;
         // What belongs to the last phase is not expected while manifests wait: they may bring it.
         let waiting = matches!(manifests, Manifests::Waiting { .. });
         let expected = |track: &&Track| !(waiting && track.spec.phase == Phase::Ready);
         let failing = self
-            .first(Severity::Required, ProbeState::Failing)
+            .first(ProbeSeverity::Required, ProbeState::Failing)
             .filter(expected);
         let excuse = self.excuse();
         if let Some(shutdown) = excuse.filter(|one| one.kind == Transition::Shutdown) {
@@ -233,8 +233,8 @@ impl Judging<'_> {
             let lost = !seen.boot.is_empty() && self.question.memory.ready_boot == seen.boot;
             return match excuse {
                 Some(excuse) if !failing.stuck => in_transition(excuse, phase, &failing.message),
-                _ if failing.stuck || lost => said(Readiness::Failed, failing),
-                _ => said(Readiness::SettingUp, failing),
+                _ if failing.stuck || lost => verdict_by_probe(Readiness::Failed, failing),
+                _ => verdict_by_probe(Readiness::SettingUp, failing),
             };
         }
         if let Manifests::Waiting {
@@ -250,26 +250,26 @@ impl Judging<'_> {
             };
             return verdict(readiness, Phase::Manifests, *code, message.clone());
         }
-        if let Some(unknown) = self.first(Severity::Required, ProbeState::Unknown) {
+        if let Some(unknown) = self.first(ProbeSeverity::Required, ProbeState::Unknown) {
             let (_, why, code) = as_of(unknown, self.question.now);
             let code = code.unwrap_or(Code::ProbeUnknown);
             let message = code.say(&[("probe", unknown.spec.id.as_str()), ("why", &why)]);
             return verdict(Readiness::Unknown, unknown.spec.phase, code, message);
         }
-        if seen.role == Role::Unknown {
+        if seen.role == NodeRole::Unknown {
             let code = Code::RoleUnknown;
             return verdict(Readiness::Unknown, Phase::Api, code, code.say(&[]));
         }
         if let Manifests::Unknown { code, message, .. } = manifests {
             return verdict(Readiness::Unknown, Phase::Manifests, *code, message.clone());
         }
-        if let Some(Trouble { code, message }) = self.question.trouble {
+        if let Some(KnownProblem { code, message }) = self.question.trouble {
             return verdict(Readiness::Degraded, Phase::Ready, *code, message.clone());
         }
-        if let Some(wanted) = self.first(Severity::Wanted, ProbeState::Failing) {
-            return Verdict {
+        if let Some(wanted) = self.first(ProbeSeverity::Wanted, ProbeState::Failing) {
+            return NodeVerdict {
                 phase: Phase::Ready,
-                ..said(Readiness::Degraded, wanted)
+                ..verdict_by_probe(Readiness::Degraded, wanted)
             };
         }
         if let Some(overdue) = self.overdue() {
@@ -293,10 +293,10 @@ impl Judging<'_> {
     fn required(&self) -> impl Iterator<Item = &Counted<'_>> {
         self.probes
             .iter()
-            .filter(|probe| probe.track.spec.severity == Severity::Required)
+            .filter(|probe| probe.track.spec.severity == ProbeSeverity::Required)
     }
 
-    fn first(&self, severity: Severity, state: ProbeState) -> Option<&Track> {
+    fn first(&self, severity: ProbeSeverity, state: ProbeState) -> Option<&Track> {
         self.probes
             .iter()
             .find(|probe| probe.track.spec.severity == severity && probe.state == state)
@@ -393,8 +393,8 @@ impl Judging<'_> {
         status
     }
 
-    fn pace(&self, verdict: &Verdict) -> (Pace, Option<Timestamp>) {
-        let Question {
+    fn pace(&self, verdict: &NodeVerdict) -> (Pace, Option<Timestamp>) {
+        let NodeInputs {
             seen,
             platform,
             manifests,
@@ -450,19 +450,19 @@ fn patience_ends(transition: &TransitionSeen) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-fn in_transition(transition: &TransitionSeen, phase: Phase, why: &str) -> Verdict {
+fn in_transition(transition: &TransitionSeen, phase: Phase, why: &str) -> NodeVerdict {
     let code = transition.kind.code();
     verdict(Readiness::SettingUp, phase, code, code.say(&[("why", why)]))
 }
 
-fn said(readiness: Readiness, track: &Track) -> Verdict {
+fn verdict_by_probe(readiness: Readiness, track: &Track) -> NodeVerdict {
     let code = track.code().unwrap_or(track.spec.code);
     let message = code.say(&[("probe", track.spec.id.as_str()), ("why", &track.message)]);
     verdict(readiness, track.spec.phase, code, message)
 }
 
-fn verdict(readiness: Readiness, phase: Phase, code: Code, message: String) -> Verdict {
-    Verdict {
+fn verdict(readiness: Readiness, phase: Phase, code: Code, message: String) -> NodeVerdict {
+    NodeVerdict {
         readiness,
         phase,
         code,

@@ -24,11 +24,13 @@ mod track;
 pub use custom::{
     CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, custom_specs,
 };
-pub use judge::{Judged, Manifests, NodeMemory, Question, Trouble, as_of, judge, listed};
+pub use judge::{
+    KnownProblem, Manifests, NodeInputs, NodeJudgement, NodeMemory, as_of, judge, listed,
+};
 pub use phase::{Phase, PhaseState, PhaseStatus};
-pub use probe::{ProbeId, ProbeOutcome, ProbeResult, ProbeSpec, Severity};
+pub use probe::{ProbeId, ProbeOutcome, ProbeResult, ProbeSeverity, ProbeSpec};
 pub use progress::Pace;
-pub use seen::{NodeEvent, NodeSeen, Role, Transition, TransitionSeen, Vip, VipMode};
+pub use seen::{NodeEvent, NodeRole, NodeSeen, Transition, TransitionSeen, Vip, VipMode};
 pub use table::{BUILTIN, Builtin, builtin, specs};
 pub use track::{ProbeState, Track};
 

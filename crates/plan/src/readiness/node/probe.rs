@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::reasons::Code;
 
-use super::{Phase, Role};
+use super::{NodeRole, Phase};
 use crate::rules::Platform;
 
 /// A probe's name: one of the table, or `user/NAME` for one of the configuration.
@@ -50,7 +50,7 @@ impl fmt::Display for ProbeId {
 /// What follows when a probe fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub enum ProbeSeverity {
     /// The node is not Ready.
     Required,
     /// The node works, and something is wrong.
@@ -72,7 +72,7 @@ pub struct ProbeSpec {
     /// So many failures in a row make it failing; so many answers that tell nothing, unknown.
     pub fall: u32,
     /// What follows when it fails.
-    pub severity: Severity,
+    pub severity: ProbeSeverity,
     /// The phase of the bootstrap that waits for it.
     pub phase: Phase,
     /// The reason code of its failure.
@@ -170,9 +170,9 @@ impl ProbeSpec {
 
     /// Is it of use on such a node? See [`super::specs`].
     pub(super) fn applies(
-        roles: &[Role],
+        roles: &[NodeRole],
         only: Option<Platform>,
-        role: Role,
+        role: NodeRole,
         platform: Option<Platform>,
     ) -> bool {
         roles.contains(&role) && (only.is_none() || only == platform)

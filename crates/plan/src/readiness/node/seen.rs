@@ -13,7 +13,7 @@ use super::{ProbeId, ProbeOutcome, ProbeResult, ProbeSpec, Track};
 /// What a node is in its cluster. Read again and again: a node can be promoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Role {
+pub enum NodeRole {
     /// The server that made the cluster.
     FirstServer,
     /// A server that joined it, by its configuration or by promotion.
@@ -27,27 +27,27 @@ pub enum Role {
     Unknown,
 }
 
-impl Role {
+impl NodeRole {
     /// Does it run kube-apiserver?
     pub fn serves_api(self) -> bool {
-        matches!(self, Role::FirstServer | Role::JoinedServer)
+        matches!(self, NodeRole::FirstServer | NodeRole::JoinedServer)
     }
 
     /// Does RKE2 read the manifests directory here? Its deploy controller runs where
     /// kube-apiserver does.
     pub fn applies_manifests(self) -> bool {
-        self.serves_api() || self == Role::Unknown
+        self.serves_api() || self == NodeRole::Unknown
     }
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for NodeRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Role::FirstServer => "first server",
-            Role::JoinedServer => "joined server",
-            Role::Agent => "agent",
-            Role::Witness => "witness",
-            Role::Unknown => "unknown",
+            NodeRole::FirstServer => "first server",
+            NodeRole::JoinedServer => "joined server",
+            NodeRole::Agent => "agent",
+            NodeRole::Witness => "witness",
+            NodeRole::Unknown => "unknown",
         })
     }
 }
@@ -115,7 +115,7 @@ pub enum NodeEvent {
     /// the platform or the configuration changes; what is known of probes that stay is kept.
     Probing {
         /// The role.
-        role: Role,
+        role: NodeRole,
         /// Which boot this is (`/proc/sys/kernel/random/boot_id`); empty when not known.
         boot: String,
         /// The probes.
@@ -176,7 +176,7 @@ impl VipMode {
 #[serde(rename_all = "camelCase")]
 pub struct NodeSeen {
     /// Its role.
-    pub role: Role,
+    pub role: NodeRole,
     /// Which boot this is; empty when not known.
     pub boot: String,
     /// Since when it is probed.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windrow_model::reasons::Code;
 
-use super::{Phase, ProbeId, ProbeSpec, Role, Severity};
+use super::{NodeRole, Phase, ProbeId, ProbeSeverity, ProbeSpec};
 use crate::rules::Platform;
 
 /// One row.
@@ -22,13 +22,13 @@ pub struct Builtin {
     /// Failures in a row that make it failing.
     pub fall: u32,
     /// What follows when it fails.
-    pub severity: Severity,
+    pub severity: ProbeSeverity,
     /// The phase that waits for it.
     pub phase: Phase,
     /// The reason code of its failure.
     pub code: Code,
     /// The roles it applies to.
-    pub roles: &'static [Role],
+    pub roles: &'static [NodeRole],
     /// The platform it applies to; `None` for every one.
     pub platform: Option<Platform>,
     /// Does it count on day 0 only?
@@ -38,24 +38,28 @@ pub struct Builtin {
 }
 
 /// A server that has kube-apiserver.
-const SERVERS: &[Role] = &[Role::FirstServer, Role::JoinedServer];
-const FIRST: &[Role] = &[Role::FirstServer];
+const SERVERS: &[NodeRole] = &[NodeRole::FirstServer, NodeRole::JoinedServer];
+const FIRST: &[NodeRole] = &[NodeRole::FirstServer];
 /// Where `rke2-server` runs.
-const SUPERVISORS: &[Role] = &[Role::FirstServer, Role::JoinedServer, Role::Witness];
-/// A node that needs another one to get into the cluster.
-const JOINED: &[Role] = &[Role::JoinedServer, Role::Agent, Role::Witness];
-const KNOWN: &[Role] = &[
-    Role::FirstServer,
-    Role::JoinedServer,
-    Role::Agent,
-    Role::Witness,
+const SUPERVISORS: &[NodeRole] = &[
+    NodeRole::FirstServer,
+    NodeRole::JoinedServer,
+    NodeRole::Witness,
 ];
-const ANY: &[Role] = &[
-    Role::FirstServer,
-    Role::JoinedServer,
-    Role::Agent,
-    Role::Witness,
-    Role::Unknown,
+/// A node that needs another one to get into the cluster.
+const JOINED: &[NodeRole] = &[NodeRole::JoinedServer, NodeRole::Agent, NodeRole::Witness];
+const KNOWN: &[NodeRole] = &[
+    NodeRole::FirstServer,
+    NodeRole::JoinedServer,
+    NodeRole::Agent,
+    NodeRole::Witness,
+];
+const ANY: &[NodeRole] = &[
+    NodeRole::FirstServer,
+    NodeRole::JoinedServer,
+    NodeRole::Agent,
+    NodeRole::Witness,
+    NodeRole::Unknown,
 ];
 const HARVESTER: Option<Platform> = Some(Platform::Harvester);
 
@@ -65,7 +69,7 @@ const REQUIRED: Builtin = Builtin {
     timeout: 5,
     rise: 1,
     fall: 3,
-    severity: Severity::Required,
+    severity: ProbeSeverity::Required,
     phase: Phase::Network,
     code: Code::ProbeFailed,
     roles: KNOWN,
@@ -79,7 +83,7 @@ const WANTED: Builtin = Builtin {
     period: 60,
     rise: 1,
     fall: 3,
-    severity: Severity::Wanted,
+    severity: ProbeSeverity::Wanted,
     ..REQUIRED
 };
 
@@ -319,14 +323,14 @@ pub const BUILTIN: &[Builtin] = &[
 ];
 
 /// A probe of the table for a node of this role and platform.
-pub fn builtin(name: &str, role: Role, platform: Option<Platform>) -> Option<&'static Builtin> {
+pub fn builtin(name: &str, role: NodeRole, platform: Option<Platform>) -> Option<&'static Builtin> {
     BUILTIN
         .iter()
         .find(|row| row.name == name && ProbeSpec::applies(row.roles, row.platform, role, platform))
 }
 
 /// The probes of the table that apply to a node.
-pub fn specs(role: Role, platform: Option<Platform>) -> Vec<ProbeSpec> {
+pub fn specs(role: NodeRole, platform: Option<Platform>) -> Vec<ProbeSpec> {
     BUILTIN
         .iter()
         .filter(|row| ProbeSpec::applies(row.roles, row.platform, role, platform))

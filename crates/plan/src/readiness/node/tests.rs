@@ -17,13 +17,13 @@ struct Node {
     platform: Option<Platform>,
     memory: NodeMemory,
     manifests: Manifests,
-    trouble: Option<Trouble>,
+    trouble: Option<KnownProblem>,
     custom: Vec<CustomProbe>,
     now: Timestamp,
 }
 
 impl Node {
-    fn new(role: Role, platform: Platform) -> Self {
+    fn new(role: NodeRole, platform: Platform) -> Self {
         let mut node = Self {
             seen: None,
             platform: Some(platform),
@@ -37,16 +37,16 @@ impl Node {
         node
     }
 
-    fn harvester(role: Role) -> Self {
+    fn harvester(role: NodeRole) -> Self {
         Self::new(role, Platform::Harvester)
     }
 
-    fn boots(&mut self, role: Role, boot: &str) {
+    fn boots(&mut self, role: NodeRole, boot: &str) {
         self.seen = None;
         self.becomes(role, boot);
     }
 
-    fn becomes(&mut self, role: Role, boot: &str) {
+    fn becomes(&mut self, role: NodeRole, boot: &str) {
         let mut all = specs(role, self.platform);
         all.extend(custom_specs(&self.custom, role, self.platform));
         self.event(NodeEvent::Probing {
@@ -126,8 +126,8 @@ impl Node {
         }
     }
 
-    fn judge(&mut self) -> Judged {
-        let judged = judge(&Question {
+    fn judge(&mut self) -> NodeJudgement {
+        let judged = judge(&NodeInputs {
             seen: self.seen.as_ref().unwrap(),
             platform: self.platform,
             memory: &self.memory,
@@ -148,11 +148,11 @@ impl Node {
 #[test]
 fn every_probe_belongs_to_a_phase_that_its_platform_has_and_names_no_other_twice() {
     for role in [
-        Role::FirstServer,
-        Role::JoinedServer,
-        Role::Agent,
-        Role::Witness,
-        Role::Unknown,
+        NodeRole::FirstServer,
+        NodeRole::JoinedServer,
+        NodeRole::Agent,
+        NodeRole::Witness,
+        NodeRole::Unknown,
     ] {
         for platform in [None, Some(Platform::Rke2), Some(Platform::Harvester)] {
             let specs = specs(role, platform);
@@ -177,7 +177,7 @@ fn every_probe_belongs_to_a_phase_that_its_platform_has_and_names_no_other_twice
 
 #[test]
 fn an_agent_is_asked_nothing_that_only_a_server_can_answer() {
-    for role in [Role::Agent, Role::Witness] {
+    for role in [NodeRole::Agent, NodeRole::Witness] {
         let ids: Vec<String> = specs(role, Some(Platform::Harvester))
             .into_iter()
             .map(|spec| spec.id.to_string())
@@ -200,8 +200,8 @@ fn the_documentation_has_every_probe_as_the_table_has_it() {
     let documentation = include_str!("../../../../../docs/readiness.md");
     for row in BUILTIN {
         let severity = match row.severity {
-            Severity::Required => "required",
-            Severity::Wanted => "wanted",
+            ProbeSeverity::Required => "required",
+            ProbeSeverity::Wanted => "wanted",
         };
         let phase = serde_json::to_value(row.phase).unwrap();
         let phase = phase.as_str().unwrap();

@@ -2,13 +2,13 @@ use proptest::prelude::*;
 use windrow_model::reasons::Code;
 
 use super::*;
-use crate::rules::{Condition, Expression, Target};
+use crate::rules::{Expression, NeedCondition, NeedTarget};
 
-fn expression(source: &str) -> Condition {
-    Condition::Expression(Expression::compile(source).unwrap())
+fn expression(source: &str) -> NeedCondition {
+    NeedCondition::Expression(Expression::compile(source).unwrap())
 }
 
-fn need(target: &Target, condition: &Condition, seen: &World) -> NeedState {
+fn need(target: &NeedTarget, condition: &NeedCondition, seen: &World) -> NeedState {
     holds(target, condition, &RuleSet::default(), seen)
 }
 
@@ -22,11 +22,11 @@ fn code(state: &NeedState) -> Option<Code> {
 #[test]
 fn a_kind_is_met_only_when_it_is_served() {
     let kind = GroupKind::new("g", "K");
-    let target = Target::Kind(kind.clone());
+    let target = NeedTarget::Kind(kind.clone());
     let ask = |seen: KindSeen| {
         need(
             &target,
-            &Condition::Served,
+            &NeedCondition::Served,
             &World::default().kind(kind.clone(), seen),
         )
     };
@@ -41,11 +41,11 @@ fn a_kind_is_met_only_when_it_is_served() {
 
 #[test]
 fn existence_is_met_by_an_object_and_by_one_that_is_done() {
-    let target = Target::Object(id("Secret"));
+    let target = NeedTarget::Object(id("Secret"));
     let ask = |seen: ObjectSeen| {
         need(
             &target,
-            &Condition::Exists,
+            &NeedCondition::Exists,
             &World::default().object(id("Secret"), seen),
         )
     };
@@ -70,25 +70,29 @@ fn existence_is_met_by_an_object_and_by_one_that_is_done() {
 fn an_absent_namespace_has_its_own_reason() {
     let namespace = ObjectRef::cluster("", "Namespace", "apps");
     let world = World::default().object(namespace.clone(), ObjectSeen::Absent);
-    let state = need(&Target::Object(namespace), &Condition::Exists, &world);
+    let state = need(
+        &NeedTarget::Object(namespace),
+        &NeedCondition::Exists,
+        &world,
+    );
     assert_eq!(code(&state), Some(Code::WaitsForNamespace));
 }
 
 #[test]
 fn an_object_of_a_kind_that_is_not_served_waits_for_the_kind() {
-    let target = Target::Object(id("g.io/Thing"));
+    let target = NeedTarget::Object(id("g.io/Thing"));
     let world = World::default().kind(id("g.io/Thing").group_kind(), KindSeen::NotServed);
-    let state = need(&target, &Condition::Ready, &world);
+    let state = need(&target, &NeedCondition::Ready, &world);
     assert_eq!(code(&state), Some(Code::WaitsForKind));
 }
 
 #[test]
 fn readiness_is_the_verdict_and_unknown_is_no_answer() {
-    let target = Target::Object(id("Pod"));
+    let target = NeedTarget::Object(id("Pod"));
     let ask = |phase: &str| {
         let world =
             World::default().object(id("Pod"), present(json!({"status": {"phase": phase}})));
-        need(&target, &Condition::Ready, &world)
+        need(&target, &NeedCondition::Ready, &world)
     };
     assert_eq!(ask("Succeeded"), NeedState::Met);
     assert_eq!(code(&ask("Pending")), Some(Code::WaitsForReady));
@@ -98,7 +102,7 @@ fn readiness_is_the_verdict_and_unknown_is_no_answer() {
 
 #[test]
 fn an_expression_that_has_no_answer_yet_says_why() {
-    let target = Target::Object(id("Pod"));
+    let target = NeedTarget::Object(id("Pod"));
     let condition = expression("object.status.phase == 'Running'");
     let ask = |object: Value| {
         need(
@@ -284,13 +288,13 @@ proptest! {
             let judgement = judge(&object, &id, rules, &world);
             prop_assert!(!judgement.reason.is_empty());
             let _ = related(&id, &object);
-            let target = Target::Object(id);
-            let state = holds(&target, &Condition::Ready, rules, &world);
+            let target = NeedTarget::Object(id);
+            let state = holds(&target, &NeedCondition::Ready, rules, &world);
             prop_assert_eq!(state == NeedState::Met, judgement.verdict == Verdict::Ready);
         }
         for rule in &rules.rules {
             for need in &rule.requires {
-                if let Target::Object(id) = &need.target {
+                if let NeedTarget::Object(id) = &need.target {
                     let world = World::default().object(id.clone(), present(object.clone()));
                     let _ = holds(&need.target, &need.condition, rules, &world);
                 }

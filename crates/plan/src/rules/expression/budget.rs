@@ -28,10 +28,10 @@ const LARGEST_PATTERN: usize = 10 << 20;
 
 /// Steps that may be taken yet. Its copies share them.
 #[derive(Debug, Clone)]
-pub struct Budget(Arc<Account>);
+pub struct EvaluationBudget(Arc<StepAccount>);
 
 #[derive(Debug)]
-struct Account {
+struct StepAccount {
     whole: u64,
     left: AtomicU64,
     exceeded: AtomicBool,
@@ -39,10 +39,10 @@ struct Account {
     patterns: Mutex<HashMap<String, Option<Regex>>>,
 }
 
-impl Budget {
+impl EvaluationBudget {
     /// A budget of so many steps.
     pub fn new(steps: u64) -> Self {
-        Self(Arc::new(Account {
+        Self(Arc::new(StepAccount {
             whole: steps,
             left: AtomicU64::new(steps),
             exceeded: AtomicBool::new(false),
@@ -140,7 +140,7 @@ fn flat(value: &dyn Val) -> u64 {
     }
 }
 
-impl Val for Budget {
+impl Val for EvaluationBudget {
     fn get_type(&self) -> &Type {
         Self::cel_type()
     }
@@ -158,7 +158,7 @@ impl Val for Budget {
     }
 }
 
-impl StaticVal for Budget {}
+impl StaticVal for EvaluationBudget {}
 
 /// The variable with the budget. No source can name it: `@` is no letter there.
 pub(super) const BUDGET: &str = "@budget";
@@ -193,10 +193,10 @@ pub(super) fn environment() -> Env {
     env
 }
 
-fn budget<'a>(arguments: &'a [CowVal<'_, '_>]) -> Result<&'a Budget, ExecutionError> {
+fn budget<'a>(arguments: &'a [CowVal<'_, '_>]) -> Result<&'a EvaluationBudget, ExecutionError> {
     let first = arguments
         .first()
-        .and_then(|first| first.downcast_ref::<Budget>());
+        .and_then(|first| first.downcast_ref::<EvaluationBudget>());
     first.ok_or_else(|| ExecutionError::function_error("budget", "there is none"))
 }
 

@@ -198,7 +198,7 @@ fn only_the_fields_that_are_read_are_handed_over_and_the_answer_is_the_same() {
             .collect();
         fields.sort_unstable();
         assert_eq!(fields, read, "{source}");
-        let whole = expression.evaluate(from_json(&object), &Budget::new(MOST_STEPS));
+        let whole = expression.evaluate(from_json(&object), &EvaluationBudget::new(MOST_STEPS));
         assert_eq!(expression.holds(&object), whole, "{source}");
     }
 }

@@ -5,9 +5,9 @@ use windrow_model::reasons::Severity;
 use windrow_model::redact::quoted;
 
 use super::parts::kind;
-use super::{Named, heading};
+use super::{PackItem, heading};
 use crate::rules::fields::{Errors, Fields};
-use crate::rules::{FindingRule, Platform, Template};
+use crate::rules::{FindingRule, MessageTemplate, Platform};
 
 /// Most things that a finding shows.
 const MOST_EVIDENCE: usize = 16;
@@ -17,7 +17,7 @@ pub(super) fn finding(
     pack: &str,
     platform: Option<Platform>,
     errors: &mut Errors<'_>,
-) -> Option<Named> {
+) -> Option<PackItem> {
     let before = errors.count();
     let keys = [
         "name",
@@ -36,7 +36,7 @@ pub(super) fn finding(
     let at = errors.location(fields.line());
     let (name, enabled) = heading(&fields, pack, errors)?;
     if !enabled {
-        return Some(Named::Off { name, at });
+        return Some(PackItem::Off { name, at });
     }
     let of = match fields.get("kind") {
         Some(node) => kind(node, errors),
@@ -93,7 +93,7 @@ pub(super) fn finding(
         advice: advice?.to_owned(),
         documentation: documentation.map(str::to_owned),
     };
-    (errors.count() == before).then_some(Named::Finding(rule))
+    (errors.count() == before).then_some(PackItem::Finding(rule))
 }
 
 /// The address of a page; people are sent there.
@@ -113,14 +113,14 @@ fn documentation<'n>(fields: &Fields<'n>, errors: &mut Errors<'_>) -> Option<&'n
     Some(address)
 }
 
-fn template(fields: &Fields<'_>, key: &str, errors: &mut Errors<'_>) -> Option<Template> {
+fn template(fields: &Fields<'_>, key: &str, errors: &mut Errors<'_>) -> Option<MessageTemplate> {
     let text = fields.get(key)?.as_str()?;
-    Template::parse(text)
+    MessageTemplate::parse(text)
         .map_err(|why| errors.at(fields.line_of(key), format!("`{key}`: {why}")))
         .ok()
 }
 
-fn evidence(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<(String, Template)> {
+fn evidence(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<(String, MessageTemplate)> {
     let pairs = fields.pairs("evidence", errors);
     if pairs.len() > MOST_EVIDENCE {
         errors.at(
@@ -130,7 +130,7 @@ fn evidence(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<(String, Templa
     }
     let mut found = Vec::new();
     for (key, text, line) in pairs {
-        match Template::parse(text) {
+        match MessageTemplate::parse(text) {
             Ok(template) => found.push((key.to_owned(), template)),
             Err(why) => errors.at(line, format!("`evidence` of `{key}`: {why}")),
         }

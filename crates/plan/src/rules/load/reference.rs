@@ -1,14 +1,14 @@
 //! `references:` of a pack: fields that name other objects.
 
-use windrow_model::manifest::{Node, Value};
+use windrow_model::manifest::{Node, NodeValue};
 
 use super::parts::kind;
-use super::{Named, heading};
+use super::{PackItem, heading};
 use crate::rules::fields::{Errors, Fields};
 use crate::rules::matching::scalar;
-use crate::rules::{Beside, Condition, FieldPath, Reference, ReferenceNamespace};
+use crate::rules::{Beside, FieldPath, NeedCondition, Reference, ReferenceNamespace};
 
-pub(super) fn reference(node: &Node, pack: &str, errors: &mut Errors<'_>) -> Option<Named> {
+pub(super) fn reference(node: &Node, pack: &str, errors: &mut Errors<'_>) -> Option<PackItem> {
     let before = errors.count();
     let keys = [
         "name",
@@ -28,7 +28,7 @@ pub(super) fn reference(node: &Node, pack: &str, errors: &mut Errors<'_>) -> Opt
     let at = errors.location(fields.line());
     let (name, enabled) = heading(&fields, pack, errors)?;
     if !enabled {
-        return Some(Named::Off { name, at });
+        return Some(PackItem::Off { name, at });
     }
     fields.filled("from", errors);
     fields.filled("paths", errors);
@@ -49,7 +49,10 @@ pub(super) fn reference(node: &Node, pack: &str, errors: &mut Errors<'_>) -> Opt
     };
     let condition = fields.word(
         "condition",
-        &[("exists", Condition::Exists), ("ready", Condition::Ready)],
+        &[
+            ("exists", NeedCondition::Exists),
+            ("ready", NeedCondition::Ready),
+        ],
         errors,
     );
     let under = field_paths("under", &fields, errors);
@@ -73,11 +76,11 @@ pub(super) fn reference(node: &Node, pack: &str, errors: &mut Errors<'_>) -> Opt
             .collect(),
         to: to?,
         namespace: namespace(&fields, errors),
-        condition: condition.unwrap_or(Condition::Exists),
+        condition: condition.unwrap_or(NeedCondition::Exists),
         if_declared: fields.flag("ifDeclared", false, errors),
         at,
     };
-    (errors.count() == before).then_some(Named::Reference(reference))
+    (errors.count() == before).then_some(PackItem::Reference(reference))
 }
 
 fn field_paths(key: &str, fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<FieldPath> {
@@ -130,7 +133,7 @@ fn beside(key: &str, fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<Beside
         .iter()
         .map(|entry| {
             let values = match &entry.value.value {
-                Value::Sequence(items) => items.as_slice(),
+                NodeValue::Sequence(items) => items.as_slice(),
                 _ => std::slice::from_ref(&entry.value),
             };
             Beside {

@@ -5,10 +5,11 @@ use std::time::Duration;
 use windrow_model::manifest::Node;
 
 use super::parts::{kind, object};
-use super::{Named, heading};
+use super::{PackItem, heading};
 use crate::rules::fields::{Errors, Fields};
 use crate::rules::{
-    Condition, Match, OnDeadline, Platform, Rule, RuleRequirement, Target, Tier, parse_duration,
+    Match, NeedCondition, NeedTarget, OnDeadline, Platform, Rule, RuleRequirement, Tier,
+    parse_duration,
 };
 
 pub(super) fn rule(
@@ -16,7 +17,7 @@ pub(super) fn rule(
     pack: &str,
     platform: Option<Platform>,
     errors: &mut Errors<'_>,
-) -> Option<Named> {
+) -> Option<PackItem> {
     let before = errors.count();
     let keys = [
         "name",
@@ -32,7 +33,7 @@ pub(super) fn rule(
     let at = errors.location(fields.line());
     let (name, enabled) = heading(&fields, pack, errors)?;
     if !enabled {
-        return Some(Named::Off { name, at });
+        return Some(PackItem::Off { name, at });
     }
     let reason = fields.required("reason", errors);
     let tier = fields.word(
@@ -67,7 +68,7 @@ pub(super) fn rule(
     if errors.count() > before {
         return None;
     }
-    Some(Named::Rule(Rule {
+    Some(PackItem::Rule(Rule {
         name,
         at,
         platform,
@@ -140,8 +141,8 @@ fn requirement(node: &Node, terms: &Terms<'_>, errors: &mut Errors<'_>) -> Optio
     let fields = Fields::new(node, "the requirement", &keys, errors)?;
     let at = errors.location(fields.line());
     let target = match (fields.get("object"), fields.get("kind")) {
-        (Some(node), None) => object(node, errors).map(Target::Object),
-        (None, Some(node)) => kind(node, errors).map(Target::Kind),
+        (Some(node), None) => object(node, errors).map(NeedTarget::Object),
+        (None, Some(node)) => kind(node, errors).map(NeedTarget::Kind),
         _ => {
             errors.at(
                 fields.line(),
@@ -153,9 +154,9 @@ fn requirement(node: &Node, terms: &Terms<'_>, errors: &mut Errors<'_>) -> Optio
     let word = fields.word(
         "condition",
         &[
-            ("exists", Condition::Exists),
-            ("ready", Condition::Ready),
-            ("served", Condition::Served),
+            ("exists", NeedCondition::Exists),
+            ("ready", NeedCondition::Ready),
+            ("served", NeedCondition::Served),
         ],
         errors,
     );
@@ -169,9 +170,9 @@ fn requirement(node: &Node, terms: &Terms<'_>, errors: &mut Errors<'_>) -> Optio
     }
     let is_kind = fields.get("kind").is_some();
     let condition = match (expression, word) {
-        (Some(expression), _) => Condition::Expression(expression),
+        (Some(expression), _) => NeedCondition::Expression(expression),
         (None, Some(word)) => word,
-        (None, None) if is_kind => Condition::Served,
+        (None, None) if is_kind => NeedCondition::Served,
         (None, None) => {
             if fields.get("condition").is_none() && fields.get("expression").is_none() {
                 errors.at(
@@ -182,7 +183,7 @@ fn requirement(node: &Node, terms: &Terms<'_>, errors: &mut Errors<'_>) -> Optio
             return None;
         }
     };
-    if is_kind != (condition == Condition::Served) {
+    if is_kind != (condition == NeedCondition::Served) {
         errors.at(
             condition_line,
             if is_kind {

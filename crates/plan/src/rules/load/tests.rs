@@ -1,5 +1,5 @@
 use super::*;
-use crate::rules::{Condition, OnDeadline, Target, Tier};
+use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Tier};
 
 fn load(files: &[(&str, &str)]) -> (RuleSet, Vec<String>) {
     let sources: Vec<(String, String)> = files
@@ -89,17 +89,17 @@ rules:
         panic!("{rule:#?}");
     };
     assert_eq!(exists.reason, "z is not there");
-    assert_eq!(exists.condition, Condition::Exists);
+    assert_eq!(exists.condition, NeedCondition::Exists);
     assert_eq!(exists.tier, Tier::Required);
     assert_eq!(exists.deadline, Some(std::time::Duration::from_secs(1800)));
     assert_eq!(exists.on_deadline, OnDeadline::Keep);
     assert_eq!(exists.at, Location::line("p.yaml", 13));
-    assert!(matches!(&served.target, Target::Kind(kind) if kind.kind == "Z"));
-    assert_eq!(served.condition, Condition::Served);
+    assert!(matches!(&served.target, NeedTarget::Kind(kind) if kind.kind == "Z"));
+    assert_eq!(served.condition, NeedCondition::Served);
     assert_eq!(served.reason, "because");
     assert_eq!(expression.target.to_string(), "ConfigMap m/c");
     assert!(
-        matches!(&expression.condition, Condition::Expression(e) if e.source() == "object.data.ready == 'yes'")
+        matches!(&expression.condition, NeedCondition::Expression(e) if e.source() == "object.data.ready == 'yes'")
     );
 }
 

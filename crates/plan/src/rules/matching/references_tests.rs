@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use windrow_model::manifest::{self, Content, Limits};
+use windrow_model::manifest::{self, FileContent, ReadLimits};
 
 use crate::rules::RuleSet;
 
@@ -12,8 +12,8 @@ const OBJECTS: &str = include_str!("references.yaml");
 fn found(rules: &RuleSet) -> Vec<String> {
     let file = manifest::read(
         "references.yaml",
-        &Content::Bytes(OBJECTS.as_bytes().to_vec()),
-        &Limits::default(),
+        &FileContent::Bytes(OBJECTS.as_bytes().to_vec()),
+        &ReadLimits::default(),
     );
     assert!(file.problems.is_empty(), "{:#?}", file.problems);
     file.objects()

@@ -4,7 +4,7 @@ use super::*;
 
 /// An object as the manifest reader would hand it over.
 fn object(text: &str) -> Object {
-    let node = yaml::one(text).unwrap().unwrap();
+    let node = yaml::parse_configuration(text).unwrap().unwrap();
     let api_version = node.str_at(&["apiVersion"]).unwrap();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     Object {
@@ -251,7 +251,7 @@ fn everything_that_the_machine_rules_wait_for_is_known_to_come_from_harvester() 
             continue;
         }
         for requirement in &rule.requires {
-            if let crate::rules::Target::Object(object) = &requirement.target {
+            if let crate::rules::NeedTarget::Object(object) = &requirement.target {
                 assert!(
                     shipped.provider_of_object(object, platform).is_some(),
                     "{object}"

@@ -1,7 +1,7 @@
 //! Annotations in a corrected copy: what one asks for is weakened, and one that is lacking is added.
 
+use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
 
 use super::source::{GivenFile, Lacking};
 

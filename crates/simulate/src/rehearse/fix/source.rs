@@ -1,7 +1,7 @@
 //! What is corrected, and what comes of it.
 
+use windrow_model::findings::Location;
 use windrow_model::manifest::ManifestPath;
-use windrow_plan::rules::Location;
 
 /// A file that a person gave.
 #[derive(Debug, Clone, PartialEq, Eq)]

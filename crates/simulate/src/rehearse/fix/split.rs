@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use windrow_model::findings::Location;
 use windrow_model::manifest::extract::{InnerLines, extract};
-use windrow_model::manifest::{self, AddonName, Content, Limits, ManifestPath, ObjectRef};
-use windrow_plan::rules::Location;
+use windrow_model::manifest::{self, AddonName, FileContent, ManifestPath, ObjectRef, ReadLimits};
 
 use super::source::GivenFile;
 
@@ -36,9 +36,9 @@ struct SplitParts {
     rest: Vec<Range<usize>>,
 }
 
-fn parts(split: &ToSplit, text: &str, limits: &Limits) -> SplitParts {
+fn parts(split: &ToSplit, text: &str, limits: &ReadLimits) -> SplitParts {
     let path = &split.path;
-    let content = Content::Bytes(text.as_bytes().to_vec());
+    let content = FileContent::Bytes(text.as_bytes().to_vec());
     let file = manifest::read(path, &content, limits);
     let lines: Vec<&str> = text.lines().collect();
     let begins = |number: usize| match (number, file.documents.get(number)) {
@@ -116,12 +116,16 @@ fn beside(path: &ManifestPath, addons: &mut BTreeSet<AddonName>) -> ManifestPath
 }
 
 /// Manifests of this source that one of these lines is in.
-pub(super) fn manifests(source: &GivenFile, named: &NamedLines, limits: &Limits) -> Vec<ToSplit> {
+pub(super) fn manifests(
+    source: &GivenFile,
+    named: &NamedLines,
+    limits: &ReadLimits,
+) -> Vec<ToSplit> {
     if named.brings.is_empty() && named.needs.is_empty() {
         return Vec::new();
     }
     let to_split = |path: ManifestPath, content: &[u8], lines: InnerLines| {
-        let file = manifest::read(&path, &Content::Bytes(content.to_vec()), limits);
+        let file = manifest::read(&path, &FileContent::Bytes(content.to_vec()), limits);
         let second: BTreeSet<ObjectRef> = file
             .objects()
             .filter(|object| named.needs.contains(&lines.outer(object.line)))
@@ -153,7 +157,7 @@ pub(super) fn file(
     copy: GivenFile,
     split: &ToSplit,
     addons: &mut BTreeSet<AddonName>,
-    limits: &Limits,
+    limits: &ReadLimits,
     left: &mut Vec<String>,
 ) -> Vec<GivenFile> {
     let parts = parts(split, &copy.text, limits);
@@ -186,7 +190,7 @@ pub(super) fn carrier(
     mut copy: GivenFile,
     manifests: &[ToSplit],
     addons: &mut BTreeSet<AddonName>,
-    limits: &Limits,
+    limits: &ReadLimits,
     left: &mut Vec<String>,
 ) -> GivenFile {
     for split in manifests {
@@ -210,7 +214,7 @@ fn two_entries(
     copy: &GivenFile,
     split: &ToSplit,
     addons: &mut BTreeSet<AddonName>,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Result<(String, Option<ManifestPath>), (u32, &'static str)> {
     let path = &split.path;
     let extraction = extract(&copy.shown, &copy.text, limits);
@@ -355,7 +359,7 @@ mod tests {
             second: BTreeSet::new(),
         }];
         let mut addons = BTreeSet::from(["a".into()]);
-        let limits = Limits::default();
+        let limits = ReadLimits::default();
         let copy = carrier(source, &manifests, &mut addons, &limits, &mut left);
         (copy, left)
     }

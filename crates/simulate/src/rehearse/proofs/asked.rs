@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use windrow_model::findings::Location;
 use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::rules::{Location, Target};
-use windrow_plan::{Plan, Shown};
+use windrow_plan::rules::NeedTarget;
+use windrow_plan::{Plan, SourceMap};
 
 use super::given::{ProofInputs, add_finding, objects};
 use super::pods::{DeclaredPods, namespace_of};
@@ -28,7 +29,7 @@ struct WebhookQuestion {
     asked: WebhookGate,
 }
 
-fn questions(files: &[(&ManifestFile, &Shown)]) -> Vec<WebhookQuestion> {
+fn questions(files: &[(&ManifestFile, &SourceMap)]) -> Vec<WebhookQuestion> {
     let all = || {
         let files = files.iter();
         files.flat_map(|(file, shown)| file.objects().map(move |object| (*file, object, *shown)))
@@ -151,7 +152,7 @@ fn is_asked(
 }
 
 /// What kube-apiserver refuses until the webhook answers.
-pub fn asked(files: &[(&ManifestFile, &Shown)]) -> BTreeMap<ObjectRef, WebhookGate> {
+pub fn asked(files: &[(&ManifestFile, &SourceMap)]) -> BTreeMap<ObjectRef, WebhookGate> {
     let questions = questions(files).into_iter();
     questions.map(|one| (one.object, one.asked)).collect()
 }
@@ -164,16 +165,15 @@ fn not_awaited<'q>(
     questions.iter().filter(move |question| {
         let mut documents = plan.files.iter().flat_map(|file| &file.documents);
         !documents.any(|document| {
-            document.object == question.object
-                && document.requires.iter().any(|requirement| {
-                    let target = &plan.needs[requirement.need].target;
-                    matches!(target, Target::Object(object) if *object == question.asked.backend)
-                })
+            document.object == question.object && document.requires.iter().any(|requirement| {
+                let target = &plan.needs[requirement.need].target;
+                matches!(target, NeedTarget::Object(object) if *object == question.asked.backend)
+            })
         })
     })
 }
 
-pub(super) fn findings(given: &ProofInputs<'_>, found: &mut Vec<windrow_plan::Finding>) {
+pub(super) fn findings(given: &ProofInputs<'_>, found: &mut Vec<windrow_model::findings::Finding>) {
     // Few files have a webhook at all.
     if !objects(given).any(|(object, _)| is_webhook(object)) {
         return;

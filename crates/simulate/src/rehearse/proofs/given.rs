@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{ManifestFile, Object};
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::rules::Location;
-use windrow_plan::{Finding, Plan, Shown};
+use windrow_plan::{Plan, SourceMap};
 
 /// Everything that proofs rest on.
 pub struct ProofInputs<'a> {
     /// The manifests, and where a person finds their lines.
-    pub files: &'a [(&'a ManifestFile, &'a Shown)],
+    pub files: &'a [(&'a ManifestFile, &'a SourceMap)],
     /// Their plan.
     pub plan: &'a Plan,
     /// What RKE2's configuration disables, and where.
@@ -38,7 +38,7 @@ pub(super) fn add_finding(
 /// Objects of all files.
 pub(super) fn objects<'a>(
     given: &ProofInputs<'a>,
-) -> impl Iterator<Item = (&'a Object, &'a Shown)> {
+) -> impl Iterator<Item = (&'a Object, &'a SourceMap)> {
     given
         .files
         .iter()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use windrow_model::manifest::{Node, Object, ObjectRef};
-use windrow_plan::Shown;
+use windrow_plan::SourceMap;
 
 use crate::kinds;
 
@@ -31,7 +31,7 @@ pub(super) struct DeclaredPods<'a> {
 }
 
 impl<'a> DeclaredPods<'a> {
-    pub(super) fn from_objects(objects: impl Iterator<Item = (&'a Object, &'a Shown)>) -> Self {
+    pub(super) fn from_objects(objects: impl Iterator<Item = (&'a Object, &'a SourceMap)>) -> Self {
         let mut all = Self {
             pods: Vec::new(),
             services: Vec::new(),

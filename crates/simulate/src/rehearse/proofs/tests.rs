@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use windrow_model::manifest::{Content, Limits, read};
+use windrow_model::manifest::{FileContent, ReadLimits, read};
 use windrow_plan::rules::RuleSet;
 use windrow_plan::{examine, link};
 
@@ -22,13 +22,13 @@ fn proved_with(
     images: Option<&BTreeSet<String>>,
 ) -> Vec<(Code, String)> {
     let platform = Some(Platform::Rke2);
-    let read: Vec<(ManifestFile, Shown)> = files
+    let read: Vec<(ManifestFile, SourceMap)> = files
         .iter()
         .map(|(path, text)| {
-            let content = Content::Bytes(text.as_bytes().to_vec());
+            let content = FileContent::Bytes(text.as_bytes().to_vec());
             (
-                read(path, &content, &Limits::default()),
-                Shown::itself(*path),
+                read(path, &content, &ReadLimits::default()),
+                SourceMap::itself(*path),
             )
         })
         .collect();
@@ -37,7 +37,7 @@ fn proved_with(
         .map(|(file, shown)| Arc::new(examine(file, shown.clone(), rules, platform)))
         .collect();
     let plan = link(&examined, rules, platform);
-    let files: Vec<(&ManifestFile, &Shown)> =
+    let files: Vec<(&ManifestFile, &SourceMap)> =
         read.iter().map(|(file, shown)| (file, shown)).collect();
     proofs(&ProofInputs {
         files: &files,

@@ -42,7 +42,11 @@ fn what_jinja_drops_or_shifts_is_not_looked_at() {
         ("a: {{ x\n  # {{ y }} }}\n", 3),
     ] {
         let found = opened(HEADER.to_owned() + text);
-        assert_eq!(told(&found), [(Code::NotLookedAt, line)], "{text:?}");
+        assert_eq!(
+            problem_codes(&found),
+            [(Code::NotLookedAt, line)],
+            "{text:?}"
+        );
         assert_eq!(found.parts, [], "{text:?}");
     }
 }
@@ -58,7 +62,7 @@ fn a_path_whose_directory_an_expression_decides_is_not_looked_at() {
         "/var/lib/rancher/rke2/{{ x }}/a.yaml",
     ] {
         let found = opened(HEADER.to_owned() + &file(path));
-        assert_eq!(told(&found), [(Code::NotLookedAt, 4)], "{path}");
+        assert_eq!(problem_codes(&found), [(Code::NotLookedAt, 4)], "{path}");
     }
     for path in [
         "/home/{{ x }}/.profile",
@@ -67,7 +71,7 @@ fn a_path_whose_directory_an_expression_decides_is_not_looked_at() {
         "/etc/rancher/rke2/config.yaml.d/{{ x }}.yaml",
     ] {
         let found = opened(HEADER.to_owned() + &file(path));
-        assert_eq!(told(&found), [], "{path}");
+        assert_eq!(problem_codes(&found), [], "{path}");
     }
 }
 
@@ -76,7 +80,7 @@ fn a_line_that_is_nothing_but_an_expression_is_not_looked_at() {
     let text =
         format!("write_files:\n- path: {FILE}/a.yaml\n  content: |\n    {{{{ ds.manifest }}}}\n");
     let found = opened(HEADER.to_owned() + &text);
-    assert_eq!(told(&found), [(Code::NotLookedAt, 6)]);
-    let extraction = found.extract(&Limits::default()).remove(0);
+    assert_eq!(problem_codes(&found), [(Code::NotLookedAt, 6)]);
+    let extraction = found.extract(&ReadLimits::default()).remove(0);
     assert_eq!(extraction.files[0].content, b"# ds-manifest\n");
 }

@@ -16,7 +16,7 @@ fn a_message_behind_something_else_is_none_to_cloud_init() {
     ] {
         let found = opened(format!("{front}{text}"));
         assert_eq!(
-            told(&found),
+            problem_codes(&found),
             [(Code::UserDataIgnored, 1), (Code::NotLookedAt, 1)],
             "{front:?}"
         );
@@ -34,13 +34,13 @@ fn a_part_that_is_another_kind_of_file_by_its_keys_is_not_passed() {
         "#cloud-config\ninstall: {mode: create}\nos: {}",
     ] {
         let found = opened(message(&[(CLOUD_CONFIG, body)]));
-        assert_eq!(told(&found), [(Code::NotLookedAt, 7)], "{body}");
+        assert_eq!(problem_codes(&found), [(Code::NotLookedAt, 7)], "{body}");
         let entry = body.replace('\n', "\n    ");
         let archive = format!(
             "#cloud-config-archive\n- type: text/cloud-config\n  content: |\n    {entry}\n"
         );
         let found = opened(archive);
-        assert_eq!(told(&found), [(Code::NotLookedAt, 4)], "{body}");
+        assert_eq!(problem_codes(&found), [(Code::NotLookedAt, 4)], "{body}");
     }
 }
 
@@ -51,7 +51,7 @@ fn a_part_without_keys_is_passed_over() {
     let text = format!("#cloud-config-archive\n- this is also payload\n- |\n  - 1\n{users}");
     let found = opened(text);
     assert_eq!(
-        told(&found),
+        problem_codes(&found),
         [(Code::UserDataIgnored, 2), (Code::UserDataIgnored, 4)]
     );
     assert_eq!(found.parts.len(), 1);
@@ -66,7 +66,7 @@ fn a_file_of_which_cloud_init_takes_nothing_is_not_looked_at() {
         message(&[("Content-Type: application/octet-stream", "x")]),
         message(&[("Content-Type: text/x-shellscript", "#!/bin/sh")]),
     ] {
-        let codes = told(&opened(text.clone()));
+        let codes = problem_codes(&opened(text.clone()));
         assert_eq!(codes.last(), Some(&(Code::NotLookedAt, 1)), "{text}");
     }
 }
@@ -79,7 +79,7 @@ fn an_archive_in_a_part_in_base64_has_the_line_of_the_part() {
     let headers = "Content-Type: text/cloud-config-archive\nContent-Transfer-Encoding: base64";
     let found = opened(message(&[(headers, &BASE64_STANDARD.encode(&archive))]));
     assert_eq!(
-        told(&found),
+        problem_codes(&found),
         [(Code::UserDataIgnored, 8), (Code::NotLookedAt, 8)]
     );
     assert_eq!(
@@ -96,7 +96,7 @@ fn problems_of_a_packed_message_have_its_own_lines() {
     ]);
     let found = opened(gzip(&text));
     assert_eq!(found.shown, "u (unpacked)");
-    assert_eq!(told(&found), [(Code::NotLookedAt, 12)]);
+    assert_eq!(problem_codes(&found), [(Code::NotLookedAt, 12)]);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn an_entry_of_an_archive_says_how_it_is_merged() {
         );
         let found = opened(text);
         let names: Vec<String> = written(&found).into_iter().map(|(path, ..)| path).collect();
-        (names.join(" "), told(&found))
+        (names.join(" "), problem_codes(&found))
     };
     for header in ["Merge-Type", "X-Merge-Type"] {
         let (names, problems) = archive(&format!("  {header}: dict(recurse_list)+list(append)\n"));
@@ -135,11 +135,11 @@ fn a_part_without_a_merger_for_maps_is_not_taken() {
     for how in ["list(append)", "dict(recurse_list)+lists(append)", "append"] {
         let header = format!("{CLOUD_CONFIG}\nMerge-Type: {how}");
         let found = opened(message(&[(CLOUD_CONFIG, &one), (&header, &two)]));
-        assert_eq!(told(&found), [(Code::KeyNotRead, 17)], "{how}");
+        assert_eq!(problem_codes(&found), [(Code::KeyNotRead, 17)], "{how}");
         assert_eq!(written(&found).len(), 1, "{how}");
         // A file of one cloud-config is merged as well, into nothing.
         let text = format!("{one}merge_how: {how}\n");
-        let codes: Vec<Code> = extract("u", &text, &Limits::default())
+        let codes: Vec<Code> = extract("u", &text, &ReadLimits::default())
             .problems
             .iter()
             .map(|problem| problem.code)
@@ -153,14 +153,14 @@ fn a_part_for_one_machine_of_several_is_not_looked_at() {
     let one = cloud_config(&["a.yaml"]);
     let header = format!("{CLOUD_CONFIG}\nLaunch-Index: 1");
     assert_eq!(
-        told(&opened(message(&[(&header, &one)]))),
+        problem_codes(&opened(message(&[(&header, &one)]))),
         [(Code::NotLookedAt, 8)]
     );
     let text = one.replace('\n', "\n    ");
     let archive = format!("#cloud-config-archive\n- launch-index: 1\n  content: |\n    {text}\n");
-    assert_eq!(told(&opened(archive)), [(Code::NotLookedAt, 2)]);
+    assert_eq!(problem_codes(&opened(archive)), [(Code::NotLookedAt, 2)]);
     let text = format!("{one}launch-index: 1\n");
-    let problems = extract("u", &text, &Limits::default()).problems;
+    let problems = extract("u", &text, &ReadLimits::default()).problems;
     assert_eq!(
         (problems[0].code, problems[0].line),
         (Code::NotLookedAt, Some(6))
@@ -174,7 +174,7 @@ fn a_packed_part_has_no_header_that_says_how_it_is_merged() {
                    Merge-Type: dict(recurse_list)+list(append)";
     let packed = BASE64_STANDARD.encode(gzip(&two));
     let found = opened(message(&[(CLOUD_CONFIG, &one), (headers, &packed)]));
-    assert_eq!(told(&found), [(Code::KeyNotRead, 8)]);
+    assert_eq!(problem_codes(&found), [(Code::KeyNotRead, 8)]);
     let names: Vec<String> = written(&found).into_iter().map(|(path, ..)| path).collect();
     assert_eq!(names, ["b.yaml"]);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-fn probe(severity: Severity, phase: Phase) -> CustomProbe {
+fn probe(severity: ProbeSeverity, phase: Phase) -> CustomProbe {
     CustomProbe {
         name: "registry".to_owned(),
         question: CustomQuestion::Tcp {
@@ -16,16 +16,16 @@ fn probe(severity: Severity, phase: Phase) -> CustomProbe {
         rise: 1,
         fall: 3,
         severity,
-        roles: vec![Role::FirstServer],
+        roles: vec![NodeRole::FirstServer],
         phase,
         message: None,
     }
 }
 
 fn node(platform: Platform, probe: CustomProbe) -> Node {
-    let mut node = Node::new(Role::FirstServer, platform);
+    let mut node = Node::new(NodeRole::FirstServer, platform);
     node.custom = vec![probe];
-    node.becomes(Role::FirstServer, "boot-1");
+    node.becomes(NodeRole::FirstServer, "boot-1");
     node.passes_but(&["user/registry"]);
     node
 }
@@ -33,8 +33,8 @@ fn node(platform: Platform, probe: CustomProbe) -> Node {
 #[test]
 fn a_required_one_keeps_the_node_from_being_ready_and_a_wanted_one_degrades_it() {
     for (severity, expected) in [
-        (Severity::Required, Readiness::SettingUp),
-        (Severity::Wanted, Readiness::Degraded),
+        (ProbeSeverity::Required, Readiness::SettingUp),
+        (ProbeSeverity::Wanted, Readiness::Degraded),
     ] {
         let mut node = node(Platform::Harvester, probe(severity, Phase::Node));
         node.fails("user/registry", "no image can be pulled (refused)");
@@ -52,24 +52,27 @@ fn a_required_one_keeps_the_node_from_being_ready_and_a_wanted_one_degrades_it()
 
 #[test]
 fn it_is_asked_in_its_roles_only() {
-    let mut node = node(Platform::Harvester, probe(Severity::Required, Phase::Node));
+    let mut node = node(
+        Platform::Harvester,
+        probe(ProbeSeverity::Required, Phase::Node),
+    );
     assert!(node.probes().contains(&"user/registry".to_owned()));
-    node.becomes(Role::Agent, "boot-1");
+    node.becomes(NodeRole::Agent, "boot-1");
     assert!(!node.probes().contains(&"user/registry".to_owned()));
 }
 
 #[test]
 fn a_phase_that_the_platform_does_not_have_is_the_nodes() {
-    let wanted = probe(Severity::Required, Phase::Settings);
+    let wanted = probe(ProbeSeverity::Required, Phase::Settings);
     let wanted = [wanted];
-    let phase = |platform| custom_specs(&wanted, Role::FirstServer, Some(platform))[0].phase;
+    let phase = |platform| custom_specs(&wanted, NodeRole::FirstServer, Some(platform))[0].phase;
     assert_eq!(phase(Platform::Harvester), Phase::Settings);
     assert_eq!(phase(Platform::Rke2), Phase::Node);
 }
 
 #[test]
 fn one_of_the_last_phase_is_expected_only_once_no_manifest_waits() {
-    let mut node = node(Platform::Rke2, probe(Severity::Required, Phase::Ready));
+    let mut node = node(Platform::Rke2, probe(ProbeSeverity::Required, Phase::Ready));
     node.fails("user/registry", "refused");
     node.manifests = Manifests::Waiting {
         code: windrow_model::reasons::Code::Staging,

@@ -9,7 +9,7 @@ use super::*;
 /// One report.
 struct Recorded {
     issue: &'static str,
-    role: Role,
+    role: NodeRole,
     /// Was the node set up in an earlier boot?
     installed: bool,
     /// What did not pass, in the order in which it was seen: probe, outcome.
@@ -30,7 +30,7 @@ const RECORDED: &[Recorded] = &[
     // The URL was shown as Ready and answered 503: the object existed, Harvester was not up.
     Recorded {
         issue: "harvester#2022",
-        role: Role::FirstServer,
+        role: NodeRole::FirstServer,
         installed: false,
         seen: &[("harvester", Failed("HTTP 503"))],
         console: "Ready",
@@ -39,7 +39,7 @@ const RECORDED: &[Recorded] = &[
     // The same bootstrap two minutes later.
     Recorded {
         issue: "harvester#2022, later",
-        role: Role::FirstServer,
+        role: NodeRole::FirstServer,
         installed: false,
         seen: &[("harvester", Failed("HTTP 503")), ("harvester", Passed)],
         console: "Ready",
@@ -48,7 +48,7 @@ const RECORDED: &[Recorded] = &[
     // The kubelet's credential had expired: Unauthorized was read as NotReady.
     Recorded {
         issue: "harvester#2481",
-        role: Role::JoinedServer,
+        role: NodeRole::JoinedServer,
         installed: true,
         seen: &[("node", Refused("401 Unauthorized"))],
         console: "NotReady",
@@ -58,7 +58,7 @@ const RECORDED: &[Recorded] = &[
     // the Node object's existence as Ready while its kubelet was NotReady.
     Recorded {
         issue: "harvester#5303",
-        role: Role::Agent,
+        role: NodeRole::Agent,
         installed: false,
         seen: &[(
             "node",
@@ -70,7 +70,7 @@ const RECORDED: &[Recorded] = &[
     // The ManagedChart's condition had another shape: `Setting up Harvester` for ever.
     Recorded {
         issue: "harvester#6690",
-        role: Role::FirstServer,
+        role: NodeRole::FirstServer,
         installed: true,
         seen: &[("managed-chart", Failed("Modified(1)"))],
         console: "Setting up Harvester",
@@ -79,7 +79,7 @@ const RECORDED: &[Recorded] = &[
     // A refused list of pods was read as NotReady. Here no pods are asked for.
     Recorded {
         issue: "harvester#7963",
-        role: Role::JoinedServer,
+        role: NodeRole::JoinedServer,
         installed: false,
         seen: &[],
         console: "NotReady",
@@ -88,7 +88,7 @@ const RECORDED: &[Recorded] = &[
     // And were something refused, that is what would be said.
     Recorded {
         issue: "harvester#7963, refused",
-        role: Role::Agent,
+        role: NodeRole::Agent,
         installed: false,
         seen: &[(
             "node",
@@ -100,7 +100,7 @@ const RECORDED: &[Recorded] = &[
     // A healthy cluster after a reboot; Fleet says Modified since a deployment was edited.
     Recorded {
         issue: "harvester#8655",
-        role: Role::FirstServer,
+        role: NodeRole::FirstServer,
         installed: true,
         seen: &[("managed-chart", Failed("Modified(1)"))],
         console: "Setting up Harvester",
@@ -109,7 +109,7 @@ const RECORDED: &[Recorded] = &[
     // On day 0 the same probe holds Ready back.
     Recorded {
         issue: "harvester#8655, day 0",
-        role: Role::FirstServer,
+        role: NodeRole::FirstServer,
         installed: false,
         seen: &[("managed-chart", Failed("NotReady(1)"))],
         console: "Setting up Harvester",
@@ -118,7 +118,7 @@ const RECORDED: &[Recorded] = &[
     // /v1/harvester/cluster/local answers 200 while readyz says what is still missing.
     Recorded {
         issue: "harvester#9328",
-        role: Role::FirstServer,
+        role: NodeRole::FirstServer,
         installed: false,
         seen: &[(
             "harvester",

@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn everything_starts_unknown() {
-    for role in [Role::FirstServer, Role::Agent, Role::Unknown] {
+    for role in [NodeRole::FirstServer, NodeRole::Agent, NodeRole::Unknown] {
         let mut node = Node::harvester(role);
         let judged = node.judge();
         assert_eq!(judged.readiness, Readiness::Unknown);
@@ -17,7 +17,7 @@ fn everything_starts_unknown() {
 
 #[test]
 fn a_first_failure_is_not_believed_and_not_called_unasked_either() {
-    let mut node = Node::new(Role::Agent, Platform::Rke2);
+    let mut node = Node::new(NodeRole::Agent, Platform::Rke2);
     node.passes_but(&["kubelet"]);
     node.answer("kubelet", ProbeOutcome::failed("no"));
     let judged = node.judge();
@@ -30,12 +30,12 @@ fn a_first_failure_is_not_believed_and_not_called_unasked_either() {
 
 #[test]
 fn ready_is_said_when_every_required_probe_passes_and_not_before() {
-    for required in specs(Role::FirstServer, Some(Platform::Harvester))
+    for required in specs(NodeRole::FirstServer, Some(Platform::Harvester))
         .into_iter()
-        .filter(|spec| spec.severity == Severity::Required)
+        .filter(|spec| spec.severity == ProbeSeverity::Required)
     {
         let id = required.id.as_str();
-        let mut node = Node::harvester(Role::FirstServer);
+        let mut node = Node::harvester(NodeRole::FirstServer);
         node.passes_but(&[id]);
         assert_eq!(node.judge().readiness, Readiness::Unknown, "{id}");
         node.fails(id, "no");
@@ -59,7 +59,7 @@ fn ready_is_said_when_every_required_probe_passes_and_not_before() {
 
 #[test]
 fn a_wanted_probe_that_fails_degrades_and_one_that_is_unknown_does_not() {
-    let mut node = Node::harvester(Role::Agent);
+    let mut node = Node::harvester(NodeRole::Agent);
     node.passes_but(&["disk-space"]);
     assert_eq!(node.judge().readiness, Readiness::Ready);
     node.fails("disk-space", "/var/lib/rancher: 4% free");
@@ -73,7 +73,7 @@ fn a_wanted_probe_that_fails_degrades_and_one_that_is_unknown_does_not() {
 
 #[test]
 fn the_first_blocker_is_the_one_that_the_others_wait_for() {
-    let mut node = Node::harvester(Role::FirstServer);
+    let mut node = Node::harvester(NodeRole::FirstServer);
     for probe in ["harvester", "apiserver", "node", "rke2-service"] {
         node.fails(probe, "no");
     }
@@ -85,7 +85,7 @@ fn the_first_blocker_is_the_one_that_the_others_wait_for() {
 
 #[test]
 fn a_refusal_is_unknown_and_never_not_ready() {
-    let mut node = Node::harvester(Role::JoinedServer);
+    let mut node = Node::harvester(NodeRole::JoinedServer);
     node.passes_but(&["node"]);
     node.refused("node", "403: cannot read all nodes");
     let judged = node.judge();
@@ -107,7 +107,7 @@ fn a_refusal_is_unknown_and_never_not_ready() {
 
 #[test]
 fn what_was_ready_in_this_boot_and_lost_what_it_needs_has_failed_and_after_a_reboot_sets_up() {
-    let mut node = Node::new(Role::Agent, Platform::Rke2);
+    let mut node = Node::new(NodeRole::Agent, Platform::Rke2);
     node.passes_but(&[]);
     assert_eq!(node.judge().readiness, Readiness::Ready);
     node.fails("kubelet", "connection refused");
@@ -116,10 +116,10 @@ fn what_was_ready_in_this_boot_and_lost_what_it_needs_has_failed_and_after_a_reb
         (Readiness::Failed, Phase::Node, Code::KubeletUnhealthy)
     );
     // Windrow starts again in the same boot: still lost, not on its way.
-    node.boots(Role::Agent, "boot-1");
+    node.boots(NodeRole::Agent, "boot-1");
     node.fails("kubelet", "connection refused");
     assert_eq!(node.judge().readiness, Readiness::Failed);
-    node.boots(Role::Agent, "boot-2");
+    node.boots(NodeRole::Agent, "boot-2");
     node.fails("kubelet", "connection refused");
     assert_eq!(node.judge().readiness, Readiness::SettingUp);
 }
@@ -132,7 +132,7 @@ fn a_transition_excuses_what_fails_for_a_while() {
         (Transition::Promotion, Code::Promoting),
         (Transition::Restart, Code::Restarting),
     ] {
-        let mut node = Node::harvester(Role::JoinedServer);
+        let mut node = Node::harvester(NodeRole::JoinedServer);
         node.passes_but(&[]);
         node.judge();
         node.event(NodeEvent::Transition(kind, Some("told".to_owned())));
@@ -155,7 +155,7 @@ fn a_transition_excuses_what_fails_for_a_while() {
 
 #[test]
 fn a_machine_that_shuts_down_is_neither_ready_nor_failed() {
-    let mut node = Node::new(Role::Agent, Platform::Rke2);
+    let mut node = Node::new(NodeRole::Agent, Platform::Rke2);
     node.passes_but(&[]);
     node.judge();
     node.event(NodeEvent::Transition(
@@ -172,7 +172,7 @@ fn a_machine_that_shuts_down_is_neither_ready_nor_failed() {
 
 #[test]
 fn slow_stalled_and_stuck_are_three_things() {
-    let mut node = Node::new(Role::FirstServer, Platform::Rke2);
+    let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
     node.passes_but(&["apiserver", "node", "kubelet"]);
     node.fails("apiserver", "etcd failed");
     assert_eq!(node.judge().pace, Some(Pace::Moving));
@@ -199,7 +199,7 @@ fn slow_stalled_and_stuck_are_three_things() {
 
 #[test]
 fn the_judgement_asks_to_be_woken_when_time_alone_changes_it() {
-    let mut node = Node::new(Role::Agent, Platform::Rke2);
+    let mut node = Node::new(NodeRole::Agent, Platform::Rke2);
     node.passes_but(&[]);
     assert_eq!(node.judge().readiness, Readiness::Ready);
     let wake = node.judge().next_wake.unwrap();
@@ -215,7 +215,7 @@ fn the_judgement_asks_to_be_woken_when_time_alone_changes_it() {
 
 #[test]
 fn manifests_that_wait_are_the_last_phase_before_ready() {
-    let mut node = Node::new(Role::FirstServer, Platform::Rke2);
+    let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
     node.passes_but(&[]);
     let waiting = |stuck, moved| Manifests::Waiting {
         code: Code::WaitsForKind,
@@ -255,10 +255,10 @@ fn manifests_that_wait_are_the_last_phase_before_ready() {
 
 #[test]
 fn a_node_that_is_promoted_keeps_what_is_known_and_is_judged_by_its_new_role() {
-    let mut node = Node::harvester(Role::Agent);
+    let mut node = Node::harvester(NodeRole::Agent);
     node.passes_but(&[]);
     assert_eq!(node.judge().readiness, Readiness::Ready);
-    node.becomes(Role::JoinedServer, "boot-1");
+    node.becomes(NodeRole::JoinedServer, "boot-1");
     let judged = node.judge();
     assert_eq!(judged.readiness, Readiness::Unknown, "servers answer more");
     assert!(judged.message.contains("supervisor"), "{}", judged.message);
@@ -268,7 +268,7 @@ fn a_node_that_is_promoted_keeps_what_is_known_and_is_judged_by_its_new_role() {
 
 #[test]
 fn a_role_that_is_not_known_is_never_ready() {
-    let mut node = Node::new(Role::Unknown, Platform::Rke2);
+    let mut node = Node::new(NodeRole::Unknown, Platform::Rke2);
     node.passes_but(&[]);
     let (readiness, _, code) = node.verdict();
     assert_eq!((readiness, code), (Readiness::Unknown, Code::RoleUnknown));
@@ -285,7 +285,7 @@ fn a_role_that_is_not_known_is_never_ready() {
 
 #[test]
 fn the_wall_clock_being_set_makes_nothing_stale_and_nothing_stalled() {
-    let mut node = Node::new(Role::Agent, Platform::Rke2);
+    let mut node = Node::new(NodeRole::Agent, Platform::Rke2);
     node.passes_but(&["kubelet"]);
     node.fails("kubelet", "no");
     node.judge();

@@ -27,13 +27,13 @@ fn outcome(answer: Answer) -> ProbeOutcome {
     }
 }
 
-fn role() -> impl Strategy<Value = Role> {
+fn role() -> impl Strategy<Value = NodeRole> {
     prop_oneof![
-        Just(Role::FirstServer),
-        Just(Role::JoinedServer),
-        Just(Role::Agent),
-        Just(Role::Witness),
-        Just(Role::Unknown),
+        Just(NodeRole::FirstServer),
+        Just(NodeRole::JoinedServer),
+        Just(NodeRole::Agent),
+        Just(NodeRole::Witness),
+        Just(NodeRole::Unknown),
     ]
 }
 
@@ -61,12 +61,12 @@ proptest! {
         let now = node.now;
         let seen = node.seen.as_ref().unwrap();
         let required = || listed(seen, &node.memory)
-            .filter(|track| track.spec.severity == Severity::Required)
+            .filter(|track| track.spec.severity == ProbeSeverity::Required)
             .map(|track| as_of(track, now).0);
         let arrived = matches!(judged.readiness, Readiness::Ready | Readiness::Degraded);
         if arrived {
             prop_assert!(required().all(|state| state == ProbeState::Passing), "{judged:?}");
-            prop_assert_ne!(role, Role::Unknown);
+            prop_assert_ne!(role, NodeRole::Unknown);
         }
         let wrong = matches!(judged.readiness, Readiness::SettingUp | Readiness::Failed);
         prop_assert_eq!(wrong, required().any(|state| state == ProbeState::Failing));
@@ -84,7 +84,7 @@ proptest! {
         answers in prop::collection::vec(answer(), 0..100),
     ) {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
-        let mut spec = specs(Role::Agent, None).remove(0);
+        let mut spec = specs(NodeRole::Agent, None).remove(0);
         (spec.rise, spec.fall) = (rise, fall);
         let mut track = Track::new(spec, now);
         let mut history: Vec<ProbeState> = Vec::new();
@@ -114,7 +114,7 @@ proptest! {
 
     #[test]
     fn a_healthy_node_with_hiccups_is_ready_for_a_whole_day(
-        role in prop_oneof![Just(Role::FirstServer), Just(Role::JoinedServer), Just(Role::Agent)],
+        role in prop_oneof![Just(NodeRole::FirstServer), Just(NodeRole::JoinedServer), Just(NodeRole::Agent)],
         seed in any::<u64>(),
     ) {
         let mut node = Node::harvester(role);

@@ -4,18 +4,18 @@ use windrow_model::reasons::Code;
 
 use super::*;
 
-fn state(judged: &Judged, phase: Phase) -> (PhaseState, usize, usize) {
+fn state(judged: &NodeJudgement, phase: Phase) -> (PhaseState, usize, usize) {
     let found = judged.phases.iter().find(|one| one.name == phase).unwrap();
     (found.state, found.done, found.total)
 }
 
 /// A required probe of each phase, in the order of the phases.
 fn one_of_each() -> Vec<ProbeSpec> {
-    let specs = specs(Role::FirstServer, Some(Platform::Harvester));
+    let specs = specs(NodeRole::FirstServer, Some(Platform::Harvester));
     let required = |phase: &Phase| {
         let one = specs
             .iter()
-            .find(|spec| spec.phase == *phase && spec.severity == Severity::Required);
+            .find(|spec| spec.phase == *phase && spec.severity == ProbeSeverity::Required);
         one.cloned()
     };
     Phase::bootstrap(Some(Platform::Harvester))
@@ -26,14 +26,14 @@ fn one_of_each() -> Vec<ProbeSpec> {
 
 #[test]
 fn the_manifests_are_counted_as_files_and_the_other_phases_as_probes() {
-    let mut node = Node::harvester(Role::FirstServer);
+    let mut node = Node::harvester(NodeRole::FirstServer);
     node.passes_but(&[]);
     let judged = node.judge();
     assert_eq!(state(&judged, Phase::Manifests), (PhaseState::Done, 3, 3));
-    let probes = specs(Role::FirstServer, Some(Platform::Harvester));
+    let probes = specs(NodeRole::FirstServer, Some(Platform::Harvester));
     let count = probes
         .iter()
-        .filter(|spec| spec.phase == Phase::Node && spec.severity == Severity::Required)
+        .filter(|spec| spec.phase == Phase::Node && spec.severity == ProbeSeverity::Required)
         .count();
     assert_eq!(
         state(&judged, Phase::Node),
@@ -45,7 +45,7 @@ fn the_manifests_are_counted_as_files_and_the_other_phases_as_probes() {
 fn a_phase_before_the_current_one_of_which_something_is_not_known_is_unknown_and_no_other() {
     let each = one_of_each();
     let (first, middle, last) = (&each[0], &each[1], &each[2]);
-    let mut node = Node::harvester(Role::FirstServer);
+    let mut node = Node::harvester(NodeRole::FirstServer);
     node.passes_but(&[middle.id.as_str(), last.id.as_str()]);
     node.refused(middle.id.as_str(), "HTTP 403");
     node.fails(last.id.as_str(), "no");
@@ -61,7 +61,7 @@ fn a_phase_before_the_current_one_of_which_something_is_not_known_is_unknown_and
 fn of_what_fails_in_several_phases_the_earliest_is_told_whoever_asks_for_it() {
     let each = one_of_each();
     let late = each.last().unwrap().id.to_string();
-    let mut node = Node::harvester(Role::FirstServer);
+    let mut node = Node::harvester(NodeRole::FirstServer);
     node.custom = vec![CustomProbe {
         name: "registry".to_owned(),
         question: CustomQuestion::Tcp {
@@ -72,12 +72,12 @@ fn of_what_fails_in_several_phases_the_earliest_is_told_whoever_asks_for_it() {
         timeout: std::time::Duration::from_secs(5),
         rise: 1,
         fall: 3,
-        severity: Severity::Required,
-        roles: vec![Role::FirstServer],
+        severity: ProbeSeverity::Required,
+        roles: vec![NodeRole::FirstServer],
         phase: Phase::Node,
         message: None,
     }];
-    node.becomes(Role::FirstServer, "boot-1");
+    node.becomes(NodeRole::FirstServer, "boot-1");
     node.passes_but(&["user/registry", &late]);
     node.fails(&late, "no");
     node.fails("user/registry", "refused");
@@ -90,11 +90,11 @@ fn of_what_fails_in_several_phases_the_earliest_is_told_whoever_asks_for_it() {
 #[test]
 fn roles_and_phases_have_words_of_their_own() {
     let roles = [
-        (Role::FirstServer, "first server"),
-        (Role::JoinedServer, "joined server"),
-        (Role::Agent, "agent"),
-        (Role::Witness, "witness"),
-        (Role::Unknown, "unknown"),
+        (NodeRole::FirstServer, "first server"),
+        (NodeRole::JoinedServer, "joined server"),
+        (NodeRole::Agent, "agent"),
+        (NodeRole::Witness, "witness"),
+        (NodeRole::Unknown, "unknown"),
     ];
     for (role, words) in roles {
         assert_eq!(role.to_string(), words);

@@ -93,7 +93,7 @@ fn the_steps_of_an_evaluation_are_at_most_its_budget_and_always_the_same() {
     ] {
         let expression = Expression::compile(source).unwrap();
         let taken = |steps: u64| {
-            let budget = Budget::new(steps);
+            let budget = EvaluationBudget::new(steps);
             let answer = expression.holds_within(&object, &budget);
             assert!(budget.taken() <= steps, "{source}");
             (answer, budget.taken())
@@ -129,7 +129,7 @@ fn rules_as_people_write_them_take_a_small_part_of_the_budget() {
             50,
         ),
     ] {
-        let budget = Budget::new(MOST_STEPS);
+        let budget = EvaluationBudget::new(MOST_STEPS);
         let expression = Expression::compile(source).unwrap();
         assert_eq!(
             expression.holds_within(&object, &budget),
@@ -173,10 +173,10 @@ proptest! {
             }
         }).replace("[v]", "[]");
         if let Ok(expression) = Expression::compile(&source) {
-            let budget = Budget::new(steps);
+            let budget = EvaluationBudget::new(steps);
             let answer = expression.holds_within(&entries(count), &budget);
             prop_assert!(budget.taken() <= steps);
-            let more = Budget::new(4 * steps);
+            let more = EvaluationBudget::new(4 * steps);
             let _ = expression.holds_within(&entries(count), &more);
             let is_cut = matches!(answer, Err(EvaluationError::Limit(_)));
             prop_assert_eq!(is_cut, more.taken() > steps, "{}", source);

@@ -1,0 +1,130 @@
+//! What was found wrong: the type that every check makes and every outlet shows, with the place or the evidence that proves it.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::reasons::{Code, Severity};
+
+/// A place in a file that a person can open.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Location {
+    /// The file, as the person named it or as it is called on the node.
+    pub file: String,
+    /// Line, counted from 1; absent when the whole file is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+impl Location {
+    /// A whole file.
+    pub fn file(file: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            line: None,
+        }
+    }
+
+    /// A line of a file.
+    pub fn line(file: impl Into<String>, line: u32) -> Self {
+        Self {
+            file: file.into(),
+            line: Some(line),
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}", self.file),
+            None => f.write_str(&self.file),
+        }
+    }
+}
+
+/// Something that a person should know: of a file, of the node or of its cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// The stable code.
+    pub code: Code,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What is wrong and what to do.
+    pub message: String,
+    /// The lines that prove it.
+    pub at: Vec<Location>,
+    /// What was seen of a known incident of the cluster; absent for what is found in files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incident: Option<Box<Incident>>,
+}
+
+/// A known incident of the cluster: of what, by which signs, and what can be done about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Incident {
+    /// What it is about, `Kind namespace/name`.
+    pub subject: String,
+    /// The rule of a rule pack that found it, `pack/rule`; absent of those that Windrow brings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// What was seen, the first things of it.
+    pub evidence: Vec<Evidence>,
+    /// What to do.
+    pub advice: String,
+    /// The command that shows and carries out the cure; absent where Windrow has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cure: Option<String>,
+    /// The page that explains it: below `docs/`, or an address.
+    pub documentation: String,
+}
+
+impl Incident {
+    /// Where its page is, for people.
+    pub fn page(&self) -> String {
+        documentation_page(&self.documentation)
+    }
+}
+
+/// Where a page of the documentation is, for people: one of ours below `docs/`, or an address.
+pub fn documentation_page(documentation: &str) -> String {
+    match documentation.contains("://") {
+        true => documentation.to_owned(),
+        false => format!("docs/{documentation}"),
+    }
+}
+
+/// One thing that was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// The object, `Kind namespace/name`.
+    pub object: String,
+    /// The field.
+    pub field: String,
+    /// What stands there.
+    pub value: String,
+}
+
+impl Evidence {
+    /// What stands in a field of an object.
+    pub fn new(
+        object: impl Into<String>,
+        field: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        Self {
+            object: object.into(),
+            field: field.into(),
+            value: value.into(),
+        }
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.object, self.field, self.value)
+    }
+}
