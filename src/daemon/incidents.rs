@@ -20,7 +20,6 @@ use windrow_decide::settings::Settings;
 use windrow_decide::{Event, NodeRole, Readiness, Status};
 use windrow_harvester::incidents::{DetectorResult, IncidentFinding, OwnNode, rules_for};
 use windrow_model::reasons::Code;
-use windrow_plan as plan;
 use windrow_plan::rules::FindingRule;
 
 use super::incident_look::{look_at_cluster, look_by_rules_at_cluster};

@@ -3,8 +3,9 @@
 //! This is the costly half of planning and depends on nothing but the file, the rules and the
 //! platform, so the daemon keeps the result for as long as the file does not change.
 
+mod wants;
+
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use windrow_model::findings::{Finding, Location};
@@ -14,46 +15,10 @@ use windrow_model::manifest::{
 };
 use windrow_model::reasons::Code;
 
-use super::annotation::{self, DEPENDS_ON, WINDROW_DEPENDS_ON};
 use super::installer::{Installing, created_namespace, installing};
-use super::{FileObstacle, Origin, builtin};
+use super::{FileObstacle, Origin, PlanDocument, PlanFile, SourceMap, builtin};
 use crate::rke2;
 use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, RuleSet, Tier};
-
-/// Where the lines of a file are to be found by a person: in the file itself, or in the
-/// configuration that carries it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceMap {
-    /// The file to open.
-    pub file: String,
-    /// The line there of the manifest's first line; 1 when the manifest is that file.
-    pub first_line: u32,
-    /// Do the manifest's lines stand there one below the other? Not for quoted or encoded content:
-    /// every line is then shown as the first.
-    pub line_by_line: bool,
-}
-
-impl SourceMap {
-    /// A manifest that is a file of its own.
-    pub fn itself(file: impl Into<String>) -> Self {
-        Self {
-            file: file.into(),
-            first_line: 1,
-            line_by_line: true,
-        }
-    }
-
-    /// Where a line of the manifest stands.
-    pub fn at(&self, line: Option<u32>) -> Location {
-        match line {
-            Some(line) if self.line_by_line => {
-                Location::line(&self.file, self.first_line + line.saturating_sub(1))
-            }
-            None if self.first_line == 1 && self.line_by_line => Location::file(&self.file),
-            _ => Location::line(&self.file, self.first_line),
-        }
-    }
-}
 
 /// One file, examined.
 #[derive(Debug, Clone)]
@@ -78,7 +43,7 @@ pub struct Examined {
     beyond_limits: bool,
     /// What its objects want, each thing once, by a digest; empty once it is examined.
     wanted: HashSet<u64>,
-    /// How often.
+    /// How many requirements its objects have.
     requests: usize,
     wants_too_much: bool,
 }
@@ -134,7 +99,7 @@ pub fn examine(
 ) -> Examined {
     let mut examined = Examined::new(&file.path, shown);
     for object in file.objects() {
-        examined.object(object, rules, platform);
+        examined.add_object(object, rules, platform);
     }
     examined.finish(file)
 }
@@ -150,7 +115,7 @@ pub fn examine_content(
 ) -> Examined {
     let mut examined = Examined::new(path, shown);
     let file = manifest::read_each(path, content, limits, &mut |object| {
-        examined.object(object, rules, platform);
+        examined.add_object(object, rules, platform);
     });
     examined.finish(&file)
 }
@@ -186,7 +151,7 @@ impl Examined {
         self.digest.clone_from(&file.digest);
         let of_objects = std::mem::take(&mut self.findings);
         let trouble_of_objects = self.trouble.take();
-        self.problems(file, &self.path.name());
+        self.take_problems(file, &self.path.name());
         // A refused file declares nothing: RKE2 applies none of it.
         if self.refused.is_some() {
             self.objects.clear();
@@ -228,6 +193,26 @@ impl Examined {
             fits
         });
         self.findings.truncate(MOST);
+    }
+
+    /// The file in a plan, with what its documents require.
+    pub(super) fn to_plan_file(&self, documents: Vec<PlanDocument>) -> PlanFile {
+        PlanFile {
+            path: self.path.clone(),
+            name: self.path.name(),
+            shown: self.shown.clone(),
+            addon: self.addon.clone(),
+            sha256: self.sha256.clone(),
+            digest: self.digest.as_str().into(),
+            owner: self.owner,
+            refused: self.refused.clone(),
+            harmful: self.harmful,
+            skipped: self.skipped.clone(),
+            trouble: self.trouble,
+            hold: self.hold.clone(),
+            apply_once: self.apply_once,
+            documents,
+        }
     }
 
     /// Its path.
@@ -298,7 +283,7 @@ impl Examined {
         });
     }
 
-    fn problems(&mut self, file: &ManifestFile, name: &BaseName) {
+    fn take_problems(&mut self, file: &ManifestFile, name: &BaseName) {
         // No marker hides these, so that nothing may say that they are held.
         let has = |code| file.problems.iter().any(|problem| problem.code == code);
         let no_marker_hides = has(Code::FileNameNotText) || has(Code::DanglingSymlink);
@@ -321,7 +306,7 @@ impl Examined {
         }
     }
 
-    fn object(&mut self, object: &Object, rules: &RuleSet, platform: Option<Platform>) {
+    fn add_object(&mut self, object: &Object, rules: &RuleSet, platform: Option<Platform>) {
         let mut id = object.id.clone();
         let kind = id.group_kind();
         match builtin::namespaced(&kind) {
@@ -332,7 +317,7 @@ impl Examined {
             // A custom kind: whether it has a namespace is known once all files are.
             None => {}
         }
-        self.names(object, &id);
+        self.check_names(object, &id);
         let mut wants = Vec::new();
         let too_large = manifest::memory_of_node(&object.node) > LARGEST_OBJECT;
         if too_large {
@@ -342,13 +327,13 @@ impl Examined {
             );
             self.find(Code::LimitExceeded, Some(object.line), message);
         } else {
-            self.annotations(object, &id, &mut wants);
-            self.rules(object, rules, platform, &mut wants);
-            self.references(object, &id, rules, &mut wants);
-            self.kind(object, &kind, &mut wants);
-            self.namespace(object, &id, &mut wants);
+            self.read_annotations(object, &id, &mut wants);
+            self.add_by_rules(object, rules, platform, &mut wants);
+            self.add_references(object, &id, rules, &mut wants);
+            self.add_kind(object, &kind, &mut wants);
+            self.add_namespace(object, &id, &mut wants);
         }
-        if !self.counts(&wants) {
+        if !self.count_wants(&wants) {
             let message = format!(
                 "the objects of the file need more than {MOST_WANTS} different things, so it is not held for any; split it"
             );
@@ -373,22 +358,8 @@ impl Examined {
         });
     }
 
-    /// Counts what an object wants: false when the file wants too much.
-    fn counts(&mut self, wants: &[UnresolvedRequirement]) -> bool {
-        self.requests += wants.len();
-        for want in wants {
-            let mut hasher = DefaultHasher::new();
-            want.target.to_string().hash(&mut hasher);
-            self.wanted.insert(hasher.finish());
-            if self.wanted.len() > MOST_WANTS {
-                return false;
-            }
-        }
-        self.requests <= MOST_REQUESTS
-    }
-
     /// Names that no API server takes.
-    fn names(&mut self, object: &Object, id: &ObjectRef) {
+    fn check_names(&mut self, object: &Object, id: &ObjectRef) {
         let name = match object.is_name_generated() {
             true => None,
             false => manifest::object_name_error(&id.group_kind(), &id.name),
@@ -405,195 +376,6 @@ impl Examined {
             let message =
                 Code::ObjectNameInvalid.say(&[("object", &id.to_string()), ("why", &why)]);
             self.find(Code::ObjectNameInvalid, Some(line), message);
-        }
-    }
-
-    fn annotations(
-        &mut self,
-        object: &Object,
-        id: &ObjectRef,
-        wants: &mut Vec<UnresolvedRequirement>,
-    ) {
-        for (key, with_suffixes) in [(DEPENDS_ON, false), (WINDROW_DEPENDS_ON, true)] {
-            let Some((value, line)) = object.annotation(key) else {
-                continue;
-            };
-            let (dependencies, errors) = annotation::depends_on(value, with_suffixes);
-            for error in errors {
-                let message = Code::DependsOnInvalid.say(&[("annotation", key), ("why", &error)]);
-                self.find(Code::DependsOnInvalid, Some(line), message);
-            }
-            for dependency in dependencies {
-                if &dependency.object == id {
-                    let message = Code::DependsOnInvalid
-                        .say(&[("annotation", key), ("why", "the object names itself")]);
-                    self.find(Code::DependsOnInvalid, Some(line), message);
-                    continue;
-                }
-                wants.push(UnresolvedRequirement {
-                    reason: format!("{id} names {} in its annotation", dependency.object),
-                    target: NeedTarget::Object(dependency.object),
-                    condition: dependency.condition,
-                    tier: dependency.tier,
-                    origin: Origin {
-                        rule: format!("annotation/{key}"),
-                        at: self.shown.at(Some(line)),
-                    },
-                    deadline: None,
-                    on_deadline: OnDeadline::Keep,
-                    inferred: false,
-                    if_declared: false,
-                });
-            }
-        }
-        if let Some(entry) = object
-            .node
-            .at(&["metadata", "annotations"])
-            .and_then(|annotations| annotations.entry(annotation::HOLD))
-        {
-            // `windrow.dev/hold: yes` is a boolean, which Kubernetes would drop; it is still meant.
-            let reason = match entry.value.as_str().map(str::trim) {
-                None | Some("") => "no reason given",
-                Some(reason) => reason,
-            };
-            let reason: String = reason.chars().take(LONGEST_MESSAGE).collect();
-            let at = self.shown.at(Some(entry.line));
-            self.hold.get_or_insert((reason, at));
-        }
-        match object.annotation(annotation::APPLY) {
-            Some(("once", _)) => self.apply_once = true,
-            Some((other, line)) => {
-                let why = format!("it is {other:?}; only `once` is known");
-                let message = Code::AnnotationInvalid
-                    .say(&[("annotation", annotation::APPLY), ("why", &why)]);
-                self.find(Code::AnnotationInvalid, Some(line), message);
-            }
-            None => {}
-        }
-    }
-
-    fn rules(
-        &mut self,
-        object: &Object,
-        rules: &RuleSet,
-        platform: Option<Platform>,
-        wants: &mut Vec<UnresolvedRequirement>,
-    ) {
-        let matched = rules.requirements_for(object, platform);
-        for problem in matched.problems {
-            let why = format!("{}: {}", problem.rule.name, problem.message);
-            let message = Code::RuleFailed.say(&[("why", &why)]);
-            self.find(Code::RuleFailed, Some(object.line), message);
-        }
-        self.platform_matters |= platform.is_none() && rules.depends_on_platform(object);
-        for matched in matched.requirements {
-            let requirement = matched.requirement;
-            wants.push(UnresolvedRequirement {
-                target: requirement.target.clone(),
-                condition: requirement.condition.clone(),
-                tier: requirement.tier,
-                origin: Origin {
-                    rule: matched.rule.name.clone(),
-                    at: requirement.at.clone(),
-                },
-                reason: requirement.reason.clone(),
-                deadline: requirement.deadline,
-                on_deadline: requirement.on_deadline,
-                inferred: false,
-                if_declared: false,
-            });
-        }
-    }
-
-    fn references(
-        &mut self,
-        object: &Object,
-        id: &ObjectRef,
-        rules: &RuleSet,
-        wants: &mut Vec<UnresolvedRequirement>,
-    ) {
-        for reference in rules.references_of(object) {
-            let target = &reference.target;
-            let longest = target
-                .name
-                .len()
-                .max(target.namespace.as_ref().map_or(0, |one| one.len()));
-            if target == id || longest > LONGEST_NAME {
-                continue;
-            }
-            wants.push(UnresolvedRequirement {
-                reason: format!("{id} names {}", reference.target),
-                target: NeedTarget::Object(reference.target),
-                condition: reference.condition.clone(),
-                tier: Tier::Advisory,
-                origin: Origin {
-                    rule: reference.rule.to_owned(),
-                    at: self.shown.at(Some(reference.line)),
-                },
-                deadline: None,
-                on_deadline: OnDeadline::Release,
-                inferred: true,
-                if_declared: reference.if_declared,
-            });
-        }
-    }
-
-    fn kind(&mut self, object: &Object, kind: &GroupKind, wants: &mut Vec<UnresolvedRequirement>) {
-        if !builtin::serves_before_manifests(&kind.group) {
-            wants.push(self.inferred(
-                object,
-                NeedTarget::Kind(kind.clone()),
-                NeedCondition::Served,
-                "inferred/kind-served",
-                format!(
-                    "RKE2 cannot apply {} before the API serves its kind",
-                    object.id
-                ),
-            ));
-        }
-    }
-
-    fn namespace(
-        &mut self,
-        object: &Object,
-        id: &ObjectRef,
-        wants: &mut Vec<UnresolvedRequirement>,
-    ) {
-        let Some(namespace) = &id.namespace else {
-            return;
-        };
-        if !builtin::has_namespace(namespace) {
-            wants.push(self.inferred(
-                object,
-                NeedTarget::Object(ObjectRef::cluster("", "Namespace", namespace.clone())),
-                NeedCondition::Exists,
-                "inferred/namespace",
-                format!("RKE2 cannot apply {id} before its namespace exists"),
-            ));
-        }
-    }
-
-    fn inferred(
-        &self,
-        object: &Object,
-        target: NeedTarget,
-        condition: NeedCondition,
-        rule: &str,
-        reason: String,
-    ) -> UnresolvedRequirement {
-        UnresolvedRequirement {
-            target,
-            condition,
-            tier: Tier::Required,
-            origin: Origin {
-                rule: rule.to_owned(),
-                at: self.shown.at(Some(object.line)),
-            },
-            reason,
-            deadline: None,
-            on_deadline: OnDeadline::Release,
-            inferred: true,
-            if_declared: false,
         }
     }
 }

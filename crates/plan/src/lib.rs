@@ -28,11 +28,13 @@ mod examine;
 mod graph;
 mod installer;
 mod link;
+mod source_map;
 #[cfg(test)]
 mod tests;
 
-pub use examine::{Examined, SourceMap, examine, examine_content};
+pub use examine::{Examined, examine, examine_content};
 pub use link::link;
+pub use source_map::SourceMap;
 
 use std::time::Duration;
 

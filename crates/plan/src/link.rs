@@ -1,20 +1,21 @@
 //! All files together: who satisfies what, what cannot work, and in which order the rest does.
 
-use std::collections::{BTreeMap, HashMap};
+mod declarations;
+mod problems;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{GroupKind, ObjectRef};
-use windrow_model::reasons::{Code, Severity};
+use windrow_model::reasons::Code;
 
-use super::examine::{Examined, ExaminedObject, UnresolvedRequirement};
+use self::declarations::DeclarationIndex;
+pub(super) use self::declarations::DocumentId;
+use self::problems::RequirementFindings;
+use super::examine::{Examined, UnresolvedRequirement};
 use super::installer;
-use super::{
-    FileId, FileObstacle, Need, NeedId, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy,
-    builtin,
-};
-use crate::readiness;
-use crate::rules::{NeedCondition, NeedTarget, Platform, RuleSet, Tier};
+use super::{FileId, Need, NeedId, Plan, PlanDocument, Requirement, SatisfiedBy};
+use crate::rules::{NeedCondition, NeedTarget, Platform, RuleSet};
 
 /// Puts examined files together to a plan. Their order does not matter.
 pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platform>) -> Plan {
@@ -33,10 +34,10 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
         need_ids: HashMap::new(),
     };
     linker.installers = linker.able_installers();
-    linker.files();
-    linker.shared_names();
-    linker.duplicates();
-    linker.platform();
+    linker.add_files();
+    linker.report_shared_names();
+    linker.report_duplicates();
+    linker.report_unknown_platform();
     let mut graph = linker.required_graph();
     linker.cycles(&mut graph);
     linker.advisory(&mut graph);
@@ -53,107 +54,6 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
         ))
     });
     linker.plan
-}
-
-/// A document: file and position in it.
-pub(super) type DocumentId = (FileId, usize);
-
-/// Who declares what.
-pub(super) struct DeclarationIndex {
-    objects: HashMap<ObjectRef, Vec<DocumentId>>,
-    kinds: HashMap<GroupKind, (DocumentId, bool)>,
-    /// Namespaces that charts create.
-    created: HashMap<ObjectRef, Vec<DocumentId>>,
-}
-
-impl DeclarationIndex {
-    /// What the files of these bring.
-    fn new(examined: &[&Examined], these: fn(&Examined) -> bool) -> Self {
-        let mut index = Self {
-            objects: HashMap::new(),
-            kinds: HashMap::new(),
-            created: HashMap::new(),
-        };
-        let those = || examined.iter().enumerate().filter(|(_, one)| these(one));
-        for (file, one) in those() {
-            for (document, object) in one.objects.iter().enumerate() {
-                if let Some((kind, namespaced)) = &object.serves {
-                    index
-                        .kinds
-                        .entry(kind.clone())
-                        .or_insert(((file, document), *namespaced));
-                }
-            }
-        }
-        for (file, one) in those() {
-            for (document, object) in one.objects.iter().enumerate() {
-                if !object.is_name_generated {
-                    let id = index.scoped(&object.object);
-                    index.objects.entry(id).or_default().push((file, document));
-                }
-                if let Some(namespace) = &object.creates {
-                    let creators = index.created.entry(namespace.clone()).or_default();
-                    creators.push((file, document));
-                }
-            }
-        }
-        index
-    }
-
-    /// The reference with its namespace filled in or taken away, where the set's own
-    /// CustomResourceDefinitions say which.
-    fn scoped(&self, object: &ObjectRef) -> ObjectRef {
-        let mut object = object.clone();
-        let namespaced = builtin::namespaced(&object.group_kind()).or_else(|| {
-            self.kinds
-                .get(&object.group_kind())
-                .map(|(_, scope)| *scope)
-        });
-        match namespaced {
-            Some(true) => {
-                object.namespace.get_or_insert_with(|| "default".into());
-            }
-            Some(false) => object.namespace = None,
-            None => {}
-        }
-        object
-    }
-
-    /// Who brings something for this document: what declares it, or else a chart that creates it, of
-    /// the same file if it can be. No object creates the namespace that it needs itself.
-    fn provider_for(&self, place: DocumentId, target: &NeedTarget) -> Option<DocumentId> {
-        self.provider(target).or_else(|| {
-            let NeedTarget::Object(object) = target else {
-                return None;
-            };
-            let creators = self.created.get(object)?.iter();
-            creators
-                .filter(|creator| **creator != place)
-                .min_by_key(|creator| creator.0 != place.0)
-                .copied()
-        })
-    }
-
-    pub(super) fn provider(&self, target: &NeedTarget) -> Option<DocumentId> {
-        match target {
-            NeedTarget::Kind(kind) => self.kinds.get(kind).map(|(place, _)| *place),
-            NeedTarget::Object(object) => {
-                let object = self.scoped(object);
-                let places = self.objects.get(&object).or_else(|| {
-                    // A kind of which the scope is not known: its manifest may leave out the
-                    // namespace that a reference spells, or the other way round.
-                    let mut other = object.clone();
-                    other.namespace = match other.namespace.as_deref() {
-                        Some("default") => None,
-                        None => Some("default".into()),
-                        Some(_) => return None,
-                    };
-                    self.objects.get(&other)
-                });
-                places.and_then(|places| places.first().copied())
-            }
-        }
-    }
 }
 
 pub(super) struct Linker<'a> {
@@ -179,84 +79,20 @@ impl Linker<'_> {
         });
     }
 
-    fn files(&mut self) {
-        // What nobody brings is told once per thing, with every place that needs it.
-        let mut found: BTreeMap<(Code, String), Vec<Location>> = BTreeMap::new();
-        let mut skips: BTreeMap<(Severity, String), Vec<Location>> = BTreeMap::new();
-        let mut unobservable: BTreeMap<String, Vec<Location>> = BTreeMap::new();
-        let mut same_file: BTreeMap<(FileId, String), Location> = BTreeMap::new();
+    /// Adds every file with what its documents require and who satisfies it.
+    fn add_files(&mut self) {
+        let mut found = RequirementFindings::default();
         for (file, one) in self.examined.iter().enumerate() {
             self.plan.findings.extend(one.findings.iter().cloned());
             let mut documents = Vec::with_capacity(one.objects.len());
             for (document, object) in one.objects.iter().enumerate() {
-                let requires: Vec<Requirement> = object
-                    .wants
-                    .iter()
-                    .filter_map(|want| self.requirement((file, document), want))
+                let place = (file, document);
+                let wants = object.wants.iter();
+                let requires: Vec<Requirement> = wants
+                    .filter_map(|want| self.requirement(place, want))
                     .collect();
                 for requirement in &requires {
-                    let need = &self.plan.needs[requirement.need];
-                    let at = &requirement.origin.at;
-                    if let Some(message) = self.skips((file, document), requirement) {
-                        let severity = match requirement.tier {
-                            Tier::Required => Severity::Error,
-                            Tier::Advisory => Severity::Warning,
-                        };
-                        skips
-                            .entry((severity, message))
-                            .or_default()
-                            .push(at.clone());
-                        continue;
-                    }
-                    match requirement.satisfied_by {
-                        SatisfiedBy::Nobody => {
-                            let (code, key, value) = match &need.target {
-                                NeedTarget::Kind(kind) => {
-                                    (Code::KindWithoutProvider, "kind", kind.to_string())
-                                }
-                                NeedTarget::Object(object) => {
-                                    (Code::ObjectWithoutProvider, "what", object.to_string())
-                                }
-                            };
-                            let message = code.say(&[(key, &value)]);
-                            found.entry((code, message)).or_default().push(at.clone());
-                        }
-                        SatisfiedBy::Installer {
-                            file: installer,
-                            line,
-                        } => {
-                            let what = need.target.to_string();
-                            let (code, message) = match installer == file {
-                                true => self.shares_a_file(file, line, "may bring", &what),
-                                false => {
-                                    let installer = &self.examined[installer].path;
-                                    let words = [("what", &*what), ("file", installer)];
-                                    (Code::MayBeBrought, Code::MayBeBrought.say(&words))
-                                }
-                            };
-                            found.entry((code, message)).or_default().push(at.clone());
-                        }
-                        SatisfiedBy::SameFile { line }
-                            if self.fails_first(file, document, requirement) =>
-                        {
-                            let what = need.target.to_string();
-                            let declares =
-                                |one: &ExaminedObject| one.line == line && one.creates.is_some();
-                            if one.objects.iter().any(declares) {
-                                let found_so = self.shares_a_file(file, line, "brings", &what);
-                                found.entry(found_so).or_default().push(at.clone());
-                                continue;
-                            }
-                            same_file
-                                .entry((file, what))
-                                .or_insert_with(|| one.shown.at(Some(line)));
-                        }
-                        _ => {}
-                    }
-                    if let Some(what) = self.unobservable(requirement.need) {
-                        let message = Code::Unobservable.say(&[("what", &what)]);
-                        unobservable.entry(message).or_default().push(at.clone());
-                    }
+                    self.check_requirement(place, requirement, &mut found);
                 }
                 documents.push(PlanDocument {
                     line: object.line,
@@ -264,66 +100,12 @@ impl Linker<'_> {
                     requires,
                 });
             }
-            self.plan.files.push(PlanFile {
-                path: one.path.clone(),
-                name: one.path.name(),
-                shown: one.shown.clone(),
-                addon: one.addon.clone(),
-                sha256: one.sha256.clone(),
-                digest: one.digest.as_str().into(),
-                owner: one.owner,
-                refused: one.refused.clone(),
-                harmful: one.harmful,
-                skipped: one.skipped.clone(),
-                trouble: one.trouble,
-                hold: one.hold.clone(),
-                apply_once: one.apply_once,
-                documents,
-            });
+            self.plan.files.push(one.to_plan_file(documents));
         }
-        for ((code, message), at) in found {
-            self.find(code, message, at);
-        }
-        for ((severity, message), at) in skips {
-            self.plan.findings.push(Finding {
-                incident: None,
-                code: Code::ProviderSkipped,
-                severity,
-                message,
-                at,
-            });
-        }
-        for (message, at) in unobservable {
-            self.find(Code::Unobservable, message, at);
-        }
-        for ((_, what), at) in same_file {
-            self.find(
-                Code::SameFile,
-                Code::SameFile.say(&[("what", &what)]),
-                vec![at],
-            );
-        }
+        self.report_requirements(found);
     }
 
-    /// What is said where only a file that RKE2 does not apply brings what is needed.
-    fn skips(&self, place: DocumentId, requirement: &Requirement) -> Option<String> {
-        if !matches!(
-            requirement.satisfied_by,
-            SatisfiedBy::Nobody | SatisfiedBy::Cluster
-        ) {
-            return None;
-        }
-        let target = &self.plan.needs[requirement.need].target;
-        let (file, document) = self.skipped.provider_for(place, target)?;
-        let one = self.examined[file];
-        let place = one.shown.at(Some(one.objects[document].line));
-        Some(Code::ProviderSkipped.say(&[
-            ("what", &target.to_string()),
-            ("place", &place.to_string()),
-            ("marker", one.skipped.as_deref().unwrap_or_default()),
-        ]))
-    }
-
+    /// A requirement with who satisfies it; none where only a declared object is meant and no document declares it.
     fn requirement(
         &mut self,
         place: DocumentId,
@@ -396,48 +178,6 @@ impl Linker<'_> {
         Some((file, self.examined[file].objects[document].line))
     }
 
-    /// What is said of a file that has an installer and what waits for it.
-    fn shares_a_file(&self, file: FileId, line: u32, brings: &str, what: &str) -> (Code, String) {
-        let one = self.examined[file];
-        let installer = one.objects.iter().find(|object| object.line == line);
-        let installer = installer.map_or(String::new(), |object| object.object.to_string());
-        let taken = |addon: &str| self.examined.iter().any(|one| one.addon == addon);
-        let message = Code::InstallerInFile.say(&[
-            ("file", &one.path),
-            ("installer", &installer),
-            ("brings", brings),
-            ("what", what),
-            ("other", &one.path.objects_path(taken)),
-        ]);
-        (Code::InstallerInFile, message)
-    }
-
-    /// Will RKE2's first pass over the file fail because of a requirement inside it? Kinds and
-    /// custom objects always: discovery is asked before anything is applied. A namespace only when
-    /// its kind first appears behind the object's: kinds are applied in order of first appearance.
-    fn fails_first(&self, file: FileId, document: usize, requirement: &Requirement) -> bool {
-        if requirement.tier != Tier::Required || !requirement.inferred {
-            return false;
-        }
-        let one = self.examined[file];
-        match &self.plan.needs[requirement.need].target {
-            NeedTarget::Kind(_) => true,
-            NeedTarget::Object(target) => {
-                if !self.index.objects.contains_key(target) {
-                    // A chart creates it, once its Job runs.
-                    return true;
-                }
-                let first = |kind: &GroupKind| {
-                    one.objects
-                        .iter()
-                        .position(|object| &object.object.group_kind() == kind)
-                };
-                let namespace = first(&GroupKind::new("", "Namespace"));
-                namespace > first(&one.objects[document].object.group_kind())
-            }
-        }
-    }
-
     fn satisfied_by(&self, place: DocumentId, inferred: bool, target: &NeedTarget) -> SatisfiedBy {
         if let Some((provider, position)) = self.index.provider_for(place, target) {
             let line = self.examined[provider].objects[position].line;
@@ -476,96 +216,6 @@ impl Linker<'_> {
         self.plan.needs.push(need.clone());
         self.need_ids.insert(need, id);
         id
-    }
-
-    /// The object of a need that asks for readiness where none can ever be observed.
-    fn unobservable(&self, need: NeedId) -> Option<String> {
-        let Need { target, condition } = &self.plan.needs[need];
-        match (target, condition) {
-            (NeedTarget::Object(object), NeedCondition::Ready)
-                if !readiness::observable(&object.group_kind(), self.rules) =>
-            {
-                Some(object.to_string())
-            }
-            _ => None,
-        }
-    }
-
-    fn shared_names(&mut self) {
-        let mut namesakes: BTreeMap<&str, Vec<FileId>> = BTreeMap::new();
-        for (id, file) in self.plan.files.iter().enumerate() {
-            namesakes.entry(&file.name).or_default().push(id);
-        }
-        let namesakes = namesakes.into_values().filter(|ids| ids.len() > 1);
-        self.plan.namesakes = namesakes.collect();
-        let mut addons: BTreeMap<&str, Vec<Location>> = BTreeMap::new();
-        let mut names: BTreeMap<&str, Vec<Location>> = BTreeMap::new();
-        let plan_files = &self.plan.files;
-        for file in plan_files.iter().filter(|file| file.skipped.is_none()) {
-            let at = file.shown.at(None);
-            addons.entry(&file.addon).or_default().push(at.clone());
-            names.entry(&file.name).or_default().push(at);
-        }
-        let shared = |map: BTreeMap<&str, Vec<Location>>, code: Code| {
-            map.into_iter()
-                .filter(|(_, at)| at.len() > 1)
-                .map(|(name, at)| (code, code.say(&[("name", name)]), at))
-                .collect::<Vec<_>>()
-        };
-        let mut found = shared(addons, Code::AddonCollision);
-        found.extend(shared(names, Code::SameBaseName));
-        let mut files: BTreeMap<&str, Vec<FileId>> = BTreeMap::new();
-        for (id, one) in self.examined.iter().enumerate() {
-            if one.skipped.is_none() {
-                files.entry(&one.addon).or_default().push(id);
-            }
-        }
-        for id in files.values().filter(|ids| ids.len() > 1).flatten() {
-            let trouble = &mut self.plan.files[*id].trouble;
-            trouble.get_or_insert(FileObstacle::Collides);
-        }
-        for (code, message, at) in found {
-            self.find(code, message, at);
-        }
-    }
-
-    fn duplicates(&mut self) {
-        let mut found: Vec<(String, Vec<Location>)> = self
-            .index
-            .objects
-            .iter()
-            .filter(|(_, places)| places.len() > 1)
-            .map(|(object, places)| {
-                let at = places
-                    .iter()
-                    .map(|&(file, document)| {
-                        let one = self.examined[file];
-                        one.shown.at(Some(one.objects[document].line))
-                    })
-                    .collect();
-                (object.to_string(), at)
-            })
-            .collect();
-        found.sort();
-        for (object, at) in found {
-            let message = Code::DuplicateObject.say(&[("what", &object)]);
-            self.find(Code::DuplicateObject, message, at);
-        }
-    }
-
-    fn platform(&mut self) {
-        if self.plan.platform.is_some() {
-            return;
-        }
-        let at: Vec<Location> = self
-            .examined
-            .iter()
-            .filter(|one| one.platform_matters)
-            .map(|one| one.shown.at(None))
-            .collect();
-        if !at.is_empty() {
-            self.find(Code::PlatformUnknown, Code::PlatformUnknown.say(&[]), at);
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use windrow_model::findings::Location;
-use windrow_model::manifest::Node;
+use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::redact::quoted;
 
 use super::{Expression, closest};
@@ -25,7 +25,7 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// The errors of one file, gathered until all of it was read.
+/// The errors of one file, collected until all of it was read.
 pub(super) struct Errors<'f> {
     file: &'f str,
     found: Vec<RuleError>,
@@ -83,7 +83,7 @@ impl<'n> Fields<'n> {
         known: &[&str],
         errors: &mut Errors<'_>,
     ) -> Option<Self> {
-        if !matches!(node.value, windrow_model::manifest::NodeValue::Mapping(_)) {
+        if !matches!(node.value, NodeValue::Mapping(_)) {
             errors.at(
                 node.line,
                 format!(
@@ -111,6 +111,11 @@ impl<'n> Fields<'n> {
 
     pub(super) fn line(&self) -> u32 {
         self.node.line
+    }
+
+    /// Reports that something is not there.
+    pub(super) fn lacks(&self, missing: &str, errors: &mut Errors<'_>) {
+        errors.at(self.line(), format!("{} lacks {missing}", self.what));
     }
 
     /// The line of a value; the map's where there is none.
@@ -159,7 +164,7 @@ impl<'n> Fields<'n> {
     /// A text that must be there.
     pub(super) fn required(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
         if self.get(key).is_none() {
-            errors.at(self.line(), format!("{} lacks `{key}`", self.what));
+            self.lacks(&format!("`{key}`"), errors);
         }
         self.text(key, errors)
     }
@@ -183,7 +188,7 @@ impl<'n> Fields<'n> {
         let Some(node) = self.get(key) else {
             return &[];
         };
-        if !matches!(node.value, windrow_model::manifest::NodeValue::Sequence(_)) {
+        if !matches!(node.value, NodeValue::Sequence(_)) {
             errors.at(
                 node.line,
                 format!(
@@ -216,7 +221,7 @@ impl<'n> Fields<'n> {
         let Some(node) = self.get(key) else {
             return Vec::new();
         };
-        if !matches!(node.value, windrow_model::manifest::NodeValue::Mapping(_)) {
+        if !matches!(node.value, NodeValue::Mapping(_)) {
             errors.at(
                 node.line,
                 format!("`{key}` is {}, expected a map of strings", node.type_name()),
@@ -241,13 +246,10 @@ impl<'n> Fields<'n> {
 
     /// A list that must have at least one item.
     pub(super) fn filled(&self, key: &str, errors: &mut Errors<'_>) {
-        if self.get(key).is_none_or(|node| {
-            matches!(&node.value, windrow_model::manifest::NodeValue::Sequence(items) if items.is_empty())
-        }) {
-            errors.at(
-                self.line(),
-                format!("{} lacks `{key}`: a list with at least one item", self.what),
-            );
+        if self.get(key).is_none_or(
+            |node| matches!(&node.value, NodeValue::Sequence(items) if items.is_empty()),
+        ) {
+            self.lacks(&format!("`{key}`: a list with at least one item"), errors);
         }
     }
 

@@ -52,16 +52,34 @@ const SHIPPED: &[(&str, &str)] = &[
     ),
 ];
 
-/// One named thing of a pack: what a later file of the same name overrides or takes away.
+/// One item of a pack. A later one of the same name replaces it or takes it away.
 enum PackItem {
     Rule(Rule),
     Reference(Reference),
     Finding(FindingRule),
     /// `enabled: false`
-    Off {
-        name: String,
-        at: Location,
-    },
+    Off(Heading),
+}
+
+impl PackItem {
+    fn heading(&self) -> Heading {
+        let (name, at) = match self {
+            Self::Rule(rule) => (&rule.name, &rule.at),
+            Self::Reference(reference) => (&reference.name, &reference.at),
+            Self::Finding(finding) => (&finding.name, &finding.at),
+            Self::Off(heading) => (&heading.name, &heading.at),
+        };
+        Heading {
+            name: name.clone(),
+            at: at.clone(),
+        }
+    }
+}
+
+/// What an item is called, `pack/name`, and where it stands.
+struct Heading {
+    name: String,
+    at: Location,
 }
 
 impl RuleSet {
@@ -143,17 +161,24 @@ impl RuleSet {
         }
         let name = pack_name(&pack, errors);
 
-        let mut named = Vec::new();
+        let mut items = Vec::new();
         for node in pack.list("rules", errors) {
-            named.extend(rule(node, name, platform, errors));
+            let read = |fields: &Fields<'_>, heading, errors: &mut Errors<'_>| {
+                rule(fields, heading, platform, errors)
+            };
+            items.extend(item(node, name, "the rule", rule::KEYS, errors, read));
         }
         for node in pack.list("references", errors) {
-            named.extend(reference(node, name, errors));
+            let keys = reference::KEYS;
+            items.extend(item(node, name, "the reference", keys, errors, reference));
         }
         for node in pack.list("findings", errors) {
-            named.extend(finding(node, name, platform, errors));
+            let read = |fields: &Fields<'_>, heading, errors: &mut Errors<'_>| {
+                finding(fields, heading, platform, errors)
+            };
+            items.extend(item(node, name, "the finding", finding::KEYS, errors, read));
         }
-        self.adopt(named, errors);
+        self.adopt(items, errors);
         for node in pack.list("provides", errors) {
             self.provides.extend(provision(node, platform, errors));
         }
@@ -165,21 +190,16 @@ impl RuleSet {
         }
     }
 
-    /// How many named things there are.
-    fn named(&self) -> usize {
+    /// How many items with a name there are.
+    fn item_count(&self) -> usize {
         self.rules.len() + self.references.len() + self.findings.len()
     }
 
-    /// Puts the named things of one pack in force, each in the place of an earlier one of its name.
-    fn adopt(&mut self, named: Vec<PackItem>, errors: &mut Errors<'_>) {
+    /// Puts the items of one pack in force, each in the place of an earlier one of its name.
+    fn adopt(&mut self, items: Vec<PackItem>, errors: &mut Errors<'_>) {
         let mut seen: BTreeMap<String, Option<u32>> = BTreeMap::new();
-        for thing in named {
-            let (name, at) = match &thing {
-                PackItem::Rule(rule) => (rule.name.clone(), rule.at.clone()),
-                PackItem::Reference(reference) => (reference.name.clone(), reference.at.clone()),
-                PackItem::Finding(finding) => (finding.name.clone(), finding.at.clone()),
-                PackItem::Off { name, at } => (name.clone(), at.clone()),
-            };
+        for item in items {
+            let Heading { name, at } = item.heading();
             let line = at.line.unwrap_or(1);
             if let Some(first) = seen.insert(name.clone(), at.line) {
                 errors.at(
@@ -191,30 +211,20 @@ impl RuleSet {
                 );
                 continue;
             }
-            let before = self.named();
-            let rule_at = self.rules.iter().position(|rule| rule.name == name);
-            let reference_at = self.references.iter().position(|rule| rule.name == name);
-            match thing {
-                PackItem::Rule(rule) => match rule_at {
-                    Some(position) => self.rules[position] = rule,
-                    None => self.rules.push(rule),
-                },
-                PackItem::Reference(reference) => match reference_at {
-                    Some(position) => self.references[position] = reference,
-                    None => self.references.push(reference),
-                },
-                PackItem::Finding(finding) => {
-                    let at = self.findings.iter().position(|rule| rule.name == name);
-                    match at {
-                        Some(position) => self.findings[position] = finding,
-                        None => self.findings.push(finding),
-                    }
+            match item {
+                PackItem::Rule(rule) => put(&mut self.rules, rule, |rule| &rule.name),
+                PackItem::Reference(reference) => {
+                    put(&mut self.references, reference, |reference| &reference.name);
                 }
-                PackItem::Off { .. } => {
+                PackItem::Finding(finding) => {
+                    put(&mut self.findings, finding, |finding| &finding.name);
+                }
+                PackItem::Off(_) => {
+                    let before = self.item_count();
                     self.rules.retain(|rule| rule.name != name);
                     self.references.retain(|reference| reference.name != name);
                     self.findings.retain(|finding| finding.name != name);
-                    if before == self.named() {
+                    if before == self.item_count() {
                         errors.at(
                             line,
                             format!("there is no rule `{name}` to disable; check pack and name"),
@@ -223,6 +233,14 @@ impl RuleSet {
                 }
             }
         }
+    }
+}
+
+/// Puts an item in the place of the one of its name, or behind all others.
+fn put<T>(items: &mut Vec<T>, item: T, name: fn(&T) -> &String) {
+    match items.iter().position(|other| name(other) == name(&item)) {
+        Some(position) => items[position] = item,
+        None => items.push(item),
     }
 }
 
@@ -261,12 +279,31 @@ fn check_name(name: &str, line: u32, errors: &mut Errors<'_>) {
     }
 }
 
-/// The name of a rule or reference, and whether that is all there is to it (`enabled: false`).
-fn heading(fields: &Fields<'_>, pack: &str, errors: &mut Errors<'_>) -> Option<(String, bool)> {
+/// Reads an item of a pack: its heading here, the rest with `read` unless it is switched off. One with an error
+/// is left out.
+fn item(
+    node: &Node,
+    pack: &str,
+    what: &'static str,
+    keys: &[&str],
+    errors: &mut Errors<'_>,
+    read: impl FnOnce(&Fields<'_>, Heading, &mut Errors<'_>) -> Option<PackItem>,
+) -> Option<PackItem> {
+    let before = errors.count();
+    let known = [&["name", "enabled"], keys].concat();
+    let fields = Fields::new(node, what, &known, errors)?;
     let name = fields.required("name", errors);
     if let Some(name) = name {
         check_name(name, fields.line(), errors);
     }
     let enabled = fields.flag("enabled", true, errors);
-    Some((format!("{pack}/{}", name?), enabled))
+    let heading = Heading {
+        name: format!("{pack}/{}", name?),
+        at: errors.location(fields.line()),
+    };
+    if !enabled {
+        return Some(PackItem::Off(heading));
+    }
+    let item = read(&fields, heading, errors)?;
+    (errors.count() == before).then_some(item)
 }

@@ -1,56 +1,39 @@
 //! `findings:` of a pack: what is wrong with objects of a kind, and what to say of it.
 
-use windrow_model::manifest::Node;
 use windrow_model::reasons::Severity;
 use windrow_model::redact::quoted;
 
-use super::parts::kind;
-use super::{PackItem, heading};
+use super::parts::required_kind;
+use super::{Heading, PackItem};
 use crate::rules::fields::{Errors, Fields};
 use crate::rules::{FindingRule, MessageTemplate, Platform};
 
 /// Most things that a finding shows.
 const MOST_EVIDENCE: usize = 16;
 
+/// The keys of a finding, beside its heading.
+pub(super) const KEYS: &[&str] = &[
+    "kind",
+    "namespace",
+    "object",
+    "when",
+    "severity",
+    "message",
+    "evidence",
+    "advice",
+    "documentation",
+];
+
 pub(super) fn finding(
-    node: &Node,
-    pack: &str,
+    fields: &Fields<'_>,
+    heading: Heading,
     platform: Option<Platform>,
     errors: &mut Errors<'_>,
 ) -> Option<PackItem> {
-    let before = errors.count();
-    let keys = [
-        "name",
-        "enabled",
-        "kind",
-        "namespace",
-        "object",
-        "when",
-        "severity",
-        "message",
-        "evidence",
-        "advice",
-        "documentation",
-    ];
-    let fields = Fields::new(node, "the finding", &keys, errors)?;
-    let at = errors.location(fields.line());
-    let (name, enabled) = heading(&fields, pack, errors)?;
-    if !enabled {
-        return Some(PackItem::Off { name, at });
-    }
-    let of = match fields.get("kind") {
-        Some(node) => kind(node, errors),
-        None => {
-            errors.at(
-                fields.line(),
-                "the finding lacks `kind: {group: ..., kind: ...}`: whose objects are looked at",
-            );
-            None
-        }
-    };
-    if let Some(of) = &of
-        && of.group.is_empty()
-        && of.kind == "Secret"
+    let kind = required_kind(fields, "kind", ": whose objects are looked at", errors);
+    if let Some(kind) = &kind
+        && kind.group.is_empty()
+        && kind.kind == "Secret"
     {
         errors.at(
             fields.line(),
@@ -58,9 +41,9 @@ pub(super) fn finding(
         );
     }
     if fields.get("when").is_none() {
-        errors.at(
-            fields.line(),
-            "the finding lacks `when`: the CEL condition on `object` by which it is recognised",
+        fields.lacks(
+            "`when`: the CEL condition on `object` by which it is recognised",
+            errors,
         );
     }
     let severity = fields.word(
@@ -74,16 +57,16 @@ pub(super) fn finding(
         errors,
     );
     fields.required("message", errors);
-    let message = template(&fields, "message", errors);
+    let message = template(fields, "message", errors);
     let advice = fields.required("advice", errors);
-    let documentation = documentation(&fields, errors);
-    let evidence = evidence(&fields, errors);
+    let documentation = documentation(fields, errors);
+    let evidence = evidence(fields, errors);
     let when = fields.expression("when", errors);
-    let rule = FindingRule {
-        name,
-        at,
+    Some(PackItem::Finding(FindingRule {
+        name: heading.name,
+        at: heading.at,
         platform,
-        kind: of?,
+        kind: kind?,
         namespace: fields.text("namespace", errors).map(str::to_owned),
         object: fields.text("object", errors).map(str::to_owned),
         when: when?,
@@ -92,8 +75,7 @@ pub(super) fn finding(
         evidence,
         advice: advice?.to_owned(),
         documentation: documentation.map(str::to_owned),
-    };
-    (errors.count() == before).then_some(PackItem::Finding(rule))
+    }))
 }
 
 /// The address of a page; people are sent there.

@@ -12,6 +12,25 @@ pub(super) fn kind(node: &Node, errors: &mut Errors<'_>) -> Option<GroupKind> {
     Some(GroupKind::new(group, kind))
 }
 
+/// A kind that has to be there. `meaning` ends the message where it is not.
+pub(super) fn required_kind(
+    fields: &Fields<'_>,
+    key: &str,
+    meaning: &str,
+    errors: &mut Errors<'_>,
+) -> Option<GroupKind> {
+    match fields.get(key) {
+        Some(node) => kind(node, errors),
+        None => {
+            fields.lacks(
+                &format!("`{key}: {{group: ..., kind: ...}}`{meaning}"),
+                errors,
+            );
+            None
+        }
+    }
+}
+
 pub(super) fn object(node: &Node, errors: &mut Errors<'_>) -> Option<ObjectRef> {
     let keys = ["group", "kind", "namespace", "name"];
     let fields = Fields::new(node, "the object", &keys, errors)?;
@@ -69,16 +88,7 @@ pub(super) fn readiness(node: &Node, errors: &mut Errors<'_>) -> Option<Readines
     let before = errors.count();
     let keys = ["kind", "inProgress", "failed", "ready"];
     let fields = Fields::new(node, "the readiness rule", &keys, errors)?;
-    let kind = match fields.get("kind") {
-        Some(node) => kind(node, errors),
-        None => {
-            errors.at(
-                fields.line(),
-                "the readiness rule lacks `kind: {group: ..., kind: ...}`",
-            );
-            None
-        }
-    };
+    let kind = required_kind(&fields, "kind", "", errors);
     let rule = ReadinessRule {
         kind: kind?,
         in_progress: fields.expression("inProgress", errors),
@@ -87,9 +97,9 @@ pub(super) fn readiness(node: &Node, errors: &mut Errors<'_>) -> Option<Readines
         at: errors.location(fields.line()),
     };
     if fields.get("ready").is_none() {
-        errors.at(
-            fields.line(),
-            "the readiness rule lacks `ready`: without it the kind could never become ready",
+        fields.lacks(
+            "`ready`: without it the kind could never become ready",
+            errors,
         );
     }
     (errors.count() == before).then_some(rule)

@@ -1,35 +1,32 @@
 //! `references:` of a pack: fields that name other objects.
 
-use windrow_model::manifest::{Node, NodeValue};
+use windrow_model::manifest::NodeValue;
 
-use super::parts::kind;
-use super::{PackItem, heading};
+use super::parts::{kind, required_kind};
+use super::{Heading, PackItem};
 use crate::rules::fields::{Errors, Fields};
 use crate::rules::matching::scalar;
 use crate::rules::{Beside, FieldPath, NeedCondition, Reference, ReferenceNamespace};
 
-pub(super) fn reference(node: &Node, pack: &str, errors: &mut Errors<'_>) -> Option<PackItem> {
-    let before = errors.count();
-    let keys = [
-        "name",
-        "enabled",
-        "from",
-        "under",
-        "paths",
-        "to",
-        "namespace",
-        "condition",
-        "only",
-        "unless",
-        "except",
-        "ifDeclared",
-    ];
-    let fields = Fields::new(node, "the reference", &keys, errors)?;
-    let at = errors.location(fields.line());
-    let (name, enabled) = heading(&fields, pack, errors)?;
-    if !enabled {
-        return Some(PackItem::Off { name, at });
-    }
+/// The keys of a reference, beside its heading.
+pub(super) const KEYS: &[&str] = &[
+    "from",
+    "under",
+    "paths",
+    "to",
+    "namespace",
+    "condition",
+    "only",
+    "unless",
+    "except",
+    "ifDeclared",
+];
+
+pub(super) fn reference(
+    fields: &Fields<'_>,
+    heading: Heading,
+    errors: &mut Errors<'_>,
+) -> Option<PackItem> {
     fields.filled("from", errors);
     fields.filled("paths", errors);
     let from = fields
@@ -37,16 +34,7 @@ pub(super) fn reference(node: &Node, pack: &str, errors: &mut Errors<'_>) -> Opt
         .iter()
         .filter_map(|node| kind(node, errors))
         .collect();
-    let to = match fields.get("to") {
-        Some(node) => kind(node, errors),
-        None => {
-            errors.at(
-                fields.line(),
-                "the reference lacks `to: {group: ..., kind: ...}`: what the names mean",
-            );
-            None
-        }
-    };
+    let to = required_kind(fields, "to", ": what the names mean", errors);
     let condition = fields.word(
         "condition",
         &[
@@ -55,32 +43,31 @@ pub(super) fn reference(node: &Node, pack: &str, errors: &mut Errors<'_>) -> Opt
         ],
         errors,
     );
-    let under = field_paths("under", &fields, errors);
-    let mut paths = field_paths("paths", &fields, errors);
+    let under = field_paths("under", fields, errors);
+    let mut paths = field_paths("paths", fields, errors);
     if !under.is_empty() {
         paths = under
             .iter()
             .flat_map(|prefix| paths.iter().map(|path| path.below(prefix)))
             .collect();
     }
-    let reference = Reference {
-        name,
+    Some(PackItem::Reference(Reference {
+        name: heading.name,
         from,
         paths,
-        only: beside("only", &fields, errors),
-        unless: beside("unless", &fields, errors),
+        only: beside("only", fields, errors),
+        unless: beside("unless", fields, errors),
         except: fields
             .texts("except", errors)
             .into_iter()
             .map(|(text, _)| text.to_owned())
             .collect(),
         to: to?,
-        namespace: namespace(&fields, errors),
+        namespace: namespace(fields, errors),
         condition: condition.unwrap_or(NeedCondition::Exists),
         if_declared: fields.flag("ifDeclared", false, errors),
-        at,
-    };
-    (errors.count() == before).then_some(PackItem::Reference(reference))
+        at: heading.at,
+    }))
 }
 
 fn field_paths(key: &str, fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<FieldPath> {

@@ -5,36 +5,29 @@ use std::time::Duration;
 use windrow_model::manifest::Node;
 
 use super::parts::{kind, object};
-use super::{PackItem, heading};
+use super::{Heading, PackItem};
 use crate::rules::fields::{Errors, Fields};
 use crate::rules::{
     Match, NeedCondition, NeedTarget, OnDeadline, Platform, Rule, RuleRequirement, Tier,
     parse_duration,
 };
 
+/// The keys of a rule, beside its heading.
+pub(super) const KEYS: &[&str] = &[
+    "match",
+    "reason",
+    "tier",
+    "deadline",
+    "onDeadline",
+    "requires",
+];
+
 pub(super) fn rule(
-    node: &Node,
-    pack: &str,
+    fields: &Fields<'_>,
+    heading: Heading,
     platform: Option<Platform>,
     errors: &mut Errors<'_>,
 ) -> Option<PackItem> {
-    let before = errors.count();
-    let keys = [
-        "name",
-        "enabled",
-        "match",
-        "reason",
-        "tier",
-        "deadline",
-        "onDeadline",
-        "requires",
-    ];
-    let fields = Fields::new(node, "the rule", &keys, errors)?;
-    let at = errors.location(fields.line());
-    let (name, enabled) = heading(&fields, pack, errors)?;
-    if !enabled {
-        return Some(PackItem::Off { name, at });
-    }
     let reason = fields.required("reason", errors);
     let tier = fields.word(
         "tier",
@@ -49,7 +42,7 @@ pub(super) fn rule(
     let terms = Terms {
         reason: reason.unwrap_or_default(),
         tier: tier.unwrap_or(Tier::Required),
-        deadline: deadline(&fields, errors),
+        deadline: deadline(fields, errors),
         on_deadline: on_deadline.unwrap_or(OnDeadline::Release),
     };
     if terms.tier == Tier::Advisory && terms.on_deadline == OnDeadline::Keep {
@@ -58,19 +51,16 @@ pub(super) fn rule(
             "an advisory rule only orders and always yields at its deadline; use `tier: required` with `onDeadline: keep`",
         );
     }
-    let matches = matches(&fields, errors);
+    let matches = matches(fields, errors);
     fields.filled("requires", errors);
     let requires: Vec<RuleRequirement> = fields
         .list("requires", errors)
         .iter()
         .filter_map(|node| requirement(node, &terms, errors))
         .collect();
-    if errors.count() > before {
-        return None;
-    }
     Some(PackItem::Rule(Rule {
-        name,
-        at,
+        name: heading.name,
+        at: heading.at,
         platform,
         matches: matches?,
         requires,
@@ -108,9 +98,9 @@ fn deadline(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Option<Duration> {
 fn matches(rule: &Fields<'_>, errors: &mut Errors<'_>) -> Option<Match> {
     let keys = ["group", "kind", "namespace", "name", "labels", "when"];
     let Some(node) = rule.get("match") else {
-        errors.at(
-            rule.line(),
-            "the rule lacks `match`: say which documents it is for, like `match: {group: apps, kind: Deployment}`",
+        rule.lacks(
+            "`match`: say which documents it is for, like `match: {group: apps, kind: Deployment}`",
+            errors,
         );
         return None;
     };
@@ -151,6 +141,22 @@ fn requirement(node: &Node, terms: &Terms<'_>, errors: &mut Errors<'_>) -> Optio
             None
         }
     };
+    Some(RuleRequirement {
+        condition: needed_condition(&fields, errors)?,
+        target: target?,
+        tier: terms.tier,
+        reason: fields
+            .text("reason", errors)
+            .unwrap_or(terms.reason)
+            .to_owned(),
+        deadline: terms.deadline,
+        on_deadline: terms.on_deadline,
+        at,
+    })
+}
+
+/// The state in which the target of a requirement is needed.
+fn needed_condition(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Option<NeedCondition> {
     let word = fields.word(
         "condition",
         &[
@@ -193,16 +199,5 @@ fn requirement(node: &Node, terms: &Terms<'_>, errors: &mut Errors<'_>) -> Optio
             },
         );
     }
-    Some(RuleRequirement {
-        target: target?,
-        condition,
-        tier: terms.tier,
-        reason: fields
-            .text("reason", errors)
-            .unwrap_or(terms.reason)
-            .to_owned(),
-        deadline: terms.deadline,
-        on_deadline: terms.on_deadline,
-        at,
-    })
+    Some(condition)
 }
