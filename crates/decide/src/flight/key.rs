@@ -3,7 +3,7 @@
 //! stay equal, and a decision asks for no more.
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
+use windrow_model::manifest::sha256_hex;
 
 use super::FlightLine;
 
@@ -43,14 +43,7 @@ impl DigestKey {
 
     /// Both parts have a fixed length: nothing can be put behind them.
     fn digest(&self, digest: &str) -> String {
-        let mut hasher = Sha256::new();
-        hasher.update(self.0);
-        hasher.update(digest.as_bytes());
-        hasher
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        sha256_hex(&[&self.0[..], digest.as_bytes()].concat())
     }
 }
 

@@ -141,7 +141,8 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 /// Lower-case hexadecimal.
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
+    let room = String::with_capacity(2 * bytes.len());
+    bytes.iter().fold(room, |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
