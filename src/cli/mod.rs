@@ -10,9 +10,11 @@ mod cleanup;
 mod cluster;
 mod config;
 mod console;
+mod context;
 mod diagnose;
 mod document;
 mod drain_check;
+mod exit;
 mod follow;
 mod gates;
 mod hold;
@@ -30,16 +32,15 @@ mod status;
 mod wait;
 mod why;
 
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use windrow_decide::settings;
 
-use crate::configuration;
 use crate::layout::Layout;
-use crate::render::Style;
+use context::Context;
+use exit::Exit;
+use out::{complain, style};
 
 /// The version and the source it was built from. `packaging/program` names the commit; any other build
 /// is a development build.
@@ -109,76 +110,6 @@ impl Verb {
             Verb::Cleanup(args) => cleanup::run(args, context),
             Verb::Report(args) => report::run(args, context),
         }
-    }
-}
-
-/// What every verb is given.
-#[derive(Debug)]
-struct Context {
-    /// The node's paths, with RKE2's default data directory; the settings may name another.
-    layout: Layout,
-}
-
-impl Context {
-    /// The configuration in force.
-    fn settings(&self) -> settings::Loaded {
-        configuration::load(&self.layout)
-    }
-
-    /// Where things live, with RKE2's data directory as the settings name it.
-    fn node(&self) -> Layout {
-        let settings = self.settings().settings;
-        self.layout.clone().with_data_dir(&settings.data_dir)
-    }
-
-    /// The manifests directory, where the settings say that RKE2's data is.
-    fn manifests(&self) -> PathBuf {
-        self.node().manifests()
-    }
-}
-
-/// Says what is wrong, all of it, one line each.
-fn complain<E: std::fmt::Display>(errors: &[E]) {
-    for error in errors {
-        eprintln!("windrow: {error}");
-    }
-}
-
-/// How tables look: colour only on a terminal that wants it.
-fn style() -> Style {
-    let wanted = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    Style {
-        color: std::io::stdout().is_terminal() && wanted("NO_COLOR") && !dumb,
-        ..Style::default()
-    }
-}
-
-/// How a verb ends. The numbers are promises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code)] // Each verb returns some of them.
-enum Exit {
-    /// Done; ready.
-    Ok = 0,
-    /// An error of the system (a file that cannot be written).
-    Failure = 1,
-    /// Not yet.
-    NotYet = 3,
-    /// Cannot work; failed.
-    Failed = 4,
-    /// Not known.
-    Unknown = 5,
-    /// Wrong use of the command line (`EX_USAGE`).
-    Usage = 64,
-    /// Another daemon runs on this node already (`EX_TEMPFAIL`); windrow.service knows the number.
-    AnotherRuns = 75,
-    /// Bad configuration (`EX_CONFIG`).
-    Configuration = 78,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        ExitCode::from(exit as u8)
     }
 }
 

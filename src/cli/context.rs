@@ -1,0 +1,33 @@
+//! What every verb is given.
+
+use std::path::PathBuf;
+
+use windrow_decide::settings;
+
+use crate::configuration;
+use crate::layout::Layout;
+
+/// What every verb is given.
+#[derive(Debug)]
+pub(super) struct Context {
+    /// The node's paths, with RKE2's default data directory; the settings may name another.
+    pub(super) layout: Layout,
+}
+
+impl Context {
+    /// The configuration in force.
+    pub(super) fn settings(&self) -> settings::Loaded {
+        configuration::load(&self.layout)
+    }
+
+    /// Where things live, with RKE2's data directory as the settings name it.
+    pub(super) fn node(&self) -> Layout {
+        let settings = self.settings().settings;
+        self.layout.clone().with_data_dir(&settings.data_dir)
+    }
+
+    /// The manifests directory, where the settings say that RKE2's data is.
+    pub(super) fn manifests(&self) -> PathBuf {
+        self.node().manifests()
+    }
+}

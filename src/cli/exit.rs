@@ -1,0 +1,31 @@
+//! The exit codes.
+
+use std::process::ExitCode;
+
+/// How a verb ends. The numbers are promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code)] // Each verb returns some of them.
+pub(super) enum Exit {
+    /// Done; ready.
+    Ok = 0,
+    /// An error of the system (a file that cannot be written).
+    Failure = 1,
+    /// Not yet.
+    NotYet = 3,
+    /// Cannot work; failed.
+    Failed = 4,
+    /// Not known.
+    Unknown = 5,
+    /// Wrong use of the command line (`EX_USAGE`).
+    Usage = 64,
+    /// Another daemon runs on this node already (`EX_TEMPFAIL`); windrow.service knows the number.
+    AnotherRuns = 75,
+    /// Bad configuration (`EX_CONFIG`).
+    Configuration = 78,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
