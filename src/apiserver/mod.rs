@@ -22,7 +22,7 @@ use http::Uri;
 use kube::Client;
 use rustls::crypto::{CryptoProvider, ring};
 
-pub use self::throttle::Counts;
+pub use self::throttle::RequestCounts;
 
 use self::throttle::{Counters, Throttle};
 use crate::kubeconfig::{Authorization, Kubeconfig, Sources, Trust};
@@ -39,14 +39,14 @@ pub struct ApiServer(Arc<Shared>);
 
 struct Shared {
     connect: Duration,
-    connections: Mutex<HashMap<Target, Connection>>,
+    connections: Mutex<HashMap<ConnectionKey, Connection>>,
     /// By the server's address: two credentials may lead to one.
     throttles: Mutex<HashMap<String, Arc<Throttle>>>,
     counters: Arc<Counters>,
 }
 
 /// A kubeconfig, and the port on loopback where it is not kube-apiserver that is asked.
-type Target = (PathBuf, Option<u16>);
+type ConnectionKey = (PathBuf, Option<u16>);
 
 /// What was made of a credential.
 #[derive(Clone)]
@@ -120,14 +120,14 @@ impl ApiServer {
     }
 
     /// How much was asked so far, by all of the process.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RequestCounts {
         self.0.counters.read()
     }
 
     // A client has a task of its own, on the runtime that runs this: hence its callers are `async`.
     fn connected(
         &self,
-        target: Target,
+        target: ConnectionKey,
         change: impl FnOnce(&mut Kubeconfig),
     ) -> Result<Connection, String> {
         let mut connections = lock(&self.0.connections);

@@ -11,8 +11,8 @@ use hyper::body::Bytes;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::tests::{Authority, PATIENCE, Server, VERSION, api, kubeconfig};
-use super::{Counts, throttle};
+use super::tests::{PATIENCE, TestAuthority, TestServer, VERSION, api, kubeconfig};
+use super::{RequestCounts, throttle};
 
 /// What a server says that asks to be left alone for so long.
 fn put_off(seconds: &str) -> Response<Full<Bytes>> {
@@ -26,7 +26,7 @@ fn put_off(seconds: &str) -> Response<Full<Bytes>> {
 async fn whoever_else_asks_the_same_server_leaves_it_alone_too() {
     let directory = tempfile::tempdir().unwrap();
     let (tell, mut moments) = mpsc::unbounded_channel();
-    let server = Server::saying(None, move |target| {
+    let server = TestServer::saying(None, move |target| {
         tell.send(std::time::Instant::now()).unwrap();
         match target {
             "/version" => Response::new(VERSION.into()),
@@ -56,16 +56,16 @@ async fn whoever_else_asks_the_same_server_leaves_it_alone_too() {
 #[tokio::test]
 async fn a_certificate_that_is_renewed_on_disk_goes_with_the_next_request() {
     let directory = tempfile::tempdir().unwrap();
-    let (authority, clients) = (Authority::new(), Authority::new());
+    let (authority, clients) = (TestAuthority::new(), TestAuthority::new());
     let tls = authority.serves("127.0.0.1", Some(&clients));
-    let server = Server::start(Some(tls)).await;
+    let server = TestServer::start(Some(tls)).await;
     let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
     let put = |(certificate, key): (String, String)| {
         write("kubelet.crt", &certificate);
         write("kubelet.key", &key);
     };
     write("ca.crt", &authority.pem);
-    put(Authority::new().issue("expired"));
+    put(TestAuthority::new().issue("expired"));
     let cluster = format!("server: '{}', certificate-authority: ca.crt", server.url);
     let user = "client-certificate: kubelet.crt, client-key: kubelet.key";
     let path = kubeconfig(directory.path(), &cluster, user);
@@ -91,8 +91,8 @@ async fn a_certificate_that_is_renewed_on_disk_goes_with_the_next_request() {
 #[tokio::test]
 async fn whoever_asks_with_the_same_credential_shares_the_connection_and_all_are_counted() {
     let directory = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    let server = Server::start(Some(authority.serves("127.0.0.1", None))).await;
+    let authority = TestAuthority::new();
+    let server = TestServer::start(Some(authority.serves("127.0.0.1", None))).await;
     fs::write(directory.path().join("ca.crt"), &authority.pem).unwrap();
     let cluster = format!("server: '{}', certificate-authority: ca.crt", server.url);
     let path = kubeconfig(directory.path(), &cluster, "");
@@ -109,7 +109,7 @@ async fn whoever_asks_with_the_same_credential_shares_the_connection_and_all_are
     let watch = watch.body(Vec::new()).unwrap();
     client.request_text(watch).await.unwrap();
     assert_eq!(server.accepted.load(Ordering::SeqCst), 1);
-    let counts = Counts {
+    let counts = RequestCounts {
         requests: 3,
         watches: 1,
     };
@@ -119,7 +119,7 @@ async fn whoever_asks_with_the_same_credential_shares_the_connection_and_all_are
 #[tokio::test]
 async fn not_all_ask_at_once_and_nothing_that_hangs_keeps_others_for_ever() {
     let directory = tempfile::tempdir().unwrap();
-    let mut server = Server::start(None).await;
+    let mut server = TestServer::start(None).await;
     server.answers.forget_permits(Semaphore::MAX_PERMITS);
     let path = kubeconfig(directory.path(), &format!("server: '{}'", server.url), "");
     let api = api();

@@ -31,12 +31,12 @@ pub(super) fn api() -> ApiServer {
 }
 
 /// An authority of a cluster.
-pub(super) struct Authority {
+pub(super) struct TestAuthority {
     issuer: Issuer<'static, KeyPair>,
     pub(super) pem: String,
 }
 
-impl Authority {
+impl TestAuthority {
     pub(super) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([]).unwrap();
@@ -57,7 +57,7 @@ impl Authority {
     }
 
     /// A server's half of TLS; with an authority of clients, nobody else's are let in.
-    pub(super) fn serves(&self, name: &str, clients: Option<&Authority>) -> TlsAcceptor {
+    pub(super) fn serves(&self, name: &str, clients: Option<&TestAuthority>) -> TlsAcceptor {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
@@ -84,25 +84,25 @@ fn der(pem: &str) -> CertificateDer<'static> {
 }
 
 /// What a server is asked: the target, and the `Authorization`.
-pub(super) type Asked = (String, Option<String>);
+pub(super) type ReceivedRequest = (String, Option<String>);
 
 /// A kube-apiserver that knows its version, or answers with another status.
-pub(super) struct Server {
+pub(super) struct TestServer {
     pub(super) url: String,
-    pub(super) asked: mpsc::UnboundedReceiver<Asked>,
+    pub(super) asked: mpsc::UnboundedReceiver<ReceivedRequest>,
     /// How many answers it gives.
     pub(super) answers: Arc<Semaphore>,
     pub(super) accepted: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Server {
+impl TestServer {
     pub(super) async fn start(tls: Option<TlsAcceptor>) -> Self {
         Self::saying(tls, |_| Response::new(VERSION.into())).await
     }
@@ -148,7 +148,7 @@ impl Server {
         }
     }
 
-    fn asked(&mut self) -> Vec<Asked> {
+    fn asked(&mut self) -> Vec<ReceivedRequest> {
         std::iter::from_fn(|| self.asked.try_recv().ok()).collect()
     }
 }
@@ -188,12 +188,12 @@ async fn version(path: &Path) -> Result<String, String> {
 #[tokio::test]
 async fn the_authority_of_the_kubeconfig_is_believed_and_no_other_unless_all_are() {
     let directory = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    let server = Server::start(Some(authority.serves("127.0.0.1", None))).await;
+    let authority = TestAuthority::new();
+    let server = TestServer::start(Some(authority.serves("127.0.0.1", None))).await;
     let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
     write("ca.crt", &authority.pem);
-    write("other.crt", &Authority::new().pem);
-    write("both.crt", &(Authority::new().pem + &authority.pem));
+    write("other.crt", &TestAuthority::new().pem);
+    write("both.crt", &(TestAuthority::new().pem + &authority.pem));
     for (fields, expected) in [
         ("certificate-authority: ca.crt", None),
         ("certificate-authority: both.crt", None),
@@ -217,8 +217,8 @@ async fn the_authority_of_the_kubeconfig_is_believed_and_no_other_unless_all_are
 #[tokio::test]
 async fn the_name_in_the_servers_certificate_is_its_address_or_the_one_that_is_given() {
     let directory = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    let server = Server::start(Some(authority.serves("node.example", None))).await;
+    let authority = TestAuthority::new();
+    let server = TestServer::start(Some(authority.serves("node.example", None))).await;
     fs::write(directory.path().join("ca.crt"), &authority.pem).unwrap();
     let cluster = format!("server: '{}', certificate-authority: ca.crt", server.url);
     let why = version(&kubeconfig(directory.path(), &cluster, "")).await;
@@ -234,15 +234,15 @@ async fn the_name_in_the_servers_certificate_is_its_address_or_the_one_that_is_g
 #[tokio::test]
 async fn the_client_certificate_is_shown_to_the_server() {
     let directory = tempfile::tempdir().unwrap();
-    let (authority, clients) = (Authority::new(), Authority::new());
+    let (authority, clients) = (TestAuthority::new(), TestAuthority::new());
     let tls = authority.serves("127.0.0.1", Some(&clients));
-    let server = Server::start(Some(tls)).await;
+    let server = TestServer::start(Some(tls)).await;
     let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
     write("ca.crt", &authority.pem);
     let (certificate, key) = clients.issue("admin");
     write("admin.crt", &certificate);
     write("admin.key", &key);
-    let (certificate, key) = Authority::new().issue("admin");
+    let (certificate, key) = TestAuthority::new().issue("admin");
     write("other.crt", &certificate);
     write("other.key", &key);
     let cluster = format!("server: '{}', certificate-authority: ca.crt", server.url);
@@ -258,7 +258,7 @@ async fn the_client_certificate_is_shown_to_the_server() {
 #[tokio::test]
 async fn every_request_goes_below_the_servers_path_with_the_token() {
     let directory = tempfile::tempdir().unwrap();
-    let mut server = Server::start(None).await;
+    let mut server = TestServer::start(None).await;
     for (prefix, user, target, header) in [
         ("", "", "/version", None),
         ("/", "token: abc", "/version", Some("Bearer abc")),
@@ -280,7 +280,7 @@ async fn every_request_goes_below_the_servers_path_with_the_token() {
 #[tokio::test]
 async fn a_token_that_is_renewed_in_its_file_goes_with_the_next_request() {
     let directory = tempfile::tempdir().unwrap();
-    let mut server = Server::start(None).await;
+    let mut server = TestServer::start(None).await;
     let put = |token: &str| {
         let temporary = directory.path().join("token.new");
         fs::write(&temporary, token).unwrap();
@@ -309,13 +309,13 @@ async fn a_token_that_is_renewed_in_its_file_goes_with_the_next_request() {
 #[tokio::test]
 async fn another_component_is_asked_with_the_certificate_and_without_the_token() {
     let directory = tempfile::tempdir().unwrap();
-    let clients = Authority::new();
-    let tls = Authority::new().serves("node.example", Some(&clients));
-    let mut server = Server::start(Some(tls)).await;
+    let clients = TestAuthority::new();
+    let tls = TestAuthority::new().serves("node.example", Some(&clients));
+    let mut server = TestServer::start(Some(tls)).await;
     let (certificate, key) = clients.issue("admin");
     fs::write(directory.path().join("admin.crt"), certificate).unwrap();
     fs::write(directory.path().join("admin.key"), key).unwrap();
-    fs::write(directory.path().join("ca.crt"), Authority::new().pem).unwrap();
+    fs::write(directory.path().join("ca.crt"), TestAuthority::new().pem).unwrap();
     let path = kubeconfig(
         directory.path(),
         "server: 'https://127.0.0.1:1/prefix', certificate-authority: ca.crt, tls-server-name: x",
@@ -330,7 +330,7 @@ async fn another_component_is_asked_with_the_certificate_and_without_the_token()
 #[tokio::test]
 async fn what_the_server_refuses_is_told_once_and_its_wish_to_be_left_alone_heard() {
     let directory = tempfile::tempdir().unwrap();
-    let mut server = Server::saying(None, |target| {
+    let mut server = TestServer::saying(None, |target| {
         let status = if target == "/version" { 429 } else { 401 };
         let text = format!(
             r#"{{"kind": "Status", "status": "Failure", "code": {status}, "message": "m", "reason": "r"}}"#

@@ -77,7 +77,7 @@ impl Throttle {
 
 /// How much was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
+pub struct RequestCounts {
     /// Requests but watches.
     pub requests: u64,
     /// Watches that were opened.
@@ -91,8 +91,8 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn read(&self) -> Counts {
-        Counts {
+    pub(super) fn read(&self) -> RequestCounts {
+        RequestCounts {
             requests: self.requests.load(Ordering::Relaxed),
             watches: self.watches.load(Ordering::Relaxed),
         }

@@ -282,7 +282,7 @@ mod tests {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let writer = process::of(child.id()).unwrap();
+        let writer = process::writer(child.id()).unwrap();
         follow.life = life_of(&writer);
         assert!(quiet(&mut follow));
         child.kill().unwrap();

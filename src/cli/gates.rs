@@ -31,7 +31,7 @@ use crate::daemon::gates::hook;
 use crate::files::read_bytes;
 use crate::layout::Layout;
 use crate::observe::effect;
-use crate::observe::rke2::{Found, candidates, config_files};
+use crate::observe::rke2::{FoundConfigFiles, candidates, config_files};
 use crate::render::GatesReport;
 use crate::report::journal;
 
@@ -270,7 +270,7 @@ struct GateInputs {
 
 impl GateInputs {
     fn node(layout: &Layout) -> Self {
-        let Found { files, errors } = config_files(layout);
+        let FoundConfigFiles { files, errors } = config_files(layout);
         let loaded = configuration::load(layout);
         Self {
             files,
@@ -307,7 +307,7 @@ impl GateInputs {
     /// A directory of drop-ins, or one that holds `config.yaml` and `config.yaml.d` as
     /// `/etc/rancher/rke2` does.
     fn directory(&mut self, path: &Path) {
-        let mut found = Found::default();
+        let mut found = FoundConfigFiles::default();
         let below = path.join("config.yaml.d");
         let whole = below.is_dir();
         if whole {

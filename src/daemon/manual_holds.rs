@@ -20,7 +20,7 @@ use self::names::manifest_paths;
 use super::request_spool::lay_request;
 use crate::act::{MarkerOutcome, Markers};
 use crate::layout::Layout;
-use crate::observe::requests::{Request, RequestAction};
+use crate::observe::requests::{RequestAction, SpooledRequest};
 use crate::observe::scan::{
     self, FileStamps, MarkerEntry, ScanResult, ScannedContent, ScannedDirectory, scan,
 };
@@ -343,7 +343,7 @@ pub fn lay_file_request(
     file: &ManifestPath,
     digest: Option<String>,
 ) -> anyhow::Result<()> {
-    let request = Request {
+    let request = SpooledRequest {
         action,
         file: file.to_string(),
         digest,

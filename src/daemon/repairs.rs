@@ -31,7 +31,7 @@ use crate::act::repair::{Record, Records, Worker, carry_out};
 use crate::act::{ClusterLease, Turn, lease_on_repairs};
 use crate::layout::Layout;
 use crate::observe::management::{host_name, lease_holder};
-use crate::observe::requests::{Request, RequestAction};
+use crate::observe::requests::{RequestAction, SpooledRequest};
 
 /// The first pause after a cure that did not come to its end, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
@@ -271,7 +271,7 @@ pub fn report_to_daemon(
     (by, why): (&str, &str),
     at: Timestamp,
 ) {
-    let request = Request {
+    let request = SpooledRequest {
         action,
         file: record.to_owned(),
         digest: None,
@@ -287,7 +287,7 @@ pub fn report_to_daemon(
 }
 
 /// What the flight has of a cure of which the daemon was told.
-pub(super) fn note(layout: &Layout, request: &Request) -> Result<RecordedRepair, String> {
+pub(super) fn note(layout: &Layout, request: &SpooledRequest) -> Result<RecordedRepair, String> {
     let event = request.action.of_repair().ok_or("it is about no cure")?;
     let records = Records::new(&layout.state_dir());
     let record = records

@@ -7,7 +7,7 @@ use windrow_model::manifest;
 
 use crate::files;
 use crate::layout::Layout;
-use crate::observe::requests::Request;
+use crate::observe::requests::SpooledRequest;
 
 /// Most of a request's subject that stands in its file's name, in bytes.
 const LONGEST_SUBJECT: usize = 128;
@@ -24,7 +24,11 @@ pub fn spools(layout: &Layout) -> [PathBuf; 2] {
 /// # Errors
 ///
 /// Those of the file system.
-pub fn lay_request(layout: &Layout, request: &Request, about: &str) -> anyhow::Result<String> {
+pub fn lay_request(
+    layout: &Layout,
+    request: &SpooledRequest,
+    about: &str,
+) -> anyhow::Result<String> {
     // Requests are taken in the order of their names.
     let stem = format!(
         "{:020}-{}-{}",

@@ -9,7 +9,7 @@ use windrow_decide::{Event, StagingState};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
-use crate::observe::requests::{Request, RequestAction, Spooled, Unread, read_spool};
+use crate::observe::requests::{RequestAction, Spooled, SpooledRequest, UnreadRequest, read_spool};
 
 /// The spools, and what was taken over but not yet removed.
 pub(super) struct SpooledRequests {
@@ -29,7 +29,7 @@ pub(super) struct TakenRequests {
     /// Are there new requests about feature gates?
     pub(super) about_gates: bool,
     /// What became of cures.
-    pub(super) repairs: Vec<Request>,
+    pub(super) repairs: Vec<SpooledRequest>,
 }
 
 impl SpooledRequests {
@@ -106,7 +106,7 @@ impl SpooledRequests {
                         taken.events.push(failed(&what, &why));
                     }
                 }
-                Err(Unread::NotNow(why)) => {
+                Err(UnreadRequest::NotNow(why)) => {
                     if !unread.contains(&path) {
                         let what = format!("read the request {} (it is kept)", path.display());
                         taken.events.push(failed(&what, &why));
@@ -114,7 +114,7 @@ impl SpooledRequests {
                     self.unread.insert(path);
                     continue;
                 }
-                Err(Unread::Broken(why)) => {
+                Err(UnreadRequest::Broken(why)) => {
                     let what = format!("read the request {}", path.display());
                     taken.events.push(failed(&what, &why));
                 }
@@ -199,7 +199,7 @@ mod tests {
         let mut state = self::state(WIDGET);
         let (manifests, now) = (Path::new("/nowhere"), Timestamp::UNIX_EPOCH);
         for told in [1, 0] {
-            let why = Unread::NotNow("Input/output error (os error 5)".to_owned());
+            let why = UnreadRequest::NotNow("Input/output error (os error 5)".to_owned());
             let found = vec![(path.clone(), Err(why))];
             let taken = requests.take_read(found, &mut state, manifests, now);
             assert_eq!(taken.events.len(), told, "{:?}", taken.events);

@@ -16,7 +16,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use windrow_model::manifest::Node;
 
 use super::authorization::{Authorization, basic, bearer};
-use super::reader::Reader;
+use super::reader::KubeconfigReader;
 use super::sources::Sources;
 
 /// What a kubeconfig's current context says. It has no `Debug`: nobody is to print it.
@@ -49,7 +49,7 @@ impl Kubeconfig {
     ///
     /// Everything that is wrong with what counts in it, each with file and line, in one line.
     pub(crate) fn read(path: &Path, provider: &CryptoProvider) -> Result<(Self, Sources), String> {
-        let mut reader = Reader::new(path);
+        let mut reader = KubeconfigReader::new(path);
         let root = reader.root()?;
         let found = reader.current(&root, provider);
         // A field that is wrong counts as absent until here.
@@ -62,7 +62,7 @@ impl Kubeconfig {
 
 /// The first client certificates of the users in a kubeconfig, in PEM; what cannot be read is left out.
 pub(super) fn certificates(path: &Path) -> Vec<Vec<u8>> {
-    let mut reader = Reader::new(path);
+    let mut reader = KubeconfigReader::new(path);
     let Ok(root) = reader.root() else {
         return Vec::new();
     };
@@ -74,7 +74,7 @@ pub(super) fn certificates(path: &Path) -> Vec<Vec<u8>> {
         .collect()
 }
 
-impl Reader<'_> {
+impl KubeconfigReader<'_> {
     fn current(&mut self, root: &Node, provider: &CryptoProvider) -> Option<Kubeconfig> {
         let (line, name) = self.needed(root, "current-context", "name the context to use")?;
         let context = self.named(root, ("contexts", "context"), name, line)?;

@@ -13,11 +13,11 @@ use super::file::{Kubeconfig, Trust};
 use super::node_name;
 
 /// A directory with a kubeconfig and what it names.
-pub(super) struct Place {
+pub(super) struct KubeconfigDir {
     pub(super) directory: tempfile::TempDir,
 }
 
-impl Place {
+impl KubeconfigDir {
     pub(super) fn new() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
@@ -85,7 +85,7 @@ fn sent(authorization: &Authorization) -> Option<String> {
 
 #[test]
 fn what_the_current_context_names_is_read_and_what_is_unknown_passed_over() {
-    let place = Place::new();
+    let place = KubeconfigDir::new();
     let (certificate, key) = somebody("admin");
     let text = format!(
         "apiVersion: v1
@@ -137,7 +137,7 @@ users:
 
 #[test]
 fn files_are_found_beside_the_kubeconfig() {
-    let place = Place::new();
+    let place = KubeconfigDir::new();
     let (certificate, key) = somebody("admin");
     place.write("ca.crt", somebody("one").0 + &somebody("two").0);
     place.write("client.crt", certificate);
@@ -169,7 +169,7 @@ fn files_are_found_beside_the_kubeconfig() {
 
 #[test]
 fn who_asks_is_told_as_kubectl_would_tell_it() {
-    let place = Place::new();
+    let place = KubeconfigDir::new();
     place.write("token", "from-file");
     for (user, expected) in [
         ("", None),
@@ -197,7 +197,7 @@ fn who_asks_is_told_as_kubectl_would_tell_it() {
 
 #[test]
 fn without_an_authority_the_machine_decides_unless_anything_is_believed() {
-    let place = Place::new();
+    let place = KubeconfigDir::new();
     let trust = |cluster: &str| place.read(&config(cluster, "")).unwrap().trust;
     assert!(matches!(trust(SERVER), Trust::System));
     let insecure = format!("{SERVER}, insecure-skip-tls-verify: true");
@@ -208,7 +208,7 @@ fn without_an_authority_the_machine_decides_unless_anything_is_believed() {
 
 #[test]
 fn a_node_is_known_by_its_certificate_whatever_else_is_wrong() {
-    let place = Place::new();
+    let place = KubeconfigDir::new();
     let (node, _) = somebody("system:node:node1");
     place.write("admin.crt", somebody("system:admin").0);
     place.write("node.crt", &node);

@@ -32,7 +32,7 @@ pub(super) struct Pem {
 }
 
 /// A kubeconfig that is being read.
-pub(super) struct Reader<'p> {
+pub(super) struct KubeconfigReader<'p> {
     path: &'p Path,
     /// What is wrong, with the place.
     pub(super) wrong: Vec<String>,
@@ -40,7 +40,7 @@ pub(super) struct Reader<'p> {
     pub(super) sources: Sources,
 }
 
-impl<'p> Reader<'p> {
+impl<'p> KubeconfigReader<'p> {
     pub(super) fn new(path: &'p Path) -> Self {
         Self {
             path,

@@ -3,11 +3,11 @@ use std::fs;
 use rustls::crypto::ring;
 
 use super::file::Kubeconfig;
-use super::file_tests::{Place, SERVER, config, encoded, somebody};
+use super::file_tests::{KubeconfigDir, SERVER, config, encoded, somebody};
 
 #[test]
 fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
-    let place = Place::new();
+    let place = KubeconfigDir::new();
     let (certificate, key) = somebody("admin");
     let (_, another) = somebody("another");
     place.write("some.crt", &certificate);
@@ -235,7 +235,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
 
 #[test]
 fn all_errors_are_told_at_once() {
-    let place = Place::new();
+    let place = KubeconfigDir::new();
     let why = place.wrong(&config(
         "server: here, proxy-url: p, certificate-authority-data: '*', tls-server-name: '*'",
         "token: 1, exec: {command: x}, client-key-data: '*', client-certificate: not-there",
@@ -257,7 +257,7 @@ fn all_errors_are_told_at_once() {
 
 #[test]
 fn no_error_shows_a_secret() {
-    let place = Place::new();
+    let place = KubeconfigDir::new();
     let (certificate, key) = somebody("admin");
     place.write("some.crt", certificate);
     let broken = key.replace("-----END", "hunter2 -----END");

@@ -15,14 +15,14 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn this_process() -> std::io::Result<StatusWriter> {
-    of(std::process::id())
+    writer(std::process::id())
 }
 
 /// The process with this number, as a [`StatusWriter`].
 ///
 /// # Errors
 /// When there is none, or `/proc` cannot be read.
-pub fn of(pid: u32) -> std::io::Result<StatusWriter> {
+pub fn writer(pid: u32) -> std::io::Result<StatusWriter> {
     Ok(StatusWriter {
         pid,
         start_ticks: start_ticks(pid)?,
@@ -108,7 +108,7 @@ mod tests {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let writer = of(child.id()).unwrap();
+        let writer = writer(child.id()).unwrap();
         assert_eq!(alive(&writer), Ok(()));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -62,7 +62,7 @@ impl RequestAction {
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Request {
+pub struct SpooledRequest {
     /// What.
     pub action: RequestAction,
     /// Path below the manifests directory; of requests about feature gates empty, of those about a cure the
@@ -85,7 +85,7 @@ pub struct Request {
     pub reason: String,
 }
 
-impl Request {
+impl SpooledRequest {
     /// The request, as the engine takes it.
     pub fn manual(&self) -> Manual {
         Manual {
@@ -99,7 +99,7 @@ impl Request {
 
 /// Why a request was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unread {
+pub enum UnreadRequest {
     /// It says nothing that could be carried out, and never will.
     Broken(String),
     /// The system does not let it be read, which may be over at the next look.
@@ -107,7 +107,7 @@ pub enum Unread {
 }
 
 /// A request's file and what it says, or why that is not known.
-pub type Spooled = (PathBuf, Result<Request, Unread>);
+pub type Spooled = (PathBuf, Result<SpooledRequest, UnreadRequest>);
 
 /// Reads the spool, in the order of the file names. A spool that is not there is empty.
 ///
@@ -139,18 +139,19 @@ pub fn read_spool(spool: &Path) -> io::Result<Vec<Spooled>> {
         .into_iter()
         .filter_map(|path| match read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => Some((path, Err(Unread::NotNow(error.to_string())))),
+            Err(error) => Some((path, Err(UnreadRequest::NotNow(error.to_string())))),
             Ok(None) => {
                 let why = "it is not a regular file".to_owned();
-                Some((path, Err(Unread::Broken(why))))
+                Some((path, Err(UnreadRequest::Broken(why))))
             }
-            Ok(Some(content)) => Some((path, parse(&content).map_err(Unread::Broken))),
+            Ok(Some(content)) => Some((path, parse(&content).map_err(UnreadRequest::Broken))),
         })
         .collect())
 }
 
-fn parse(content: &[u8]) -> Result<Request, String> {
-    let request: Request = serde_json::from_slice(content).map_err(|error| error.to_string())?;
+fn parse(content: &[u8]) -> Result<SpooledRequest, String> {
+    let request: SpooledRequest =
+        serde_json::from_slice(content).map_err(|error| error.to_string())?;
     if request.file.is_empty() != request.action.is_about_gates() {
         return Err("a file is named where none is asked for, or none where one is".to_owned());
     }
@@ -186,7 +187,10 @@ mod tests {
         std::os::unix::fs::symlink("/nowhere", at("2.json")).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(at("3.json")).unwrap();
         for (path, read) in read_spool(spool.path()).unwrap() {
-            assert!(matches!(read, Err(Unread::Broken(_))), "{path:?}: {read:?}");
+            assert!(
+                matches!(read, Err(UnreadRequest::Broken(_))),
+                "{path:?}: {read:?}"
+            );
         }
     }
 
@@ -214,7 +218,7 @@ mod tests {
         let found = read_spool(spool.path()).unwrap();
         assert_eq!(found.len(), 4);
         let why = found[0].1.as_ref().unwrap_err();
-        assert!(matches!(why, Unread::Broken(why) if why.contains("explode")));
+        assert!(matches!(why, UnreadRequest::Broken(why) if why.contains("explode")));
         let request = found[1].1.as_ref().unwrap();
         assert_eq!(request.file, "a.yaml");
         assert!(!request.manual().hold);

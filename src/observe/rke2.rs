@@ -21,14 +21,14 @@ const BINARIES: &[&str] = &["/usr/local/bin/rke2", "/opt/rke2/bin/rke2", "/usr/b
 
 /// Configuration files, and those that cannot be read: each with its path and why.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundConfigFiles {
     /// The files.
     pub files: Vec<Rke2ConfigFile>,
     /// What cannot be read.
     pub errors: Vec<String>,
 }
 
-impl Found {
+impl FoundConfigFiles {
     /// Takes one file.
     pub fn file(&mut self, place: ConfigLayer, path: &Path) {
         match read_text(path) {
@@ -68,8 +68,8 @@ impl Found {
 }
 
 /// The node's `config.yaml` and `config.yaml.d`, as far as they are there.
-pub fn config_files(layout: &Layout) -> Found {
-    let mut found = Found::default();
+pub fn config_files(layout: &Layout) -> FoundConfigFiles {
+    let mut found = FoundConfigFiles::default();
     let main = layout.path("/etc/rancher/rke2/config.yaml");
     if fs::symlink_metadata(&main).is_ok() {
         found.file(ConfigLayer::Main, &main);
@@ -111,7 +111,7 @@ pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> VersionCandidates 
 
 /// By what a changed binary is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
+pub struct BinaryStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -119,9 +119,9 @@ pub struct Stamp {
 }
 
 /// The installed binary's stamp; `None` when there is none.
-pub fn stamp(layout: &Layout) -> Option<Stamp> {
+pub fn stamp(layout: &Layout) -> Option<BinaryStamp> {
     let found = fs::metadata(binary(layout)?).ok()?;
-    Some(Stamp {
+    Some(BinaryStamp {
         device: found.dev(),
         inode: found.ino(),
         size: found.size(),

@@ -107,7 +107,7 @@ pub fn closed(layout: &Layout) -> Option<String> {
     let (real, missing) = real(&layout.manifests())?;
     let closed: Vec<&str> = UNITS
         .into_iter()
-        .filter(|unit| opened(layout, unit).is_some_and(|open| !open.holds(&real)))
+        .filter(|unit| writable_paths(layout, unit).is_some_and(|open| !open.holds(&real)))
         .collect();
     if closed.is_empty() {
         return None;
@@ -127,18 +127,18 @@ pub fn closed(layout: &Layout) -> Option<String> {
 
 /// What a unit may write to.
 #[derive(Debug, Default)]
-struct Opened {
+struct WritablePaths {
     strict: bool,
     paths: Vec<PathBuf>,
 }
 
-impl Opened {
+impl WritablePaths {
     fn holds(&self, path: &Path) -> bool {
         !self.strict || self.paths.iter().any(|open| path.starts_with(open))
     }
 }
 
-fn opened(layout: &Layout, unit: &str) -> Option<Opened> {
+fn writable_paths(layout: &Layout, unit: &str) -> Option<WritablePaths> {
     let main = PLACES
         .iter()
         .find_map(|place| fs::read_to_string(layout.path(&format!("{place}/{unit}"))).ok())?;
@@ -153,7 +153,7 @@ fn opened(layout: &Layout, unit: &str) -> Option<Opened> {
         let drop_ins = names.filter(|path| path.extension().is_some_and(|end| end == "conf"));
         files.extend(drop_ins.filter_map(|path| fs::read_to_string(path).ok()));
     }
-    let mut opened = Opened::default();
+    let mut writable = WritablePaths::default();
     for (key, value) in files
         .iter()
         .flat_map(|text| text.lines())
@@ -163,11 +163,11 @@ fn opened(layout: &Layout, unit: &str) -> Option<Opened> {
         })
     {
         match (key, value) {
-            ("ProtectSystem", value) => opened.strict = value == "strict",
-            ("ReadWritePaths" | "BindPaths", "") => opened.paths.clear(),
+            ("ProtectSystem", value) => writable.strict = value == "strict",
+            ("ReadWritePaths" | "BindPaths", "") => writable.paths.clear(),
             ("ReadWritePaths" | "BindPaths", value) => {
                 // As systemd does it: where a link leads.
-                opened
+                writable
                     .paths
                     .extend(value.split_whitespace().filter_map(|word| {
                         let word = word.trim_matches('"').trim_start_matches(['-', '+']);
@@ -178,7 +178,7 @@ fn opened(layout: &Layout, unit: &str) -> Option<Opened> {
             _ => {}
         }
     }
-    Some(opened)
+    Some(writable)
 }
 
 #[cfg(test)]

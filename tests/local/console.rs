@@ -42,7 +42,7 @@ impl Node {
 
     /// Replaces the document as the daemon does.
     fn says(&self, readiness: &str, message: &str) {
-        let writer = process::of(self.daemon.id()).unwrap();
+        let writer = process::writer(self.daemon.id()).unwrap();
         let document: Value = json!({
             "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 1,
             "readiness": readiness, "phase": "staging", "since": "2026-03-01T12:00:00Z",

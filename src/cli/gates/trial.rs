@@ -14,7 +14,7 @@ use crate::cli::follow::Follow;
 use crate::cli::manual::who;
 use crate::cli::{Context, Exit, style};
 use crate::daemon::request_spool::lay_request;
-use crate::observe::requests::{Request, RequestAction};
+use crate::observe::requests::{RequestAction, SpooledRequest};
 
 /// systemd starts a daemon that died anew, and it goes on with the trial.
 const DAEMON_RETURNS: Duration = Duration::from_secs(120);
@@ -84,7 +84,7 @@ fn agreed(question: &str) -> anyhow::Result<bool> {
 fn lay_and_follow(context: &Context, action: RequestAction, force: bool) -> anyhow::Result<Exit> {
     // Before the request: nothing of the answer is missed.
     let mut follow = Follow::file(&context.layout.status())?;
-    let request = Request {
+    let request = SpooledRequest {
         action,
         file: String::new(),
         digest: None,

@@ -37,7 +37,7 @@ use crate::act::StateFile;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
-use crate::observe::requests::{Request, read_spool};
+use crate::observe::requests::{SpooledRequest, read_spool};
 use crate::observe::systemd::{RKE2_UNITS, Systemd};
 use crate::observe::upgrade::upgrade;
 use crate::report::journal;
@@ -184,7 +184,7 @@ impl GateController {
     }
 
     /// Answers a request. Where it is not known how the node is, it stays until it is.
-    async fn answer(&mut self, path: &Path, request: &Request, node: Option<DropInInputs>) {
+    async fn answer(&mut self, path: &Path, request: &SpooledRequest, node: Option<DropInInputs>) {
         let Some(node) = node else {
             self.unanswered = true;
             return;

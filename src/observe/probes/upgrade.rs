@@ -23,7 +23,7 @@ struct Signs {
     /// What runs (`v1.34.2+rke2r1`), as the own Node says.
     running: Option<String>,
     /// What lies on the disk, and by what that file is known.
-    installed: Option<(rke2::Stamp, Option<String>)>,
+    installed: Option<(rke2::BinaryStamp, Option<String>)>,
     /// A Job of a Plan.
     job: Option<String>,
     /// The unit does not run, and will run something newer.

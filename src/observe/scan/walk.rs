@@ -36,7 +36,7 @@ struct UnreadFile {
 }
 
 /// A walk under way.
-struct Walk<'s> {
+struct DirectoryWalk<'s> {
     /// The directory without any link in its path.
     inside: PathBuf,
     limits: &'s ReadLimits,
@@ -58,7 +58,7 @@ pub(super) fn walk(
     seen: &FileStamps,
     now: Timestamp,
 ) -> io::Result<ScannedDirectory> {
-    let mut walk = Walk {
+    let mut walk = DirectoryWalk {
         inside: fs::canonicalize(dir)?,
         limits,
         seen,
@@ -94,7 +94,7 @@ pub(super) fn walk(
     Ok(found)
 }
 
-impl Walk<'_> {
+impl DirectoryWalk<'_> {
     fn directory(&mut self, directory: &DirectoryToWalk) -> io::Result<Vec<DirectoryToWalk>> {
         let mut more = Vec::new();
         let entries = fs::read_dir(&directory.at)?;

@@ -14,7 +14,7 @@ use super::super::inputs::DropInInputs;
 use super::{TrialDriver, announce_step, unit};
 use crate::act::StateFile;
 use crate::observe::kubelet::Kubelet;
-use crate::observe::requests::{Request, RequestAction};
+use crate::observe::requests::{RequestAction, SpooledRequest};
 use crate::observe::systemd::RKE2_SERVER;
 use crate::report::journal;
 
@@ -26,7 +26,7 @@ impl TrialDriver {
     pub(in crate::daemon::gates) async fn take_request(
         &mut self,
         name: &str,
-        request: &Request,
+        request: &SpooledRequest,
         node: &DropInInputs,
     ) {
         let answer = match request.action {
@@ -52,7 +52,7 @@ impl TrialDriver {
     async fn apply(
         &mut self,
         name: &str,
-        request: &Request,
+        request: &SpooledRequest,
         node: &DropInInputs,
     ) -> Result<(), (TrialOutcome, String)> {
         let not_tried = |why: String| (TrialOutcome::NotTried, why);
@@ -141,7 +141,7 @@ impl TrialDriver {
                 "what was in force before the last change is in force".to_owned(),
             ));
         }
-        let request = Request {
+        let request = SpooledRequest {
             action: RequestAction::GatesRollback,
             file: String::new(),
             digest: None,
@@ -156,7 +156,7 @@ impl TrialDriver {
     /// Begins a trial of a configuration that changed, where the settings say so.
     pub(in crate::daemon::gates) async fn changed(&mut self, node: &DropInInputs) {
         let now = (self.now)();
-        let request = Request {
+        let request = SpooledRequest {
             action: RequestAction::GatesApply,
             file: String::new(),
             digest: None,
@@ -184,7 +184,7 @@ impl TrialDriver {
         &mut self,
         name: &str,
         change: GateChange,
-        request: &Request,
+        request: &SpooledRequest,
         content: Option<String>,
         node: &DropInInputs,
     ) -> Result<(), (TrialOutcome, String)> {
