@@ -297,3 +297,7 @@ fn remember(version: &mut String, object: &Value) {
 pub(super) fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
+
+#[cfg(test)]
+#[path = "follow_tests.rs"]
+mod tests;
