@@ -139,18 +139,18 @@ complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_s
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "settle" -d 'Take out of Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a directory of lists, as `kubectl get KIND -A -o json` writes them' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconfig -d 'The admin credential; RKE2\'s own when not given' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a directory of lists, as `kubectl get KIND -A -o json` writes them' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'The admin credential; RKE2\'s own when not given' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d 'The admin credential; RKE2\'s own when not given' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests'
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l yes -d 'Do not ask'

@@ -14,7 +14,6 @@ mod tests;
 mod throttle;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,11 +24,11 @@ use rustls::crypto::{CryptoProvider, ring};
 pub use self::throttle::RequestCounts;
 
 use self::throttle::{Counters, Throttle};
-use crate::kubeconfig::{Authorization, Kubeconfig, Sources, Trust};
+use crate::kubeconfig::{Authorization, Kubeconfig, KubeconfigFiles, Sources, Trust};
 use crate::locked::lock;
 
-/// To connect, with TLS, takes no longer. What answers at all does so within milliseconds, and the kernel
-/// sends what was lost once more after one second and after three: it may be lost twice.
+/// Connecting, with TLS, takes no longer. A server that answers at all does so within milliseconds. The kernel
+/// sends a lost packet again after one second and after three: it may be lost twice.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// The process's handle to kube-apiserver, made once and cloned for whoever asks. It belongs to the
@@ -46,7 +45,7 @@ struct Shared {
 }
 
 /// A kubeconfig, and the port on loopback where it is not kube-apiserver that is asked.
-type ConnectionKey = (PathBuf, Option<u16>);
+type ConnectionKey = (KubeconfigFiles, Option<u16>);
 
 /// What was made of a credential.
 #[derive(Clone)]
@@ -63,12 +62,12 @@ impl Default for ApiServer {
 }
 
 impl ApiServer {
-    /// One that has asked nobody yet.
+    /// One without any connection yet.
     pub fn new() -> Self {
         Self::connecting_within(CONNECT)
     }
 
-    /// The same for tests, whose machine may be busy: to connect takes so long at most.
+    /// The same for tests, whose machine may be busy: connecting takes this long at most.
     pub fn connecting_within(connect: Duration) -> Self {
         Self(Arc::new(Shared {
             connect,
@@ -85,32 +84,39 @@ impl ApiServer {
     /// # Errors
     ///
     /// What is wrong with the file, with its name, in a line.
-    pub async fn client(&self, path: &Path) -> Result<Client, String> {
-        Ok(self.connection(path).await?.client)
+    pub async fn client(&self, files: impl Into<KubeconfigFiles>) -> Result<Client, String> {
+        Ok(self.connection(files).await?.client)
     }
 
-    /// The same, for who asks for long: it can be told when the credential has changed.
+    /// The same for a caller that keeps it for long: it can say whether the credential has changed.
     ///
     /// # Errors
     ///
     /// As for [`Self::client`].
-    pub async fn connection(&self, path: &Path) -> Result<Connection, String> {
-        self.connected((path.to_owned(), None), |_| {})
+    pub async fn connection(
+        &self,
+        files: impl Into<KubeconfigFiles>,
+    ) -> Result<Connection, String> {
+        self.connected((files.into(), None), |_| {})
     }
 
     /// A client of another component, on a port of this machine, with the client certificate of a
-    /// kubeconfig. These components' certificates name the node and come from elsewhere than
-    /// kube-apiserver's, so they are not verified. A client certificate gives nothing away to whoever
+    /// kubeconfig. These components' certificates name the node, and another authority than kube-apiserver's
+    /// has signed them, so they are not verified. A client certificate gives nothing away to whoever
     /// listens there; a token would, and is not sent.
     ///
     /// # Errors
     ///
     /// As for [`Self::client`].
-    pub async fn on_loopback(&self, path: &Path, port: u16) -> Result<Client, String> {
+    pub async fn on_loopback(
+        &self,
+        files: impl Into<KubeconfigFiles>,
+        port: u16,
+    ) -> Result<Client, String> {
         let uri: Uri = format!("https://127.0.0.1:{port}")
             .parse()
             .map_err(|error| format!("port {port}: {error}"))?;
-        let connected = self.connected((path.to_owned(), Some(port)), |kubeconfig| {
+        let connected = self.connected((files.into(), Some(port)), |kubeconfig| {
             kubeconfig.server = uri;
             kubeconfig.server_name = None;
             kubeconfig.trust = Trust::Anything;
@@ -136,13 +142,13 @@ impl ApiServer {
         {
             return Ok(kept.clone());
         }
-        let path = &target.0;
+        let files = &target.0;
         let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
-        let (mut kubeconfig, sources) = Kubeconfig::read(path, &provider)?;
+        let (mut kubeconfig, sources) = Kubeconfig::read(files, &provider)?;
         change(&mut kubeconfig);
         let throttle = self.throttle(&kubeconfig.server);
         let http = connection::http(kubeconfig, provider, self.0.connect);
-        let (http, namespace) = http.map_err(|why| format!("{}: {why}", path.display()))?;
+        let (http, namespace) = http.map_err(|why| format!("{files}: {why}"))?;
         let http = throttle::before(http, throttle.clone(), self.0.counters.clone());
         let connection = Connection {
             client: Client::new(http, namespace),
@@ -166,18 +172,18 @@ impl Connection {
         &self.client
     }
 
-    /// Are the files of which it was made the same?
+    /// Are the files that it was made from still the same?
     pub fn is_current(&self) -> bool {
         self.sources.are_unchanged()
     }
 
-    /// So long the server asks to be left alone; zero where it does not. Every request waits so long by
-    /// itself: this is for who has something better to do.
+    /// How much longer the server asks to be left alone; zero when it does not. Every request waits that long
+    /// by itself: this is for a caller that has something better to do.
     pub fn left(&self) -> Duration {
         self.throttle.left()
     }
 
-    /// Waits so long, for who does not want the wait to count as the answer's.
+    /// Waits that long: for a caller whose bound on the answer should not count the wait.
     pub async fn wait(&self) {
         self.throttle.wait().await;
     }

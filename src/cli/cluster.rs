@@ -1,6 +1,6 @@
 //! What the verbs that look at a cluster share: where its objects come from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use windrow_harvester::incidents::OwnNode;
@@ -10,6 +10,7 @@ use windrow_model::manifest::GroupKind;
 use super::document::now;
 use super::{Context, Exit};
 use crate::apiserver::ApiServer;
+use crate::kubeconfig::KubeconfigFiles;
 use crate::observe::objects::{Room, ask_by_name, list, reach, saved};
 
 /// Where a cluster's objects come from.
@@ -19,7 +20,7 @@ pub(super) struct ObjectSource {
     /// directory of lists, as `kubectl get KIND -A -o json` writes them
     #[arg(long, value_name = "REPORT")]
     from: Option<PathBuf>,
-    /// The admin credential; RKE2's own when not given
+    /// The admin credential; when not given, what KUBECONFIG names, or else RKE2's own
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     kubeconfig: Option<PathBuf>,
 }
@@ -32,10 +33,8 @@ pub(super) enum Output {
 }
 
 impl ObjectSource {
-    /// The kubeconfig that is used.
-    pub(super) fn kubeconfig(&self, context: &Context) -> PathBuf {
-        let own = || context.layout.admin_kubeconfig();
-        self.kubeconfig.clone().unwrap_or_else(own)
+    fn kubeconfig(&self, context: &Context) -> KubeconfigFiles {
+        kubeconfig(self.kubeconfig.as_deref(), context)
     }
 
     /// The objects of these kinds and as of when they are; or how the verb ends, after it has said why.
@@ -66,11 +65,11 @@ impl ObjectSource {
             })
         });
         Ok(looked.map_err(|why| {
-            eprintln!("windrow: the cluster cannot be asked: {why}");
+            complain_of_cluster(&why, self.kubeconfig.as_deref());
             if !self.has_credential(context) {
                 eprintln!(
                     "The admin credential is needed: run it as root on a server, or name one with \
-                     --kubeconfig; or look at saved objects with --from"
+                     --kubeconfig or in KUBECONFIG; or look at saved objects with --from"
                 );
             }
             Exit::Unknown
@@ -100,13 +99,41 @@ impl ObjectSource {
             Ok::<_, String>(objects)
         });
         Ok(looked.map_err(|why| {
-            eprintln!("windrow: the cluster cannot be asked: {why}");
+            complain_of_cluster(&why, self.kubeconfig.as_deref());
             Exit::Unknown
         }))
     }
 
     fn has_credential(&self, context: &Context) -> bool {
-        std::fs::File::open(self.kubeconfig(context)).is_ok()
+        let files = self.kubeconfig(context);
+        let mut paths = files.paths().iter();
+        paths.any(|path| std::fs::File::open(path).is_ok())
+    }
+}
+
+/// The kubeconfig of a verb that a person calls: the one that is named, or what `$KUBECONFIG` names, or RKE2's own.
+pub(super) fn kubeconfig(named: Option<&Path>, context: &Context) -> KubeconfigFiles {
+    match named {
+        Some(path) => path.into(),
+        None => {
+            chosen_by_variable(named).unwrap_or_else(|| (&context.layout.admin_kubeconfig()).into())
+        }
+    }
+}
+
+/// What `$KUBECONFIG` names, where it decides.
+pub(super) fn chosen_by_variable(named: Option<&Path>) -> Option<KubeconfigFiles> {
+    match named {
+        Some(_) => None,
+        None => KubeconfigFiles::from_environment(),
+    }
+}
+
+/// Says why the cluster cannot be asked, and which kubeconfig was used when `$KUBECONFIG` chose it.
+pub(super) fn complain_of_cluster(why: &str, named: Option<&Path>) {
+    eprintln!("windrow: the cluster cannot be asked: {why}");
+    if let Some(files) = chosen_by_variable(named) {
+        eprintln!("The kubeconfig is what KUBECONFIG names: {files}");
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use windrow_harvester::incidents::{IncidentFinding, diagnose, kinds};
 use windrow_model::reasons::{Code, REASONS};
 
-use super::cluster::{print, runtime};
+use super::cluster::{chosen_by_variable, complain_of_cluster, kubeconfig, print, runtime};
 use super::document::now;
 use super::manual::who;
 use super::{Context, Exit, style};
@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// Do not ask
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
-    /// The admin credential; RKE2's own when not given
+    /// The admin credential; when not given, what KUBECONFIG names, or else RKE2's own
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
@@ -56,19 +56,20 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     };
     let records = Records::new(&context.layout.state_dir());
-    let kubeconfig = args
-        .kubeconfig
-        .clone()
-        .unwrap_or_else(|| context.layout.admin_kubeconfig());
+    let kubeconfig = kubeconfig(args.kubeconfig.as_deref(), context);
     runtime()?.block_on(async {
         let client = match reach(&ApiServer::new(), &kubeconfig).await {
             Ok(client) => client,
             Err(why) => {
-                eprintln!("windrow: the cluster cannot be asked: {why}");
+                complain_of_cluster(&why, args.kubeconfig.as_deref());
                 eprintln!("A repair needs the admin credential: run it as root on a server.");
                 return Ok(Exit::Unknown);
             }
         };
+        // What is changed need not be the cluster of this node.
+        if let Some(files) = chosen_by_variable(args.kubeconfig.as_deref()) {
+            eprintln!("windrow: the cluster is the one that KUBECONFIG names: {files}");
+        }
         let wanted = |subject: &str| {
             let part = args.subject.as_deref().unwrap_or_default();
             subject.contains(part)

@@ -8,12 +8,12 @@ use http::HeaderValue;
 
 use crate::files::{Kept, read_text};
 
-/// How a user that is known by a token or a password is told to kube-apiserver.
+/// How a request says who asks, where that is a token or a password.
 pub(crate) enum Authorization {
-    /// Not at all: there is a client certificate, or nobody asks.
+    /// Not at all: there is a client certificate, or the kubeconfig names no user.
     None,
     Always(HeaderValue),
-    /// By the token in a file: whoever writes it does so again before it runs out.
+    /// By the token in a file, which is written again before the token runs out.
     File(TokenFile),
 }
 

@@ -16,10 +16,11 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use windrow_model::manifest::Node;
 
 use super::authorization::{Authorization, basic, bearer};
-use super::reader::KubeconfigReader;
+use super::files::KubeconfigFiles;
+use super::reader::{KubeconfigReader, MergedFile};
 use super::sources::Sources;
 
-/// What a kubeconfig's current context says. It has no `Debug`: nobody is to print it.
+/// What a kubeconfig's current context says. It has no `Debug`: it must never be printed.
 pub(crate) struct Kubeconfig {
     /// Where kube-apiserver is; a path counts as the beginning of every request's.
     pub(crate) server: Uri,
@@ -43,15 +44,18 @@ pub(crate) enum Trust {
 }
 
 impl Kubeconfig {
-    /// Reads a kubeconfig and the files that it names.
+    /// Reads a kubeconfig and the files that it names. Of several files, the first one that says something counts.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with what counts in it, each with file and line, in one line.
-    pub(crate) fn read(path: &Path, provider: &CryptoProvider) -> Result<(Self, Sources), String> {
-        let mut reader = KubeconfigReader::new(path);
-        let root = reader.root()?;
-        let found = reader.current(&root, provider);
+    pub(crate) fn read(
+        files: &KubeconfigFiles,
+        provider: &CryptoProvider,
+    ) -> Result<(Self, Sources), String> {
+        let mut reader = KubeconfigReader::new();
+        let merged = reader.merged(files)?;
+        let found = reader.current(&merged, provider);
         // A field that is wrong counts as absent until here.
         match found {
             Some(found) if reader.wrong.is_empty() => Ok((found, reader.sources)),
@@ -62,34 +66,44 @@ impl Kubeconfig {
 
 /// The first client certificates of the users in a kubeconfig, in PEM; what cannot be read is left out.
 pub(super) fn certificates(path: &Path) -> Vec<Vec<u8>> {
-    let mut reader = KubeconfigReader::new(path);
-    let Ok(root) = reader.root() else {
+    let mut reader = KubeconfigReader::new();
+    let Ok(merged) = reader.merged(&path.into()) else {
         return Vec::new();
     };
-    let users = root.get("users").map_or(&[][..], Node::items);
-    let users = users.iter().filter_map(|item| item.get("user"));
+    let users = merged.iter().flat_map(|file| file.items("users"));
     users
+        .filter_map(|item| item.get("user"))
         .filter_map(|user| reader.pem(user, "client-certificate"))
         .map(|pem| pem.bytes)
         .collect()
 }
 
-impl KubeconfigReader<'_> {
-    fn current(&mut self, root: &Node, provider: &CryptoProvider) -> Option<Kubeconfig> {
-        let (line, name) = self.needed(root, "current-context", "name the context to use")?;
-        let context = self.named(root, ("contexts", "context"), name, line)?;
+impl KubeconfigReader {
+    fn current(&mut self, files: &[MergedFile], provider: &CryptoProvider) -> Option<Kubeconfig> {
+        let names_one = |file: &&MergedFile| file.names_context();
+        let first = files.iter().find(names_one).or(files.first())?;
+        self.enter(first);
+        let (line, name) =
+            self.needed(&first.root, "current-context", "name the context to use")?;
+        let (file, context) = self.named(files, ("contexts", "context"), name, line)?;
+        self.enter(file);
         let namespace = self.text(context, "namespace");
         let namespace = namespace.map_or("default", |(_, name)| name).to_owned();
         let user = self.text(context, "user");
-        let user = user.and_then(|(line, name)| self.named(root, ("users", "user"), name, line));
+        let user = user.and_then(|(line, name)| self.named(files, ("users", "user"), name, line));
         let (line, name) = self.needed(context, "cluster", "name the context's cluster")?;
-        let cluster = self.named(root, ("clusters", "cluster"), name, line)?;
-        // All of these are looked at, so that all errors are told at once.
+        let (file, cluster) = self.named(files, ("clusters", "cluster"), name, line)?;
+        // All of these are looked at, so that all errors stand in one message.
+        self.enter(file);
         let server = self.server(cluster);
         let trust = self.trust(cluster);
         let server_name = self.server_name(cluster);
-        let identity = user.and_then(|user| self.identity(user, provider));
-        let authorization = user.map_or(Authorization::None, |user| self.authorization(user));
+        let (mut identity, mut authorization) = (None, Authorization::None);
+        if let Some((file, user)) = user {
+            self.enter(file);
+            identity = self.identity(user, provider);
+            authorization = self.authorization(user);
+        }
         Some(Kubeconfig {
             server: server?,
             trust,
@@ -228,8 +242,7 @@ impl KubeconfigReader<'_> {
             self.refuse(user, key, instead);
         }
         for key in ["as", "as-uid", "as-groups", "as-user-extra"] {
-            let instead =
-                "nobody is impersonated; use a client certificate or a token of whom you mean";
+            let instead = "use a client certificate or a token of the user that you mean";
             self.refuse(user, key, instead);
         }
         let name = self.text(user, "username");
@@ -267,7 +280,7 @@ impl KubeconfigReader<'_> {
             || {
                 self.say(
                     line,
-                    format!("`{key}` has a line break or another character that no request can carry: write it anew"),
+                    format!("`{key}` has a line break or another character that no request can carry: write it again"),
                 );
                 Authorization::None
             },

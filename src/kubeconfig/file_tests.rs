@@ -34,7 +34,7 @@ impl KubeconfigDir {
 
     pub(super) fn read(&self, text: &str) -> Result<Kubeconfig, String> {
         self.write("config", text);
-        Kubeconfig::read(&self.path(), &ring::default_provider()).map(|(read, _)| read)
+        Kubeconfig::read(&(&self.path()).into(), &ring::default_provider()).map(|(read, _)| read)
     }
 
     /// The error without the path.
@@ -65,8 +65,8 @@ users:
 
 pub(super) const SERVER: &str = "server: 'https://127.0.0.1:6443'";
 
-/// A certificate that says of itself that it is somebody's, and its key; both in PEM.
-pub(super) fn somebody(name: &str) -> (String, String) {
+/// A certificate with this common name, signed by its own key, and that key; both in PEM.
+pub(super) fn certificate_of(name: &str) -> (String, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new([]).unwrap();
     params.distinguished_name.push(DnType::CommonName, name);
@@ -86,7 +86,7 @@ fn sent(authorization: &Authorization) -> Option<String> {
 #[test]
 fn what_the_current_context_names_is_read_and_what_is_unknown_passed_over() {
     let place = KubeconfigDir::new();
-    let (certificate, key) = somebody("admin");
+    let (certificate, key) = certificate_of("admin");
     let text = format!(
         "apiVersion: v1
 kind: Config
@@ -122,7 +122,7 @@ users:
     as-groups: []
     auth-provider: {{}}
 ",
-        authority = encoded(&somebody("authority").0),
+        authority = encoded(&certificate_of("authority").0),
         certificate = encoded(&certificate),
         key = encoded(&key),
     );
@@ -138,8 +138,8 @@ users:
 #[test]
 fn files_are_found_beside_the_kubeconfig() {
     let place = KubeconfigDir::new();
-    let (certificate, key) = somebody("admin");
-    place.write("ca.crt", somebody("one").0 + &somebody("two").0);
+    let (certificate, key) = certificate_of("admin");
+    place.write("ca.crt", certificate_of("one").0 + &certificate_of("two").0);
     place.write("client.crt", certificate);
     place.write("client.key", key);
     place.write("token", "  from-file\n");
@@ -209,8 +209,8 @@ fn without_an_authority_the_machine_decides_unless_anything_is_believed() {
 #[test]
 fn a_node_is_known_by_its_certificate_whatever_else_is_wrong() {
     let place = KubeconfigDir::new();
-    let (node, _) = somebody("system:node:node1");
-    place.write("admin.crt", somebody("system:admin").0);
+    let (node, _) = certificate_of("system:node:node1");
+    place.write("admin.crt", certificate_of("system:admin").0);
     place.write("node.crt", &node);
     let users = |node: &str| {
         format!(

@@ -1,12 +1,15 @@
 //! A kubeconfig: what it says of a server and of who asks it, read with lines.
 //!
-//! The reader is ours: those that `kube` has run whatever program a kubeconfig names, and bring a second
-//! reader of YAML for it. The connection that it describes is made in [`crate::apiserver`].
+//! The reader is ours (docs/dependencies.md says why). The connection that a kubeconfig describes is made in
+//! [`crate::apiserver`].
 
 mod authorization;
 mod file;
 #[cfg(test)]
 mod file_tests;
+mod files;
+#[cfg(test)]
+mod merge_tests;
 mod reader;
 #[cfg(test)]
 mod refusal_tests;
@@ -19,6 +22,7 @@ use x509_parser::prelude::parse_x509_pem;
 
 pub(crate) use self::authorization::Authorization;
 pub(crate) use self::file::{Kubeconfig, Trust};
+pub use self::files::KubeconfigFiles;
 pub(crate) use self::sources::Sources;
 
 /// The name of the node whose identity the file is (`system:node:NAME`), by its client certificate.

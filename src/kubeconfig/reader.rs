@@ -10,6 +10,7 @@ use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, NodeValue, Problem, decode_base64, yaml};
 use windrow_model::redact;
 
+use super::files::KubeconfigFiles;
 use super::sources::Sources;
 use crate::files::read_text;
 
@@ -31,36 +32,95 @@ pub(super) struct Pem {
     pub(super) bytes: Vec<u8>,
 }
 
+/// One of the files that are merged into a kubeconfig.
+pub(super) struct MergedFile {
+    path: PathBuf,
+    /// The whole file, which is a map.
+    pub(super) root: Node,
+}
+
+impl MergedFile {
+    /// The entries of one of its lists.
+    pub(super) fn items(&self, list: &str) -> &[Node] {
+        self.root.get(list).map_or(&[], Node::items)
+    }
+
+    /// Does it say which context is the current one?
+    pub(super) fn names_context(&self) -> bool {
+        self.root
+            .get("current-context")
+            .is_some_and(|name| !name.is_null() && name.as_str() != Some(""))
+    }
+}
+
 /// A kubeconfig that is being read.
-pub(super) struct KubeconfigReader<'p> {
-    path: &'p Path,
-    /// What is wrong, with the place.
+pub(super) struct KubeconfigReader {
+    /// The file whose fields are being read: errors name it, and paths are relative to it.
+    path: PathBuf,
+    /// What is wrong, with file and line.
     pub(super) wrong: Vec<String>,
     /// The files that were read.
     pub(super) sources: Sources,
 }
 
-impl<'p> KubeconfigReader<'p> {
-    pub(super) fn new(path: &'p Path) -> Self {
+impl KubeconfigReader {
+    pub(super) fn new() -> Self {
         Self {
-            path,
+            path: PathBuf::new(),
             wrong: Vec::new(),
             sources: Sources::default(),
         }
     }
 
-    /// The whole file, which is a map.
+    /// The next fields are those of this file.
+    pub(super) fn enter(&mut self, file: &MergedFile) {
+        self.path.clone_from(&file.path);
+    }
+
+    /// The files, as far as they count. Of several, those that are not there or are empty say nothing, as for kubectl.
+    ///
+    /// # Errors
+    ///
+    /// In a line, what is wrong with one, or that none says anything.
+    pub(super) fn merged(&mut self, files: &KubeconfigFiles) -> Result<Vec<MergedFile>, String> {
+        if let [path] = files.paths() {
+            let root = self.root(path)?.ok_or_else(|| {
+                format!(
+                    "{}: it is empty: write a kubeconfig there, or restart RKE2 if it is RKE2's own",
+                    path.display()
+                )
+            })?;
+            let path = path.clone();
+            return Ok(vec![MergedFile { path, root }]);
+        }
+        let mut merged = Vec::new();
+        for path in files.paths() {
+            if matches!(path.try_exists(), Ok(false)) {
+                continue;
+            }
+            if let Some(root) = self.root(path)? {
+                let path = path.clone();
+                merged.push(MergedFile { path, root });
+            }
+        }
+        if merged.is_empty() {
+            return Err(format!("{files}: none of these files says anything"));
+        }
+        Ok(merged)
+    }
+
+    /// The whole file, which is a map; `None` when there is nothing in it.
     ///
     /// # Errors
     ///
     /// In a line, why it is none.
-    pub(super) fn root(&mut self) -> Result<Node, String> {
-        let shown = self.path.display().to_string();
-        let text = read_text(self.path).map_err(|error| match error.kind() {
+    fn root(&mut self, path: &Path) -> Result<Option<Node>, String> {
+        let shown = path.display().to_string();
+        let text = read_text(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => format!("{shown}: it is not there yet"),
             _ => format!("{shown}: {error}"),
         })?;
-        self.sources.add(self.path, text.as_bytes());
+        self.sources.add(path, text.as_bytes());
         let problem = |problem: &Problem| {
             let at = Location {
                 file: shown.clone(),
@@ -69,15 +129,13 @@ impl<'p> KubeconfigReader<'p> {
             format!("{at}: {}", without_quotes(&problem.message))
         };
         match yaml::parse_configuration(&text) {
-            Ok(Some(node)) if matches!(node.value, NodeValue::Mapping(_)) => Ok(node),
+            Ok(Some(node)) if matches!(node.value, NodeValue::Mapping(_)) => Ok(Some(node)),
             Ok(Some(node)) if !node.is_null() => Err(format!(
                 "{}: a kubeconfig is a map, not {}: copy the whole file again",
                 Location::line(shown, node.line),
                 node.type_name()
             )),
-            Ok(_) => Err(format!(
-                "{shown}: it is empty: write a kubeconfig there, or restart RKE2 if it is RKE2's own"
-            )),
+            Ok(_) => Ok(None),
             Err(problems) => {
                 let said: Vec<String> = problems.iter().map(problem).collect();
                 Err(said.join("; "))
@@ -87,6 +145,11 @@ impl<'p> KubeconfigReader<'p> {
 
     pub(super) fn say(&mut self, line: u32, message: impl std::fmt::Display) {
         let at = Location::line(self.path.display().to_string(), line);
+        self.wrong.push(format!("{at}: {message}"));
+    }
+
+    fn say_in(&mut self, file: &MergedFile, line: u32, message: impl std::fmt::Display) {
+        let at = Location::line(file.path.display().to_string(), line);
         self.wrong.push(format!("{at}: {message}"));
     }
 
@@ -138,31 +201,34 @@ impl<'p> KubeconfigReader<'p> {
         })
     }
 
-    /// What a list has under a name; `line` is where it is asked for.
+    /// What a list has under a name, and in which file: the first that has the name counts. `line` is where the name is used.
     pub(super) fn named<'n>(
         &mut self,
-        root: &'n Node,
+        files: &'n [MergedFile],
         (list, kind): (&str, &str),
         name: &str,
         line: u32,
-    ) -> Option<&'n Node> {
-        let items = root.get(list).map_or(&[][..], Node::items);
+    ) -> Option<(&'n MergedFile, &'n Node)> {
         // A token where a name should be is not shown.
         let shown = match redact::tells_a_secret(name) {
             true => redact::quoted(name),
             false => format!("{name:?}"),
         };
         let called = |item: &&Node| item.get("name").and_then(Node::as_str) == Some(name);
-        let mut found = items.iter().filter(called);
-        let Some(item) = found.next() else {
+        let found = files.iter().find_map(|file| {
+            let mut items = file.items(list).iter().filter(called);
+            Some((file, items.next()?, items.next()))
+        });
+        let Some((file, item, other)) = found else {
             self.say(
                 line,
                 format!("no {kind} is called {shown}: add it under `{list}`, or name another"),
             );
             return None;
         };
-        if let Some(other) = found.next() {
-            self.say(
+        if let Some(other) = other {
+            self.say_in(
+                file,
                 other.line,
                 format!(
                     "a second {kind} is called {shown}, the first is in line {}: keep one",
@@ -175,9 +241,12 @@ impl<'p> KubeconfigReader<'p> {
             // A user without anything is one, for kubectl too.
             None if kind == "user" => None,
             Some(entry) if kind == "user" && entry.value.is_null() => None,
-            Some(entry) if matches!(entry.value.value, NodeValue::Mapping(_)) => Some(&entry.value),
+            Some(entry) if matches!(entry.value.value, NodeValue::Mapping(_)) => {
+                Some((file, &entry.value))
+            }
             _ => {
-                self.say(
+                self.say_in(
+                    file,
                     item.line,
                     format!("the {kind} {shown} has no map `{kind}`: write its fields there"),
                 );
@@ -258,7 +327,7 @@ impl<'p> KubeconfigReader<'p> {
         chain
     }
 
-    /// Paths are relative to the kubeconfig.
+    /// Paths are relative to the file that names them.
     pub(super) fn beside(&self, file: &str) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(file)
     }

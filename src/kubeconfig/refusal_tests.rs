@@ -3,13 +3,13 @@ use std::fs;
 use rustls::crypto::ring;
 
 use super::file::Kubeconfig;
-use super::file_tests::{KubeconfigDir, SERVER, config, encoded, somebody};
+use super::file_tests::{KubeconfigDir, SERVER, certificate_of, config, encoded};
 
 #[test]
 fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
     let place = KubeconfigDir::new();
-    let (certificate, key) = somebody("admin");
-    let (_, another) = somebody("another");
+    let (certificate, key) = certificate_of("admin");
+    let (_, another) = certificate_of("another");
     place.write("some.crt", &certificate);
     place.write("some.key", &key);
     place.write("another.key", another);
@@ -160,7 +160,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
         ),
         (
             user("as: admin"),
-            "FILE:12: `as` is not supported here: nobody is impersonated",
+            "FILE:12: `as` is not supported here: use a client certificate",
         ),
         (
             user("as-groups: ['system:masters']"),
@@ -226,10 +226,10 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
         assert!(!why.contains('\n'), "{why}");
     }
     place.write("config", [0xff, 0xfe, b'k', 0]);
-    let why = Kubeconfig::read(&place.path(), &ring::default_provider()).err();
+    let why = Kubeconfig::read(&(&place.path()).into(), &ring::default_provider()).err();
     assert!(why.unwrap().contains("not UTF-8"));
     fs::remove_file(place.path()).unwrap();
-    let why = Kubeconfig::read(&place.path(), &ring::default_provider()).err();
+    let why = Kubeconfig::read(&(&place.path()).into(), &ring::default_provider()).err();
     assert!(why.unwrap().ends_with("/config: it is not there yet"));
 }
 
@@ -258,7 +258,7 @@ fn all_errors_are_told_at_once() {
 #[test]
 fn no_error_shows_a_secret() {
     let place = KubeconfigDir::new();
-    let (certificate, key) = somebody("admin");
+    let (certificate, key) = certificate_of("admin");
     place.write("some.crt", certificate);
     let broken = key.replace("-----END", "hunter2 -----END");
     place.write("broken.key", &broken);

@@ -1,4 +1,4 @@
-//! Of what a kubeconfig was read: the file itself, and those that it names.
+//! The files that a kubeconfig was read from: itself, and those that it names.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::files::read_bytes;
 
-/// The files, and what they held. A token's is not among them: it is read again by itself.
+/// The files, and what they held. A file with a token is not among them: it is read again whenever it changes.
 #[derive(Default)]
 pub(crate) struct Sources(Vec<(PathBuf, Digest)>);
 
@@ -24,7 +24,7 @@ impl Sources {
     }
 }
 
-/// Of keys nothing is kept that could be told.
+/// A digest keeps nothing of a key.
 fn digest(bytes: &[u8]) -> Digest {
     Sha256::digest(bytes).into()
 }

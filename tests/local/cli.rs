@@ -60,6 +60,11 @@ impl Node {
     }
 
     fn run_with(&self, args: &[&str], input: &str) -> Ran {
+        self.run_in(args, input, "KUBECONFIG", "")
+    }
+
+    /// Runs it with one variable more.
+    fn run_in(&self, args: &[&str], input: &str, variable: &str, value: &str) -> Ran {
         use std::io::Write as _;
         let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
             .arg("--root")
@@ -67,6 +72,7 @@ impl Node {
             .args(args)
             .current_dir(self.root.path())
             .env("SUDO_USER", "ada")
+            .env(variable, value)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -1059,4 +1065,35 @@ fn a_marker_for_one_of_rke2s_own_charts_switches_it_off() {
     let ran = node.run(&["plan", "given", "--platform", "rke2"]);
     assert_eq!(ran.code, 4, "{ran:?}");
     assert!(ran.out.contains("component-disabled"), "{ran:?}");
+}
+
+#[test]
+fn kubectls_variable_names_the_cluster_unless_a_flag_does_and_the_file_of_an_error_is_named() {
+    let node = Node::new();
+    node.write("etc/rancher/rke2/rke2.yaml", "kind: own\n");
+    node.write("first", "users: []\n");
+    node.write("second", "kind: Config\ncurrent-context: 7\n");
+    node.write("named", "current-context: [there]\n");
+    for (args, variable, place) in [
+        (&["diagnose"][..], "", "rke2.yaml:1: "),
+        (&["diagnose"], "gone:first:second", "second:2: "),
+        (
+            &["repair", "addon-stuck", "--dry-run"],
+            "second",
+            "second:2: ",
+        ),
+        (&["drain-check", "n1"], "second", "second:2: "),
+        (
+            &["diagnose", "--kubeconfig", "named"],
+            "second",
+            "named:1: ",
+        ),
+    ] {
+        let ran = node.run_in(args, "", "KUBECONFIG", variable);
+        assert_eq!(ran.code, 5, "{args:?}: {ran:?}");
+        assert!(ran.err.contains(place), "{args:?}: {ran:?}");
+        let by_variable = place.starts_with("second");
+        let line = format!("The kubeconfig is what KUBECONFIG names: {variable}");
+        assert_eq!(ran.err.contains(&line), by_variable, "{args:?}: {ran:?}");
+    }
 }

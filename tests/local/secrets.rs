@@ -28,6 +28,7 @@ pub(crate) fn windrow(node: &Node, arguments: &[&str]) -> Output {
         .arg("--root")
         .arg(node.root.path())
         .args(arguments)
+        .env_remove("KUBECONFIG")
         .output()
         .unwrap()
 }

@@ -1,7 +1,6 @@
 //! From the API.
 
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use http::Request;
@@ -17,6 +16,7 @@ use windrow_model::redact;
 
 use super::item::complete;
 use crate::apiserver::ApiServer;
+use crate::kubeconfig::KubeconfigFiles;
 use crate::observe::cluster::explain;
 
 /// A page takes no longer.
@@ -24,10 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Objects in a page, and the longest one. Of large objects fewer are asked for at once.
 const PAGE: usize = 500;
 const LONGEST_PAGE: usize = 16 << 20;
-/// Most objects of one kind that are taken in: a hundred nodes full of pods.
+/// No kind with more objects is taken in. A hundred nodes full of pods have as many.
 const LARGEST_LIST: usize = 25_000;
 
-/// The memory that the objects of one look may take yet, in bytes, by an estimate.
+/// How much more memory the objects of one look may take, in bytes, by an estimate.
 #[derive(Debug)]
 pub struct Room(usize);
 
@@ -52,7 +52,7 @@ impl Room {
 
 /// The memory of a value, about.
 fn memory_of(value: &Value) -> usize {
-    // What an allocation takes beside its bytes, and what the nodes of a map do that are not full.
+    // What an allocation takes beside its bytes. The nodes of a map are rarely full: twice the key is an estimate of that.
     const OVERHEAD: usize = 16;
     let of_text = |text: &String| text.capacity() + OVERHEAD;
     size_of::<Value>()
@@ -98,8 +98,11 @@ impl fmt::Display for ListFailure {
 /// # Errors
 ///
 /// Why it cannot be asked.
-pub async fn reach(api: &ApiServer, file: &Path) -> Result<Client, String> {
-    let client = api.client(file).await?;
+pub async fn reach(
+    api: &ApiServer,
+    kubeconfig: impl Into<KubeconfigFiles>,
+) -> Result<Client, String> {
+    let client = api.client(kubeconfig).await?;
     match timeout(PATIENCE, client.apiserver_version()).await {
         Ok(Ok(_)) => Ok(client),
         Ok(Err(error)) => Err(explain(&error)),
@@ -122,7 +125,7 @@ pub async fn ask(client: &Client, kinds: &[ObjectKind], objects: &mut Objects, r
     }
 }
 
-/// Lists kinds of which only the name is known: discovery says where their objects are.
+/// Lists kinds whose version and plural are not known: discovery says where their objects are.
 pub async fn ask_by_name(
     client: &Client,
     kinds: &[GroupKind],

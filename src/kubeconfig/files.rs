@@ -1,0 +1,59 @@
+//! Which files a kubeconfig is read from.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The variable in which a person names kubeconfigs for kubectl.
+const VARIABLE: &str = "KUBECONFIG";
+
+/// The files of one kubeconfig. It is one, unless `$KUBECONFIG` names several: they are merged as kubectl merges them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KubeconfigFiles(Vec<PathBuf>);
+
+impl KubeconfigFiles {
+    /// What `$KUBECONFIG` names; `None` when it names nothing. Only for a verb that a person calls: the daemon has its own.
+    pub fn from_environment() -> Option<Self> {
+        Self::from_list(&std::env::var_os(VARIABLE)?)
+    }
+
+    /// Paths with `:` between them. Empty ones do not count, as for kubectl.
+    pub(super) fn from_list(list: &OsStr) -> Option<Self> {
+        let paths = std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty());
+        let paths: Vec<PathBuf> = paths.collect();
+        (!paths.is_empty()).then_some(Self(paths))
+    }
+
+    /// The paths, the one that counts first at the beginning.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.0
+    }
+}
+
+impl From<&Path> for KubeconfigFiles {
+    fn from(path: &Path) -> Self {
+        Self(vec![path.to_owned()])
+    }
+}
+
+impl From<&PathBuf> for KubeconfigFiles {
+    fn from(path: &PathBuf) -> Self {
+        path.as_path().into()
+    }
+}
+
+impl From<&KubeconfigFiles> for KubeconfigFiles {
+    fn from(files: &KubeconfigFiles) -> Self {
+        files.clone()
+    }
+}
+
+impl fmt::Display for KubeconfigFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, path) in self.0.iter().enumerate() {
+            let between = if at == 0 { "" } else { ":" };
+            write!(f, "{between}{}", path.display())?;
+        }
+        Ok(())
+    }
+}
