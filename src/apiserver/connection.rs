@@ -1,5 +1,5 @@
 //! The connection: TCP, TLS and HTTP under a client of kube-apiserver, as `kube` would set them up, but
-//! for what it does with credential plugins.
+//! without credential plugins.
 
 use std::io;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use tower::{BoxError, Layer, Service, ServiceExt};
 
 use crate::kubeconfig::{Kubeconfig, Trust};
 
-/// A peer that takes nothing of a request for so long is gone. What answers may take is for the caller
-/// to bound: a watch is quiet for minutes.
+/// A peer that takes nothing of a request for this long is gone. How long an answer may take is for the
+/// caller to say: a watch is quiet for minutes.
 const SENDING: Duration = Duration::from_secs(295);
-/// Connections that wait for the next request. Where the server has gone without a word each of them costs
-/// somebody's whole patience.
+/// Connections that wait for the next request. When the server goes without a word, each of them makes one request
+/// wait as long as its caller does.
 const IDLE: usize = 2;
 
 /// What HTTP is for a client.
@@ -99,7 +99,7 @@ pub(super) fn http(
     ))
 }
 
-/// What connecting failed of; its being late in words that say what was waited for.
+/// Why no connection was made. That it took too long is said in words of ours.
 fn in_words(error: BoxError, patience: Duration) -> BoxError {
     let cause = error
         .downcast_ref::<io::Error>()
@@ -152,7 +152,7 @@ impl ServerCertVerifier for Unverified {
         Ok(ServerCertVerified::assertion())
     }
 
-    // A signature by a key that nobody knows proves nothing.
+    // The key is not known: a signature by it proves nothing.
     fn verify_tls12_signature(
         &self,
         _: &[u8],

@@ -78,7 +78,7 @@ async fn a_certificate_that_is_renewed_on_disk_goes_with_the_next_request() {
     assert!(!connection.is_current());
     let client = api.client(&path).await.unwrap();
     assert!(client.apiserver_version().await.is_ok());
-    // Half written: it is told, and what was there counts again when it is back.
+    // Half written: that is an error, and the old file counts again when it is back.
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, "").unwrap();
     let why = api.client(&path).await.err().unwrap();

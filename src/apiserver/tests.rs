@@ -56,7 +56,7 @@ impl TestAuthority {
         (certificate.pem(), key.serialize_pem())
     }
 
-    /// A server's half of TLS; with an authority of clients, nobody else's are let in.
+    /// A server's half of TLS; with an authority of clients, only its clients are let in.
     pub(super) fn serves(&self, name: &str, clients: Option<&TestAuthority>) -> TlsAcceptor {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
@@ -364,7 +364,7 @@ async fn a_server_that_is_not_there_or_says_nothing_is_told_so() {
     let address = listener.local_addr().unwrap();
     let cluster = format!("server: 'https://{address}', insecure-skip-tls-verify: true");
     let path = kubeconfig(directory.path(), &cluster, "");
-    // Connected by the kernel; nobody answers TLS.
+    // The kernel accepts the connection; TLS is never answered.
     let api = ApiServer::connecting_within(Duration::from_secs(1));
     let client = api.client(&path).await.unwrap();
     let error = client.apiserver_version().await.unwrap_err();

@@ -19,9 +19,9 @@ use crate::locked::lock;
 
 /// Requests to one server at once; watches, which last, are not counted among them. At a node's start
 /// every object that something waits for is listed, and every probe asks: kube-apiserver has others to
-/// serve then. One that hangs gives its turn back when its caller's time is over.
+/// serve then. A request that hangs gives its turn back when its caller's time is over.
 pub(super) const AT_ONCE: usize = 8;
-/// What is wrong with one answer must not blind the node.
+/// No longer than this: one wrong answer must not blind the node.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// What those who ask one server share.
@@ -107,8 +107,7 @@ impl Counters {
     }
 }
 
-/// Puts a throttle and the counters before HTTP. Whoever no longer waits for an answer waits for
-/// nothing here either.
+/// Puts a throttle and the counters before HTTP. A caller that gives up its answer gives up its place here, too.
 pub(super) fn before(
     http: impl Http,
     throttle: Arc<Throttle>,
@@ -121,7 +120,7 @@ pub(super) fn before(
             let watches = is_watch(&request);
             let turn = match watches {
                 true => None,
-                // Nobody closes it.
+                // It is never closed.
                 false => throttle.turns.acquire().await.ok(),
             };
             throttle.wait().await;
@@ -136,7 +135,7 @@ pub(super) fn before(
     })
 }
 
-/// Is it one whose answer goes on?
+/// Is it a watch, whose answer goes on?
 fn is_watch(request: &Request<Body>) -> bool {
     let query = request.uri().query().unwrap_or_default();
     query

@@ -1,4 +1,4 @@
-//! SpooledRequests by hand, from the spool into the staging state.
+//! Requests by hand, from the spool into the staging state.
 
 use std::collections::BTreeSet;
 use std::fs;

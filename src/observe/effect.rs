@@ -18,7 +18,7 @@ use crate::layout::Layout;
 
 /// An answer takes no longer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// So many of the newest logs are read: the container's last two starts, and those of the pod before.
+/// How many of the newest logs are read: the container's last two starts, and those of the pod before.
 const LOGS: usize = 4;
 
 /// A component's own HTTPS port on the loopback interface; `None` when it is reached as the
@@ -33,7 +33,7 @@ fn port(component: Component) -> Option<u16> {
     }
 }
 
-/// A client with the credential of a kubeconfig as it is now: RKE2 writes it anew at every start.
+/// A client with the credential of a kubeconfig as it is now: RKE2 writes another one at every start.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ fn innermost(error: &dyn std::error::Error) -> String {
     error.to_string()
 }
 
-/// The gates that a component's static pod was told; `None` when there is no such manifest.
+/// The gates in the arguments of a component's static pod; `None` when there is no such manifest.
 pub fn pod(layout: &Layout, component: Component) -> Option<BTreeMap<String, bool>> {
     let path = layout
         .data_dir()

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! While the directory does not exist its nearest existing ancestor is watched. Events are hints:
-//! what counts is the scan that follows. Nobody is told when a directory is mounted over, so
+//! what counts is the scan that follows. There is no event when a directory is mounted over, so
 //! [`FileWatch::aim`] compares what is watched with what the path means now, before every scan.
 
 use std::fs;
@@ -74,7 +74,7 @@ impl FileWatch {
             let event = match event {
                 Ok(event) if in_spools(&requests, &event) => request(&event),
                 Ok(event) => interpret(&below, &event),
-                // Overflow and exhausted watches: the rescan sees what the events would have told.
+                // Overflow and exhausted watches: the next scan sees what the events would have said.
                 Err(_) => Some(FileEvent::Changed),
             };
             if let Some(event) = event {

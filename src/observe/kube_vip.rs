@@ -1,4 +1,4 @@
-//! What kube-vip says of the address that it is to have from DHCP.
+//! What kube-vip's log says about the address that it gets from DHCP.
 //!
 //! It asks through a socket of its own on UDP port 68. Where the system's DHCP client has that port to itself,
 //! kube-vip cannot bind it and says so (harvester#8389). How many sockets are bound to the port tells nothing:
@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::pod_logs::{logs, tail};
 use crate::layout::Layout;
 
-/// An older complaint is nothing to go by: kube-vip asks anew long before a lease ends.
+/// An older complaint proves nothing: kube-vip asks again long before a lease ends.
 const RECENT: SignedDuration = SignedDuration::from_hours(24);
 /// What Go's network library says when the DHCP client's port is taken.
 const TAKEN: &str = ":68: bind: address already in use";

@@ -1,5 +1,4 @@
-//! How others know the node: its name, the addresses of its management interface, and what it is called in a
-//! lease.
+//! How others know the node: its name, the addresses of its management interface, and its name in a lease.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -20,7 +19,7 @@ pub struct Management {
     pub mac: String,
     /// Its first IPv4 address.
     pub ipv4: Option<Ipv4Addr>,
-    /// Its first IPv6 address; one that others on the network can use before one of the link alone.
+    /// Its first IPv6 address. One that others on the network can use comes before a link-local one.
     pub ipv6: Option<Ipv6Addr>,
 }
 
@@ -70,18 +69,17 @@ pub fn management(layout: &Layout) -> Management {
     ours
 }
 
-/// What tells machines apart that have one name: of the system, and of the hardware for systems that were
-/// copied.
+/// Tells machines with the same name apart: by the system, and by the hardware where a system was copied.
 const MACHINE: &[&str] = &[
     "/etc/machine-id",
     "/sys/class/dmi/id/product_uuid",
     "/sys/class/dmi/id/product_serial",
 ];
-/// Where none of these is to be had. It lasts until the machine starts again, and so does what it is for.
+/// Used when none of these can be read. It lasts until the machine starts again, and so does a lease.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// What the machine is called as the holder of a lease: its name, which may be another's too (`localhost`),
-/// and what no other machine has. It is the same after a restart.
+/// The name of the machine as the holder of a lease: its host name, which others may have too (`localhost`),
+/// and a part that no other machine has. It is the same after a restart.
 pub fn lease_holder(layout: &Layout) -> String {
     let name = nix::unistd::gethostname()
         .ok()
@@ -126,7 +124,7 @@ fn default_interface(table: &str) -> Option<String> {
     routes.min().map(|(_, name)| name)
 }
 
-/// By which name the others know this node.
+/// The name by which others know this node.
 pub fn host_name() -> String {
     nix::unistd::gethostname()
         .ok()

@@ -1,7 +1,7 @@
 //! Is the process that wrote the status document still there?
 //!
-//! A document outlives its daemon. A heartbeat would cost a write for every beat; the kernel knows
-//! for free. A daemon that hangs is ended by its watchdog, so alive means current.
+//! A document outlives its daemon. A heartbeat would cost a write for every beat; to ask the kernel
+//! costs none. A daemon that hangs is ended by its watchdog, so alive means current.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub fn writer(pid: u32) -> std::io::Result<StatusWriter> {
 pub fn alive(writer: &StatusWriter) -> Result<(), String> {
     match boot_id() {
         Ok(boot) if boot == writer.boot_id => {}
-        // systemd-nspawn gives a container a boot id of its own by laying a file over /proc; the daemon's unit mounts /proc anew
+        // systemd-nspawn gives a container a boot id of its own by laying a file over /proc; the daemon's unit mounts another /proc
         // (ProtectProc=) and sees the host's. A process of that number, that start and that name is the daemon all the same.
         Ok(_) if is_ours(writer) => return Ok(()),
         Ok(_) => return Err("it is from before the last boot".to_owned()),

@@ -1,7 +1,7 @@
 //! What people ask for: one JSON file per request in a spool directory.
 //!
 //! A file and not a socket, so that `windrow hold` and `windrow release` work while the daemon is
-//! down. Whoever writes one does so under a temporary name and renames it to `*.json`.
+//! down. It is written under a temporary name and renamed to `*.json`.
 
 use std::fs;
 use std::io::{self, Read};
@@ -48,7 +48,7 @@ impl RequestAction {
         matches!(self, Self::GatesApply | Self::GatesRollback)
     }
 
-    /// What is told of a cure; `None` of everything else.
+    /// The event about a cure; `None` for everything else.
     pub fn of_repair(self) -> Option<Code> {
         match self {
             Self::RepairBegun => Some(Code::RepairBegun),
@@ -86,7 +86,7 @@ pub struct SpooledRequest {
 }
 
 impl SpooledRequest {
-    /// The request, as the engine takes it.
+    /// The request, as a decision takes it.
     pub fn manual(&self) -> Manual {
         Manual {
             hold: self.action == RequestAction::Hold,

@@ -31,7 +31,7 @@ pub struct ReadOnly {
     pub by_sandbox: bool,
 }
 
-/// Is this directory read-only for this process? One that does not exist yet is where it would be made.
+/// Is this directory read-only for this process? For one that does not exist yet, the directory counts in which it would be made.
 pub fn read_only(directory: &Path) -> Option<ReadOnly> {
     let real = real(directory)?.0;
     if access(&real, AccessFlags::W_OK) != Err(Errno::EROFS) {
@@ -50,7 +50,7 @@ fn real(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     })
 }
 
-/// Says a line of mountinfo that the file system under `path` is read-only, for whoever mounts it?
+/// Is the file system under `path` itself read-only, however it is mounted?
 /// proc_pid_mountinfo(5): the fifth field is the mount point; the file system's own options come last.
 fn file_system_read_only(mounts: &str, path: &Path) -> bool {
     let mut best = (0, false);
@@ -101,7 +101,7 @@ pub fn way_out(real: &Path, open: &Path) -> String {
     )
 }
 
-/// The same told from the units' files, for whoever is outside of the sandbox: why the manifests directory
+/// The same for a process outside of the sandbox, found out from the units' files: why the manifests directory
 /// will be read-only to a unit. `None` where it will not be, or no unit is installed.
 pub fn closed(layout: &Layout) -> Option<String> {
     let (real, missing) = real(&layout.manifests())?;

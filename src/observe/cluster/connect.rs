@@ -63,7 +63,7 @@ pub(super) async fn run_session(
     }
 }
 
-/// Watches over the credential, and asks whether kube-apiserver is there whenever it is doubted.
+/// Compares the credential with its files, and asks whether kube-apiserver is there whenever there is a doubt.
 async fn watch_health(session: &ApiSession) -> SessionEnd {
     loop {
         let doubted = timeout(spread(COMPARE), session.doubt.notified())

@@ -18,7 +18,7 @@ use crate::apiserver::Connection;
 /// How long a request may take. Watches last longer, and are bounded in `follow`.
 const ANSWER: Duration = Duration::from_secs(15);
 
-/// Where everything that was observed goes.
+/// Takes everything that was observed.
 pub(super) type Events = mpsc::Sender<ClusterEvent>;
 
 /// A session with kube-apiserver under one credential.

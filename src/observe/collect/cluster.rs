@@ -59,7 +59,7 @@ const KINDS: &[ListedKind] = &[
     kind("", "v1", "Pod", "pods"),
     ListedKind {
         selector: "&fieldSelector=type%3DWarning",
-        // RKE2's own, of which some incidents are told by what went well.
+        // RKE2's own: some incidents are recognised by what went well.
         also: "&fieldSelector=involvedObject.kind%3DAddon,type%3DNormal",
         ..kind("", "v1", "Event", "events")
     },
@@ -185,7 +185,7 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
             }
             Err(failure) => {
                 collection.missing(format!("GET {path}"), failure.why());
-                // Nobody there: every other request would only wait.
+                // No answer: every other request would only wait.
                 if matches!(failure, GetFailure::NoAnswer(_)) {
                     let why = "kube-apiserver does not answer";
                     return collection.missing("all objects of the cluster", why);
@@ -343,7 +343,7 @@ async fn get(
     };
     match tokio::time::timeout(patience, answer).await {
         Ok(Ok((status, body))) if status.is_success() => {
-            // A list of 500 objects of this size is none that helps anybody.
+            // A list of 500 objects of this size helps no reader.
             match body.len() > 8 * LARGEST {
                 true => Err(GetFailure::Answer(format!(
                     "the answer has {} bytes",

@@ -166,7 +166,7 @@ fn parsed(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str, 
     }
 }
 
-/// A JSON value a line; other lines as text. They stay lines only where somebody reads them so.
+/// A JSON value a line; other lines as text. They stay lines (`stay`) where a reader expects lines.
 fn lines(text: &str, stay: bool) -> CollectedPart {
     let trees: Vec<Value> = text
         .lines()

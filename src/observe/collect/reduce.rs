@@ -1,5 +1,5 @@
-//! What of an object is worth sending: not what fills pages and tells nothing, and nothing in which
-//! anything at all may stand.
+//! The part of an object that is worth sending. What fills pages and says nothing is left out, and so is what may hold
+//! anything at all.
 
 use serde_json::{Map, Value, json};
 
@@ -27,7 +27,7 @@ pub(super) fn reduce(kind: &str, mut object: Value) -> Value {
     object
 }
 
-/// Environment and arguments can hold anything; mounts and probes tell nothing here.
+/// Environment and arguments can hold anything; mounts and probes say nothing here.
 fn containers(spec: Option<&mut Value>) {
     const LEFT_OUT: &[&str] = &[
         "env",

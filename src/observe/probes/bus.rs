@@ -31,7 +31,7 @@ pub(super) struct UnitState {
     pub(super) sub: String,
     /// `enabled`, `disabled`, `masked`…
     pub(super) file: String,
-    /// How often it was started anew by itself.
+    /// How often systemd has restarted it by itself.
     pub(super) restarts: u32,
     /// `success`, `exit-code`, `signal`…
     pub(super) result: String,
@@ -133,7 +133,7 @@ impl Bus {
                 .map_err(|error| error.to_string()),
             Err(error) => {
                 if !matches!(error, zbus::Error::MethodError(..)) {
-                    // The bus itself: connect anew next time.
+                    // The bus itself failed: next time there is a new connection.
                     *self.connection.lock().await = None;
                 }
                 Err(error.to_string())

@@ -7,7 +7,7 @@ use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::context::ProbeContext;
 
-/// Told when no more than so many days are left.
+/// A certificate with no more days left than these fails the probe.
 const DAYS: i64 = 14;
 const DAY: i64 = 24 * 60 * 60;
 /// No certificate is longer.

@@ -1,4 +1,4 @@
-//! What kube-apiserver says: of itself, of the own Node, of Harvester's parts.
+//! What kube-apiserver says about itself, the own Node and Harvester's parts.
 
 use serde_json::Value;
 use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, Transition};
@@ -17,7 +17,7 @@ pub(super) async fn apiserver(context: &ProbeContext, role: NodeRole, node: &str
         Ok(reply) if reply.status == 200 => ProbeOutcome::Passed,
         Ok(reply) if matches!(reply.status, 401 | 403 | 404 | 429) => unknown(words(&reply)),
         Ok(reply) => ProbeOutcome::failed(failed_checks(&reply.body, reply.status)),
-        // It is there to be asked or it is not: silence of its own endpoint is an answer.
+        // kube-apiserver is there or it is not: that its own endpoint is silent is an answer.
         Err(none @ (NoApiReply::Down(_) | NoApiReply::Late(_))) => ProbeOutcome::failed(none.say()),
         Err(none @ (NoApiReply::NotNow | NoApiReply::Other(_))) => unknown(none.say()),
     }
@@ -160,8 +160,7 @@ pub(super) async fn managed_chart(context: &ProbeContext, node: &str) -> ProbeOu
     }
 }
 
-/// Fleet calls Modified what it has installed and somebody has changed since: that it was installed
-/// is what is asked here. (`NotReady(1) Modified(2) [Cluster …]` lists several states.)
+/// Fleet says Modified of what it has installed and what was changed since. That it was installed is what counts here. (`NotReady(1) Modified(2) [Cluster …]` lists several states.)
 fn only_modified(message: &str) -> bool {
     let states: Vec<&str> = message
         .split([' ', ';'])

@@ -17,7 +17,7 @@ use crate::observe::kube_vip;
 
 /// A connection takes no longer to be made.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Nor may finding the address out take the time that asking it needs.
+/// Finding the address out takes no longer, so that there is time left to ask it.
 const LOOKUP: Duration = Duration::from_millis(1500);
 /// For this long an address that answers is not looked up again.
 const KNOWN: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ impl KnownVip {
     }
 }
 
-/// Does the VIP answer? Tells which it is, too.
+/// Does the VIP answer? An event says which address it is.
 pub(super) async fn vip_answers(
     context: &ProbeContext,
     memory: &VipMemory,
@@ -176,7 +176,7 @@ fn address(object: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Can kube-vip get the VIP's address from DHCP? ProbeAnswer of its own log, where that is how the address is found.
+/// Can kube-vip get the VIP's address from DHCP? Its own log says so, where the address comes from DHCP.
 pub(super) fn dhcp_clash(context: &ProbeContext, memory: &VipMemory) -> ProbeOutcome {
     let known = lock(&memory.0).clone().and_then(|known| known.vip.mode);
     if known.or_else(|| installed_mode(context)) != Some(VipMode::Dhcp) {
@@ -188,7 +188,7 @@ pub(super) fn dhcp_clash(context: &ProbeContext, memory: &VipMemory) -> ProbeOut
     }
 }
 
-/// How the installer was told to find the VIP's address.
+/// How the installer's configuration has the VIP's address found.
 fn installed_mode(context: &ProbeContext) -> Option<VipMode> {
     let config = context.config("/oem/harvester.config")?;
     vip_mode(&config).and_then(VipMode::read)

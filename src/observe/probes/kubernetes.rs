@@ -1,6 +1,6 @@
-//! What is asked of kube-apiserver, by whom. This is the one place from which probes ask it, and the
-//! table of [`Ask`] is all that they ask: a node identity asks nothing that the node authorizer
-//! would refuse (KEP-4601), so that no probe of ours ever stands in the audit log as forbidden.
+//! What is asked of kube-apiserver, and with which credential. Probes ask it only from here, and only what
+//! stands in [`Ask`]. A node's identity asks nothing that the node authorizer would refuse (KEP-4601), so
+//! that the audit log never shows a probe of ours as forbidden.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// a row: the one that changes objects, the one that judges them.
 const WEBHOOKS: Duration = Duration::from_secs(24);
 
-/// With which credential it is asked.
+/// The credential of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Credential {
     /// The server's admin kubeconfig.
@@ -40,7 +40,7 @@ impl Credential {
     }
 }
 
-/// Everything that is asked. All of it is GET, but for the update that changes nothing.
+/// Everything that is asked: GET requests, and one update that changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ask<'a> {
     /// kube-apiserver's own readiness: open to every identity (`system:public-info-viewer`).
@@ -280,7 +280,7 @@ pub(super) struct ApiReply {
 /// Why there is none.
 #[derive(Debug)]
 pub(super) enum NoApiReply {
-    /// Nobody listens.
+    /// The connection was refused.
     Down(String),
     /// Not within this time.
     Late(Duration),
@@ -294,7 +294,7 @@ impl NoApiReply {
     pub(super) fn say(&self) -> String {
         match self {
             NoApiReply::Down(why) | NoApiReply::Other(why) => why.clone(),
-            // Without the time that is left: what it says is not to change with every question.
+            // Without the time that is left: the reason should not change with every question.
             NoApiReply::NotNow => "kube-apiserver asks to be left alone for a while".to_owned(),
             NoApiReply::Late(patience) => format!("no answer within {} s", patience.as_secs()),
         }

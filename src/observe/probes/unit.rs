@@ -12,7 +12,7 @@ use super::context::ProbeContext;
 use super::upgrade::{self, SignMemory};
 use crate::locked::lock;
 
-/// A unit that systemd has restarted this often and that does not run is in a crash loop, though nobody watched it rise.
+/// A unit that systemd has restarted this often and that does not run is in a crash loop, even when we have not seen the count rise.
 const MANY: u32 = 3;
 
 /// What is remembered of the unit's restarts between two questions.

@@ -1,7 +1,7 @@
 //! Do the admission webhooks answer without which nothing can be changed?
 //!
-//! A pod that is ready proves little. So each is asked, by the one who asks it otherwise: an update of
-//! an object that it guards, which changes nothing (an empty patch) and would not be kept if it did
+//! A pod that is ready proves little. So each webhook is tried as it is used: by an update of an object
+//! that it guards. The update changes nothing (an empty patch) and would not be kept if it did
 //! (`dryRun=All`). kube-apiserver calls every webhook that is registered for such an update, and says
 //! which one does not answer. A webhook with side effects is not called for a dry run, and one that
 //! looks at some objects only may not be called for ours: neither is tried.
@@ -125,7 +125,7 @@ async fn registered(context: &ProbeContext, node: &str) -> Result<Vec<Answerer>,
     for answerer in &mut answerers {
         for kind in &answerer.kinds {
             let found = match kind.as_str() {
-                // The one that nobody changes: some others are checked by reaching out elsewhere.
+                // A setting that never changes. The check of some others reaches out to other servers.
                 SETTINGS => admin(context, Ask::ServerVersion, node, "")
                     .await
                     .ok()
@@ -184,7 +184,7 @@ fn answerers(configurations: &[Value]) -> Vec<Answerer> {
             continue;
         }
         for webhook in list(&configuration["webhooks"]) {
-            // Where nobody answers, nothing is refused.
+            // When it does not answer, nothing is refused.
             if webhook["failurePolicy"] == "Ignore" {
                 continue;
             }

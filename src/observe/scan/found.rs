@@ -1,4 +1,4 @@
-//! What a scan finds, and by what a later one sees what has changed.
+//! What a scan finds, and the stamps by which the next one notices changes.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use windrow_decide::{Directory, FileChange, Mark, Marker};
 use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath};
 
-/// A file that changed this shortly before a look may change again within the same tick of the file
-/// system's clock, so its stamp says nothing yet.
+/// A file that changed less than this before a look may change again within the same tick of the file
+/// system's clock: its stamp proves nothing yet.
 const SETTLES_NANOS: i128 = 2_000_000_000;
 
 /// What came of a look.
@@ -47,7 +47,7 @@ pub struct FileEntry {
     pub path: ManifestPath,
     /// What it is.
     pub state: ScannedContent,
-    /// By what a change is noticed.
+    /// Shows whether it has changed.
     pub stamp: FileStamp,
 }
 
@@ -69,11 +69,11 @@ pub struct MarkerEntry {
     pub mark: Option<Mark>,
     /// Why it could not be read; whose it is then is not known.
     pub unreadable: Option<String>,
-    /// By what a change is noticed.
+    /// Shows whether it has changed.
     pub stamp: FileStamp,
 }
 
-/// By what a change of a file is noticed. Its path is only a name: what counts is the inode.
+/// Shows whether a file has changed. Its path is only a name: what counts is the inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
     /// Device.
@@ -84,7 +84,7 @@ pub struct FileStamp {
     pub size: u64,
     /// Time of the last change of the content, in nanoseconds.
     pub mtime_ns: i128,
-    /// Time of the last change of content or inode, in nanoseconds. Nobody can set it back.
+    /// Time of the last change of content or inode, in nanoseconds. No program can set it back.
     pub ctime_ns: i128,
     /// Was the last change long enough ago that a later one must show in the times?
     pub settled: bool,
@@ -114,8 +114,8 @@ impl FileStamp {
     }
 }
 
-/// What an earlier look saw, by path. What has not changed since is not opened again: it costs time,
-/// and each opened file is news to whoever watches the directory, Windrow's own watch included.
+/// What an earlier look saw, by path. What has not changed since is not opened again: opening takes time,
+/// and it is an event for every watch on the directory, Windrow's own included.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileStamps {
     pub(super) files: BTreeMap<ManifestPath, FileStamp>,

@@ -31,7 +31,7 @@ struct UnreadFile {
     at: PathBuf,
     below: PathBuf,
     metadata: Metadata,
-    /// It was read as it is now, so shortly after it was written that a change need not show.
+    /// Its stamp when it was last read. It has not changed, but it is too new for the stamp to prove that.
     read_before: Option<FileStamp>,
 }
 
@@ -283,7 +283,7 @@ impl DirectoryWalk<'_> {
     }
 
     fn file(&mut self, below: &Path, content: FileContent, metadata: &Metadata) {
-        // What RKE2 stops at it stops at whatever it is called.
+        // RKE2 stops at such an entry whatever its name is.
         let content = match content {
             FileContent::Bytes(_) | FileContent::TooLarge { .. } | FileContent::NoRoom { .. }
                 if below.to_str().is_none() =>

@@ -176,7 +176,7 @@ async fn units_and_the_clock_are_read_over_the_bus() {
         }
     }
 
-    // The other side goes and comes back: nothing has to be started anew here.
+    // The other side goes and comes back: the next question connects again.
     drop(connection);
     let again = played(&address, "active", "stopping").await;
     let asked = unit::service(&context, &restarts, &upgrade, NodeRole::FirstServer, None).await;

@@ -1,4 +1,4 @@
-//! Small servers that say what they are told to say, and remember what they were asked.
+//! Small servers with answers that a test chooses. They remember what they were asked.
 
 use std::sync::{Arc, Mutex};
 
@@ -44,7 +44,7 @@ impl TestServer {
         Self::start(Arc::new(says), None).await
     }
 
-    /// The same behind a certificate that nobody knows.
+    /// The same behind a certificate that no authority has signed.
     pub(super) async fn https(says: impl Fn(&str) -> ServerReply + Send + Sync + 'static) -> Self {
         Self::https_as("somebody.example", says).await.0
     }

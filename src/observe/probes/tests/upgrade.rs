@@ -121,7 +121,7 @@ fn a_newer_binary_is_an_upgrade_while_the_unit_is_down_or_the_node_cordoned() {
     assert_eq!(seen(Sign::Down(false)), None);
     assert_eq!(seen(node(true, "v1.34.2+rke2r1")).as_deref(), Some(why));
     assert_eq!(seen(node(true, "v1.35.6+rke2r1")), None, "it has arrived");
-    // Another file: read anew.
+    // Another file: it is read again.
     binary("v1.36.0-and-longer");
     binary("v1.36.1");
     assert!(seen(node(true, "v1.35.6+rke2r1")).is_some());
