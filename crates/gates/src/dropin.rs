@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use windrow_model::manifest::yaml;
 use windrow_model::reasons::Severity;
 use windrow_plan::rke2::config::{ConfigLayer, MergedConfig, Rke2ConfigFile, merge};
 use windrow_plan::version::Version;
@@ -235,24 +236,36 @@ fn foreign_pairs(
         .collect()
 }
 
-/// The file's text, one list for each component.
-pub(super) fn text(written: &[GateRequest]) -> Option<String> {
-    let mut text = String::new();
-    for component in Component::ALL {
-        let gates: Vec<String> = written
-            .iter()
-            .filter(|request| request.component == component)
-            .map(|request| format!("{}={}", request.gate, request.value))
-            .collect();
-        if !gates.is_empty() {
-            text.push_str(&format!(
-                "{}+:\n- \"feature-gates+={}\"\n",
-                component.argument(),
+/// The drop-in's data: one list for each component, in the order of [`Component::ALL`]. The text decides whether a trial is the same
+/// as the last one, so it stays as it is: quoted, and in this order.
+struct ComponentGates<'r>(&'r [GateRequest]);
+
+impl Serialize for ComponentGates<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let of_component = |component: Component| {
+            let requests = self
+                .0
+                .iter()
+                .filter(|request| request.component == component);
+            let gates: Vec<String> = requests
+                .map(|request| format!("{}={}", request.gate, request.value))
+                .collect();
+            let key = format!("{}+", component.argument());
+            let value = [yaml::DoubleQuoted(format!(
+                "feature-gates+={}",
                 gates.join(",")
-            ));
-        }
+            ))];
+            (!gates.is_empty()).then_some((key, value))
+        };
+        serializer.collect_map(Component::ALL.into_iter().filter_map(of_component))
     }
-    (!text.is_empty()).then(|| HEADER.to_owned() + &text)
+}
+
+/// The file's text.
+pub(super) fn text(written: &[GateRequest]) -> Option<String> {
+    // A map of texts always has a form in YAML.
+    let text = yaml::to_text(&ComponentGates(written)).ok()?;
+    (!written.is_empty()).then(|| HEADER.to_owned() + &text)
 }
 
 /// The drop-in at a moment.

@@ -9,10 +9,13 @@ mod builder;
 mod source;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libyaml_safer::{Encoding, EventData, Mark, Parser};
+
+pub use self::write::{DoubleQuoted, to_text};
 
 use self::builder::{DocumentRefusal, NodeBuilder};
 use self::source::{Lines, YamlBytes};

@@ -1,6 +1,7 @@
 //! Annotations in a corrected copy: what one asks for is weakened, and one that is lacking is added.
 
 use windrow_model::findings::Finding;
+use windrow_model::manifest::yaml;
 use windrow_model::reasons::Code;
 
 use super::source::{GivenFile, Lacking};
@@ -88,7 +89,7 @@ pub(super) fn add(copies: &mut [GivenFile], lacking: &[Lacking], left: &mut Vec<
     }
 }
 
-/// The lines with an annotation more, below the `metadata` that stands in this one.
+/// The lines with one annotation more, below the `metadata` that stands in this one.
 fn annotated(lines: &[&str], place: usize, references: &str) -> Option<String> {
     let line = lines.get(place)?;
     let behind = line.trim_start().strip_prefix("metadata:")?.trim();
@@ -100,18 +101,20 @@ fn annotated(lines: &[&str], place: usize, references: &str) -> Option<String> {
     if behind.starts_with('{') {
         let in_it = behind.contains("annotations") || !behind.ends_with('}');
         let (before, after) = line.split_once('{').filter(|_| !in_it)?;
-        let annotations = format!("annotations: {{{DEPENDS_ON}: \"{references}\"}}");
+        let quoted = yaml::to_text(&yaml::DoubleQuoted(references)).ok()?;
+        let annotations = format!("annotations: {{{DEPENDS_ON}: {}}}", quoted.trim_end());
         return with(place, format!("{before}{{{annotations}, {after}"));
     }
     if !behind.is_empty() && !behind.starts_with('#') {
         return None;
     }
+    let value = yaml::to_text(&references).ok()?;
     let (first, width) = below(lines, place)?;
     let annotations = siblings(lines, first, width)
         .find(|number| lines[*number].trim_start().starts_with("annotations:"));
     let Some(annotations) = annotations else {
         let pad = " ".repeat(width);
-        let added = format!("{pad}annotations:\n{pad}  {DEPENDS_ON}: {references}\n");
+        let added = format!("{pad}annotations:\n{pad}  {DEPENDS_ON}: {value}");
         return with(place, format!("{line}{added}"));
     };
     // Written on one line, or empty.
@@ -132,7 +135,7 @@ fn annotated(lines: &[&str], place: usize, references: &str) -> Option<String> {
         }
         None => {
             let pad = " ".repeat(width);
-            let added = format!("{pad}{DEPENDS_ON}: {references}\n");
+            let added = format!("{pad}{DEPENDS_ON}: {value}");
             with(annotations, format!("{}{added}", lines[annotations]))
         }
     }
