@@ -295,19 +295,19 @@ fn findings(findings: &[Finding], pen: &Pen<'_>) -> Vec<Line<'static>> {
 }
 
 /// One step of the bootstrap.
-pub(super) struct BootstrapStep {
+pub(super) struct ShownStep {
     pub(super) title: &'static str,
     pub(super) mark: StepMark,
     /// Done, of how many.
     pub(super) progress: Option<(usize, usize)>,
 }
 
-/// The steps of the bootstrap, as far as the document tells them.
-pub(super) fn steps(status: &Status) -> Vec<BootstrapStep> {
+/// The steps of the bootstrap, as far as the document has them.
+pub(super) fn steps(status: &Status) -> Vec<ShownStep> {
     if status.phases.is_empty() {
         return steps_of_staging(status);
     }
-    let step = |phase: &PhaseStatus| BootstrapStep {
+    let step = |phase: &PhaseStatus| ShownStep {
         title: phase.name.title(),
         mark: match phase.state {
             PhaseState::Done => StepMark::Done,
@@ -323,12 +323,12 @@ pub(super) fn steps(status: &Status) -> Vec<BootstrapStep> {
 }
 
 /// Those of a node that is not probed.
-fn steps_of_staging(status: &Status) -> Vec<BootstrapStep> {
+fn steps_of_staging(status: &Status) -> Vec<ShownStep> {
     let staging = &status.staging;
     let current = status.writer.is_some();
     let answers = status.phase != Phase::WaitingForApi;
     vec![
-        BootstrapStep {
+        ShownStep {
             title: "kube-apiserver answers",
             mark: match status.reason.code {
                 _ if !current => StepMark::Unknown,
@@ -338,7 +338,7 @@ fn steps_of_staging(status: &Status) -> Vec<BootstrapStep> {
             },
             progress: None,
         },
-        BootstrapStep {
+        ShownStep {
             title: "manifests",
             mark: match status.phase {
                 _ if !staging.failed.is_empty() => StepMark::Wrong,

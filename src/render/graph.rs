@@ -19,7 +19,7 @@ pub(super) struct BoxGraph {
 pub(super) struct GraphBox {
     pub(super) title: String,
     pub(super) kind: BoxKind,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<BoxRow>,
     /// Its place in the order of release, from 1.
     pub(super) order: Option<usize>,
 }
@@ -111,7 +111,7 @@ impl BoxKind {
 }
 
 /// A row of a box.
-pub(super) struct Row {
+pub(super) struct BoxRow {
     pub(super) kind: String,
     pub(super) name: String,
     /// Line in the file.
@@ -236,7 +236,7 @@ impl BoxGraph {
         {
             Some(row) => row,
             None => {
-                rows.push(Row {
+                rows.push(BoxRow {
                     kind,
                     name,
                     line: None,
@@ -290,7 +290,7 @@ fn files(plan: &Plan) -> Vec<GraphBox> {
             rows: file
                 .documents
                 .iter()
-                .map(|document| Row {
+                .map(|document| BoxRow {
                     kind: document.object.kind.to_string(),
                     name: full_name(&document.object),
                     line: Some(document.line),

@@ -1,4 +1,4 @@
-//! Which files a person names_file by a name.
+//! Which files a person means by a name.
 
 use std::path::Path;
 

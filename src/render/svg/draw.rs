@@ -19,7 +19,7 @@ const COLUMN_GAP: f64 = 92.0;
 const FINDINGS: usize = 6;
 
 /// Where the columns and the parts of the picture stand.
-struct Frame {
+struct PictureFrame {
     /// Left edge and width of each column.
     columns: Vec<(f64, f64)>,
     width: f64,
@@ -27,7 +27,7 @@ struct Frame {
     legend: f64,
 }
 
-impl Frame {
+impl PictureFrame {
     fn new(drawn: &[DrawnBox<'_>], layout: &BoxLayout) -> Self {
         let mut widths = vec![NARROWEST; layout.columns];
         for (drawn, (column, _)) in drawn.iter().zip(&layout.boxes) {
@@ -60,7 +60,7 @@ pub(super) fn draw(
     shapes: &[Shape],
     layout: &BoxLayout,
 ) -> String {
-    let frame = Frame::new(drawn, layout);
+    let frame = PictureFrame::new(drawn, layout);
     let findings = finding_lines(plan, frame.width - 2.0 * MARGIN);
     let mut out = String::new();
     let height = frame.legend + 26.0 + findings.len() as f64 * 20.0 + 12.0;
@@ -118,7 +118,7 @@ fn draw_page(out: &mut String, plan: &Plan, drawn: &[DrawnBox<'_>], width: f64, 
     );
 }
 
-fn draw_headings(out: &mut String, drawn: &[DrawnBox<'_>], frame: &Frame) {
+fn draw_headings(out: &mut String, drawn: &[DrawnBox<'_>], frame: &PictureFrame) {
     let elsewhere = drawn.iter().any(|drawn| !drawn.one.kind.is_file());
     let free = drawn.iter().any(|drawn| drawn.one.kind == BoxKind::Free);
     for (column, (left, _)) in frame.columns.iter().enumerate() {
@@ -148,7 +148,7 @@ fn draw_edge(
     route: &Route,
     shapes: &[Shape],
     layout: &BoxLayout,
-    frame: &Frame,
+    frame: &PictureFrame,
 ) {
     let (from, to) = if route.reversed {
         (edge.to, edge.from)

@@ -43,7 +43,7 @@ pub(super) struct Route {
 }
 
 /// Something in a column: a box or a lane.
-struct Slot {
+struct ColumnSlot {
     column: usize,
     height: f64,
     gap: f64,
@@ -59,10 +59,10 @@ struct Slot {
 pub(super) fn layout(graph: &BoxGraph, shapes: &[Shape]) -> BoxLayout {
     let reversed = reversed(graph, shapes);
     let column = columns(graph, shapes, &reversed);
-    let mut slots: Vec<Slot> = shapes
+    let mut slots: Vec<ColumnSlot> = shapes
         .iter()
         .zip(&column)
-        .map(|(shape, column)| Slot {
+        .map(|(shape, column)| ColumnSlot {
             column: *column,
             height: shape.height,
             gap: GAP,
@@ -194,7 +194,7 @@ fn lay_lanes(
     shapes: &[Shape],
     column: &[usize],
     reversed: &[bool],
-    slots: &mut Vec<Slot>,
+    slots: &mut Vec<ColumnSlot>,
 ) -> Vec<Vec<usize>> {
     let mut shared: BTreeMap<(usize, usize, bool, usize), usize> = BTreeMap::new();
     let mut lanes = Vec::new();
@@ -206,7 +206,7 @@ fn lay_lanes(
             let lane = *shared
                 .entry((from.0, from.1, *reversed, between))
                 .or_insert_with(|| {
-                    slots.push(Slot {
+                    slots.push(ColumnSlot {
                         column: between,
                         height: 2.0,
                         gap: LANE_GAP,
@@ -227,7 +227,7 @@ fn lay_lanes(
     lanes
 }
 
-fn tie(slots: &mut [Slot], from: (usize, f64), to: (usize, f64)) {
+fn tie(slots: &mut [ColumnSlot], from: (usize, f64), to: (usize, f64)) {
     if !slots[to.0].left.contains(&(from.0, from.1, to.1)) {
         slots[from.0].right.push((to.0, to.1, from.1));
         slots[to.0].left.push((from.0, from.1, to.1));
@@ -235,7 +235,7 @@ fn tie(slots: &mut [Slot], from: (usize, f64), to: (usize, f64)) {
 }
 
 /// Orders each column for few crossings: by the mean place of what a slot is tied to.
-fn arrange(slots: &mut [Slot], members: &mut [Vec<usize>]) {
+fn arrange(slots: &mut [ColumnSlot], members: &mut [Vec<usize>]) {
     for column in members.iter_mut() {
         column.sort_by(|a, b| slots[*a].order.total_cmp(&slots[*b].order));
         stack_up(slots, column);
@@ -260,7 +260,7 @@ fn arrange(slots: &mut [Slot], members: &mut [Vec<usize>]) {
 }
 
 /// Where a slot's middle would like to be: level with what it is tied to on the sides asked for.
-fn pull(slots: &[Slot], slot: usize, left: bool, right: bool) -> f64 {
+fn pull(slots: &[ColumnSlot], slot: usize, left: bool, right: bool) -> f64 {
     let own = &slots[slot];
     let ties = own
         .left
@@ -280,7 +280,7 @@ fn pull(slots: &[Slot], slot: usize, left: bool, right: bool) -> f64 {
     }
 }
 
-fn stack_up(slots: &mut [Slot], column: &[usize]) {
+fn stack_up(slots: &mut [ColumnSlot], column: &[usize]) {
     let mut top = 0.0;
     for slot in column {
         slots[*slot].top = top;
@@ -289,7 +289,7 @@ fn stack_up(slots: &mut [Slot], column: &[usize]) {
 }
 
 /// Heights: each column is moved, its order and gaps kept, as near to level edges as it can be.
-fn place(slots: &mut [Slot], members: &[Vec<usize>]) {
+fn place(slots: &mut [ColumnSlot], members: &[Vec<usize>]) {
     for round in 0..24 {
         let rightwards = round % 2 == 0;
         let sweep: Vec<usize> = if rightwards {
@@ -318,7 +318,7 @@ fn place(slots: &mut [Slot], members: &[Vec<usize>]) {
 
 /// The tops nearest to the wishes (least squares) that keep order and gaps: isotonic regression by
 /// pooling neighbours that would overlap.
-fn settle(slots: &mut [Slot], column: &[usize], wish: &[f64]) {
+fn settle(slots: &mut [ColumnSlot], column: &[usize], wish: &[f64]) {
     let mut offsets = Vec::with_capacity(column.len());
     let mut offset = 0.0;
     for (position, slot) in column.iter().enumerate() {

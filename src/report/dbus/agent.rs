@@ -264,13 +264,13 @@ pub(super) fn introspection(path: &str) -> String {
 }
 
 /// The document as text, for as long as it is the newest.
-type SerialisedStatus = Option<(Arc<Status>, Arc<str>)>;
+type StatusText = Option<(Arc<Status>, Arc<str>)>;
 
 /// The object.
 pub(super) struct Agent {
     status: watch::Receiver<Option<Arc<Status>>>,
     handler: Arc<dyn AgentHandler>,
-    written: Mutex<SerialisedStatus>,
+    written: Mutex<StatusText>,
 }
 
 impl Agent {

@@ -1,5 +1,5 @@
-//! Who calls, and may he do it? root may; everybody else if PolicyKit says so. Where there is no PolicyKit,
-//! only root may.
+//! Who calls, and is that user allowed to? root is, and others are if PolicyKit says so. Where there is no
+//! PolicyKit only root is.
 
 use std::collections::HashMap;
 

@@ -43,7 +43,7 @@ pub(super) const GONE: &str = "the bus has gone away";
 /// Longest time that the bus may take for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A caller's unique name, and whose it is.
+/// A caller's unique name and its user.
 type IdentifiedCaller = (String, Option<u32>);
 
 /// The calls of one connection.
@@ -134,7 +134,7 @@ impl Calls {
         Ok(())
     }
 
-    /// The bus has said whose a caller is; `None` for one that is gone already.
+    /// The bus has named a caller's user; `None` for a caller that is gone already.
     async fn presented(&mut self, name: String, uid: Option<u32>) -> zbus::Result<()> {
         let calls = self.waiting.remove(&name).unwrap_or_default();
         let Some(uid) = uid else { return Ok(()) };
@@ -194,7 +194,7 @@ impl Calls {
                 self.ordering.retain(|_, under_way| *under_way > 0);
                 answered
             }
-            // It panicked, and whose it was is lost with it.
+            // It panicked, and its user is lost with it.
             Err(error) => Err(zbus::Error::Failure(error.to_string())),
         }
     }

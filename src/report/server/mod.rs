@@ -61,15 +61,15 @@ pub struct ServerSettings {
 }
 
 /// The document as it is sent, for as long as it is the newest.
-type SerialisedStatus = Option<(Arc<Status>, Bytes)>;
+type StatusBytes = Option<(Arc<Status>, Bytes)>;
 
 /// One server.
-struct StatusServer {
+struct StatusService {
     settings: ServerSettings,
     certificate: Certificate,
     token: Token,
     status: watch::Receiver<Option<Arc<Status>>>,
-    written: Mutex<SerialisedStatus>,
+    written: Mutex<StatusBytes>,
     limits: Mutex<ConnectionLimits>,
     reported: Mutex<Option<Result<(), String>>>,
     start: Instant,
@@ -77,7 +77,7 @@ struct StatusServer {
 
 /// Serves until the publisher of the status is gone. To be dropped when the configuration changes.
 pub async fn serve(settings: ServerSettings, status: watch::Receiver<Option<Arc<Status>>>) {
-    let server = StatusServer::new(settings, status);
+    let server = StatusService::new(settings, status);
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     let listener = loop {
         match TcpListener::bind(server.settings.listen).await {
@@ -91,7 +91,7 @@ pub async fn serve(settings: ServerSettings, status: watch::Receiver<Option<Arc<
     server.run(listener).await;
 }
 
-impl StatusServer {
+impl StatusService {
     fn new(settings: ServerSettings, status: watch::Receiver<Option<Arc<Status>>>) -> Arc<Self> {
         Arc::new(Self {
             certificate: Certificate::new(settings.certificates.clone()),
@@ -264,7 +264,7 @@ impl StatusServer {
 }
 
 /// A connection counts for as long as this is there, however it ends.
-struct OpenConnection(Arc<StatusServer>, Peer);
+struct OpenConnection(Arc<StatusService>, Peer);
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {

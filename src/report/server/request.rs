@@ -45,7 +45,7 @@ pub(super) fn judge(
     if method != Method::GET {
         return refused(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered");
     }
-    // It tells nothing but that the program runs.
+    // It says only that the program runs.
     if uri.path() == "/healthz" {
         return Ok(StatusRequest::Health);
     }
@@ -102,7 +102,7 @@ fn query(query: &str) -> Result<StatusRequest, RefusedRequest> {
     }
 }
 
-/// Is the token shown? How long the comparison takes tells nothing of it.
+/// Is the token shown? The comparison takes equally long for every token.
 fn is_shown(headers: &HeaderMap, token: Option<&str>) -> bool {
     let mut shown = headers.get_all(http::header::AUTHORIZATION).iter();
     let (Some(token), Some(header), None) = (token, shown.next(), shown.next()) else {

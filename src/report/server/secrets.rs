@@ -54,7 +54,7 @@ impl Certificate {
                 CertificateDer::pem_slice_iter(chain.as_bytes())
                     .collect::<Result<_, _>>()
                     .map_err(|error| format!("{}: {error}", certificate.display()))?;
-            // The error of a key tells nothing of the key.
+            // The error of a key reveals nothing of the key.
             let text = read_text(key).map_err(|error| format!("{}: {error}", key.display()))?;
             let private = PrivateKeyDer::from_pem_slice(text.as_bytes())
                 .map_err(|_| format!("{}: it is no private key in PEM", key.display()))?;

@@ -96,7 +96,7 @@ impl Served {
                 ),
             ],
         };
-        let server = StatusServer::new(settings, statuses);
+        let server = StatusService::new(settings, statuses);
         let task = tokio::spawn(async move { server.run(listener).await });
         Self {
             directory,

@@ -52,7 +52,7 @@ fn with_probe(state: ProbeState, code: Option<Code>) -> Status {
 }
 
 /// What is reported of the node, one code each.
-fn told(transitions: &mut Transitions, course: &[(i64, &Status)]) -> Vec<Code> {
+fn reported(transitions: &mut Transitions, course: &[(i64, &Status)]) -> Vec<Code> {
     course
         .iter()
         .filter_map(|(second, status)| transitions.changes(status, at(*second)).node)
@@ -64,7 +64,7 @@ fn told(transitions: &mut Transitions, course: &[(i64, &Status)]) -> Vec<Code> {
 fn each_change_is_told_once_with_what_it_was_before_and_why() {
     let mut transitions = Transitions::default();
     assert_eq!(
-        told(
+        reported(
             &mut transitions,
             &[
                 (
@@ -101,29 +101,29 @@ fn each_change_is_told_once_with_what_it_was_before_and_why() {
 fn unknown_is_told_when_it_lasts_and_a_moment_of_it_never_was() {
     let mut transitions = Transitions::default();
     assert_eq!(
-        told(&mut transitions, &[(0, &unknown()), (1, &ready())]),
+        reported(&mut transitions, &[(0, &unknown()), (1, &ready())]),
         [Code::BecameReady]
     );
     assert_eq!(transitions.due(), None);
     // A new role: nothing is known of its probes for a moment.
     assert!(
-        told(
+        reported(
             &mut transitions,
             &[(10, &unknown()), (39, &unknown()), (39, &ready())]
         )
         .is_empty()
     );
     let other_phase = status(Readiness::Unknown, Phase::Api, Code::ProbeUnknown);
-    assert!(told(&mut transitions, &[(50, &unknown()), (79, &other_phase)]).is_empty());
+    assert!(reported(&mut transitions, &[(50, &unknown()), (79, &other_phase)]).is_empty());
     assert_eq!(transitions.due(), Some(at(80)));
     assert_eq!(
-        told(&mut transitions, &[(80, &other_phase), (200, &unknown())]),
+        reported(&mut transitions, &[(80, &other_phase), (200, &unknown())]),
         [Code::BecameUnknown],
         "once, whatever it is that is not known"
     );
     assert_eq!(transitions.due(), None);
     assert_eq!(
-        told(&mut transitions, &[(201, &ready())]),
+        reported(&mut transitions, &[(201, &ready())]),
         [Code::BecameReady]
     );
 }
@@ -131,17 +131,17 @@ fn unknown_is_told_when_it_lasts_and_a_moment_of_it_never_was() {
 #[test]
 fn a_clock_that_is_set_makes_nothing_last() {
     let mut transitions = Transitions::default();
-    assert!(told(&mut transitions, &[(0, &unknown())]).is_empty());
+    assert!(reported(&mut transitions, &[(0, &unknown())]).is_empty());
     transitions.clock_jumped(SignedDuration::from_hours(24));
-    assert!(told(&mut transitions, &[(24 * 3600 + 1, &unknown())]).is_empty());
+    assert!(reported(&mut transitions, &[(24 * 3600 + 1, &unknown())]).is_empty());
 }
 
 #[test]
 fn what_an_earlier_process_told_is_not_told_again() {
     let mut transitions = Transitions::after(Some(&ready()));
-    assert!(told(&mut transitions, &[(0, &unknown()), (5, &ready())]).is_empty());
+    assert!(reported(&mut transitions, &[(0, &unknown()), (5, &ready())]).is_empty());
     assert_eq!(
-        told(&mut transitions, &[(6, &failed())]),
+        reported(&mut transitions, &[(6, &failed())]),
         [Code::BecameFailed]
     );
 }
