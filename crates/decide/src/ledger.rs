@@ -59,8 +59,12 @@ pub struct LedgerEntry {
     /// The state.
     pub state: FileStage,
     /// What was already reported of it, so that it is reported once.
-    #[serde(default, skip_serializing_if = "AlreadyReported::is_empty")]
-    pub told: AlreadyReported,
+    #[serde(
+        rename = "told",
+        default,
+        skip_serializing_if = "AlreadyReported::is_empty"
+    )]
+    pub reported: AlreadyReported,
     /// What a person ordered for this file, if anything. A hold outlives a change of content; a release does
     /// not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -74,14 +74,14 @@ impl LedgerUpdate {
             }
             let mut entry = LedgerEntry::clone(known);
             let held = matches!(entry.state, FileStage::Held { .. });
-            if held && entry.told.vanished.is_none() {
+            if held && entry.reported.vanished.is_none() {
                 self.events.push(Event {
                     code: Code::Vanished,
                     file: Some(path.to_string()),
                     message: Code::Vanished.say(&[("file", path)]),
                 });
             }
-            let since = *entry.told.vanished.get_or_insert(context.now);
+            let since = *entry.reported.vanished.get_or_insert(context.now);
             let marker = context.observation.markers.get(&path.name());
             let harmful = marker
                 .and_then(|marker| marker.mark.as_ref())
@@ -131,8 +131,8 @@ impl EntryChange<'_> {
             first_seen: known.map_or(now, |entry| entry.first_seen),
             since: same_stage.map_or(now, |entry| entry.since),
             state,
-            told: same_stage
-                .map(|entry| entry.told.clone())
+            reported: same_stage
+                .map(|entry| entry.reported.clone())
                 .unwrap_or_default(),
             manual: self.before.and_then(|entry| {
                 // A release by hand was meant for the content that was there.
@@ -140,7 +140,7 @@ impl EntryChange<'_> {
                 keeps.then(|| entry.manual.clone()).flatten()
             }),
         };
-        entry.told.vanished = None;
+        entry.reported.vanished = None;
         self.report_changes(&mut entry, outcome, known, same_stage.is_some());
         Some(entry)
     }
@@ -167,18 +167,18 @@ impl EntryChange<'_> {
         }
         let marker_lost =
             same_stage && matches!(entry.state, FileStage::Held { .. }) && self.marker_is_lost();
-        if marker_lost && !entry.told.marker_lost {
+        if marker_lost && !entry.reported.marker_lost {
             self.report(Code::MarkerLost, &[("file", path)]);
         }
-        entry.told.marker_lost = marker_lost;
+        entry.reported.marker_lost = marker_lost;
         match outcome {
-            FileOutcome::Hold(hold) => self.report_overdue(&mut entry.told, hold),
+            FileOutcome::Hold(hold) => self.report_overdue(&mut entry.reported, hold),
             FileOutcome::Release(cause) | FileOutcome::Applied(cause) => {
                 if *cause == Cause::Met {
-                    self.report_regression(&mut entry.told);
+                    self.report_regression(&mut entry.reported);
                 }
                 if matches!(outcome, FileOutcome::Release(_)) {
-                    self.report_failure(&mut entry.told);
+                    self.report_failure(&mut entry.reported);
                 }
             }
             FileOutcome::NotOurs | FileOutcome::HeldByOther => {}
@@ -227,16 +227,16 @@ impl EntryChange<'_> {
         }
     }
 
-    fn report_overdue(&mut self, told: &mut AlreadyReported, hold: &FileHold) {
+    fn report_overdue(&mut self, reported: &mut AlreadyReported, hold: &FileHold) {
         let overdue = hold.overdue.is_some_and(|at| at <= self.context.now);
-        if overdue && !told.overdue {
-            told.overdue = true;
+        if overdue && !reported.overdue {
+            reported.overdue = true;
             let path = &self.file.path;
             self.report(Code::Overdue, &[("file", path), ("why", &hold.why)]);
         }
     }
 
-    fn report_regression(&mut self, told: &mut AlreadyReported) {
+    fn report_regression(&mut self, reported: &mut AlreadyReported) {
         // Only what is known not to hold counts. Unknown is not a "no".
         let lost = self
             .file
@@ -249,25 +249,25 @@ impl EntryChange<'_> {
                 )
             });
         match lost {
-            Some(requirement) if !told.regressed => {
-                told.regressed = true;
+            Some(requirement) if !reported.regressed => {
+                reported.regressed = true;
                 let what = self.context.plan.needs[requirement.need].target.to_string();
                 let path = &self.file.path;
                 self.report(Code::Regressed, &[("what", &what), ("file", path)]);
             }
-            None => told.regressed = false,
+            None => reported.regressed = false,
             Some(_) => {}
         }
     }
 
-    fn report_failure(&mut self, told: &mut AlreadyReported) {
+    fn report_failure(&mut self, reported: &mut AlreadyReported) {
         let failure = self.context.observation.failures.get(&self.file.addon);
         let Some(failure) = failure else { return };
         let message = format!("{}: {}", failure.reason, failure.message);
-        if told.failure.as_ref() != Some(&message) {
+        if reported.failure.as_ref() != Some(&message) {
             let path = &self.file.path;
             self.report(Code::ApplyFailed, &[("file", path), ("why", &message)]);
-            told.failure = Some(message);
+            reported.failure = Some(message);
         }
     }
 

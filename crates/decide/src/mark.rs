@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_that_only_speaks_of_windrow_is_somebody_elses() {
+    fn a_marker_that_only_speaks_of_windrow_is_foreign() {
         for foreign in [
             "",
             "\n",

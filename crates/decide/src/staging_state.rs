@@ -210,7 +210,7 @@ impl StagingState {
                     first_seen: mark.since,
                     since: mark.since,
                     state,
-                    told: AlreadyReported::default(),
+                    reported: AlreadyReported::default(),
                     manual,
                 }),
             );

@@ -297,7 +297,7 @@ fn released_stays_released_for_that_content_over_a_restart_and_a_regression_is_t
 }
 
 #[test]
-fn new_content_is_decided_anew_and_the_same_objects_in_other_bytes_are_not_new() {
+fn new_content_is_decided_again_and_the_same_objects_in_other_bytes_are_not_new() {
     let text = waits_for("a", "/namespaces/default/ConfigMap/x (exists)");
     let mut node = Node::new(&[("a.yaml", &text)]);
     node.api();
@@ -311,7 +311,7 @@ fn new_content_is_decided_anew_and_the_same_objects_in_other_bytes_are_not_new()
     node.tick();
     assert!(
         node.held().is_empty(),
-        "yip writes files anew at every boot"
+        "yip writes files again at every boot"
     );
     node.files
         .insert("a.yaml".to_owned(), text.replace("name: a", "name: other"));
@@ -349,7 +349,7 @@ fn a_file_of_which_something_could_be_applied_is_released_at_its_deadline_and_a_
 
 #[test]
 fn hold_and_release_by_hand_win_and_are_remembered() {
-    let by = |hold: bool, now| Manual {
+    let order = |hold: bool, now| Manual {
         hold,
         by: "root".to_owned(),
         at: now,
@@ -360,10 +360,10 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
     node.tick();
     let now = node.now;
     node.state
-        .hold_or_release(&"a.yaml".into(), None, by(true, now), now)
+        .hold_or_release(&"a.yaml".into(), None, order(true, now), now)
         .unwrap();
     node.state
-        .hold_or_release(&"b.yaml".into(), None, by(false, now), now)
+        .hold_or_release(&"b.yaml".into(), None, order(false, now), now)
         .unwrap();
     node.tick();
     assert_eq!(
@@ -376,18 +376,18 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
     assert_eq!(node.held(), ["a.yaml"]);
     let now = node.now;
     node.state
-        .hold_or_release(&"a.yaml".into(), None, by(false, now), now)
+        .hold_or_release(&"a.yaml".into(), None, order(false, now), now)
         .unwrap();
     node.tick();
     assert!(node.held().is_empty());
     assert!(
         node.state
-            .hold_or_release(&"nowhere.yaml".into(), None, by(false, now), now)
+            .hold_or_release(&"nowhere.yaml".into(), None, order(false, now), now)
             .is_err()
     );
     assert!(
         node.state
-            .hold_or_release(&"rke2-canal.yaml".into(), None, by(true, now), now)
+            .hold_or_release(&"rke2-canal.yaml".into(), None, order(true, now), now)
             .is_err()
     );
 }

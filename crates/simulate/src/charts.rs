@@ -74,7 +74,7 @@ mod tests {
     const CHART: &str = "# a comment\napiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: c, namespace: kube-system}\nspec: {chart: c}\n";
 
     #[test]
-    fn a_chart_is_written_anew_once_and_is_the_same_content_to_windrow() {
+    fn a_chart_is_written_again_once_and_is_the_same_content_to_windrow() {
         let mut files = SimulatedDirectory::new();
         files.write("c.yaml", CHART, Timestamp::UNIX_EPOCH);
         files.write("d.yaml", "a: HelmChart\n", Timestamp::UNIX_EPOCH);

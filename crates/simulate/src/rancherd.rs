@@ -87,10 +87,10 @@ impl Rancherd {
         }
         if let Err(message) = self.preset(cluster) {
             if self.refusals == 0 {
-                let told = format_smolstr!(
+                let step = format_smolstr!(
                     "its kubectl apply is refused, once more every 15 s: {message}"
                 );
-                record_step(cluster, told, true);
+                record_step(cluster, step, true);
             }
             self.refusals += 1;
             self.refused_at = Some(cluster.revision());
@@ -197,7 +197,7 @@ mod tests {
     }
 
     /// What the log says of the platform and of rancherd, on one node.
-    fn steps_told(node: &SimulatedNode, server: usize) -> Vec<&str> {
+    fn logged_steps(node: &SimulatedNode, server: usize) -> Vec<&str> {
         let log = node.log().iter().filter(|one| one.server == server);
         log.filter_map(|one| match &one.what {
             HappeningKind::Rancherd { step, .. } | HappeningKind::Platform { step } => {
@@ -211,12 +211,12 @@ mod tests {
         .collect()
     }
 
-    fn in_order(told: &[&str], steps: &[&str]) {
-        let mut rest = told.iter();
+    fn in_order(logged: &[&str], steps: &[&str]) {
+        let mut rest = logged.iter();
         for step in steps {
             assert!(
                 rest.any(|one| one.contains(step)),
-                "{step} does not follow what comes before it: {told:#?}"
+                "{step} does not follow what comes before it: {logged:#?}"
             );
         }
     }
@@ -226,7 +226,7 @@ mod tests {
         let (node, verdict) = played(scenario(Some("{}")), false, &[]);
         assert_eq!(verdict, BootstrapVerdict::Complete);
         in_order(
-            &steps_told(&node, 0),
+            &logged_steps(&node, 0),
             &[
                 STARTS,
                 "kube-apiserver",
@@ -276,7 +276,7 @@ mod tests {
                 .push((Duration::from_secs(60 * minutes), 0));
             let (node, verdict) = played(scenario, false, &[]);
             assert_eq!(verdict, BootstrapVerdict::Complete);
-            in_order(&steps_told(&node, 0), &["reboot", says]);
+            in_order(&logged_steps(&node, 0), &["reboot", says]);
         }
     }
 
@@ -285,8 +285,11 @@ mod tests {
         let joins = [("n2", JoinRole::Promoted), ("n3", JoinRole::Agent)];
         let (node, verdict) = played(scenario(None), false, &joins);
         assert_eq!(verdict, BootstrapVerdict::Complete);
-        in_order(&steps_told(&node, 1), &[JOINS, "joined", "kube-apiserver"]);
-        assert_eq!(steps_told(&node, 2), [JOINS, "joined"]);
+        in_order(
+            &logged_steps(&node, 1),
+            &[JOINS, "joined", "kube-apiserver"],
+        );
+        assert_eq!(logged_steps(&node, 2), [JOINS, "joined"]);
         let at = |server: usize, test: &dyn Fn(&HappeningKind) -> bool| {
             let mut log = node.log().iter();
             let found = log.find(|one| one.server == server && test(&one.what));

@@ -102,8 +102,8 @@ impl Tape {
         self.tap.decided(at, decision, state.observation());
     }
 
-    pub(super) fn acted(&mut self, done: &[Action], told: &[Event]) {
-        if let Some(made) = self.tap.acted(done, told) {
+    pub(super) fn acted(&mut self, done: &[Action], reported: &[Event]) {
+        if let Some(made) = self.tap.acted(done, reported) {
             let line = self.recorder.record(made);
             self.lines.push(line);
         }

@@ -256,7 +256,7 @@ fn a_name_that_no_addon_can_have_fails_for_ever_and_only_the_log_tells() {
 }
 
 #[test]
-fn after_a_reboot_every_file_is_applied_anew() {
+fn after_a_reboot_every_file_is_applied_again() {
     let mut files = SimulatedDirectory::new();
     file(&mut files, "a.yaml", &[config_map("a")]);
     let mut node = SimulatedNode::new(Scenario::rke2(start()), 1);

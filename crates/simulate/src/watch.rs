@@ -74,7 +74,7 @@ impl Watch {
             objects: cluster.changes(),
             kinds: cluster.served_at(),
             addons: cluster.addons_at(),
-            failures: cluster.failures_told(),
+            failures: cluster.failures_reported(),
         };
         let before = std::mem::replace(&mut self.progress, now);
         let same = self.asked == *interests;

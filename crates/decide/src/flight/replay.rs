@@ -461,7 +461,7 @@ pub fn restore(
         .chain(further.iter().cloned())
         .collect();
     sources.sort_by(|a, b| pack_name(&a.0).cmp(pack_name(&b.0)));
-    // What is wrong with a rule was told when it was loaded; it counted for nothing then, too.
+    // What is wrong with a rule was reported when it was loaded. The rule did not count then either.
     Ok((settings, RuleSet::load(&sources).0))
 }
 

@@ -71,10 +71,10 @@ pub struct Loaded {
 /// Adds what the configuration of Harvester's installer says, which is kept on the node: `file` is its name for people. Its webhooks
 /// are Windrow's as well.
 pub fn add_installer(loaded: &mut Loaded, file: &str, text: &str) {
-    let told = webhook_list::read_harvesters_webhooks(file, text);
-    loaded.values.extend(told.hooks.iter().map(value_of));
-    loaded.settings.webhooks.extend(told.hooks);
-    loaded.errors.extend(told.errors);
+    let listed = webhook_list::read_harvesters_webhooks(file, text);
+    loaded.values.extend(listed.hooks.iter().map(value_of));
+    loaded.settings.webhooks.extend(listed.hooks);
+    loaded.errors.extend(listed.errors);
 }
 
 /// What is wrong with the webhooks of an installer's configuration, which are Windrow's as well on the node. `file` is how the

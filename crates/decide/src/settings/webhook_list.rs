@@ -213,7 +213,7 @@ impl WebhookReader {
             let line = entry.value.line;
             let what = match HARVESTERS.contains(&name) {
                 true => format!(
-                    "{name} is told by Harvester's installer alone: write it into install.webhooks \
+                    "{name} is sent by Harvester's installer alone: write it into install.webhooks \
                      of Harvester's configuration, and here one of {}",
                     names()
                 ),

@@ -86,7 +86,7 @@ impl StagingState {
                     code: Code::HeldByHand,
                     why: manual.reason.as_str().into(),
                 },
-                told: AlreadyReported::default(),
+                reported: AlreadyReported::default(),
                 manual: None,
             })
         });

@@ -2,28 +2,28 @@
 
 use super::*;
 
-fn by(decision: &Decision) -> Vec<(&str, Holder)> {
+fn holders(decision: &Decision) -> Vec<(&str, Holder)> {
     let held = decision.status.staging.held.iter();
     held.map(|file| (file.file.as_str(), file.by)).collect()
 }
 
 #[test]
-fn a_marker_of_somebody_else_counts_from_the_look_that_finds_it_until_the_one_that_does_not() {
+fn a_foreign_marker_counts_from_the_look_that_finds_it_until_the_one_that_does_not() {
     let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
     node.api();
     node.tick();
-    assert_eq!(by(&node.tick()), [("a.yaml", Holder::Windrow)]);
+    assert_eq!(holders(&node.tick()), [("a.yaml", Holder::Windrow)]);
     node.markers.insert(marker_of("b.yaml"), None);
     node.scan();
     let both = [("a.yaml", Holder::Windrow), ("b.yaml", Holder::Other)];
-    assert_eq!(by(&node.tick()), both);
+    assert_eq!(holders(&node.tick()), both);
     node.markers.remove("b.yaml.skip");
     node.scan();
-    assert_eq!(by(&node.tick()), [("a.yaml", Holder::Windrow)]);
+    assert_eq!(holders(&node.tick()), [("a.yaml", Holder::Windrow)]);
 }
 
 #[test]
-fn why_a_file_waits_is_told_anew_when_kube_apiserver_goes_and_when_it_comes_back() {
+fn why_a_file_waits_is_said_again_when_kube_apiserver_goes_and_when_it_comes_back() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     let why = |node: &mut Node| node.tick().status.staging.held[0].why.clone();
     assert!(why(&mut node).contains("does not answer yet"));

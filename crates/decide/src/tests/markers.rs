@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn somebody_elses_marker_is_left_alone_and_shown() {
+fn a_foreign_marker_is_left_alone_and_shown() {
     let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
     node.markers.insert(marker_of("b.yaml"), None);
     node.markers.insert(marker_of("a.yaml"), None);
@@ -99,7 +99,7 @@ fn the_marker_of_a_machine_outlives_its_file_for_a_while_and_any_other_goes_with
     assert_eq!(
         node.held(),
         ["vm.yaml"],
-        "should it be laid down anew, RKE2 must not be quicker"
+        "should it be written again, RKE2 must not be quicker"
     );
     node.files = files;
     node.scan();
@@ -347,7 +347,7 @@ fn a_marker_that_has_no_file_yet_stays_while_the_file_is_being_written() {
 }
 
 #[test]
-fn a_marker_that_could_not_be_made_was_removed_by_nobody() {
+fn a_marker_that_could_not_be_made_was_not_lost() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     let trouble = MarkerTrouble::NotMade("the disk is full".to_owned());
     let lost = |events: &[Event]| events.iter().any(|event| event.code == Code::MarkerLost);

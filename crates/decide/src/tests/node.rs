@@ -95,7 +95,7 @@ fn finding(severity: Severity) -> Finding {
 }
 
 #[test]
-fn an_error_that_somebody_found_degrades_a_node_that_works_until_it_is_mended() {
+fn an_error_that_others_found_degrades_a_node_that_works_until_it_is_mended() {
     let mut node = Node::new(&[]);
     node.api();
     healthy(&mut node, NodeRole::FirstServer);
@@ -117,7 +117,7 @@ fn an_error_that_somebody_found_degrades_a_node_that_works_until_it_is_mended() 
 }
 
 #[test]
-fn what_is_wrong_with_manifests_that_nobody_reads_does_not_degrade_an_agent() {
+fn what_is_wrong_with_manifests_that_rke2_does_not_read_does_not_degrade_an_agent() {
     // The name is none that RKE2 can use.
     let mut node = Node::new(&[("Not_A_Name.yaml", &free("a"))]);
     node.api();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Node, config_map, free, marker_of, waits_for};
 
-/// A random directory: which file waits for which, and which of them are marked by somebody else.
+/// A random directory: which file waits for which, and which of them have foreign markers.
 #[derive(Debug, Clone)]
 struct Directed {
     edges: Vec<(usize, usize)>,

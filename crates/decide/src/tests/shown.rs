@@ -5,7 +5,7 @@ use windrow_plan::readiness::ObservedCluster;
 use super::*;
 use crate::flight::Tap;
 
-fn by(who: &str, hold: bool, at: Timestamp) -> Manual {
+fn order_by(who: &str, hold: bool, at: Timestamp) -> Manual {
     Manual {
         hold,
         by: who.to_owned(),
@@ -67,7 +67,7 @@ fn markers_that_cannot_be_made_or_removed_are_findings_one_for_each_reason() {
 }
 
 #[test]
-fn the_node_waits_for_what_windrow_holds_and_not_for_what_somebody_else_does() {
+fn the_node_waits_for_what_windrow_holds_and_not_for_what_others_hold() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     node.api();
     let status = node.tick().status;
@@ -99,7 +99,7 @@ fn who_released_a_file_is_told() {
         node.tick();
         let now = node.now;
         node.state
-            .hold_or_release(&"a.yaml".into(), None, by(who, false, now), now)
+            .hold_or_release(&"a.yaml".into(), None, order_by(who, false, now), now)
             .unwrap();
         node.tick();
         let mut events = node.events.iter();
@@ -273,7 +273,7 @@ fn a_decision_is_recorded_when_it_does_or_says_something_new_with_what_it_rests_
     while record(&mut node).is_some() {}
     let now = node.now;
     node.state
-        .hold_or_release(&"a.yaml".into(), None, by("ann", false, now), now)
+        .hold_or_release(&"a.yaml".into(), None, order_by("ann", false, now), now)
         .unwrap();
     assert_eq!(record(&mut node).map(|made| made.0), Some(true));
 }

@@ -45,13 +45,13 @@ pub struct SimulatedCluster {
     /// The servers on which kube-apiserver answers.
     up: Vec<bool>,
     revision: u64,
-    /// Every change of an object, in order: what a watch has not told yet stands behind what it has.
+    /// Every change of an object, in order: what a watch has not reported yet stands behind what it has.
     journal: Vec<ObjectRef>,
     /// The revision at which discovery last changed, and an Addon.
     served_at: u64,
     addons_at: u64,
     /// How often an application failed, as events tell it.
-    failures_told: u64,
+    failures_reported: u64,
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
     served: BTreeMap<GroupKind, bool>,
     objects: BTreeMap<ObjectRef, Stored>,
@@ -104,7 +104,7 @@ impl SimulatedCluster {
             journal: Vec::new(),
             served_at: 0,
             addons_at: 0,
-            failures_told: 0,
+            failures_reported: 0,
             served: BTreeMap::new(),
             objects: BTreeMap::new(),
             addresses: false,
@@ -172,13 +172,13 @@ impl SimulatedCluster {
     }
 
     /// How often an application failed.
-    pub(super) fn failures_told(&self) -> u64 {
-        self.failures_told
+    pub(super) fn failures_reported(&self) -> u64 {
+        self.failures_reported
     }
 
     /// An event tells that an Addon could not be applied.
     pub(super) fn fail(&mut self, addon: AddonName, failure: ApplyFailure) {
-        self.failures_told += 1;
+        self.failures_reported += 1;
         self.failures.insert(addon, failure);
     }
 

@@ -28,7 +28,7 @@ pub(super) struct SimulatedDaemon {
     pub(super) unsaved: bool,
     /// How much the wall clock is ahead of the true time.
     pub(super) skew: SignedDuration,
-    /// What the cluster was and what was asked when the watch last told all it could.
+    /// The cluster's state and what was asked when the watch last reported all it could.
     pub(super) heard: Option<((u64, u64, bool), Arc<Interests>)>,
     /// When a watch that was cut or refused lists again.
     pub(super) relist: Option<Timestamp>,

@@ -287,7 +287,7 @@ impl SimulatedNode {
         }
     }
 
-    /// What whoever writes the directories has not been told yet.
+    /// Signals that were not handed out yet.
     pub(super) fn signals(&mut self) -> Vec<Signal> {
         std::mem::take(&mut self.signals)
     }

@@ -310,7 +310,7 @@ fn load_balancers(given: &ProofInputs<'_>, requirement: &Requirement, found: &mu
 /// What a packaged component brings is not brought when the component is disabled.
 pub fn switched_off(plan: &Plan, disabled: &[(String, Location)]) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut told = BTreeSet::new();
+    let mut named = BTreeSet::new();
     for file in &plan.files {
         for document in &file.documents {
             for requirement in document.requires.iter().filter(|one| one.takes_part()) {
@@ -327,7 +327,7 @@ pub fn switched_off(plan: &Plan, disabled: &[(String, Location)]) -> Vec<Finding
                     continue;
                 };
                 let what = plan.needs[requirement.need].target.to_string();
-                if !told.insert((file.path.clone(), what.clone())) {
+                if !named.insert((file.path.clone(), what.clone())) {
                     continue;
                 }
                 let message = Code::ComponentDisabled.say(&[

@@ -139,7 +139,7 @@ fn a_claim_that_binds_at_its_first_use_cannot_be_waited_for_by_its_only_user() {
         both(CLAIM, USER),
         [(Code::ClaimBoundBeforeUse, "b.yaml:7".to_owned())]
     );
-    // Bound at once; only asked to be there; used by somebody else as well.
+    // Bound at once; only asked to be there; used by another pod as well.
     assert_eq!(
         both(&CLAIM.replace("WaitForFirstConsumer", "Immediate"), USER),
         []
@@ -196,7 +196,7 @@ spec:
 }
 
 #[test]
-fn an_address_that_nobody_gives_is_found_and_one_that_metallb_gives_is_not() {
+fn an_address_that_nothing_gives_is_found_and_one_that_metallb_gives_is_not() {
     let text = "\
 apiVersion: v1
 kind: Service
@@ -328,7 +328,7 @@ fn an_object_that_does_not_wait_for_its_webhook_is_found_and_its_healthy_neighbo
         ("resources: [pools]", "resources: [ponds]"),
         ("operations: [CREATE]", "operations: [DELETE]"),
         ("apiGroups: [example.com]", "apiGroups: [example.org]"),
-        // Nobody here answers: whether somebody else does is not known.
+        // None of these files answers; whether something else does is not known.
         ("name: guard}}\n  rules", "name: other}}\n  rules"),
     ] {
         assert_eq!(with(&POOLS.replace(what, other), POOL), [], "{other}");
