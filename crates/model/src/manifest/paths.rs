@@ -9,11 +9,11 @@
 //! Each is made once, where its text comes in: by the scan, from the ledger, a request or the command line. They
 //! read as text, so that messages take them; none of them is taken for another.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::Deref;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
@@ -37,9 +37,7 @@ pub fn is_manifest_name(base: &str) -> bool {
 macro_rules! text_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(
-            Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-        )]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(SmolStr);
 
@@ -47,6 +45,21 @@ macro_rules! text_type {
             /// Its text.
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+        }
+
+        /// A schema does not tell it from other text.
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                str::schema_name()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                str::json_schema(generator)
             }
         }
 
