@@ -2,12 +2,7 @@
 //! installer. Their manifests do not say which kinds and namespaces come of them. What nothing known
 //! brings may come from any of them.
 
-use std::collections::{HashMap, HashSet};
-
 use windrow_model::manifest::{Node, Object, ObjectRef};
-
-use super::examine::Examined;
-use super::link::DocumentId;
 
 /// Kinds whose controllers install what their objects describe: `(group, kind)`, and every kind of a
 /// group where the kind is empty.
@@ -66,7 +61,7 @@ const RIGHTS: &[(&str, &str)] = &[
 ];
 
 /// Roles that every cluster has and that may create none of it, beside those of `system:`.
-const HARMLESS_ROLES: &[&str] = &["admin", "edit", "view"];
+pub(super) const HARMLESS_ROLES: &[&str] = &["admin", "edit", "view"];
 
 /// What an object has to do with installing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +84,7 @@ pub(super) enum Installing {
 /// A service account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ServiceAccount {
-    namespace: String,
+    pub(super) namespace: String,
     name: String,
 }
 
@@ -198,53 +193,4 @@ fn may_install(role: &Node) -> bool {
                         && has(rule, "resources", &[*resource, "*"])
                 })
         })
-}
-
-/// Every installer of the directory. Files of RKE2 and Rancher are none: what they bring is known.
-pub(super) fn installers(examined: &[&Examined]) -> Vec<DocumentId> {
-    let ours = || {
-        examined
-            .iter()
-            .enumerate()
-            .filter(|(_, one)| one.owner.is_none())
-    };
-    let objects = || {
-        ours().flat_map(|(file, one)| {
-            let objects = one.objects.iter().enumerate();
-            objects.map(move |(document, object)| ((file, document), &object.installing))
-        })
-    };
-    let mut roles: HashMap<&str, bool> = HashMap::new();
-    for (_, installing) in objects() {
-        if let Installing::Role { name, may_install } = installing {
-            *roles.entry(name).or_default() |= may_install;
-        }
-    }
-    // A role that lies nowhere here may allow anything, unless every cluster has it.
-    let may_install = |role: &str| match roles.get(role) {
-        Some(may_install) => *may_install,
-        None => !HARMLESS_ROLES.contains(&role) && !role.starts_with("system:"),
-    };
-    let mut privileged: HashSet<&RoleSubject> = HashSet::new();
-    for (_, installing) in objects() {
-        if let Installing::Binding { role, subjects } = installing
-            && may_install(role)
-        {
-            privileged.extend(subjects);
-        }
-    }
-    let has_rights = |account: &ServiceAccount| {
-        let all = |namespace| RoleSubject::AllAccounts(namespace);
-        privileged.contains(&RoleSubject::ServiceAccount(account.clone()))
-            || privileged.contains(&all(None))
-            || privileged.contains(&all(Some(account.namespace.clone())))
-    };
-    objects()
-        .filter(|(_, installing)| match installing {
-            Installing::Yes => true,
-            Installing::ActsAs(account) => has_rights(account),
-            _ => false,
-        })
-        .map(|(place, _)| place)
-        .collect()
 }

@@ -1,19 +1,18 @@
 //! All files together: who satisfies what, what cannot work, and in which order the rest does.
 
 mod declarations;
+mod installers;
+mod linker;
 mod problems;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use windrow_model::findings::{Finding, Location};
-use windrow_model::reasons::Code;
-
 use self::declarations::DeclarationIndex;
 pub(super) use self::declarations::DocumentId;
+pub(super) use self::linker::Linker;
 use self::problems::RequirementFindings;
 use super::examine::{Examined, UnresolvedRequirement};
-use super::installer;
 use super::{FileId, Need, NeedId, Plan, PlanDocument, Requirement, SatisfiedBy};
 use crate::rules::{NeedCondition, NeedTarget, Platform, RuleSet};
 
@@ -56,29 +55,7 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
     linker.plan
 }
 
-pub(super) struct Linker<'a> {
-    examined: &'a [&'a Examined],
-    rules: &'a RuleSet,
-    /// Installers that what nothing known brings may come from.
-    pub(super) installers: Vec<DocumentId>,
-    pub(super) index: DeclarationIndex,
-    /// What is in files that RKE2 does not apply.
-    skipped: DeclarationIndex,
-    pub(super) plan: Plan,
-    need_ids: HashMap<Need, NeedId>,
-}
-
 impl Linker<'_> {
-    pub(super) fn find(&mut self, code: Code, message: String, at: Vec<Location>) {
-        self.plan.findings.push(Finding {
-            incident: None,
-            code,
-            severity: code.severity(),
-            message,
-            at,
-        });
-    }
-
     /// Adds every file with what its documents require and who satisfies it.
     fn add_files(&mut self) {
         let mut found = RequirementFindings::default();
@@ -145,7 +122,7 @@ impl Linker<'_> {
     /// The installers of the directory, if any of them can begin: one that needs nothing which only
     /// an installer could bring. Where none can, nothing comes from any.
     fn able_installers(&self) -> Vec<DocumentId> {
-        let installers = installer::installers(self.examined);
+        let installers = installers::find_installers(self.examined);
         let begins = |place: &DocumentId| {
             let wants = &self.examined[place.0].objects[place.1].wants;
             let known = |want: &UnresolvedRequirement| {

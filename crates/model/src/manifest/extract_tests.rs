@@ -5,6 +5,7 @@ use std::io::Write;
 use proptest::prelude::*;
 
 use super::*;
+use crate::reasons::Code;
 
 const HARVESTER: &str = r#"schemeVersion: 1
 token: example

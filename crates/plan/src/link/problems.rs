@@ -6,7 +6,8 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::GroupKind;
 use windrow_model::reasons::{Code, Severity};
 
-use super::{DocumentId, Linker};
+use super::declarations::DocumentId;
+use super::linker::Linker;
 use crate::examine::ExaminedObject;
 use crate::rules::{NeedCondition, NeedTarget, Tier};
 use crate::{FileId, FileObstacle, Need, NeedId, Requirement, SatisfiedBy, readiness};

@@ -1,7 +1,7 @@
 //! Takes what one file writes out of it, as its reader would: Harvester's installer, cloud-init or yip.
 
-use super::order::{WriteTime, is_early};
 use super::unread::entry_keys;
+use super::write_time::{WriteTime, is_early};
 use super::{
     Extracted, Extraction, FileKind, InnerLines, Node, NodeValue, OuterLines, Problem, ReadLimits,
     field, not_looked_at,

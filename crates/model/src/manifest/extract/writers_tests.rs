@@ -1,6 +1,7 @@
 //! Who writes a path last, what is written from elsewhere, and slips in what is written.
 
 use super::*;
+use crate::reasons::Code;
 
 const FILE: &str = "/var/lib/rancher/rke2/server/manifests/a.yaml";
 

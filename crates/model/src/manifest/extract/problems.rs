@@ -1,0 +1,28 @@
+//! What is wrong with the outer file.
+
+use crate::manifest::Problem;
+use crate::reasons::Code;
+
+/// A problem of the outer file, which is no manifest.
+pub(in crate::manifest) fn as_input_problem(mut problem: Problem) -> Problem {
+    if problem.code == Code::FileRefused {
+        problem.code = Code::InputRefused;
+    }
+    problem
+}
+
+pub(super) fn not_looked_at(line: u32, what: &str) -> Problem {
+    Problem {
+        code: Code::NotLookedAt,
+        line: Some(line),
+        message: Code::NotLookedAt.say(&[("what", what)]),
+    }
+}
+
+pub(super) fn key_not_read(key: &str, line: u32, why: &str) -> Problem {
+    Problem {
+        code: Code::KeyNotRead,
+        line: Some(line),
+        message: Code::KeyNotRead.say(&[("key", key), ("why", why)]),
+    }
+}

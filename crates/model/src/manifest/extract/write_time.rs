@@ -1,0 +1,40 @@
+//! When a file is written: cloud-init's and yip's stages.
+
+/// When a file is written, among the files of one node. Of one moment the first in the file comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WriteTime(u8);
+
+/// yip's stages, in the order in which an Elemental system (Harvester's is one) runs them: the units
+/// `cos-setup-<stage>` of rancher/elemental-toolkit. yip itself runs the one stage that it is told.
+const STAGES: [&str; 6] = ["rootfs", "initramfs", "fs", "boot", "network", "reconcile"];
+
+impl WriteTime {
+    /// Before the system's units start.
+    pub(super) const EARLY: Self = Self(0);
+    /// cloud-init's final stage, in which it writes what is deferred (`cloudinit/config/cc_write_files_deferred.py`,
+    /// 26.2).
+    pub(super) const DEFERRED: Self = Self(1);
+
+    /// A stage of yip's, with those before and behind it (`boot.before`, `boot.after`). What an
+    /// installation writes was written first; a stage that only its caller knows comes last.
+    pub(super) fn for_stage(stage: &str) -> Self {
+        let (bare, beside) = match stage.rsplit_once('.') {
+            Some((bare, "before")) => (bare, 0),
+            Some((bare, "after")) => (bare, 2),
+            _ => (stage, 1),
+        };
+        if bare.contains("install") {
+            return Self::EARLY;
+        }
+        let known = STAGES.iter().position(|known| *known == bare);
+        let rank = known.unwrap_or(STAGES.len());
+        Self(u8::try_from(3 + 3 * rank + beside).unwrap_or(u8::MAX))
+    }
+}
+
+/// Is this stage of yip over before the system's units start? What is written at the installation is
+/// there as well.
+pub(super) fn is_early(stage: &str) -> bool {
+    let bare = stage.trim_end_matches(".before").trim_end_matches(".after");
+    matches!(bare, "rootfs" | "initramfs") || bare.contains("install")
+}
