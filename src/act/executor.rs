@@ -242,6 +242,7 @@ mod tests {
         assert_eq!(carried.events.len(), 1);
         assert_eq!(carried.events[0].code, Code::ActionFailed);
         assert!(carried.events[0].message.contains("ledger.json"));
+        assert!(executor.lacks_ledger());
 
         let retry = carried.retry.unwrap();
         let again = executor.carry_out(Vec::new(), retry);
@@ -256,6 +257,47 @@ mod tests {
         let mended = executor.carry_out(Vec::new(), later);
         assert_eq!(mended.done, [save]);
         assert_eq!(mended.retry, None);
+        assert!(!executor.lacks_ledger());
         assert!(state.join("ledger.json").exists());
+    }
+
+    #[test]
+    fn a_marker_that_cannot_be_made_is_told_with_its_path_and_the_reason() {
+        let root = tempfile::tempdir().unwrap();
+        let manifests = root.path().to_owned();
+        let mut executor = Executor::new(manifests.clone(), root.path().join("state/ledger.json"));
+        let file = "a".repeat(251);
+        let path = ManifestPath::from(file.as_str()).marker();
+        let hold = Action::Hold {
+            path: path.clone(),
+            mark: mark(&file).into(),
+        };
+        assert!(!executor.at_once(&hold));
+        let carried = executor.carry_out(vec![hold], Instant::now());
+        assert!(carried.done.is_empty() && !carried.surprised);
+        let message = &carried.events[0].message;
+        let marker = manifests.join(path.as_str()).display().to_string();
+        assert!(
+            message.contains(&marker) && message.contains("256 bytes"),
+            "{message}"
+        );
+        let troubles = executor.marker_troubles();
+        let (hidden, trouble) = troubles.first_key_value().unwrap();
+        assert_eq!(hidden.as_str(), file);
+        assert!(matches!(trouble, MarkerTrouble::NotMade(why) if why.contains("256 bytes")));
+    }
+
+    #[test]
+    fn a_marker_that_somebody_else_made_is_a_surprise_and_no_failure() {
+        let root = tempfile::tempdir().unwrap();
+        let mut executor = Executor::new(root.path().to_owned(), root.path().join("ledger.json"));
+        fs::write(root.path().join("a.yaml.skip"), "theirs").unwrap();
+        let lift = Action::Lift {
+            path: ManifestPath::from("a.yaml").marker(),
+        };
+        assert!(!executor.at_once(&lift));
+        let carried = executor.carry_out(vec![lift], Instant::now());
+        assert!(carried.surprised && carried.done.is_empty());
+        assert_eq!((carried.events.len(), carried.retry), (0, None));
     }
 }

@@ -199,4 +199,44 @@ mod tests {
                 .contains("gates.json")
         );
     }
+
+    #[test]
+    fn what_is_forgotten_is_gone_and_forgetting_what_is_not_there_is_no_error() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        StateFile::Trial.forget(&layout).unwrap();
+        StateFile::Trial.keep(&layout, &1).unwrap();
+        StateFile::Starts.keep(&layout, &2).unwrap();
+        StateFile::Trial.forget(&layout).unwrap();
+        assert_eq!(StateFile::Trial.recall::<u8>(&layout), Ok(None));
+        assert_eq!(StateFile::Starts.recall(&layout), Ok(Some(2)));
+    }
+
+    #[test]
+    fn gates_that_do_not_work_are_remembered_beside_those_that_were_known() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let own = "own.yaml";
+        let gate = |gate: &str| GateRequest {
+            component: windrow_gates::Component::Kubelet,
+            gate: gate.to_owned(),
+            value: true,
+            when: None,
+            reason: None,
+            at: windrow_model::findings::Location::line(own, 1),
+        };
+        let known = || -> Vec<String> {
+            let refused: Option<RefusedGates> = StateFile::Refused.recall(&layout).unwrap();
+            let gates = refused.map(|refused| refused.gates(own));
+            let gates = gates.unwrap_or_default().into_iter();
+            gates.map(|gate| gate.gate).collect()
+        };
+        let remember =
+            |gates: &[GateRequest]| remember_refused(&layout, "1.36.3", gates, "why", own);
+        remember(&[]).unwrap();
+        assert!(!StateFile::Refused.path(&layout).exists());
+        remember(&[gate("A")]).unwrap();
+        remember(&[gate("B")]).unwrap();
+        assert_eq!(known(), ["A", "B"]);
+    }
 }

@@ -232,45 +232,5 @@ async fn limited<T>(answer: impl Future<Output = kube::Result<T>>) -> Result<T, 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
-    fn lease(holder: &str) -> ClusterLease {
-        ClusterLease::new(
-            ClusterLease::GATES,
-            holder.to_owned(),
-            Duration::from_secs(60),
-        )
-    }
-
-    #[test]
-    fn a_lease_that_runs_is_left_to_its_holder_and_one_that_ran_out_only_after_a_look_of_our_own() {
-        let theirs = lease("node1").spec(None, at(1000));
-        let mut ours = lease("node2");
-        assert!(!has_run_out(&theirs, at(1059)));
-        assert!(has_run_out(&theirs, at(1061)));
-        assert!(!ours.may_take_over("7", &theirs, at(1030)));
-        assert_eq!(ours.run_out, None);
-        // It ran out by our clock, which may be wrong: seen for the first time it is not taken.
-        assert!(!ours.may_take_over("7", &theirs, at(2000)));
-        let seen = ours.run_out.clone().unwrap();
-        assert!(!ours.may_take_over("8", &theirs, at(2000)), "it moved");
-        assert_ne!(ours.run_out.unwrap(), seen);
-    }
-
-    #[test]
-    fn taking_over_counts_a_transition_and_renewing_does_not() {
-        let first = lease("node1").spec(None, at(1000));
-        assert_eq!(first.lease_transitions, Some(0));
-        let again = lease("node1").spec(Some(&first), at(1010));
-        assert_eq!(again.lease_transitions, Some(0));
-        assert_eq!(again.acquire_time, first.acquire_time);
-        let other = lease("node2").spec(Some(&first), at(2000));
-        assert_eq!(other.lease_transitions, Some(1));
-        assert!(!due(&again, at(1020)) && due(&again, at(1030)));
-    }
-}
+#[path = "lease_tests.rs"]
+mod tests;

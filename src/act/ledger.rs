@@ -148,6 +148,21 @@ mod tests {
     }
 
     #[test]
+    fn a_ledger_that_is_no_file_of_its_own_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, other) = (
+            directory.path().join("ledger.json"),
+            directory.path().join("other.json"),
+        );
+        save_ledger(&other, &Ledger::default()).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(read_ledger(&path).rebuilt.is_some(), "a link");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        assert!(read_ledger(&path).rebuilt.is_some(), "a pipe");
+        assert!(other.exists() && !path.exists());
+    }
+
+    #[test]
     fn many_unusable_ledgers_do_not_fill_the_disk() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ledger.json");

@@ -336,6 +336,31 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_directory_of_a_name_that_is_too_long_is_no_fault_of_the_markers_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let markers = Markers::new(directory.path());
+        let path = format!("{}/a.yaml.skip", "d".repeat(300));
+        let error = markers
+            .create(&marker(&path), &mark("a"))
+            .unwrap_err()
+            .to_string();
+        assert!(!error.contains("shorter"), "{error}");
+        assert!(error.contains("a.yaml.skip"), "{error}");
+    }
+
+    #[test]
+    fn a_file_where_a_directory_was_has_its_marker_in_the_manifests_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let markers = Markers::new(directory.path());
+        fs::write(directory.path().join("sub"), "").unwrap();
+        let created = markers
+            .create(&marker("sub/a.yaml.skip"), &mark("a"))
+            .unwrap();
+        assert_eq!(created, MarkerOutcome::Changed);
+        assert!(directory.path().join("a.yaml.skip").exists());
+    }
+
+    #[test]
     fn no_link_on_the_way_leads_a_marker_out_of_the_directory() {
         let directory = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();

@@ -12,6 +12,8 @@ mod ledger;
 mod lock;
 mod markers;
 pub mod repair;
+#[cfg(test)]
+mod testing;
 mod turn;
 pub mod units;
 

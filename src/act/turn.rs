@@ -123,3 +123,49 @@ impl<'c> Turn<'c> {
         self.lease
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::ObjectStore;
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+
+    async fn why_not<'c>(holder: &str, state_dir: &Path, client: &'c Client) -> String {
+        let lease = lease_on_repairs(holder.to_owned());
+        match Turn::take(lease, state_dir, client, now).await {
+            Ok(_) => "it was taken".to_owned(),
+            Err((_, why)) => why,
+        }
+    }
+
+    #[tokio::test]
+    async fn one_repair_at_a_time_is_under_way_on_a_node_and_in_the_cluster() {
+        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let store = ObjectStore::default();
+        let client = store.client();
+        let lease = lease_on_repairs("node1".to_owned());
+        let Ok(mut turn) = Turn::take(lease, here.path(), &client, now).await else {
+            panic!("nobody else repairs");
+        };
+        let why = why_not("node1", here.path(), &client).await;
+        assert!(why.contains("on this node"), "{why}");
+        let why = why_not("node2", there.path(), &client).await;
+        assert!(why.starts_with("node1 has"), "{why}");
+
+        assert_eq!(turn.during(async { Ok(7) }).await, Ok(7));
+        let failed: Result<(), _> = turn.during(async { Err("x".to_owned()) }).await;
+        assert_eq!(failed, Err("x".to_owned()));
+        assert_eq!(turn.note().await, Ok(None));
+        turn.write_note("since noon".to_owned()).await.unwrap();
+        assert_eq!(turn.note().await, Ok(Some("since noon".to_owned())));
+
+        turn.end().await;
+        assert_eq!(
+            why_not("node2", there.path(), &client).await,
+            "it was taken"
+        );
+    }
+}

@@ -1,0 +1,157 @@
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::super::testing::ObjectStore;
+use super::*;
+
+const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/windrow-gates";
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn lease(holder: &str) -> ClusterLease {
+    ClusterLease::new(
+        ClusterLease::GATES,
+        holder.to_owned(),
+        Duration::from_secs(60),
+    )
+}
+
+fn held_by(holder: &str) -> LeaseHolder {
+    LeaseHolder::Other(holder.to_owned())
+}
+
+fn holder(store: &ObjectStore) -> Value {
+    store.object(PATH)["spec"]["holderIdentity"].clone()
+}
+
+#[test]
+fn a_lease_that_runs_is_left_to_its_holder_and_one_that_ran_out_only_after_a_look_of_our_own() {
+    let theirs = lease("node1").spec(None, at(1000));
+    let mut ours = lease("node2");
+    assert!(!has_run_out(&theirs, at(1060)));
+    assert!(has_run_out(&theirs, at(1061)));
+    assert!(!ours.may_take_over("7", &theirs, at(1030)));
+    assert_eq!(ours.run_out, None);
+    // It ran out by our clock, which may be wrong: seen for the first time it is not taken.
+    assert!(!ours.may_take_over("7", &theirs, at(2000)));
+    let seen = ours.run_out.clone().unwrap();
+    assert!(!ours.may_take_over("7", &theirs, at(2001)), "at once");
+    assert_eq!(ours.run_out, Some(seen.clone()));
+    assert!(!ours.may_take_over("8", &theirs, at(2000)), "it moved");
+    assert_ne!(ours.run_out, Some(seen));
+}
+
+#[test]
+fn a_lease_that_ran_out_is_taken_over_when_it_did_not_move_for_long_enough() {
+    let theirs = lease("node1").spec(None, at(1000));
+    let mut ours = lease("node2");
+    let long_ago = Instant::now().checked_sub(UNMOVED).unwrap();
+    ours.run_out = Some(("7".to_owned(), long_ago));
+    assert!(ours.may_take_over("7", &theirs, at(2000)));
+    assert!(!ours.may_take_over("8", &theirs, at(2000)), "it moved");
+    // Its holder is back: what was seen before counts no more.
+    ours.run_out = Some(("7".to_owned(), long_ago));
+    assert!(!ours.may_take_over("7", &theirs, at(1010)));
+    assert!(!ours.may_take_over("7", &theirs, at(2000)));
+}
+
+#[test]
+fn taking_over_counts_a_transition_and_renewing_does_not() {
+    let first = lease("node1").spec(None, at(1000));
+    assert_eq!(first.lease_transitions, Some(0));
+    let again = lease("node1").spec(Some(&first), at(1010));
+    assert_eq!(again.lease_transitions, Some(0));
+    assert_eq!(again.acquire_time, first.acquire_time);
+    let other = lease("node2").spec(Some(&first), at(2000));
+    assert_eq!(other.lease_transitions, Some(1));
+    assert_eq!(other.acquire_time, Some(MicroTime(at(2000))));
+    assert!(!due(&again, at(1025)) && due(&again, at(1030)));
+}
+
+#[tokio::test]
+async fn a_lease_that_is_free_is_taken_once_and_the_second_server_hears_who_has_it() {
+    let store = ObjectStore::default();
+    let client = store.client();
+    let (mut first, mut second) = (lease("node1"), lease("node2"));
+    assert_eq!(first.take(&client, at(1000)).await, Ok(LeaseHolder::Us));
+    let refused = second.take(&client, at(1010)).await;
+    assert_eq!(refused, Ok(held_by("node1")));
+    assert_eq!(holder(&store), "node1");
+    // Only the holder gives it back.
+    second.release(&client).await.unwrap();
+    assert_eq!(holder(&store), "node1");
+    first.release(&client).await.unwrap();
+    assert_eq!(holder(&store), Value::Null);
+    assert_eq!(second.take(&client, at(1011)).await, Ok(LeaseHolder::Us));
+    assert_eq!(holder(&store), "node2");
+}
+
+#[tokio::test]
+async fn a_holder_renews_its_lease_when_some_of_its_time_has_passed() {
+    let store = ObjectStore::default();
+    let client = store.client();
+    let mut ours = lease("node1");
+    ours.take(&client, at(1000)).await.unwrap();
+    let first = store.object(PATH);
+    assert_eq!(ours.take(&client, at(1010)).await, Ok(LeaseHolder::Us));
+    assert_eq!(store.object(PATH), first, "nothing is written so soon");
+    assert_eq!(ours.take(&client, at(1020)).await, Ok(LeaseHolder::Us));
+    let renewed = store.object(PATH);
+    assert_ne!(renewed["spec"]["renewTime"], first["spec"]["renewTime"]);
+    assert_eq!(renewed["spec"]["acquireTime"], first["spec"]["acquireTime"]);
+}
+
+#[tokio::test]
+async fn a_lease_without_a_time_is_not_taken_over_at_first_sight() {
+    let store = ObjectStore::default();
+    let spec = json!({"holderIdentity": "node9"});
+    store.put(PATH, json!({"metadata": {}, "spec": spec}));
+    let mut ours = lease("node1");
+    let taken = ours.take(&store.client(), at(1000)).await;
+    assert_eq!(taken, Ok(held_by("node9")));
+    ours.run_out = ours
+        .run_out
+        .map(|(version, since)| (version, since.checked_sub(UNMOVED).unwrap()));
+    let taken = ours.take(&store.client(), at(1001)).await;
+    assert_eq!(taken, Ok(LeaseHolder::Us));
+    assert_eq!(store.object(PATH)["spec"]["leaseTransitions"], 1);
+}
+
+#[tokio::test]
+async fn the_loser_of_a_race_does_not_have_the_lease_and_a_refusal_is_an_error() {
+    let store = ObjectStore::default();
+    let client = store.client();
+    let mut ours = lease("node1");
+    store.refuse(Method::POST, StatusCode::CONFLICT);
+    let lost = ours.take(&client, at(1000)).await.unwrap();
+    assert!(matches!(lost, LeaseHolder::Other(_)));
+    store.refuse(Method::POST, StatusCode::FORBIDDEN);
+    let why = ours.take(&client, at(1000)).await.unwrap_err();
+    assert!(why.starts_with("403 ") && why.contains("says no"), "{why}");
+    ours.take(&client, at(1000)).await.unwrap();
+    store.refuse(Method::PUT, StatusCode::FORBIDDEN);
+    assert!(ours.release(&client).await.is_err());
+    // Another server has taken it over meanwhile: there is nothing to give back.
+    store.refuse(Method::PUT, StatusCode::CONFLICT);
+    assert_eq!(ours.release(&client).await, Ok(()));
+}
+
+#[tokio::test]
+async fn what_the_holder_writes_down_is_read_by_others_and_nobody_else_writes() {
+    let store = ObjectStore::default();
+    let client = store.client();
+    let (mut ours, other) = (lease("node1"), lease("node2"));
+    assert_eq!(other.note(&client).await, Ok(None));
+    let gone = ours.write_note(&client, "a".to_owned()).await;
+    assert!(gone.unwrap_err().contains("gone"));
+    ours.take(&client, at(1000)).await.unwrap();
+    ours.write_note(&client, "a".to_owned()).await.unwrap();
+    assert_eq!(other.note(&client).await, Ok(Some("a".to_owned())));
+    let why = other.write_note(&client, "b".to_owned()).await.unwrap_err();
+    assert!(why.contains("another server"), "{why}");
+    assert_eq!(other.note(&client).await, Ok(Some("a".to_owned())));
+    store.refuse(Method::PUT, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(ours.write_note(&client, "c".to_owned()).await.is_err());
+}

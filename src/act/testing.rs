@@ -1,0 +1,133 @@
+//! A kube-apiserver of the tests' own, in memory: it keeps objects by their paths, and refuses what it is asked to refuse.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use http::{Method, Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<String, Value>,
+    version: u64,
+    refused: Vec<(Method, StatusCode)>,
+    requests: Vec<String>,
+}
+
+/// The server. Its clones are the same server.
+#[derive(Clone, Default)]
+pub(super) struct ObjectStore(Arc<Mutex<State>>);
+
+impl ObjectStore {
+    pub(super) fn client(&self) -> Client {
+        let store = self.clone();
+        let service = tower::service_fn(move |request| store.clone().answer(request));
+        Client::new(service, "default")
+    }
+
+    /// The object at a path.
+    pub(super) fn object(&self, path: &str) -> Value {
+        self.state().objects.get(path).cloned().unwrap_or_default()
+    }
+
+    /// Puts an object at a path, as somebody else would.
+    pub(super) fn put(&self, path: &str, object: Value) {
+        self.state().store(path, object);
+    }
+
+    /// Refuses the next request of this method.
+    pub(super) fn refuse(&self, method: Method, status: StatusCode) {
+        self.state().refused.push((method, status));
+    }
+
+    /// The requests that would change something, in their order.
+    pub(super) fn changes(&self) -> Vec<String> {
+        let state = self.state();
+        let changes = state.requests.iter().filter(|one| !one.starts_with("GET "));
+        changes.cloned().collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    async fn answer(self, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+        let (head, body) = request.into_parts();
+        let body = body.collect_bytes().await.unwrap();
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        let (status, value) = self.state().answer(&head.method, head.uri.path(), body);
+        let mut response = Response::new(Body::from(value.to_string().into_bytes()));
+        *response.status_mut() = status;
+        Ok(response)
+    }
+}
+
+impl State {
+    fn answer(&mut self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
+        self.requests.push(format!("{method} {path}"));
+        if let Some(at) = self.refused.iter().position(|(one, _)| one == method) {
+            let (_, status) = self.refused.remove(at);
+            return refusal(status);
+        }
+        let known = self.objects.get(path).cloned();
+        match (method.as_str(), known) {
+            ("GET", Some(object)) => (StatusCode::OK, object),
+            ("POST", None) => {
+                let name = body["metadata"]["name"].as_str().unwrap().to_owned();
+                (
+                    StatusCode::CREATED,
+                    self.store(&format!("{path}/{name}"), body),
+                )
+            }
+            ("PUT", Some(object)) => {
+                if object["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"] {
+                    return refusal(StatusCode::CONFLICT);
+                }
+                (StatusCode::OK, self.store(path, body))
+            }
+            ("PATCH", Some(mut object)) => {
+                merge(&mut object, body);
+                (StatusCode::OK, self.store(path, object))
+            }
+            ("DELETE", Some(object)) => {
+                self.objects.remove(path);
+                (StatusCode::OK, object)
+            }
+            _ => refusal(StatusCode::NOT_FOUND),
+        }
+    }
+
+    fn store(&mut self, path: &str, mut object: Value) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.objects.insert(path.to_owned(), object.clone());
+        object
+    }
+}
+
+/// A JSON merge patch (RFC 7386), without removals.
+fn merge(object: &mut Value, patch: Value) {
+    match patch {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                merge(&mut object[key], value);
+            }
+        }
+        other => *object = other,
+    }
+}
+
+fn refusal(status: StatusCode) -> (StatusCode, Value) {
+    let reason = match status {
+        StatusCode::NOT_FOUND => "NotFound",
+        _ => "Refused",
+    };
+    let said = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "message": "the webhook says no", "reason": reason, "code": status.as_u16(),
+    });
+    (status, said)
+}
