@@ -128,6 +128,28 @@ fn a_later_file_that_wipes_ours_is_a_finding_at_its_line() {
 }
 
 #[test]
+fn a_list_that_replaces_ours_and_repeats_its_gates_loses_none() {
+    let wiped = |last: &str| {
+        let files = [
+            (
+                "99-zz9-windrow-gates.yaml",
+                "kubelet-arg+:\n- \"feature-gates+=ImageVolume=true\"\n",
+            ),
+            ("99-zzz.yaml", last),
+        ];
+        let mut findings = assessed(&files, "1.33.3").findings;
+        findings.retain(|finding| finding.code == Code::GateWiped);
+        findings
+    };
+    let same = "kubelet-arg:\n- max-pods=200\n- \"feature-gates+=ImageVolume=true\"\n";
+    assert_eq!(wiped(same), []);
+    let others = "kubelet-arg:\n- \"feature-gates=NodeSwap=true\"\n";
+    let lost = wiped(others);
+    assert_eq!(lost.len(), 1);
+    assert!(lost[0].message.contains("`ImageVolume=true` for kubelet"));
+}
+
+#[test]
 fn a_foreign_gate_that_is_fatal_at_the_version_that_will_start_is_named_with_its_line() {
     let files = [(
         "10-a.yaml",

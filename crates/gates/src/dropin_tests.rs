@@ -130,6 +130,31 @@ fn a_when_that_excludes_the_version_leaves_out_without_blame_unless_it_is_not_ce
 }
 
 #[test]
+fn a_gate_that_is_meant_for_one_of_two_versions_waits_until_it_is_certain() {
+    let mut gate = api("ImageVolume", true);
+    gate.when = Some("<1.34".parse().unwrap());
+    let both = TargetVersion::OneOf(vec!["1.33.3".parse().unwrap(), "1.34.2".parse().unwrap()]);
+    let written = drop_in(&[gate], &both, &MergedConfig::default());
+    assert_eq!(written.content, None);
+    assert!(!written.left_out[0].not_meant);
+    assert!(written.left_out[0].why.contains("not certain"));
+}
+
+#[test]
+fn a_gate_that_breaks_a_dependency_in_one_component_stays_in_the_others() {
+    let scheduler = |gate| request(Component::KubeScheduler, gate, true);
+    let requests = [
+        scheduler("GangScheduling"),
+        scheduler("GenericWorkload"),
+        api("GangScheduling", true),
+    ];
+    let written = drop_in(&requests, &at("1.36.3"), &MergedConfig::default());
+    assert_eq!(written.written, requests[..2]);
+    assert_eq!(written.left_out.len(), 1);
+    assert_eq!(written.left_out[0].request, requests[2]);
+}
+
+#[test]
 fn a_gate_that_came_with_a_patch_is_written_only_when_the_patch_is_known_to_have_it() {
     let gate = [api("OrderedNamespaceDeletion", true)];
     for (version, written) in [("1.32", false), ("1.32.2", false), ("1.32.3", true)] {

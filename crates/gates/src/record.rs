@@ -328,6 +328,39 @@ mod tests {
     }
 
     #[test]
+    fn a_trial_that_takes_a_gate_away_changes_its_component_too() {
+        let trial = Trial {
+            asked: snapshot("A=true"),
+            saved: Some(snapshot("A=true,B=true")),
+            ..trial(TrialState::Verifying)
+        };
+        let going: Vec<String> = trial.going(OWN).into_iter().map(|gate| gate.gate).collect();
+        assert_eq!(going, ["B"]);
+        assert!(trial.novel(OWN).is_empty());
+        assert!(trial.changes(Component::KubeApiserver, OWN));
+    }
+
+    #[test]
+    fn what_is_tried_is_in_force_until_it_goes_back_and_neither_once_the_trial_has_ended() {
+        for (state, in_force, going_back) in [
+            (TrialState::Idle, false, false),
+            (TrialState::Leased, false, false),
+            (TrialState::Saved, true, false),
+            (TrialState::Written, true, false),
+            (TrialState::Restarting, true, false),
+            (TrialState::Verifying, true, false),
+            (TrialState::RollingBack, false, true),
+        ] {
+            let mut trial = trial(state);
+            let is = (trial.in_force(), trial.going_back());
+            assert!(trial.under_way());
+            assert_eq!(is, (in_force, going_back), "{state:?}");
+            trial.outcome = Some(TrialOutcome::RolledBack);
+            assert!(!trial.under_way() && !trial.in_force() && !trial.going_back());
+        }
+    }
+
+    #[test]
     fn a_trial_that_nobody_judges_ends_before_the_third_start_or_the_second_when_time_is_up() {
         let trial = trial(TrialState::Restarting);
         let mut starts = TrialStarts::default();

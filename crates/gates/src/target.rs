@@ -288,6 +288,21 @@ mod tests {
     }
 
     #[test]
+    fn why_it_is_this_version_names_each_version_that_may_start() {
+        let because = |found: &VersionCandidates| resolve(found).because;
+        let mut found = VersionCandidates {
+            installed: Some("v1.33.3+rke2r1".into()),
+            images: vec!["v1.33.3-rke2r1".into()],
+            ..VersionCandidates::default()
+        };
+        assert_eq!(because(&found), "the installed rke2 is 1.33.3");
+        found.images.push("v1.34.2-rke2r1".into());
+        assert!(because(&found).ends_with("images of 1.34.2 lie ready"));
+        found.installed = None;
+        assert!(because(&found).ends_with("images of 1.33.3 or 1.34.2 lie ready"));
+    }
+
+    #[test]
     fn a_harvester_release_between_two_known_ones_is_not_guessed() {
         assert_eq!(harvester("v1.6.0"), [v("1.33.3")]);
         assert_eq!(harvester("v1.5.1"), [v("1.32"), v("1.33")]);

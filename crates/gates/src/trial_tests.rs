@@ -247,3 +247,32 @@ fn what_could_not_be_written_in_time_is_rolled_back_without_a_restart() {
         (TrialState::RollingBack, vec![TrialStep::Restore])
     );
 }
+
+#[test]
+fn a_restart_is_asked_for_once_and_one_that_somebody_else_made_counts() {
+    let mut node = Node::new(Gates::Good);
+    node.restarted = false;
+    let seen = node.seen();
+    let restart = (TrialState::RollingBack, vec![TrialStep::Restart]);
+    assert_eq!(next(TrialState::RollingBack, &seen), restart);
+    let waits = (TrialState::RollingBack, Vec::new());
+    let queued = TrialObservation {
+        restarting: true,
+        ..seen.clone()
+    };
+    assert_eq!(next(TrialState::RollingBack, &queued), waits);
+    let coming_up = TrialObservation {
+        restarted: true,
+        ready: false,
+        ..seen.clone()
+    };
+    assert_eq!(next(TrialState::RollingBack, &coming_up), waits);
+    let restarted = TrialObservation {
+        restarted: true,
+        ..seen
+    };
+    assert_eq!(
+        next(TrialState::Written, &restarted),
+        (TrialState::Verifying, Vec::new())
+    );
+}
