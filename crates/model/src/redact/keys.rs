@@ -464,4 +464,21 @@ mod tests {
             assert_eq!(class(key), expected, "{key}");
         }
     }
+
+    #[test]
+    fn a_key_is_cut_into_its_words_however_they_are_joined() {
+        for (key, expected) in [
+            ("APIToken", &["api", "token"][..]),
+            ("adminPassword_1", &["admin", "password", "1"]),
+            ("tls-private.key", &["tls", "private", "key"]),
+            ("userID", &["user", "id"]),
+            ("schlüsselWort", &["schl", "ssel", "wort"]),
+        ] {
+            let words: Vec<String> = words(key)
+                .into_iter()
+                .filter(|word| !word.is_empty())
+                .collect();
+            assert_eq!(words, expected, "{key}");
+        }
+    }
 }

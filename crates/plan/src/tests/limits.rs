@@ -78,3 +78,17 @@ fn a_file_that_no_marker_hides_is_labelled_and_kept_from_being_held() {
     );
     assert!(FileObstacle::Refused.why_not_held().is_some());
 }
+
+#[test]
+fn each_obstacle_in_a_file_has_words_of_its_own() {
+    let all = [
+        FileObstacle::Dangling,
+        FileObstacle::Unreadable,
+        FileObstacle::Collides,
+        FileObstacle::Refused,
+        FileObstacle::PartlyRefused,
+        FileObstacle::Unseen,
+    ];
+    let words: std::collections::BTreeSet<&str> = all.iter().map(|one| one.as_str()).collect();
+    assert_eq!(words.len(), all.len());
+}

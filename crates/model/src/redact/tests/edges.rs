@@ -250,3 +250,135 @@ fn one_secret_of_a_text_hides_no_other() {
         assert!(!shown.contains(secret), "{shown}");
     }
 }
+
+#[test]
+fn behind_the_scheme_of_an_authorization_the_secret_goes_and_the_rest_stays() {
+    for scheme in ["Bearer", "basic", "Token"] {
+        for gap in [" ", " \t "] {
+            let line = format!("sent Authorization: {scheme}{gap}abc-geheim to the host");
+            assert_eq!(
+                text(&line),
+                format!("sent Authorization: {scheme}{gap}[redacted] to the host")
+            );
+        }
+    }
+}
+
+#[test]
+fn under_a_key_of_any_kind_a_name_is_shown_and_what_a_machine_drew_is_not() {
+    let labels = json!({"someKey": "rack-one", "otherKey": "K8x3Qm9Zr2Vt7Yb1Nc5L"});
+    assert_eq!(
+        value(&labels),
+        json!({"someKey": "rack-one", "otherKey": REDACTED})
+    );
+}
+
+#[test]
+fn a_key_is_split_into_words_only_where_a_sign_stands_close_enough() {
+    let key = |length: usize| format!("{}-token=abc-geheim", "x".repeat(length - 6));
+    assert!(!text(&key(128)).contains("geheim"));
+    assert_eq!(text(&key(129)), key(129));
+    // The letter of a line break is none of the key, and a key of that letter stays one.
+    assert_eq!(text(r"\ntoken=abc x"), r"\ntoken=[redacted] x");
+    assert_eq!(text(r#"{\"pin\": 1234}"#), text(r#"{\"pin\": 1234}"#));
+}
+
+#[test]
+fn a_private_key_without_its_armour_is_hidden_however_long_it_is() {
+    for header in [
+        &[0x30, 0x3e][..],
+        &[0x30, 0x81, 0xa4],
+        &[0x30, 0x82, 4, 0xa4],
+    ] {
+        let mut key = header.to_vec();
+        key.extend([2, 1, 1]);
+        key.extend((0..60).map(|at: u8| at.wrapping_mul(37)));
+        let encoded = BASE64_STANDARD_NO_PAD.encode(&key);
+        assert!(
+            !text(&format!("data {encoded} end")).contains(&encoded),
+            "{header:?}"
+        );
+    }
+}
+
+#[test]
+fn what_says_nothing_is_shown_behind_a_key_too() {
+    for nothing in ["", "null", "true", "none,", "redacted", REDACTED] {
+        let line = format!("password: {nothing}");
+        assert_eq!(text(&line), line);
+    }
+}
+
+#[test]
+fn a_text_that_holds_nothing_secret_keeps_every_blank_and_one_that_does_is_still_read() {
+    let plain = json!({"data": "{ \"a\":  1 }"});
+    assert_eq!(value(&plain), plain);
+    let nested = json!({"data": "{ \"a\": {\"password\": [\"x1\", \"y2\"]} }"});
+    let shown = value(&nested).to_string();
+    assert!(!shown.contains("x1") && !shown.contains("y2"), "{shown}");
+}
+
+#[test]
+fn a_path_is_not_searched_for_and_what_only_begins_like_one_is() {
+    let known = |secret: &str| {
+        let mut learner = Learner::default();
+        learner.secret(secret);
+        !learner
+            .redactor()
+            .text(&format!("it was {secret}"))
+            .contains(secret)
+    };
+    assert!(!known("/etc/rancher/rke2/rke2.yaml"));
+    let long = "/Zr2Vt7Yb1Nc5LQm9".repeat(8);
+    assert!(known(&long), "{} bytes are no path", long.len());
+    assert!(known("/Zr2 Vt7 Yb1 Nc5"));
+}
+
+#[test]
+fn base64_is_read_over_line_breaks() {
+    assert_eq!(encoded::decode(b"/+\n//\r\n"), Some(vec![0xff, 0xef, 0xff]));
+}
+
+#[test]
+fn a_secret_is_known_in_the_base64_of_urls_as_well() {
+    let mut learner = Learner::default();
+    learner.secret("geheim-und-~~~???-0A");
+    let encoded = BASE64_STANDARD_NO_PAD.encode(b"geheim-und-~~~???-0A");
+    let in_a_url = encoded.replace('+', "-").replace('/', "_");
+    assert_ne!(encoded, in_a_url);
+    let redactor = learner.redactor();
+    for form in [encoded, in_a_url] {
+        assert!(
+            !redactor.text(&format!("GET /x?y={form}z")).contains(&form),
+            "{form}"
+        );
+    }
+}
+
+#[test]
+fn a_value_without_quotation_ends_with_its_line() {
+    let said = "spec.password: Invalid value: hunter2\nspec.name: Required value";
+    assert_eq!(
+        message(said),
+        "spec.password: Invalid value: [redacted]\nspec.name: Required value"
+    );
+}
+
+#[test]
+fn of_a_go_value_every_part_is_taken_as_one() {
+    let said = r#"spec.password: Invalid value: map[string]interface {}{"a":"hunter2"}: no"#;
+    assert_eq!(
+        message(said),
+        "spec.password: Invalid value: [redacted]: no"
+    );
+}
+
+#[test]
+fn where_a_token_lies_is_shown_and_a_token_in_its_place_is_not() {
+    for shown in ["serviceAccountToken: path: token", "token: name: my-secret"] {
+        assert_eq!(text(shown), shown);
+    }
+    for hidden in ["token: path: K8x3Qm9Zr2Vt7Yb1Nc5L", "token: user: ann"] {
+        assert_ne!(text(hidden), hidden);
+    }
+}

@@ -298,3 +298,36 @@ fn the_wall_clock_being_set_makes_nothing_stale_and_nothing_stalled() {
         (Readiness::SettingUp, Some(Pace::Moving))
     );
 }
+
+#[test]
+fn that_files_will_never_be_applied_says_nothing_about_an_earlier_phase() {
+    let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
+    node.passes_but(&["apiserver"]);
+    node.fails("apiserver", "etcd failed");
+    node.manifests = Manifests::Waiting {
+        code: Code::WaitsForKind,
+        message: "vm.yaml: kind is not served".to_owned(),
+        done: 2,
+        total: 3,
+        stuck: true,
+        moved: node.now,
+    };
+    let judged = node.judge();
+    assert_eq!(judged.phase, Phase::Api);
+    assert_eq!(judged.pace, Some(Pace::Moving));
+}
+
+#[test]
+fn a_node_remembers_that_it_was_installed_from_its_first_proof_on() {
+    let mut node = Node::harvester(NodeRole::FirstServer);
+    node.judge();
+    assert!(!node.memory.installed);
+    node.passes_but(&["settings"]);
+    node.fails("settings", "storage-network is not set");
+    assert_eq!(node.judge().readiness, Readiness::SettingUp);
+    assert!(node.memory.installed, "its chart is installed");
+    let mut plain = Node::new(NodeRole::FirstServer, Platform::Rke2);
+    plain.passes_but(&[]);
+    assert_eq!(plain.judge().readiness, Readiness::Ready);
+    assert!(plain.memory.installed, "it was ready");
+}

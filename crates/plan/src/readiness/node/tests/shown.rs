@@ -149,3 +149,41 @@ fn there_is_nothing_to_remember_of_a_node_until_it_was_installed_or_ready() {
     };
     assert!(!installed.is_empty());
 }
+
+#[test]
+fn each_phase_is_slow_when_it_takes_longer_than_usual_and_time_alone_says_so() {
+    let began = Timestamp::from_second(1_800_000_000).unwrap();
+    for (phase, minutes) in [
+        (Phase::Network, 3),
+        (Phase::Rke2Installed, 5),
+        (Phase::Api, 15),
+        (Phase::Node, 5),
+        (Phase::Rancher, 15),
+        (Phase::HarvesterChart, 20),
+        (Phase::Settings, 5),
+        (Phase::StorageNetwork, 10),
+        (Phase::Manifests, 15),
+    ] {
+        let slow = began + SignedDuration::from_mins(minutes);
+        let before = slow - SignedDuration::from_secs(1);
+        // Something moved a moment ago: it is not stalled.
+        let pace = |now| super::progress::pace(phase, began, before, false, now);
+        assert_eq!(pace(before), (Pace::Moving, Some(slow)), "{phase:?}");
+        let stalled = before + SignedDuration::from_mins(20);
+        assert_eq!(pace(slow), (Pace::Slow, Some(stalled)), "{phase:?}");
+        assert_eq!(pace(stalled), (Pace::Stalled, None), "{phase:?}");
+    }
+}
+
+#[test]
+fn a_probe_of_the_table_is_found_by_its_name_where_it_applies() {
+    let server = |name| builtin(name, NodeRole::FirstServer, Some(Platform::Harvester));
+    for row in BUILTIN {
+        if let Some(found) = server(row.name) {
+            assert_eq!(found.name, row.name);
+        }
+    }
+    assert!(server("rancher").is_some());
+    assert!(builtin("rancher", NodeRole::Agent, Some(Platform::Harvester)).is_none());
+    assert!(server("no-such-probe").is_none());
+}
