@@ -70,12 +70,15 @@ pub(super) fn certificates(path: &Path) -> Vec<Vec<u8>> {
     let Ok(merged) = reader.merged(&path.into()) else {
         return Vec::new();
     };
-    let users = merged.iter().flat_map(|file| file.items("users"));
-    users
-        .filter_map(|item| item.get("user"))
-        .filter_map(|user| reader.pem(user, "client-certificate"))
-        .map(|pem| pem.bytes)
-        .collect()
+    let mut certificates = Vec::new();
+    for file in &merged {
+        reader.enter(file);
+        let users = file.items("users").iter();
+        let users = users.filter_map(|item| item.get("user"));
+        let found = users.filter_map(|user| reader.pem(user, "client-certificate"));
+        certificates.extend(found.map(|pem| pem.bytes));
+    }
+    certificates
 }
 
 impl KubeconfigReader {
