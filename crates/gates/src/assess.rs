@@ -11,7 +11,7 @@ use windrow_plan::version::Version;
 
 use super::catalogue::Catalogue;
 use super::check::{anywhere, judge_gate};
-use super::findings::{Findings, GateSetting};
+use super::findings::{Findings, GateAssignment};
 use super::{Component, TargetVersion, dependencies, syntax};
 
 /// What the configuration does.
@@ -119,8 +119,8 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
 }
 
 impl WrittenGate {
-    fn as_set<'a>(&'a self, component: Component, ours: Option<&str>) -> GateSetting<'a> {
-        GateSetting {
+    fn as_set<'a>(&'a self, component: Component, ours: Option<&str>) -> GateAssignment<'a> {
+        GateAssignment {
             component,
             gate: &self.pair.name,
             value: self.pair.value,
@@ -252,7 +252,7 @@ fn judge(
             );
         }
     }
-    let sets: Vec<GateSetting<'_>> = last
+    let sets: Vec<GateAssignment<'_>> = last
         .values()
         .map(|one| one.as_set(component, ours))
         .collect();

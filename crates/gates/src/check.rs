@@ -8,7 +8,7 @@ use windrow_model::suggest::nearest;
 use windrow_plan::version::{Minor, Version};
 
 use super::catalogue::{Catalogue, Gate, GateStanding, Stage};
-use super::findings::{Findings, GateSetting};
+use super::findings::{Findings, GateAssignment};
 use super::{Component, GateRequest, dependencies};
 
 /// The version that will start.
@@ -59,7 +59,7 @@ pub fn check(requests: &[GateRequest], target: &TargetVersion) -> Vec<Finding> {
         return findings.done();
     }
     for version in target.plausible(catalogue) {
-        let mut meant: BTreeMap<Component, Vec<GateSetting<'_>>> = BTreeMap::new();
+        let mut meant: BTreeMap<Component, Vec<GateAssignment<'_>>> = BTreeMap::new();
         for request in requests.iter().filter(|request| request.meant_on(version)) {
             meant
                 .entry(request.component)
@@ -77,7 +77,7 @@ pub fn check(requests: &[GateRequest], target: &TargetVersion) -> Vec<Finding> {
 }
 
 /// Judges one gate when nothing is known about the version: it is wrong when no minor takes it.
-pub(super) fn anywhere(catalogue: &Catalogue, set: &GateSetting<'_>, findings: &mut Findings) {
+pub(super) fn anywhere(catalogue: &Catalogue, set: &GateAssignment<'_>, findings: &mut Findings) {
     let meant = |minor: &Minor| set.when.is_none_or(|when| when.admits(*minor));
     let mut takes = catalogue
         .gate(set.gate)
@@ -104,12 +104,12 @@ pub(super) fn anywhere(catalogue: &Catalogue, set: &GateSetting<'_>, findings: &
 /// Judges one gate for itself.
 pub(super) fn judge_gate(
     catalogue: &Catalogue,
-    set: &GateSetting<'_>,
+    set: &GateAssignment<'_>,
     version: Version,
     findings: &mut Findings,
 ) {
     let minor = version.minor;
-    let GateSetting {
+    let GateAssignment {
         component,
         gate: name,
         value,
@@ -136,25 +136,8 @@ pub(super) fn judge_gate(
         return;
     }
     let Some(gate) = catalogue.gate(name) else {
-        match catalogue.covers(minor) {
-            true => {
-                let (code, message) = unknown(catalogue, set, version);
-                say(code, code.severity(), message);
-            }
-            false if is_pod_selectors(name) => {
-                say(
-                    Code::GatePodSelectors,
-                    Severity::Error,
-                    pod_selectors(catalogue),
-                );
-            }
-            false => say(
-                Code::GateUncovered,
-                Severity::Warning,
-                uncovered(catalogue, set, version),
-            ),
-        }
-        return;
+        let (code, severity, message) = not_in_catalogue(catalogue, set, version);
+        return say(code, severity, message);
     };
     let (code, message) = match gate.at(version) {
         GateStanding::Uncovered => (Code::GateUncovered, uncovered(catalogue, set, version)),
@@ -195,10 +178,28 @@ pub(super) fn judge_gate(
     say(code, code.severity(), message);
 }
 
+/// What is wrong with a gate that is in no catalogue.
+fn not_in_catalogue(
+    catalogue: &Catalogue,
+    set: &GateAssignment<'_>,
+    version: Version,
+) -> (Code, Severity, String) {
+    if catalogue.covers(version.minor) {
+        let (code, message) = unknown(catalogue, set, version);
+        return (code, code.severity(), message);
+    }
+    if is_pod_selectors(set.gate) {
+        let message = pod_selectors(catalogue);
+        return (Code::GatePodSelectors, Severity::Error, message);
+    }
+    let message = uncovered(catalogue, set, version);
+    (Code::GateUncovered, Severity::Warning, message)
+}
+
 /// Judges a gate that the version knows.
 fn known(
     gate: &Gate,
-    set: &GateSetting<'_>,
+    set: &GateAssignment<'_>,
     version: Version,
     say: &mut impl FnMut(Code, Severity, String),
 ) {
@@ -206,7 +207,7 @@ fn known(
     else {
         return;
     };
-    let GateSetting {
+    let GateAssignment {
         component,
         gate: name,
         value,
@@ -271,7 +272,7 @@ fn known(
     }
 }
 
-fn uncovered(catalogue: &Catalogue, set: &GateSetting<'_>, version: Version) -> String {
+fn uncovered(catalogue: &Catalogue, set: &GateAssignment<'_>, version: Version) -> String {
     let covered = match (catalogue.minors().next(), catalogue.minors().next_back()) {
         (Some(first), Some(last)) => format!("{first} to {last}"),
         _ => "no minor".to_owned(),
@@ -283,8 +284,8 @@ fn uncovered(catalogue: &Catalogue, set: &GateSetting<'_>, version: Version) -> 
 }
 
 /// What is wrong with a name that no minor has.
-fn unknown(catalogue: &Catalogue, set: &GateSetting<'_>, version: Version) -> (Code, String) {
-    let GateSetting {
+fn unknown(catalogue: &Catalogue, set: &GateAssignment<'_>, version: Version) -> (Code, String) {
+    let GateAssignment {
         component,
         gate: name,
         ..
@@ -367,7 +368,7 @@ fn pod_selectors(catalogue: &Catalogue) -> String {
 }
 
 /// What to do about a gate whose value the version refuses.
-fn remedy(gate: &Gate, set: &GateSetting<'_>, version: Version) -> String {
+fn remedy(gate: &Gate, set: &GateAssignment<'_>, version: Version) -> String {
     let value = set.value;
     let takes = gate.takes(value);
     let last = takes.iter().rev().find(|minor| **minor < version.minor);

@@ -1,6 +1,6 @@
 //! Gates that must not be on while another is off: enforced when a component starts, since 1.35.
 //!
-//! A gate that nobody set counts with its default, so one `false` can break gates that are on by
+//! A gate that is not set counts with its default, so one `false` can break gates that are on by
 //! default.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use windrow_plan::version::Version;
 
 use super::Component;
 use super::catalogue::{Catalogue, GateStanding};
-use super::findings::{Findings, GateSetting};
+use super::findings::{Findings, GateAssignment};
 
 /// A gate that is on although others it needs are off.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) fn report(
     catalogue: &Catalogue,
     component: Component,
     version: Version,
-    sets: &[GateSetting<'_>],
+    sets: &[GateAssignment<'_>],
     findings: &mut Findings,
 ) {
     let values: BTreeMap<&str, bool> = sets.iter().map(|set| (set.gate, set.value)).collect();

@@ -8,7 +8,7 @@ use super::{Component, GateRequest};
 
 /// One gate as it would be set, whoever sets it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct GateSetting<'a> {
+pub(super) struct GateAssignment<'a> {
     pub(super) component: Component,
     pub(super) gate: &'a str,
     pub(super) value: bool,
@@ -19,7 +19,7 @@ pub(super) struct GateSetting<'a> {
     pub(super) ours: bool,
 }
 
-impl GateSetting<'_> {
+impl GateAssignment<'_> {
     /// The advice to limit it to some minors: only Windrow's configuration can.
     pub(super) fn or_limit(&self, when: &str) -> String {
         match self.ours {
@@ -30,8 +30,8 @@ impl GateSetting<'_> {
 }
 
 impl GateRequest {
-    pub(super) fn as_set(&self) -> GateSetting<'_> {
-        GateSetting {
+    pub(super) fn as_set(&self) -> GateAssignment<'_> {
+        GateAssignment {
             component: self.component,
             gate: &self.gate,
             value: self.value,

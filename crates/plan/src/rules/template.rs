@@ -11,10 +11,10 @@ const LONGEST: usize = 512;
 
 /// A text with expressions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MessageTemplate(Vec<TemplatePart>);
+pub struct MessageTemplate(Vec<MessagePiece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum TemplatePart {
+enum MessagePiece {
     Text(String),
     Value(Expression),
 }
@@ -27,24 +27,24 @@ impl MessageTemplate {
         while let Some((text, after)) = rest.split_once("${") {
             let end = closing(after).ok_or("`${` has to be closed with `}`")?;
             if !text.is_empty() {
-                parts.push(TemplatePart::Text(text.to_owned()));
+                parts.push(MessagePiece::Text(text.to_owned()));
             }
-            parts.push(TemplatePart::Value(Expression::compile_value(
+            parts.push(MessagePiece::Value(Expression::compile_value(
                 &after[..end],
             )?));
             rest = &after[end + 1..];
         }
         if !rest.is_empty() {
-            parts.push(TemplatePart::Text(rest.to_owned()));
+            parts.push(MessagePiece::Text(rest.to_owned()));
         }
         Ok(Self(parts))
     }
 
     /// The text for an object. What the object lacks is said to be absent: a text is never kept back.
     pub fn render(&self, object: &Value) -> String {
-        let part = |part: &TemplatePart| match part {
-            TemplatePart::Text(text) => text.clone(),
-            TemplatePart::Value(expression) => expression
+        let part = |part: &MessagePiece| match part {
+            MessagePiece::Text(text) => text.clone(),
+            MessagePiece::Value(expression) => expression
                 .text(object)
                 .map_or_else(|_| "(none)".to_owned(), shortened),
         };

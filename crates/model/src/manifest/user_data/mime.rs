@@ -11,7 +11,7 @@ use crate::manifest::{ReadLimits, encoding};
 const LONGEST: usize = 4 << 20;
 /// More lines that could begin a part are not looked at.
 const MOST_PARTS: usize = 10_000;
-/// cloud-init takes for MIME what has this word in so many bytes (`cloudinit/user_data.py`,
+/// cloud-init takes for MIME what has this word in its first bytes, and how many these are (`cloudinit/user_data.py`,
 /// `convert_string`).
 const VERSION: (&str, usize) = ("mime-version:", 4096);
 /// Types that say that a part is packed (`DECOMP_TYPES` there).
@@ -104,7 +104,7 @@ pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &Read
         wrapped.not_looked_at(1, "its headers cannot be read");
         return;
     };
-    parts(wrapped, shown, text, &message, limits);
+    take_parts(wrapped, shown, text, &message, limits);
     if wrapped.parts.is_empty() && wrapped.problems.is_empty() && wrapped.notes.is_empty() {
         wrapped.not_looked_at(
             1,
@@ -113,7 +113,7 @@ pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &Read
     }
 }
 
-fn parts(
+fn take_parts(
     wrapped: &mut Wrapped,
     shown: &str,
     text: &str,
@@ -132,13 +132,14 @@ fn parts(
                 if !wrapped.has_room(line_of(text, part.offset_body), length) {
                     return;
                 }
-                one(wrapped, shown, text, part, limits);
+                take_part(wrapped, shown, text, part, limits);
             }
         }
     }
 }
 
-fn one(
+/// Takes one part of a message. What cannot be read of it is reported.
+fn take_part(
     wrapped: &mut Wrapped,
     shown: &str,
     text: &str,
@@ -146,48 +147,21 @@ fn one(
     limits: &ReadLimits,
 ) {
     let first = line_of(text, part.offset_body);
-    let called = part_name(shown, first);
     // A part without a type, or with one that is none, is plain text.
     let stated = part
         .content_type()
         .and_then(|kind| Some(format!("{}/{}", kind.ctype(), kind.subtype()?).to_ascii_lowercase()))
         .unwrap_or_else(|| "text/plain".to_owned());
     let packed = PACKED.contains(&stated.as_str());
-    let mut mapped = false;
-    let body = if part.encoding == Encoding::None && !packed {
-        mapped = true;
-        raw(text, part).to_owned()
-    } else {
-        let mut bytes = part.contents().to_vec();
-        if part.is_encoding_problem {
-            wrapped.not_looked_at(
-                first,
-                "a part whose Content-Transfer-Encoding cannot be undone; encode it again",
-            );
-            return;
-        }
-        if packed {
-            bytes = match encoding::gunzip(&bytes, limits.file_bytes) {
-                Ok(bytes) => bytes,
-                Err(why) => {
-                    wrapped.not_looked_at(
-                        first,
-                        &format!("a part of the type {stated} that is not valid gzip: {why}"),
-                    );
-                    return;
-                }
-            };
-        }
-        match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(_) => {
-                wrapped.not_looked_at(
-                    first,
-                    &format!("a part of the type {stated} that is no UTF-8 text"),
-                );
-                return;
-            }
-        }
+    // Only what is not encoded has its lines in the file.
+    let mapped = part.encoding == Encoding::None && !packed;
+    let body = match mapped {
+        true => Ok(raw(text, part).to_owned()),
+        false => decoded(part, &stated, packed, limits),
+    };
+    let body = match body {
+        Ok(body) => body,
+        Err(what) => return wrapped.not_looked_at(first, &what),
     };
     let looked_at = packed
         || matches!(
@@ -199,20 +173,13 @@ fn one(
         None if packed => "text/plain",
         None => &stated,
     };
-    let header = |name: &str| {
-        let headers = part.headers.iter();
-        let mut found = headers.filter(|header| header.name() == name);
-        found
-            .next()
-            .and_then(|header| text.get(offset(header.offset_start)..offset(header.offset_end)))
-    };
-    // Of a packed part cloud-init keeps no such header (`cloudinit/user_data.py`, 26.2).
-    let merge = MERGE_HEADERS.into_iter().find_map(header);
-    let merge = merge.filter(|_| !packed);
     let mut headers = part.headers.iter();
     if headers.any(|header| header.name().eq_ignore_ascii_case(LAUNCH_INDEX)) {
         wrapped.not_looked_at(first, ONE_MACHINE);
     }
+    // Of a packed part cloud-init keeps no such header (`cloudinit/user_data.py`, 26.2).
+    let merge = merge_header(text, part).filter(|_| !packed);
+    let called = part_name(shown, first);
     let payload = Payload {
         shown: if mapped { shown } else { &called },
         text: match mapped {
@@ -225,6 +192,35 @@ fn one(
         alone: false,
     };
     take(wrapped, payload, kind, limits);
+}
+
+/// The text of an encoded or packed part, or what cannot be looked at.
+fn decoded(
+    part: &MessagePart<'_>,
+    stated: &str,
+    packed: bool,
+    limits: &ReadLimits,
+) -> Result<String, String> {
+    if part.is_encoding_problem {
+        return Err(
+            "a part whose Content-Transfer-Encoding cannot be undone; encode it again".to_owned(),
+        );
+    }
+    let mut bytes = part.contents().to_vec();
+    if packed {
+        bytes = encoding::gunzip(&bytes, limits.file_bytes)
+            .map_err(|why| format!("a part of the type {stated} that is not valid gzip: {why}"))?;
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| format!("a part of the type {stated} that is no UTF-8 text"))
+}
+
+/// The header by which a part asks to be merged.
+fn merge_header<'t>(text: &'t str, part: &MessagePart<'_>) -> Option<&'t str> {
+    MERGE_HEADERS.into_iter().find_map(|name| {
+        let header = part.headers.iter().find(|header| header.name() == name)?;
+        text.get(offset(header.offset_start)..offset(header.offset_end))
+    })
 }
 
 fn offset(at: u32) -> usize {

@@ -1,36 +1,26 @@
 //! Puts parser events together to a [`Node`]. It keeps its own stack: nesting costs no recursion.
 
+mod anchors;
+
 use std::collections::HashMap;
 
 use libyaml_safer::EventData;
 
-use super::aliases::{self, Aliases};
+use self::anchors::Anchor;
+use super::aliases::Aliases;
 use super::{ReadKey, RepeatedKey};
 use crate::manifest::budget::{self, BudgetSpent, MOST_PROBLEMS, MemoryBudget};
 use crate::manifest::scalar::{self, Scalar};
 use crate::manifest::{MapEntry, Node, NodeValue, Problem, ReadLimits, node};
 use crate::reasons::Code;
 
-/// So many keys that are read as something else are remembered of a document.
+/// Most keys of a document that are remembered because they are read as something else than what is written.
 const MOST_KEYS: usize = 100;
 
 /// Why the document cannot be read on.
 pub(super) struct DocumentRefusal {
     pub(super) code: Code,
     pub(super) message: String,
-}
-
-/// What an anchor stands for.
-enum Anchor {
-    /// The value is still being read: an alias to it would contain itself.
-    Open,
-    Done {
-        node: Node,
-        nodes: usize,
-        height: usize,
-        /// The memory behind it.
-        bytes: usize,
-    },
 }
 
 /// A key that was read; its value comes next.
@@ -53,7 +43,8 @@ enum Items {
     },
 }
 
-struct Frame {
+/// A list or map whose end has not come yet.
+struct OpenCollection {
     line: u32,
     anchor: Option<String>,
     items: Items,
@@ -76,7 +67,7 @@ pub(super) struct NodeBuilder<'l> {
     pairs: bool,
     /// Leave a `!!binary` as it is written.
     written_binary: bool,
-    stack: Vec<Frame>,
+    stack: Vec<OpenCollection>,
     root: Option<Node>,
     anchors: HashMap<String, Anchor>,
     problems: Vec<Problem>,
@@ -156,7 +147,7 @@ impl<'l> NodeBuilder<'l> {
                 self.weigh(&value, tag)?;
                 self.scalar(anchor, tag, value, plain_implicit, line)
             }
-            EventData::Alias { anchor } => self.alias(&anchor, line),
+            EventData::Alias { anchor } => self.take_alias(&anchor, line),
             EventData::SequenceStart { anchor, .. } => {
                 self.open(anchor, line, Items::Sequence(Vec::new()))
             }
@@ -177,7 +168,7 @@ impl<'l> NodeBuilder<'l> {
     fn awaits_key(&self) -> bool {
         matches!(
             self.stack.last(),
-            Some(Frame {
+            Some(OpenCollection {
                 items: Items::Mapping { key: None, .. },
                 ..
             })
@@ -202,42 +193,6 @@ impl<'l> NodeBuilder<'l> {
             code: Code::LimitExceeded,
             message: budget::exceeded(self.limits, self.taken),
         }
-    }
-
-    /// Is an anchor worth keeping? One that no alias names is not.
-    fn is_named(&mut self, anchor: &str) -> bool {
-        let text = self.text;
-        let aliases = self.aliases.get_or_insert_with(|| Aliases::in_text(text));
-        aliases.has(anchor)
-    }
-
-    /// Keeps what an anchor stands for, if an alias may name it.
-    fn anchor(
-        &mut self,
-        anchor: Option<String>,
-        node: &Node,
-        (nodes, height): (usize, usize),
-    ) -> Result<(), DocumentRefusal> {
-        let Some(anchor) = anchor.filter(|anchor| self.is_named(anchor)) else {
-            return Ok(());
-        };
-        let bytes = budget::memory_of_node(node) + size_of::<Anchor>();
-        let name = budget::memory_of_text(&anchor) + size_of::<(String, Anchor)>();
-        self.take_bytes(bytes + name)?;
-        let done = Anchor::Done {
-            node: node.clone(),
-            nodes,
-            height,
-            bytes,
-        };
-        if let Some(before) = self.anchors.insert(anchor, done) {
-            let bytes = match before {
-                Anchor::Open => 0,
-                Anchor::Done { bytes, .. } => bytes,
-            };
-            self.budget.give(bytes + name);
-        }
-        Ok(())
     }
 
     fn problem(&mut self, line: u32, message: String) {
@@ -265,7 +220,7 @@ impl<'l> NodeBuilder<'l> {
                 line,
                 value: NodeValue::String(text),
             };
-            self.anchor(anchor, &node, (1, 0))?;
+            self.keep_anchor(anchor, &node, (1, 0))?;
             return self.key(PendingKey::Merge);
         }
         let written = (awaits_key && self.keys.len() < MOST_KEYS && may_be_no_text(&text))
@@ -282,7 +237,7 @@ impl<'l> NodeBuilder<'l> {
         if awaits_key {
             if anchor.is_some() {
                 let value = resolved.clone().into_value().unwrap_or(NodeValue::Null);
-                self.anchor(anchor, &Node { line, value }, (1, 0))?;
+                self.keep_anchor(anchor, &Node { line, value }, (1, 0))?;
             }
             let key = match resolved.into_key() {
                 Ok(key) => key,
@@ -309,12 +264,12 @@ impl<'l> NodeBuilder<'l> {
             }
         };
         let node = Node { line, value };
-        self.anchor(anchor, &node, (1, 0))?;
+        self.keep_anchor(anchor, &node, (1, 0))?;
         self.value(node, 1, 0, false)
     }
 
     fn key(&mut self, read: PendingKey) -> Result<(), DocumentRefusal> {
-        if let Some(Frame {
+        if let Some(OpenCollection {
             items: Items::Mapping { key, .. },
             nodes,
             ..
@@ -324,76 +279,6 @@ impl<'l> NodeBuilder<'l> {
             *nodes += 1;
         }
         Ok(())
-    }
-
-    fn alias(&mut self, name: &str, line: u32) -> Result<(), DocumentRefusal> {
-        let (nodes, height, bytes) = match self.anchors.get(name) {
-            Some(Anchor::Done {
-                nodes,
-                height,
-                bytes,
-                ..
-            }) => (*nodes, *height, *bytes),
-            Some(Anchor::Open) => {
-                return Err(refuse(
-                    "an alias (`*name`) stands inside the value of its own anchor (`&name`); write the value out"
-                        .to_owned(),
-                ));
-            }
-            None => {
-                // Its name is not told: a password that begins with `*` is written like an alias.
-                return Err(refuse(
-                    "an alias (`*name`) has no anchor (`&name`) before it in this document; quote the value if it is text that begins with `*`, otherwise write the value out"
-                        .to_owned(),
-                ));
-            }
-        };
-        self.decoded += nodes + 1;
-        self.aliased += nodes;
-        if self.aliased > 100
-            && self.decoded > 1000
-            && self.aliased as f64 / self.decoded as f64 > aliases::allowed_share(self.decoded)
-        {
-            return Err(refuse(
-                "the document consists almost only of aliases, which RKE2 refuses; write the values out"
-                    .to_owned(),
-            ));
-        }
-        if self.aliased > self.limits.alias_nodes {
-            return Err(DocumentRefusal {
-                code: Code::LimitExceeded,
-                message: format!(
-                    "aliases add more than {} values to the document; write them out, or raise staging.limits.aliasNodes",
-                    self.limits.alias_nodes
-                ),
-            });
-        }
-        self.check_depth(self.stack.len() + height)?;
-        self.take_bytes(bytes)?;
-        let Some(Anchor::Done { node, .. }) = self.anchors.get(name) else {
-            return Ok(());
-        };
-        let node = node.clone();
-        if !self.awaits_key() {
-            return self.value(node, nodes, height, true);
-        }
-        let resolved = match node.value {
-            NodeValue::Null => Scalar::Null,
-            NodeValue::Bool(value) => Scalar::Bool(value),
-            NodeValue::String(text) => Scalar::Text(text),
-            NodeValue::Number(number) => match number.as_i64() {
-                Some(value) => Scalar::Int(value),
-                None => Scalar::Float(number.as_f64().unwrap_or(f64::NAN)),
-            },
-            NodeValue::Sequence(_) | NodeValue::Mapping(_) => {
-                return Err(refuse(key_is_no_scalar()));
-            }
-        };
-        let key = resolved.into_key().unwrap_or_else(|message| {
-            self.problem(line, message);
-            String::new()
-        });
-        self.key(PendingKey::Name { key, line })
     }
 
     fn check_depth(&self, depth: usize) -> Result<(), DocumentRefusal> {
@@ -429,7 +314,7 @@ impl<'l> NodeBuilder<'l> {
                 self.budget.give(bytes);
             }
         }
-        self.stack.push(Frame {
+        self.stack.push(OpenCollection {
             line,
             anchor,
             items,
@@ -464,7 +349,7 @@ impl<'l> NodeBuilder<'l> {
             line: frame.line,
             value,
         };
-        self.anchor(frame.anchor, &node, (frame.nodes, frame.height))?;
+        self.keep_anchor(frame.anchor, &node, (frame.nodes, frame.height))?;
         self.value(node, frame.nodes, frame.height, false)
     }
 

@@ -60,7 +60,7 @@ impl BufRead for YamlBytes<'_> {
 pub(super) struct Lines<'t> {
     first: u32,
     last: u32,
-    /// The text, when its lines must be counted anew.
+    /// The text, when its lines have to be counted again.
     odd: Option<&'t str>,
 }
 
@@ -126,7 +126,7 @@ pub(super) fn syntax(error: &Error, text: &str, lines: &Lines<'_>) -> Problem {
         let (line, message) = match text.char_indices().find(|(_, ch)| !is_allowed(*ch)) {
             Some((at, '\0')) => (
                 lines.at_offset(text, at),
-                "the file has a NUL byte here, which is never text; write it anew".to_owned(),
+                "the file has a NUL byte here, which is never text; write it again".to_owned(),
             ),
             Some((at, ch)) => (
                 lines.at_offset(text, at),
