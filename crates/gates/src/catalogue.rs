@@ -44,7 +44,7 @@ impl Stage {
 pub struct GateFacts {
     /// How far it has come.
     pub stage: Stage,
-    /// Its value when nobody sets it.
+    /// Its value when it is not set.
     pub default: bool,
     /// Is any other value refused?
     pub locked: bool,
@@ -156,7 +156,7 @@ impl Gate {
         }
     }
 
-    /// The gates of which none may be off while this one is on.
+    /// Gates that must all be on while this one is.
     pub fn needs(&self, minor: Minor) -> impl Iterator<Item = &str> {
         self.needs
             .iter()
@@ -259,7 +259,7 @@ impl Catalogue {
     }
 }
 
-/// A catalogue while it is read: facts about gates may stand before and after each other.
+/// Reads a catalogue. Facts about gates may stand in any order.
 #[derive(Default)]
 struct CatalogueParser {
     catalogue: Catalogue,

@@ -49,7 +49,7 @@ pub fn drop_in(requests: &[GateRequest], target: &TargetVersion, foreign: &Merge
     drop_in_trusting(requests, target, foreign, &[])
 }
 
-/// The same, for gates of which some are trusted: proven on the very version, or forced by a person
+/// The same, where some gates are trusted: proven on the very version, or forced by a person
 /// who has them tried.
 pub fn drop_in_trusting(
     requests: &[GateRequest],

@@ -157,7 +157,7 @@ impl Trial {
         only_in(self.gates_before(own), &self.gates(own, &[]))
     }
 
-    /// Does it change what a component is told?
+    /// Does it change a component's arguments?
     pub fn changes(&self, component: Component, own: &str) -> bool {
         let (novel, going) = (self.novel(own), self.going(own));
         novel
@@ -173,13 +173,13 @@ fn only_in(mut these: Vec<GateRequest>, those: &[GateRequest]) -> Vec<GateReques
 }
 
 /// How often RKE2 was started with what is tried. Written by what runs before each of its starts, so
-/// that a trial ends also when nobody judges it.
+/// that a trial ends even when no daemon judges it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialStarts {
     /// [`Trial::request`]
     pub request: String,
-    /// So often.
+    /// How often.
     pub count: u32,
     /// Why what was saved was put back before the last start.
     #[serde(default)]
@@ -188,7 +188,7 @@ pub struct TrialStarts {
 
 impl TrialStarts {
     /// A start that is about to read what is tried and is not the first one: the ones before failed,
-    /// or the machine was started anew. So many are let through.
+    /// or the machine was restarted. This many are let through.
     pub const ALLOWED: u32 = 2;
 
     /// Counts one more start. Why it must not be made with what is tried, if so.
@@ -206,9 +206,9 @@ impl TrialStarts {
                 self.count - 1
             ));
         }
-        // RKE2 itself gives up after a quarter of an hour without kube-apiserver and starts anew.
+        // RKE2 itself gives up after a quarter of an hour without kube-apiserver and restarts.
         (self.count > 1 && trial.overdue(patience, now))
-            .then(|| "rke2-server did not come up with it and starts anew".to_owned())
+            .then(|| "rke2-server did not come up with it and restarts".to_owned())
     }
 }
 
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(
             starts.count(&other, PATIENCE, after(1)),
             None,
-            "counted anew"
+            "counted again"
         );
     }
 

@@ -12,7 +12,7 @@ const LONGEST: usize = 400;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComponentRefusal {
     /// The gates it names, in its order. Of gates that are on while what they depend on is off it names
-    /// both, and either can be the one that somebody set: some that nobody set are on by default.
+    /// both, and either can be the one that was set: some are on by default.
     pub gates: Vec<String>,
     /// Its line, without what the container runtime puts before it.
     pub line: String,

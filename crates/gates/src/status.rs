@@ -82,7 +82,7 @@ pub struct TrialStatus {
 }
 
 impl TrialStatus {
-    /// What is told of a trial. `own` is the drop-in's path.
+    /// What the status says of a trial. `own` is the drop-in's path.
     pub fn new(trial: &Trial, own: &str, waits_for: Option<String>) -> Self {
         let requests = [&trial.request].into_iter().chain(&trial.taken_back);
         Self {

@@ -19,17 +19,17 @@ use serde_json::Value;
 
 use super::objects::restarts;
 
-/// Harvester's controller has made the HelmChart and helm-controller has answered to it by then:
-/// both look every few seconds.
+/// By then Harvester's controller has made the HelmChart and helm-controller has answered: both look
+/// every few seconds.
 const PROMPT: SignedDuration = SignedDuration::from_mins(2);
-/// An ended Job is seen by Harvester's controller, which looks every 5 s, by then.
+/// By then Harvester's controller, which looks every 5 s, has seen that a Job ended.
 const SEEN: SignedDuration = SignedDuration::from_secs(30);
-/// A Job of before the last change is replaced by helm-controller by then, or never. Longer than
-/// RKE2's server, in which helm-controller lives, takes to start again.
+/// By then helm-controller has replaced a Job of before the last change, or never will. Longer than a
+/// restart of RKE2's server, in which helm-controller lives.
 const REPLACED: SignedDuration = SignedDuration::from_mins(5);
 
-/// What there is of an Addon. `None` and an empty list mean that it does not exist; what could not be
-/// asked is nobody's to pass in here.
+/// What there is of an Addon. `None` and an empty list mean that it does not exist; a caller that could
+/// not ask must not pass that.
 #[derive(Debug, Clone, Copy)]
 pub struct AddonParts<'a> {
     /// The Addon.
@@ -164,7 +164,7 @@ pub fn judge(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
             why: condition(addon, "OperationFailed").map_or_else(String::new, words),
         };
     }
-    // Without a time nothing is overdue: nobody can tell since when it is waited for.
+    // Without a time nothing is overdue: how long it has been waited for is not known.
     let overdue =
         |patience: SignedDuration| since.is_some_and(|since| now.duration_since(since) > patience);
     let waits = |who: Controller, why: String| match overdue(PROMPT) {
@@ -173,7 +173,7 @@ pub fn judge(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     };
     match status(addon) {
         "AddonEnabling" | "AddonUpdating" => {}
-        // Done by a Job of another name, of which nothing is known to go wrong for good.
+        // Done by a Job of another name, which is not known to go wrong for good.
         "AddonDisabling" => return AddonState::Progressing,
         // Asked for, and not begun: the times in its status are those of the operation before.
         _ => return AddonState::NotStarted,
@@ -268,9 +268,9 @@ fn working(job: &Value, pods: &[Value]) -> AddonState {
     }
 }
 
-/// The image that a pod waits for in vain.
+/// The image that a pod cannot get.
 fn missing_image(pod: &Value) -> Option<String> {
-    const IN_VAIN: &[&str] = &[
+    const NOT_PULLED: &[&str] = &[
         "ErrImagePull",
         "ImagePullBackOff",
         "ErrImageNeverPull",
@@ -285,7 +285,7 @@ fn missing_image(pod: &Value) -> Option<String> {
         .find(|container| {
             container["state"]["waiting"]["reason"]
                 .as_str()
-                .is_some_and(|reason| IN_VAIN.contains(&reason))
+                .is_some_and(|reason| NOT_PULLED.contains(&reason))
         })
         .map(|container| container["image"].as_str().unwrap_or_default().to_owned())
 }

@@ -141,7 +141,7 @@ pub struct Unlisted {
     pub kind: GroupKind,
     /// Why.
     pub why: String,
-    /// Nobody has asked for it yet, and it would be asked for if it is wanted.
+    /// It was not asked for yet, and can be.
     pub wanted: bool,
 }
 
@@ -160,7 +160,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Nothing yet, and to be asked for as it is wanted: what is read and not there says so
+    /// Nothing yet. What is read and was not asked for says so
     /// ([`Unlisted::wanted`]).
     pub fn to_be_asked() -> Self {
         Self {
@@ -326,7 +326,7 @@ pub fn waiting(pod: &Value) -> impl Iterator<Item = String> + '_ {
         })
 }
 
-/// How often the containers of a pod were started anew. Under `restartPolicy: OnFailure`, which helm-controller
+/// How often the containers of a pod were restarted. Under `restartPolicy: OnFailure`, which helm-controller
 /// gives its Jobs, a failed try is counted here and nowhere else.
 pub fn restarts(pod: &Value) -> u64 {
     let containers = items(pod, "/status/initContainerStatuses").iter();

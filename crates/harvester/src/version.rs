@@ -33,8 +33,8 @@ impl HarvesterVersion {
         }
     }
 
-    /// The minor version of the Kubernetes that it ships (its `scripts/version-rke2`); `None` for a
-    /// version of which that is not known.
+    /// The minor version of the Kubernetes that it ships (its `scripts/version-rke2`); `None` where
+    /// that is not known.
     pub fn rke2(self) -> Option<Version> {
         let minor = match (self.major, self.minor) {
             (1, 3) => 28,

@@ -1,5 +1,5 @@
-//! What waits for each other: cycles of what holds are proved and yield, advice that would close one
-//! yields silently.
+//! Files that wait for each other. A cycle of requirements that hold is proved and yields; an advisory one
+//! that would close a cycle yields silently.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,10 +11,10 @@ use super::link::{DocumentId, Linker};
 use super::{FileId, SatisfiedBy};
 use crate::rules::Tier;
 
-/// At most so many cycles are told apart; what remains of a knot then yields as a whole. A person
+/// Most cycles that are reported one by one; what is left of a knot then yields as a whole. A person
 /// mends one after the other anyway, and hostile input must not cost more.
 const MOST_CYCLES: usize = 64;
-/// From so many members of a knot a shortest cycle is searched.
+/// Most members of a knot from which a shortest cycle is searched.
 const MOST_SEARCHES: usize = 256;
 
 impl Linker<'_> {

@@ -51,13 +51,13 @@ pub struct Examined {
 /// Larger values in memory are no object: kube-apiserver takes requests of 3 MiB at most. They are not
 /// given to the rules.
 const LARGEST_OBJECT: usize = 8 << 20;
-/// More different things no file asks for.
+/// Most different things that the objects of a file may need.
 const MOST_WANTS: usize = 5000;
-/// Nor more often.
+/// Most requirements that the objects of a file may have.
 const MOST_REQUESTS: usize = 10 * MOST_WANTS;
-/// A name that is longer is none.
+/// Longest name: no API server takes a longer one.
 const LONGEST_NAME: usize = 1000;
-/// More of a text that stands in a file is not told.
+/// Most characters of a file's text that a message shows.
 const LONGEST_MESSAGE: usize = 2000;
 
 #[derive(Debug, Clone)]
@@ -173,7 +173,7 @@ impl Examined {
         self
     }
 
-    /// Cuts the findings down to what is told. That the file goes beyond a limit is always told.
+    /// Keeps only the findings that are reported. That the file goes beyond a limit is always one of them.
     fn cut(&mut self) {
         const MOST: usize = 2 * MOST_PROBLEMS;
         if self.findings.len() <= MOST {

@@ -301,14 +301,14 @@ pub enum SatisfiedBy {
     },
     /// Something outside the directory: it is observed in the cluster.
     Cluster,
-    /// Nobody that is known; but an installer of the directory (a chart, an operator) may bring it.
+    /// Nothing that is known; but an installer of the directory (a chart, an operator) may bring it.
     Installer {
         /// The first file with such an installer; the file itself, where it has one.
         file: FileId,
         /// The line there.
         line: u32,
     },
-    /// Nobody that is known.
+    /// Nothing that is known.
     Nobody,
 }
 

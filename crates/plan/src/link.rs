@@ -175,7 +175,7 @@ impl Linker<'_> {
             Some(provision) => SatisfiedBy::Platform {
                 by: provision.by.clone(),
             },
-            // A rule or an annotation may mean an object that somebody makes at run time; a field
+            // A rule or an annotation may mean an object that is made at run time; a field
             // that merely names one does not hold anything. Only what RKE2 cannot apply without is
             // worth a finding.
             None if inferred && matches!(target, NeedTarget::Kind(_)) => SatisfiedBy::Nobody,

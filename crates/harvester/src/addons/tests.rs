@@ -112,7 +112,7 @@ fn a_chart_without_a_job_means_rke2s_helm_controller() {
     case.chart = Some(chart(""));
     assert_eq!(case.at(60), AddonState::NotStarted);
     assert_eq!(who(&case.at(130)), Controller::Helm);
-    // The Job that it names is gone and is not made anew.
+    // The Job that it names is gone and is not made again.
     case.chart = Some(chart("helm-install-harvester-seeder"));
     assert_eq!(case.at(60), AddonState::NotStarted);
     assert_eq!(who(&case.at(130)), Controller::Helm);
@@ -141,7 +141,7 @@ fn a_job_at_work_is_progressing_retrying_or_lacks_its_image() {
     );
     let retrying = Case::with_job(5, &json!({"active": 1, "failed": 2}));
     assert_eq!(retrying.at(60), AddonState::Retrying { failed: 2 });
-    // helm-controller's Jobs have their containers started anew, which the Job itself does not count.
+    // helm-controller's Jobs have their containers restarted, which the Job itself does not count.
     let mut restarted = Case::with_job(5, &json!({"active": 1}));
     restarted.pods = vec![json!({"status": {"phase": "Running", "containerStatuses": [
         {"image": "x", "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},

@@ -12,7 +12,7 @@ pub(super) enum Eviction {
     Ignored(&'static str),
     /// It evicts it, and its controller makes another.
     Replaced,
-    /// It evicts it, and nobody makes another (`--force`).
+    /// It evicts it, and no controller makes another (`--force`).
     Lost,
     /// A machine of KubeVirt: its VirtualMachineInstance.
     Machine(String),

@@ -256,9 +256,9 @@ impl<'c> Play<'c> {
         match eviction {
             Eviction::Lost => fate
                 .because
-                .push("nothing makes it anew: `kubectl drain` wants --force for it".to_owned()),
+                .push("nothing makes it again: `kubectl drain` wants --force for it".to_owned()),
             Eviction::Foreign(controller) => fate.because.push(format!(
-                "whether {controller} makes it anew elsewhere is not known"
+                "whether {controller} makes it again elsewhere is not known"
             )),
             _ => {
                 fate.place = self.now.pods[slot].node.clone();
@@ -381,7 +381,7 @@ impl<'c> Play<'c> {
             .map(|(slot, _)| slot)
             .collect();
         if waiting.is_empty() {
-            fate.why = "its budget waits for pods that nobody has made".to_owned();
+            fate.why = "its budget waits for pods that do not exist".to_owned();
             return;
         }
         let mut proof = Vec::new();

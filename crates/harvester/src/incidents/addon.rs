@@ -148,7 +148,7 @@ fn evidence(subject: &str, parts: &AddonParts<'_>) -> Vec<Evidence> {
     seen
 }
 
-/// The Job is deleted. helm-controller watches the Jobs that it made and makes the HelmChart's anew (its
+/// The Job is deleted. helm-controller watches the Jobs that it made and makes the HelmChart's again (its
 /// `pkg/controllers/chart/chart.go`, v0.15.15 to v0.17.1), and Harvester takes the first that is not older than
 /// its condition. The Addon is not touched: while its operation is in progress Harvester's webhook refuses every
 /// change of it, and from v1.7.0 on the deletion of most Addons at any time.
@@ -161,7 +161,7 @@ fn cure(parts: &AddonParts<'_>, job: &Value) -> Cure {
     let (job_name, uid) = (text(job, "/metadata/name"), text(job, "/metadata/uid"));
     let path = ObjectKind::JOB.object_path(namespace, job_name);
     let mut steps = vec![CureStep {
-        say: format!("delete Job {namespace}/{job_name}; helm-controller makes it anew"),
+        say: format!("delete Job {namespace}/{job_name}; helm-controller makes it again"),
         request: Some(CureRequest {
             method: CureMethod::Delete,
             path: path.clone(),
@@ -190,10 +190,10 @@ fn cure(parts: &AddonParts<'_>, job: &Value) -> Cure {
         });
     }
     Cure {
-        summary: format!("have the Job of Addon {namespace}/{name} made anew"),
+        summary: format!("have the Job of Addon {namespace}/{name} made again"),
         changes: vec![
             format!(
-                "Job {namespace}/{job_name} is deleted with its pods, and helm-controller makes it anew: the chart is \
+                "Job {namespace}/{job_name} is deleted with its pods, and helm-controller makes it again: the chart is \
                  installed once more over what it runs, with the same values"
             ),
             "neither the Addon nor what its chart runs is deleted".to_owned(),

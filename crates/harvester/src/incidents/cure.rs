@@ -161,7 +161,7 @@ impl CureGoal {
     /// It, in words.
     pub fn say(&self) -> String {
         match self {
-            CureGoal::Anew { path, .. } => format!("{path} is there anew"),
+            CureGoal::Anew { path, .. } => format!("{path} is there again"),
             CureGoal::Field {
                 path, field, value, ..
             } => format!("{path} has {field} = {value}"),
@@ -181,12 +181,12 @@ mod tests {
         let old = json!({"metadata": {"uid": "1"}, "spec": {"enabled": true}});
         let new = json!({"metadata": {"uid": "2"}, "spec": {"enabled": true}});
         let path = || "/x".to_owned();
-        let anew = CureGoal::Anew {
+        let again = CureGoal::Anew {
             path: path(),
             before: "1".into(),
         };
-        assert!(anew.is_reached(Some(&new)));
-        assert!(!anew.is_reached(Some(&old)) && !anew.is_reached(None));
+        assert!(again.is_reached(Some(&new)));
+        assert!(!again.is_reached(Some(&old)) && !again.is_reached(None));
         let field = CureGoal::Field {
             path: path(),
             before: Some("1".into()),

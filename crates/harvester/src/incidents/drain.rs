@@ -151,7 +151,7 @@ fn kubevirt(objects: &Objects, stuck: &[&str]) -> Result<Option<Cure>, Unlisted>
         summary: "let KubeVirt's own pods run on any node".to_owned(),
         changes: vec![
             "KubeVirt harvester-system/kubevirt: spec.infra.nodePlacement becomes {}".to_owned(),
-            "virt-operator rolls virt-api and virt-controller out anew; machines go on running"
+            "virt-operator rolls virt-api and virt-controller out again; machines go on running"
                 .to_owned(),
         ],
         saves: vec![SavedObject {

@@ -9,7 +9,7 @@ use windrow_model::redact::Learner;
 
 use super::cure::Cure;
 
-/// So much of what was seen stands in the status document.
+/// How many pieces of evidence the status document shows.
 const AT_A_GLANCE: usize = 8;
 
 /// A known incident, recognised.
@@ -78,7 +78,7 @@ impl IncidentFinding {
         Some(format!("windrow repair {} '{}'", self.code, self.subject))
     }
 
-    /// As the status document lists it: what was seen at a glance, `windrow diagnose` has the rest. Everybody
+    /// As the status document lists it, with the first pieces of evidence; `windrow diagnose` has the rest. Anyone
     /// may read it, so what looks like a secret in the words of others is taken out.
     pub fn in_status(&self) -> findings::Finding {
         let redactor = Learner::default().redactor();

@@ -183,7 +183,7 @@ fn cure(machines: &[&Value]) -> Cure {
                 "these machines are stopped and started again: {}",
                 names.join(", ")
             ),
-            "a manifest that RKE2 applies anew meanwhile would start its machine again".to_owned(),
+            "a manifest that RKE2 applies again meanwhile would start its machine again".to_owned(),
         ],
         saves: machines
             .iter()

@@ -83,7 +83,7 @@ const INCIDENTS: &[Detector] = &[
         find: helm::find,
     },
     Detector {
-        name: "RKE2 applying everything anew",
+        name: "RKE2 applying everything again and again",
         looks_at: &[ObjectKind::EVENT],
         find: storm::find,
     },

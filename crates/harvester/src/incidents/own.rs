@@ -1,5 +1,5 @@
 //! What goes wrong on one node, recognised from its files; together with the cluster's objects where they
-//! tell more. Pure: the files were read by somebody else.
+//! tell more. Pure: the caller has read the files.
 
 use std::collections::BTreeMap;
 
@@ -178,7 +178,7 @@ fn names(own: &OwnNode) -> Vec<IncidentFinding> {
         .collect()
 }
 
-/// Files of the configuration that nobody wrote (harvester#10514).
+/// Files of the configuration that were not written (harvester#10514).
 fn files(own: &OwnNode) -> Vec<IncidentFinding> {
     if own.missing_files.is_empty() {
         return Vec::new();

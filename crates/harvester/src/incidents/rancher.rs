@@ -29,7 +29,7 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
     let downloaded = condition(driver, "Downloaded");
     let failed = downloaded.filter(|one| text(one, "/status") != "True");
     if let Some(failed) = failed {
-        why = format!("{why}, in vain: {}", text(failed, "/message"));
+        why = format!("{why}, which fails: {}", text(failed, "/message"));
     }
     let mut finding = IncidentFinding::new(Code::DriverWithoutFeature, "Feature harvester", &why)
         .seen([

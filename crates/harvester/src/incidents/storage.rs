@@ -1,5 +1,5 @@
-//! The storage network waits for volumes that somebody keeps attached: Harvester is up, and what the
-//! installer's configuration presets, or what somebody set later, is never configured.
+//! The storage network waits for volumes that stay attached: Harvester is up, and the network that the
+//! installer's configuration presets, or that was set later, is never configured.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -59,7 +59,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
             .collect();
         let namespace = text(volume, "/status/kubernetesStatus/namespace");
         let used = match users.is_empty() {
-            true => "by nobody that is known".to_owned(),
+            true => "by a user that is not known".to_owned(),
             false => format!("by {namespace}/{}", users.join(", ")),
         };
         finding.evidence.push(Evidence::new(

@@ -1,4 +1,4 @@
-//! RKE2 applies every manifest anew every 15 s, because one of them fails: the first pass after a start
+//! RKE2 applies every manifest again every 15 s, because one of them fails: the first pass after a start
 //! has to be clean before RKE2 looks at what changed only (k3s `pkg/deploy/controller.go`).
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::objects::{ObjectKind, Objects, Unlisted, text};
 
 /// What was last seen longer ago is over: a pass takes 15 s and what it applies.
 const RECENT: SignedDuration = SignedDuration::from_mins(3);
-/// So often in a row is no clean start.
+/// A start that is clean applies nothing this often in a row.
 const OFTEN: i64 = 10;
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
@@ -53,7 +53,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     }
     let names: Vec<&str> = failing.iter().map(|(name, _)| *name).collect();
     let why = format!(
-        "{} fails at every pass, and {} others are applied anew each time",
+        "{} fails at every pass, and {} others are applied again each time",
         names.join(", "),
         again.len()
     );

@@ -4,7 +4,7 @@
 use super::{MapEntry, Node, NodeValue, Problem, ReadLimits};
 use crate::reasons::Code;
 
-/// More problems of one file are not told.
+/// Most problems that are reported of one file.
 pub const MOST_PROBLEMS: usize = 1000;
 
 /// What an allocation takes beside its bytes.
@@ -26,7 +26,7 @@ impl MemoryBudget {
         }
     }
 
-    /// Takes so many bytes.
+    /// Takes bytes.
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), BudgetSpent> {
         self.left = self.left.checked_sub(bytes).ok_or(BudgetSpent)?;
         Ok(())
@@ -37,7 +37,7 @@ impl MemoryBudget {
         self.grow_by(items, 1)
     }
 
-    /// Takes what so many more items make a list grow by.
+    /// Takes what `more` items make a list grow by.
     pub(super) fn grow_by<T>(&mut self, items: &Vec<T>, more: usize) -> Result<(), BudgetSpent> {
         let (needed, there) = (items.len() + more, items.capacity());
         if needed <= there {
@@ -46,7 +46,7 @@ impl MemoryBudget {
         self.take((needed.max(2 * there).max(4) - there) * size_of::<T>())
     }
 
-    /// Gives so many bytes back.
+    /// Gives bytes back.
     pub(super) fn give(&mut self, bytes: usize) {
         self.left += bytes;
     }
@@ -114,7 +114,7 @@ pub(super) fn shown(bytes: u64) -> String {
     }
 }
 
-/// Cuts the problems of a file down to what is told.
+/// Keeps only the problems that are reported.
 pub(super) fn cut(problems: &mut Vec<Problem>) {
     const LONGEST: usize = 2000;
     if problems.len() > MOST_PROBLEMS {

@@ -96,7 +96,7 @@ impl ContentDigest {
 }
 
 /// RKE2 up to 1.35 rewrites HelmChart files when it starts: it sets `spec.set.global.*` and writes
-/// the whole object anew, with an empty status and an empty creation time.
+/// the whole object again, with an empty status and an empty creation time.
 fn without_rke2(node: &Node) -> Node {
     let mut node = node.clone();
     remove(&mut node, |entry| entry.key == "status");

@@ -1,7 +1,7 @@
 //! Manifests out of the files that bring them to a node: a Harvester configuration, cloud-init user
 //! data, a yip file.
 //!
-//! What is wrong inside is told with the line of the *outer* file, as far as it is known.
+//! Problems inside are reported with the line of the *outer* file, as far as it is known.
 
 mod commands;
 mod content;

@@ -128,7 +128,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Does something go wrong with what RKE2 reads? What it never reads is refused by nobody.
+    /// Does something go wrong with what RKE2 reads? It never refuses what it does not read.
     pub fn refuses(&self) -> bool {
         self.code.severity() == Severity::Error && self.code != Code::BehindDocumentEnd
     }

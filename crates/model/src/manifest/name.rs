@@ -19,7 +19,7 @@ enum NameRule {
 /// The longest name of a CronJob: its Jobs have eleven characters more, and a Job's name is a label of its pods.
 const LONGEST_CRON_JOB: usize = 52;
 
-/// Kinds that any name could be right for: they are served by somebody else than kube-apiserver.
+/// Groups whose kinds may take any name: kube-apiserver does not serve them itself.
 const AGGREGATED: [&str; 5] = [
     "custom.metrics.k8s.io",
     "ext.cattle.io",
@@ -69,7 +69,7 @@ fn rule(kind: &GroupKind) -> Option<NameRule> {
     let rule = match (kind.group.as_str(), kind.kind.as_str()) {
         // A Service's may begin with a digit from 1.36 on.
         ("", "Namespace" | "Service") | ("apps", "StatefulSet") => NameRule::Label,
-        // Nobody looks at these beyond what the store needs.
+        // Only what the store needs is checked.
         ("policy", "PodDisruptionBudget") => NameRule::PathSegment,
         (
             "rbac.authorization.k8s.io",

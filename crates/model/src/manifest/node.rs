@@ -1,6 +1,6 @@
 //! A YAML value that remembers the line on which each part stands.
 //!
-//! This is what the reader hands to everybody else: scalars are already resolved the way RKE2
+//! This is what the reader hands on: scalars are already resolved the way RKE2
 //! resolves them, keys are strings and unique, aliases are expanded.
 
 use std::collections::HashMap;

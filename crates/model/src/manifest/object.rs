@@ -29,7 +29,7 @@ impl GroupKind {
     }
 }
 
-/// Kinds are told apart by their own names: hardly two groups have one of the same.
+/// Only the kind is hashed: hardly any two groups have a kind of the same name.
 impl Hash for GroupKind {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.kind.as_bytes());

@@ -8,7 +8,7 @@ use crate::reasons::Code;
 /// A name or kind that is longer is none: no API server takes it.
 const LONGEST: usize = 1000;
 
-/// Takes a document apart: at most so many objects. RKE2 flattens a List by one level: whatever has
+/// Takes a document apart into at most `most` objects. RKE2 flattens a List by one level: whatever has
 /// `items` is one. `keys` are those that it reads as something else than what is written.
 pub(super) fn of_document(
     node: Node,

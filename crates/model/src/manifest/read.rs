@@ -37,9 +37,9 @@ struct ManifestReader<'v> {
     limits: ReadLimits,
     visit: Option<&'v mut dyn FnMut(&Object)>,
     canon: ContentDigest,
-    /// How many objects were there.
+    /// How many objects there were.
     objects: usize,
-    /// The memory that the values take which are kept.
+    /// The memory that the kept values take.
     taken: usize,
 }
 
@@ -142,8 +142,8 @@ impl<'v> ManifestReader<'v> {
         }
     }
 
-    /// Tells what follows a `---` and is no comment. A certificate is told once: not by each of its two lines, and
-    /// not by the text between them; the lines from its first to its last are returned.
+    /// Reports what follows a `---` and is no comment. A certificate is reported once, not at each of its two
+    /// lines, and not at the text between them. Returns the first and last line of each certificate.
     fn separators(&mut self, bad: Vec<BadSeparator>) -> Vec<(u32, u32)> {
         let mut inside: Option<(u32, u32)> = None;
         let mut certificates = Vec::new();

@@ -114,7 +114,7 @@ pub(super) fn is_binary(tag: Option<&str>) -> bool {
 
 fn tagged(text: String, tag: &str) -> Result<Scalar, String> {
     let Some(name) = tag.strip_prefix(CORE) else {
-        // A tag that nobody knows says nothing: the text stays a string, even if it is plain.
+        // An unknown tag says nothing: the text stays a string, even if it is plain.
         return Ok(Scalar::Text(text));
     };
     match name {

@@ -35,7 +35,7 @@ pub(super) enum AfterSeparator {
 }
 
 /// Cuts a text into documents; those without content are left out. After `most` of them, or
-/// more bad separators than are told, the rest is not cut.
+/// more bad separators than are reported, the rest is not cut.
 pub(super) fn split(text: &str, most: usize) -> (Vec<Chunk>, Vec<BadSeparator>) {
     let mut chunks = Vec::new();
     let mut bad = Vec::new();

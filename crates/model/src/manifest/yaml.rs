@@ -1,6 +1,6 @@
 //! One YAML document, from text to [`Node`].
 //!
-//! The syntax is the C library's, of which RKE2's reader and the one used here are both ports; the
+//! The syntax is the C library's: RKE2's reader and the one used here are both ports of it. The
 //! meaning of scalars is in `scalar`. Anchors are expanded here, within two budgets: the reader's
 //! own rule against alias bombs, and ours.
 
@@ -238,7 +238,7 @@ fn put_back(node: &mut Node) {
 enum AfterFirstDocument {
     /// RKE2 never looks there.
     Unread,
-    /// Other documents, each of which begins with `---`.
+    /// Other documents, each beginning with `---`.
     Documents,
     /// Nothing.
     Nothing,

@@ -88,7 +88,7 @@ reasons! {
             "7827da6a8b2043ab9a79bc58756bcc8c";
         ObjectNameInvalid "object-name-invalid" Error
             "the API server refuses the name in {object}: {why}"
-            "Rename it, and what names it. Until then RKE2 fails with the file and applies every file anew every 15 s."
+            "Rename it, and what names it. Until then RKE2 fails with the file and applies every file again every 15 s."
             "efd0a2a32d780def6e5f955598d4f8d4";
         AddonCollision "addon-collision" Error
             "these files share the Addon {name}; each prunes what the other applied"
@@ -187,7 +187,7 @@ reasons! {
             "Exclude them with a namespaceSelector (`kubernetes.io/metadata.name` NotIn their namespace), or set `failurePolicy: Ignore`."
             "31ce2f71f0214ee68d5f7dcd0c575140";
         WebhookNotAwaited "webhook-not-awaited" Warning
-            "{what} is refused until {backend} answers the webhook {name}, which fails closed, and does not wait for it: until then every pass of RKE2 fails and applies all files anew"
+            "{what} is refused until {backend} answers the webhook {name}, which fails closed, and does not wait for it: until then every pass of RKE2 fails and applies all files again"
             "Let it wait: name what answers in the annotation windrow.dev/depends-on; `windrow rehearse --fix DIR` does so in a copy."
             "37332394c6534a3f88827d2a7a5164d0";
         ClaimBoundBeforeUse "claim-bound-before-use" Error
@@ -305,8 +305,8 @@ reasons! {
             "The old file is kept beside it. Nothing else to do."
             "7d74fa0edb1a4a759b44298ef3a09ceb";
         NewCluster "new-cluster" Notice
-            "RKE2 was installed anew: what was decided for the former cluster does not count"
-            "Nothing to do: every manifest is decided anew. What was held by hand stays held."
+            "RKE2 was installed again: what was decided for the former cluster does not count"
+            "Nothing to do: every manifest is decided again. What was held by hand stays held."
             "fdb103b3ca444c75b2aba9ef1edd8f62";
         ActionFailed "action-failed" Warning
             "could not {what}: {error}"
@@ -556,7 +556,7 @@ reasons! {
     "Known incidents" {
         AddonStuck "addon-stuck" Error
             "{subject} will never be settled: {why}"
-            "`windrow repair addon-stuck --dry-run` shows the cure: its Job is deleted, and helm-controller makes it anew."
+            "`windrow repair addon-stuck --dry-run` shows the cure: its Job is deleted, and helm-controller makes it again."
             "d110ae5edec44955b7e3d9cc12d69a57";
         AddonFailed "addon-failed" Error
             "{subject} failed and is not tried again: {why}"
@@ -596,7 +596,7 @@ reasons! {
             "5e77823e2e06405e833e99af1e550f09";
         WriteFilesMissing "write-files-missing" Warning
             "{subject} lacks files that Harvester's configuration asks for: {why}"
-            "Write them as os.writeFiles (os.write_files was ignored by some versions, harvester#10514), and start the node anew."
+            "Write them as os.writeFiles (os.write_files was ignored by some versions, harvester#10514), and restart the node."
             "97acb144cf3449089b9c78c2771d3057";
         ManifestDiffers "manifest-differs" Warning
             "servers have different manifests of {subject} and take each other's objects away: {why}"
@@ -607,7 +607,7 @@ reasons! {
             "The rule that found it is named with it; who wrote the rule says there what to do."
             "032bc78438674fb193ffc21fc342e7d4";
         ApplyStorm "apply-storm" Warning
-            "{subject} applies everything anew every 15 s: {why}"
+            "{subject} applies everything again every 15 s: {why}"
             "Mend the file that is named, or take it out of the manifests directory."
             "b6a9cbcc13604b0ab967c31a79acae89";
     }
@@ -642,11 +642,11 @@ reasons! {
             "865eb223a28a473ba5f61f775ca453bf";
         Promoting "promoting" Info
             "being promoted to a server: {why}"
-            "Wait: RKE2 is started anew as a server."
+            "Wait: RKE2 is restarted as a server."
             "d44f68a2867c4a77908fef8b6b81d601";
         Restarting "restarting" Info
             "RKE2 is being restarted: {why}"
-            "Wait: somebody restarts its unit. `journalctl -u rke2-server -u rke2-agent` shows how far it is."
+            "Wait: its unit is restarted by hand. `journalctl -u rke2-server -u rke2-agent` shows how far it is."
             "6194711ce13ef0632e0280b3983a8ea1";
     }
     "Where the node stands" {

@@ -1,11 +1,11 @@
-//! Under which keys secrets stand.
+//! Keys whose values are secrets.
 
 /// What a key says of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyClass {
     /// Nothing.
     Plain,
-    /// It is a secret if nobody would choose it as a name: `someKey`, `loginId`.
+    /// It is a secret if it looks random, unlike a name: `someKey`, `loginId`.
     IfRandom,
     /// It may be a secret, or the name of one.
     Perhaps,
@@ -390,7 +390,7 @@ fn words(key: &str) -> Vec<String> {
     words
 }
 
-/// The words of a key that say that its value is a URL of which the path may be a secret.
+/// Does the key say that its value is a URL whose path may be a secret?
 pub(super) fn is_hook(key: &str) -> bool {
     let words = words(key);
     let plain = words.concat();

@@ -38,7 +38,7 @@ const KINDS: &[&str] = &[
     "Internal error",
 ];
 
-/// Words with which prose goes on after `token: `. Nobody's password is one of them.
+/// Words with which prose goes on after `token: `. None of them is a password.
 const PROSE: &[&str] = &[
     "a",
     "already",

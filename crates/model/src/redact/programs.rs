@@ -207,7 +207,7 @@ pub(super) const PATTERNS: &[(&[&str], &str)] = &[
 ];
 
 /// `aws_secret_access_key abc`: a key and its value with nothing but blanks between them. In prose a word of that
-/// kind stands before any other word, so the value has to be one that nobody would choose as a name.
+/// kind stands before any other word, so the value has to look random, unlike a name.
 static SPACED: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern::regex(
         r"(?i)(\b[a-z0-9_.-]*(?:password|passwd|passphrase|pass|pw|secret|token|psk|_key|access_key_id|accesskey|apikey|authtok)[ \t]+[\x22']?)([A-Za-z0-9+/_=.!@#%^*~-]{8,})",

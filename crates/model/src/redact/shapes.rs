@@ -1,7 +1,6 @@
 //! Secrets that are known by their shape alone, as data.
 //!
-//! What each issuer's keys begin with, of which characters they are and how many there are at least,
-//! is taken from the rules of gitleaks (v8.30.0, `config/gitleaks.toml`), whose rule is named beside
+//! How each issuer's keys begin, which characters they have and how many at least, is taken from the rules of gitleaks (v8.30.0, `config/gitleaks.toml`), whose rule is named beside
 //! each; the patterns are our own. Lengths are lower bounds: what is cut off is a secret too. A shape
 //! that would be met in digests, UIDs or names of objects is not in the table.
 //!
@@ -15,7 +14,7 @@ use regex::{Captures, Regex};
 use super::pattern::OnSecret;
 use super::{REDACTED, programs};
 
-/// Characters of which a key is.
+/// The characters of a key.
 #[derive(Clone, Copy)]
 enum KeyAlphabet {
     /// `0-9a-f`, in either case.

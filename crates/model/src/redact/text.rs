@@ -25,8 +25,8 @@ static KEY_END: LazyLock<Regex> = LazyLock::new(|| {
 /// Who logs in, and with what, in a URL.
 static USER_INFO: LazyLock<Regex> =
     LazyLock::new(|| regex(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#\x22'<>]+)@"));
-/// The same with a `/` in the password, which a URL must not have. What follows the colon is told from a
-/// port by hand.
+/// The same with a `/` in the password, which a URL must not have. Code tells what follows the
+/// colon from a port.
 static USER_INFO_WITH_SLASH: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#:@\x22'<>\[\]]+:[^\s\x22'<>@]*)@")
 });
@@ -297,7 +297,7 @@ fn open_quote(before: &str) -> Option<char> {
 }
 
 /// `serviceAccountToken: path: token`: where the secret is, and not the secret. Such fields stand on one line
-/// where somebody took the line breaks out.
+/// where the line breaks were taken out.
 fn names_a_place(value: &str) -> bool {
     let Some((field, rest)) = value.split_once(": ") else {
         return false;
@@ -423,7 +423,7 @@ fn hides(run: &str, depth: usize, found: OnSecret<'_>) -> bool {
     let Some(inner) = encoded::decode(run.as_bytes()) else {
         return false;
     };
-    // Packed: nobody can see what it is.
+    // Packed: what it is cannot be seen.
     if inner.starts_with(&[0x1f, 0x8b, 8]) {
         return true;
     }

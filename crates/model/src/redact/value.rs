@@ -86,7 +86,7 @@ fn map(
         .into_iter()
         .map(|key| keys::class(text(key)))
         .find(|class| *class != KeyClass::Plain);
-    // A file that somebody's configuration writes: its content can be anything.
+    // A file that a configuration writes: its content can be anything.
     let file = entries.contains_key("path") && entries.contains_key("content");
     // A JSON web key: what is not public in it has names of one letter or two.
     let web_key = entries.contains_key("kty");

@@ -6,7 +6,7 @@
 //! 4. The conditions `Reconciling` and `Stalled`.
 //! 5. The built-in table.
 //! 6. The condition `Ready`, `Available` or `Succeeded`.
-//! 7. Unknown: nobody has spoken, or not in words that are known.
+//! 7. Unknown: there is no status, or none in words that are known.
 
 use serde_json::Value;
 use windrow_model::manifest::{GroupKind, ObjectRef};
@@ -167,7 +167,7 @@ fn reported_state(object: &Value, state: &str) -> String {
     state.to_owned()
 }
 
-/// Kinds that nobody here knows: what most controllers write.
+/// Kinds that have no rule here: what most controllers write.
 fn by_condition(object: &Value) -> FieldResult<Judgement> {
     for kind in ["Ready", "Available", "Succeeded"] {
         if let Some(found) = condition(object, kind)? {

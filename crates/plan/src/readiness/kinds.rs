@@ -8,7 +8,7 @@ use super::fields::{
 };
 use super::{Judgement, KindSeen, ObjectSeen, ObservedCluster, Related, Verdict, workloads};
 
-/// Kinds whose objects work as soon as they exist: nobody writes a status that says more.
+/// Kinds whose objects work as soon as they exist: no status says more.
 const READY_WHEN_PRESENT: &[(&str, &str)] = &[
     ("", "ConfigMap"),
     ("", "Endpoints"),
@@ -81,7 +81,7 @@ fn listed(table: &[(&str, &str)], kind: &GroupKind) -> bool {
         .any(|(group, name)| *group == kind.group && *name == kind.kind)
 }
 
-/// Is this a kind of which there is never an object to look at?
+/// Is this a kind without objects to look at?
 pub(super) fn never_stored(kind: &GroupKind) -> bool {
     listed(NEVER_STORED, kind)
 }
@@ -278,7 +278,7 @@ fn chart_job(id: &ObjectRef, object: &Value) -> Option<ObjectRef> {
 }
 
 /// helm-controller writes no Ready condition: the chart is installed when its Job completed. A Job
-/// that is not there is being made anew, and says nothing.
+/// that is not there is being made again, and says nothing.
 fn helm_chart(
     object: &Value,
     id: &ObjectRef,
@@ -301,7 +301,7 @@ fn helm_chart(
         ObjectSeen::Unknown { why } => unknown("JobNotAsked", format!("{job}: {why}")),
         ObjectSeen::Absent => progressing(
             "JobMissing",
-            format!("{job} is not there; helm-controller makes it anew"),
+            format!("{job} is not there; helm-controller makes it again"),
         ),
         ObjectSeen::Done => ready("ChartInstalled", format!("{job} completed")),
         ObjectSeen::Present(found) => {

@@ -34,7 +34,7 @@ pub enum Verdict {
     Progressing,
     /// It will not get there by itself.
     Failed,
-    /// Nobody has spoken yet, or nobody could be asked.
+    /// No controller has written a status yet, or none could be read.
     Unknown,
 }
 

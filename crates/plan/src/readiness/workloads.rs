@@ -7,7 +7,7 @@ use super::fields::{
     FieldResult, at, condition, failed, number, one_line, progressing, ready, text, unknown,
 };
 
-/// The controller writes `observedGeneration` at its first look; before that nobody has spoken.
+/// The controller writes `observedGeneration` at its first look; before that nothing is known.
 fn spoken(object: &Value) -> FieldResult<()> {
     match number(object, &["status", "observedGeneration"])? {
         Some(_) => Ok(()),

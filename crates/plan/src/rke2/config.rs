@@ -57,7 +57,7 @@ impl Rke2ConfigFile {
         }
     }
 
-    /// A place in it, as it is told.
+    /// A line of it, as messages show it.
     pub(super) fn at(&self, line: u32) -> Location {
         Location::line(self.shown.clone(), self.lines.outer(line))
     }

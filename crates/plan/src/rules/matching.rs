@@ -24,7 +24,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 pub struct Matches<'r> {
     /// The requirements of every rule that applies.
     pub requirements: Vec<MatchedRequirement<'r>>,
-    /// Rules of which it cannot be said whether they apply: the object is not shaped as they assume.
+    /// Rules that may or may not apply: the object does not have the shape that they assume.
     pub problems: Vec<MatchProblem<'r>>,
 }
 

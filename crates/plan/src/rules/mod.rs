@@ -151,7 +151,7 @@ pub struct Reference {
     pub namespace: ReferenceNamespace,
     /// In which state the object is needed.
     pub condition: NeedCondition,
-    /// It counts only when a manifest declares the object: otherwise somebody else makes it, later,
+    /// It counts only when a manifest declares the object: otherwise it is made later,
     /// or it need not be there at all.
     pub if_declared: bool,
     /// Where it is written.

@@ -246,7 +246,7 @@ fn a_chart_that_fails_again_and_again_is_named_and_one_that_failed_twice_is_not(
     );
     assert_eq!(codes(&cluster([chart.clone(), job(2, "False")])), [""; 0]);
     assert_eq!(codes(&cluster([chart.clone(), job(6, "True")])), [""; 0]);
-    // As helm-controller's Jobs fail: the container is started anew, and the Job counts nothing.
+    // As helm-controller's Jobs fail: the container is restarted, and the Job counts nothing.
     let pod = |restarts: u64| {
         json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "helm-install-metallb-x", "namespace": "kube-system",

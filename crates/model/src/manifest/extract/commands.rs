@@ -25,7 +25,7 @@ pub(in crate::manifest) fn named(text: &str) -> Option<(u32, &'static str)> {
 }
 
 impl Extractor<'_> {
-    /// A list of commands, each a text or a list of words; the first that names such a directory is told.
+    /// A list of commands, each a text or a list of words. Reports the first that names such a directory.
     pub(super) fn commands(&mut self, list: Option<&Node>, what: &str) {
         let commands = list.map_or(&[][..], |list| match list.as_str() {
             Some(_) => std::slice::from_ref(list),
@@ -60,7 +60,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// A script that is written somewhere, to be run by somebody.
+    /// A script that is written to a file and may be run later.
     pub(super) fn names_directory(&mut self, script: &[u8], lines: InnerLines, path: &str) {
         if let Some((line, directory)) = named(&String::from_utf8_lossy(script)) {
             let what =

@@ -1,8 +1,8 @@
 //! The bytes that a file will have.
 //!
 //! cloud-init (`cloudinit/config/cc_write_files.py`, 26.2) takes the name of an encoding in any case; yip
-//! (`pkg/plugins/file_decoder.go`, v1.9.6), which writes Harvester's files too, as it is written. To both a
-//! name that they do not know is plain text.
+//! (`pkg/plugins/file_decoder.go`, v1.9.6), which writes Harvester's files too, as it is written. Both
+//! take a name that they do not know for plain text.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ enum Encoding {
     Base64,
     Gzip,
     GzipInBase64,
-    /// A name that nobody knows.
+    /// A name that neither cloud-init nor yip knows.
     Unknown,
 }
 

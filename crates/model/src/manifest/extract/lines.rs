@@ -13,7 +13,7 @@ pub enum InnerLines {
         first: u32,
     },
     /// Quoted, plain, folded, encoded or appended text: only where it begins is known, and every line inside
-    /// is told as that one.
+    /// is reported as that one.
     Begin {
         /// Line of the outer file, counted from 1.
         line: u32,

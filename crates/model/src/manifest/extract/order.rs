@@ -1,5 +1,5 @@
-//! Who writes a path last. Files are written in the order of their moments, whichever part of a file they
-//! stand in; what comes later replaces what was there, or is put behind it.
+//! Which file is written last to a path. Files are written in the order of their times, wherever they stand
+//! in the configuration; a later one replaces what was there, or is appended to it.
 
 use std::collections::HashMap;
 

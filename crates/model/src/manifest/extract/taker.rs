@@ -296,7 +296,7 @@ impl<'t> Extractor<'t> {
         Ok(())
     }
 
-    /// A file that nobody here reads. A script could be run, and write what is read.
+    /// A file that is not read here. If it is a script, it may write files that are.
     fn script(&mut self, file: &Node, path: &str) {
         if self.looked_into > self.limits.directory_bytes {
             return;

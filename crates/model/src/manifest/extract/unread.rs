@@ -1,4 +1,4 @@
-//! Keys that nobody reads where files were meant to be written, and user-data that nobody reads at all.
+//! Keys that are never read although they were meant to write files, and user-data that is not read at all.
 
 use super::{FileKind, Node, NodeValue, Problem, field, key_not_read, not_looked_at};
 use crate::manifest::file_kind::{
@@ -149,7 +149,7 @@ pub(super) fn entry_keys(kind: FileKind, file: &Node) -> Vec<Problem> {
 }
 
 /// Keys that stand twice. The installer and yip take nothing of such a file (their YAML reader, `gopkg.in/yaml.v3`,
-/// refuses it); of cloud-init's (PyYAML) the last one counts, and only those that are read here are told.
+/// refuses it). In cloud-init's (PyYAML) the last one counts, and only keys that are read here are reported.
 pub(super) fn repeated(kind: FileKind, keys: Vec<RepeatedKey>) -> Vec<Problem> {
     let told = keys.into_iter().filter_map(|key| {
         let RepeatedKey { key, line, earlier } = key;

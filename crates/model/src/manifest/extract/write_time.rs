@@ -1,11 +1,12 @@
 //! When a file is written: cloud-init's and yip's stages.
 
-/// When a file is written, among the files of one node. Of one moment the first in the file comes first.
+/// When a file is written, among the files of one node. Those of one time are written in the order of the
+/// configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WriteTime(u8);
 
 /// yip's stages, in the order in which an Elemental system (Harvester's is one) runs them: the units
-/// `cos-setup-<stage>` of rancher/elemental-toolkit. yip itself runs the one stage that it is told.
+/// `cos-setup-<stage>` of rancher/elemental-toolkit. yip itself runs only the stage that it is called with.
 const STAGES: [&str; 6] = ["rootfs", "initramfs", "fs", "boot", "network", "reconcile"];
 
 impl WriteTime {

@@ -16,13 +16,13 @@ pub(super) struct Rendered {
     pub(super) text: String,
     /// Each expression once: its first line, itself, and what stands for it.
     pub(super) expressions: Vec<(u32, String, String)>,
-    /// Lines of which nothing is known, and why.
+    /// Lines that are not known, and why.
     pub(super) unknown: Vec<(u32, String)>,
 }
 
-/// So many expressions and lines are told.
+/// Most expressions and lines that are reported.
 const MOST: usize = 100;
-/// So many expressions are read.
+/// Most expressions that are read.
 const MOST_EXPRESSIONS: usize = 10_000;
 
 /// Why a template is not read, with the line.
@@ -107,7 +107,7 @@ impl<'t> Renderer<'t> {
         })
     }
 
-    /// Takes so many bytes off the rest.
+    /// Takes bytes off the rest.
     fn cut(&mut self, length: usize) -> &'t str {
         let (text, rest) = self.rest.split_at(length);
         self.rest = rest;

@@ -22,9 +22,9 @@ enum ListMerge {
     Append,
     /// It comes before the earlier one.
     Prepend,
-    /// Entries are merged one by one, or nobody knows how.
+    /// Entries are merged one by one, or in a way that is not known.
     Other,
-    /// No merger of those that are asked for takes a map, or one does not exist: nothing of the part is taken.
+    /// None of the mergers that it asks for takes a map, or one does not exist: nothing of the part is taken.
     Nothing,
 }
 
@@ -32,7 +32,7 @@ enum ListMerge {
 pub(super) fn merge(wrapped: &mut Wrapped) {
     let mut merged: Vec<(ConfigPart, Lists)> = Vec::new();
     for mut part in std::mem::take(&mut wrapped.parts) {
-        // A part that is no YAML is told of where its files are taken out.
+        // A part that is no YAML is reported where its files are taken out.
         let root = yaml::input(&part.text, &ReadLimits::default())
             .ok()
             .and_then(|(root, _)| root);
@@ -43,7 +43,7 @@ pub(super) fn merge(wrapped: &mut Wrapped) {
             LISTS.map(|list| lines_of(root, list))
         });
         if how == ListMerge::Nothing {
-            // With keys of its own that is told where its files are taken out.
+            // If its own keys say so, that is reported where its files are taken out.
             if root.as_ref().and_then(takes_nothing).is_none() {
                 let fields = [("key", "Merge-Type"), ("why", NOTHING)];
                 wrapped.problem(Code::KeyNotRead, part.first, &fields);

@@ -236,7 +236,7 @@ impl Wrapped {
         });
     }
 
-    /// Is there room for a part of this length, below so many lines? If not, that is said.
+    /// Is there room for a part of this length that begins at line `first`? If not, that is reported.
     fn has_room(&mut self, first: u32, length: usize) -> bool {
         let before = usize::try_from(first).unwrap_or(usize::MAX);
         self.bytes = self.bytes.saturating_add(before).saturating_add(length);

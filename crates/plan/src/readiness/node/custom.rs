@@ -38,7 +38,7 @@ pub struct CustomProbe {
 pub enum CustomQuestion {
     /// GET over HTTP or HTTPS. No redirect is followed and no proxy is used.
     Http(HttpQuestion),
-    /// Does somebody listen there?
+    /// Does a program listen there?
     Tcp {
         /// Name or address, IPv6 without brackets.
         host: String,
@@ -71,7 +71,7 @@ pub struct HttpQuestion {
     pub ca_file: Option<String>,
     /// The certificate is not checked.
     pub insecure: bool,
-    /// A file with `Name: value` lines, read anew for every question. It may hold secrets.
+    /// A file with `Name: value` lines, read again for every question. It may hold secrets.
     pub headers_file: Option<String>,
 }
 

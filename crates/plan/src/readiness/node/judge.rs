@@ -71,7 +71,7 @@ pub enum Manifests {
         /// When one of them last moved.
         moved: Timestamp,
     },
-    /// Nobody could tell.
+    /// It could not be found out.
     Unknown {
         /// Why, for programs.
         code: Code,

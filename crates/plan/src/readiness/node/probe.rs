@@ -67,9 +67,9 @@ pub struct ProbeSpec {
     pub period: Duration,
     /// How long an answer may take.
     pub timeout: Duration,
-    /// So many passes in a row make it passing.
+    /// How many passes in a row make it passing.
     pub rise: u32,
-    /// So many failures in a row make it failing; so many answers that tell nothing, unknown.
+    /// How many failures in a row make it failing, or unknown answers in a row unknown.
     pub fall: u32,
     /// What follows when it fails.
     pub severity: ProbeSeverity,
@@ -153,7 +153,7 @@ pub struct ProbeResult {
 
 /// At rest a probe is asked at least this often, where its own period is not longer.
 const AT_REST: Duration = Duration::from_secs(60);
-/// And no less often than once in so many of its periods.
+/// And at least once in this many of its periods.
 const PERIODS_AT_REST: u32 = 4;
 
 impl ProbeSpec {

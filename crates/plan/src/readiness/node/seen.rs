@@ -67,7 +67,7 @@ pub enum Transition {
     Drain,
     /// The node becomes a server.
     Promotion,
-    /// RKE2's unit is started anew by hand.
+    /// RKE2's unit is restarted by hand.
     Restart,
 }
 

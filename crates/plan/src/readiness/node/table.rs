@@ -1,5 +1,5 @@
 //! The probes that come with Windrow: one table, from which the scheduler, the judgement and
-//! `docs/readiness.md` take what is asked, how often, of which role, and what follows.
+//! `docs/readiness.md` take what is asked, how often, on which role, and what follows.
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ const BYTES: usize = 64;
 const COMPILE: u64 = 5_000;
 const LARGEST_PATTERN: usize = 10 << 20;
 
-/// Steps that may be taken yet. Its copies share them.
+/// The steps that are left. Copies share them.
 #[derive(Debug, Clone)]
 pub struct EvaluationBudget(Arc<StepAccount>);
 
@@ -40,7 +40,7 @@ struct StepAccount {
 }
 
 impl EvaluationBudget {
-    /// A budget of so many steps.
+    /// A budget of `steps`.
     pub fn new(steps: u64) -> Self {
         Self(Arc::new(StepAccount {
             whole: steps,

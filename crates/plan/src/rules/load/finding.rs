@@ -37,7 +37,7 @@ pub(super) fn finding(
     {
         errors.at(
             fields.line(),
-            "Secrets are not looked at: what is found is shown to everybody",
+            "Secrets are not looked at: anyone may read what is found",
         );
     }
     if fields.get("when").is_none() {
