@@ -12,8 +12,8 @@ use zbus::message::{Flags, Header, Message};
 use zbus::{Connection, DynamicType, Variant, fdo};
 
 use super::authority::Caller;
-use super::calls::reply_error;
 use super::limits::CallCost;
+use super::reply::reply_error;
 use super::{AgentHandler, ManualVerb, NAME, PATH};
 use crate::printable::{is_hidden, json, printable};
 

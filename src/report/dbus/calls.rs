@@ -20,13 +20,14 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use zbus::message::{Flags, Header, Message, Type};
+use zbus::message::{Header, Message, Type};
 use zbus::{Connection, MatchRule, MessageStream, fdo};
 
 use super::agent::{Agent, AgentCall};
 use super::authority::uid_of;
 use super::bounded::{LONGEST, is_cut};
 use super::limits::{CallCost, CallLimits};
+use super::reply::reply_error;
 
 /// Calls that are read from the bus and not looked at yet.
 const QUEUED: NonZeroUsize = NonZeroUsize::MIN;
@@ -207,19 +208,6 @@ impl Calls {
 
     async fn reply_error(&self, header: &Header<'_>, error: fdo::Error) -> zbus::Result<()> {
         in_time(reply_error(&self.connection, header, error)).await
-    }
-}
-
-/// Replies with an error, where a reply is wanted.
-pub(super) async fn reply_error(
-    connection: &Connection,
-    header: &Header<'_>,
-    error: fdo::Error,
-) -> zbus::Result<()> {
-    let flags = header.primary().flags();
-    match flags.contains(Flags::NO_REPLY_EXPECTED) {
-        true => Ok(()),
-        false => connection.reply_dbus_error(header, error).await,
     }
 }
 

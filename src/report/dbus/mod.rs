@@ -16,6 +16,7 @@ mod authority;
 mod bounded;
 mod calls;
 mod limits;
+mod reply;
 #[cfg(test)]
 mod tests;
 
