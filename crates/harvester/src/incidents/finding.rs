@@ -8,9 +8,19 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_model::redact::Learner;
 
 use super::cure::Cure;
+use crate::objects::Unlisted;
 
 /// How many pieces of evidence the status document shows.
 const AT_A_GLANCE: usize = 8;
+
+/// What came of looking for one incident.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DetectorResult {
+    /// What it is called.
+    pub name: String,
+    /// What was recognised, or which kind it could not be judged without.
+    pub found: Result<Vec<IncidentFinding>, Unlisted>,
+}
 
 /// A known incident, recognised.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +64,7 @@ impl IncidentFinding {
             advice: code.reason().advice.to_owned(),
             cure: None,
             rule: None,
-            documentation: super::page(code).unwrap_or("reasons.md").to_owned(),
+            documentation: super::pages::page(code).unwrap_or("reasons.md").to_owned(),
             code,
         }
     }

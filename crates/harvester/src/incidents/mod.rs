@@ -16,18 +16,19 @@ mod finding;
 mod helm;
 mod machines;
 mod own;
+mod pages;
 mod rancher;
 mod site;
 mod storage;
 mod storm;
 
 pub use cure::{Cure, CureGoal, CureMethod, CureRequest, CureStep, SavedObject};
-pub use finding::{Diagnosis, IncidentFinding, diagnosis_schema};
+pub use finding::{DetectorResult, Diagnosis, IncidentFinding, diagnosis_schema};
 pub use own::{GateRefused, OwnManifest, OwnNode, look_at_own};
+pub use pages::{CURABLE, page};
 pub use site::{kinds_of, look_by_rules, rules_for};
 
 use jiff::Timestamp;
-use windrow_model::reasons::Code;
 
 use super::objects::{ObjectKind, Objects, Unlisted};
 
@@ -89,36 +90,6 @@ const INCIDENTS: &[Detector] = &[
     },
 ];
 
-/// The codes of incidents that Windrow has a cure for, each in its circumstances.
-pub const CURABLE: &[Code] = &[
-    Code::AddonStuck,
-    Code::DrainBlocked,
-    Code::MachinesBlockSettings,
-];
-
-/// The page below `docs/` that an incident's finding points to.
-pub fn page(code: Code) -> Option<&'static str> {
-    Some(match code {
-        Code::AddonStuck
-        | Code::AddonFailed
-        | Code::AddonImageMissing
-        | Code::AddonControllerDown => "incidents/addon.md",
-        Code::DrainBlocked => "incidents/drain.md",
-        Code::MachinesBlockSettings => "incidents/machines.md",
-        Code::DriverWithoutFeature => "incidents/rancher-driver.md",
-        Code::StorageNetworkWaits => "incidents/storage-network.md",
-        Code::ChartRetries => "incidents/chart.md",
-        Code::ApplyStorm => "incidents/apply-storm.md",
-        Code::RuleFinding => "incidents/README.md",
-        Code::DhcpClash
-        | Code::KubeletCredentialExpired
-        | Code::GateFatal
-        | Code::WriteFilesMissing => "incidents/node.md",
-        Code::AddonCollision | Code::ManifestDiffers => "incidents/manifest-names.md",
-        _ => return None,
-    })
-}
-
 /// Everything that a diagnosis looks at.
 pub fn kinds() -> Vec<ObjectKind> {
     let mut kinds: Vec<ObjectKind> = super::drain::KINDS.to_vec();
@@ -129,15 +100,6 @@ pub fn kinds() -> Vec<ObjectKind> {
         }
     }
     kinds
-}
-
-/// What came of looking for one incident.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DetectorResult {
-    /// What it is called.
-    pub name: String,
-    /// What was recognised, or which kind it could not be judged without.
-    pub found: Result<Vec<IncidentFinding>, Unlisted>,
 }
 
 /// Looks for every known incident, each by itself. A detector reads a kind only when what it has seen

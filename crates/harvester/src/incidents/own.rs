@@ -11,8 +11,7 @@ use windrow_model::findings::Evidence;
 use windrow_model::manifest::{AddonName, ManifestPath};
 use windrow_model::reasons::Code;
 
-use super::DetectorResult;
-use super::finding::IncidentFinding;
+use super::finding::{DetectorResult, IncidentFinding};
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
 
 /// What another server has applied counts once a pass of this one could have answered it.

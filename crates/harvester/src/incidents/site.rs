@@ -9,8 +9,7 @@ use windrow_model::manifest::GroupKind;
 use windrow_model::reasons::Code;
 use windrow_plan::rules::{EvaluationBudget, EvaluationError, FindingRule, Platform};
 
-use super::DetectorResult;
-use super::finding::IncidentFinding;
+use super::finding::{DetectorResult, IncidentFinding};
 use crate::objects::{Objects, Unlisted, named, text};
 
 /// Steps that one rule's `when` may take in a look, on all objects.

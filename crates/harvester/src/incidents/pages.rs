@@ -1,0 +1,33 @@
+//! Which incidents have a page, and which a cure.
+
+use windrow_model::reasons::Code;
+
+/// The codes of incidents that Windrow has a cure for, each in its circumstances.
+pub const CURABLE: &[Code] = &[
+    Code::AddonStuck,
+    Code::DrainBlocked,
+    Code::MachinesBlockSettings,
+];
+
+/// The page below `docs/` that an incident's finding points to.
+pub fn page(code: Code) -> Option<&'static str> {
+    Some(match code {
+        Code::AddonStuck
+        | Code::AddonFailed
+        | Code::AddonImageMissing
+        | Code::AddonControllerDown => "incidents/addon.md",
+        Code::DrainBlocked => "incidents/drain.md",
+        Code::MachinesBlockSettings => "incidents/machines.md",
+        Code::DriverWithoutFeature => "incidents/rancher-driver.md",
+        Code::StorageNetworkWaits => "incidents/storage-network.md",
+        Code::ChartRetries => "incidents/chart.md",
+        Code::ApplyStorm => "incidents/apply-storm.md",
+        Code::RuleFinding => "incidents/README.md",
+        Code::DhcpClash
+        | Code::KubeletCredentialExpired
+        | Code::GateFatal
+        | Code::WriteFilesMissing => "incidents/node.md",
+        Code::AddonCollision | Code::ManifestDiffers => "incidents/manifest-names.md",
+        _ => return None,
+    })
+}
