@@ -1,12 +1,13 @@
 //! Puts parser events together to a [`Node`]. It keeps its own stack: nesting costs no recursion.
 
+mod anchor;
 mod anchors;
 
 use std::collections::HashMap;
 
 use libyaml_safer::EventData;
 
-use self::anchors::Anchor;
+use self::anchor::Anchor;
 use super::aliases::Aliases;
 use super::{ReadKey, RepeatedKey};
 use crate::manifest::budget::{self, BudgetSpent, MOST_PROBLEMS, MemoryBudget};

@@ -1,24 +1,12 @@
 //! Anchors and aliases: what an anchor stands for is kept if an alias may name it, within the reader's rule
 //! against alias bombs and our budget.
 
+use super::anchor::Anchor;
 use super::{DocumentRefusal, NodeBuilder, PendingKey, key_is_no_scalar, refuse};
 use crate::manifest::scalar::Scalar;
 use crate::manifest::yaml::aliases::{self, Aliases};
 use crate::manifest::{Node, NodeValue, budget};
 use crate::reasons::Code;
-
-/// What an anchor stands for.
-pub(super) enum Anchor {
-    /// The value is still being read: an alias to it would contain itself.
-    Open,
-    Done {
-        node: Node,
-        nodes: usize,
-        height: usize,
-        /// The memory behind it.
-        bytes: usize,
-    },
-}
 
 impl NodeBuilder<'_> {
     /// Is an anchor worth keeping? One that no alias names is not.
