@@ -7,6 +7,7 @@ mod dot;
 mod drain;
 mod gates;
 mod graph;
+mod markup;
 mod mermaid;
 mod page;
 mod rehearsal;
@@ -14,6 +15,7 @@ mod report;
 mod svg;
 mod table;
 mod text;
+mod timing;
 
 pub use diagnosis::{cure_text, diagnosis_table};
 pub use dot::dot;

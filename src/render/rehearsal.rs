@@ -30,13 +30,7 @@ pub fn rehearsal(rehearsal: &Rehearsal, style: Style) -> String {
 }
 
 fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
-    let platform = match &node.harvester {
-        Some(version) if node.storage_network => {
-            format!("Harvester {version}, storage network preset")
-        }
-        Some(version) => format!("Harvester {version}"),
-        None => "RKE2".to_owned(),
-    };
+    let platform = platform(node);
     let _ = writeln!(
         out,
         "{} on {platform}, by {} seeds",
@@ -72,8 +66,8 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
     for end in &side.ends {
         let text = format!(
             "  {}{}",
-            describe_end_of(node, side, end.verdict),
-            in_how_many_seeds(end.seeds, seeds)
+            describe_end_on_node(node, side, end.verdict),
+            seeds_clause(end.seeds, seeds)
         );
         let _ = writeln!(
             out,
@@ -96,7 +90,7 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
     for (machine, states) in &side.machines {
         let states: Vec<String> = states
             .iter()
-            .map(|(state, count)| format!("{state}{}", in_how_many_seeds(*count, seeds)))
+            .map(|(state, count)| format!("{state}{}", seeds_clause(*count, seeds)))
             .collect();
         let _ = writeln!(out, "  {}: {}", printable(machine), states.join("; "));
     }
@@ -108,6 +102,17 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
         range(work.least.failed, work.most.failed),
         range(work.least.writes, work.most.writes)
     );
+}
+
+/// What the node runs.
+pub(super) fn platform(node: &NodeRehearsal) -> String {
+    match &node.harvester {
+        Some(version) if node.storage_network => {
+            format!("Harvester {version}, storage network preset")
+        }
+        Some(version) => format!("Harvester {version}"),
+        None => "RKE2".to_owned(),
+    }
 }
 
 /// An end in words.
@@ -127,7 +132,7 @@ pub(super) fn describe_end(ended: Ending) -> &'static str {
 }
 
 /// An end of this node in words. What is not modelled is not known.
-pub(super) fn describe_end_of(node: &NodeRehearsal, side: &Side, ended: Ending) -> String {
+pub(super) fn describe_end_on_node(node: &NodeRehearsal, side: &Side, ended: Ending) -> String {
     let unknown = match node.beyond.is_empty() {
         true => "",
         false => "not known; as it is played, ",
@@ -152,7 +157,7 @@ fn but_for_skipped(ended: Ending, side: &Side) -> String {
 }
 
 /// In every seed, or in how many.
-pub(super) fn in_how_many_seeds(count: u64, seeds: u64) -> String {
+pub(super) fn seeds_clause(count: u64, seeds: u64) -> String {
     match count == seeds {
         true => ", in every seed".to_owned(),
         false => format!(", in {count} of {seeds} seeds (a race)"),
@@ -163,7 +168,7 @@ pub(super) fn in_how_many_seeds(count: u64, seeds: u64) -> String {
 pub(super) fn in_seeds(count: u64, seeds: u64) -> String {
     match count {
         0 => "in no seed".to_owned(),
-        count => in_how_many_seeds(count, seeds)
+        count => seeds_clause(count, seeds)
             .trim_start_matches(", ")
             .to_owned(),
     }
@@ -220,10 +225,10 @@ pub(super) fn describe_fate(fate: &windrow_simulate::rehearse::FileFate, seeds: 
         (Some(applied), count) if count == seeds => format!("applied {}", span(applied)),
         (Some(applied), 0) => format!("applied {}, not as it is", span(applied)),
         (None, 0) => "never applied".to_owned(),
-        (_, count) => format!("applied{}", in_how_many_seeds(count, seeds)),
+        (_, count) => format!("applied{}", seeds_clause(count, seeds)),
     });
     if fate.failures > 0 {
-        let sure = in_how_many_seeds(fate.failed_in, seeds);
+        let sure = seeds_clause(fate.failed_in, seeds);
         parts.push(format!("failed up to {} times{sure}", fate.failures));
     }
     parts.join(", ")

@@ -11,7 +11,6 @@ use windrow_plan::rules::Tier;
 use self::layout::Shape;
 use self::metrics::width;
 use super::graph::{BoxGraph, BoxKind, Edge, GraphBox};
-use crate::printable::{is_hidden, printable};
 
 const MARGIN: f64 = 28.0;
 const TOP: f64 = 86.0;
@@ -177,20 +176,4 @@ fn shape((id, drawn): (usize, &DrawnBox<'_>)) -> Shape {
         first: !drawn.one.kind.is_file(),
         order: drawn.one.order.unwrap_or(id),
     }
-}
-
-/// Text for XML; control characters, which XML cannot carry, are replaced.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if is_hidden(c) => out.push_str(&printable(c.encode_utf8(&mut [0; 4]))),
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -1,0 +1,37 @@
+//! Text as HTML and SVG carry it. A manifest's text may hold anything.
+
+use std::fmt::{self, Write};
+
+use askama::filters::Escaper;
+
+use crate::printable::{is_hidden, printable};
+
+/// Escapes what would be markup in a text or in an attribute in double quotes, and shows characters that control or hide.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Markup;
+
+impl Escaper for Markup {
+    fn write_escaped_str<W: Write>(&self, mut out: W, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            match character {
+                '<' => out.write_str("&lt;")?,
+                '>' => out.write_str("&gt;")?,
+                '&' => out.write_str("&amp;")?,
+                '"' => out.write_str("&quot;")?,
+                hidden if is_hidden(hidden) && hidden != '\n' => {
+                    out.write_str(&printable(hidden.encode_utf8(&mut [0; 4])))?;
+                }
+                other => out.write_char(other)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A text on one line.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    // A string takes everything.
+    let _ = Markup.write_escaped_str(&mut out, &printable(text));
+    out
+}
