@@ -220,6 +220,13 @@ mod tests {
     }
 
     #[test]
+    fn what_is_reached_over_other_nodes_is_reached_and_the_beginning_only_over_a_cycle() {
+        let graph = graph(5, &[(0, 1), (1, 2), (2, 1), (3, 4)]);
+        let reached = graph.reachable([0].into_iter());
+        assert_eq!(reached, [false, true, true, false, false]);
+    }
+
+    #[test]
     fn order_puts_what_is_waited_for_first_and_keeps_ascending_order_otherwise() {
         let graph = graph(4, &[(0, 3), (3, 2)]);
         assert_eq!(graph.order(), [1, 2, 3, 0]);

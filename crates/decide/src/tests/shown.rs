@@ -298,3 +298,16 @@ fn ages_and_cuts_are_written_as_a_person_reads_them() {
     assert_eq!(crate::text::shorten("fiver", 4), "fiv…");
     assert_eq!(crate::text::shorten("two words", 5), "two…");
 }
+
+#[test]
+fn of_several_things_that_a_file_lacks_the_one_that_holds_it_is_told() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: late}}]}\n";
+    let never = waits_for("c", "/namespaces/default/ConfigMap/never (exists)");
+    let late = annotated("late", "windrow.dev/hold: not today");
+    let both = format!("{pod}---\n{never}");
+    let mut node = Node::new(&[("a.yaml", &both), ("b.yaml", &late)]);
+    node.api();
+    node.tick();
+    let mark = node.markers[&marker_of("a.yaml")].as_ref().unwrap();
+    assert!(mark.why.contains("never"), "{}", mark.why);
+}

@@ -45,6 +45,17 @@ fn config_yaml_is_read_first_and_drop_ins_in_byte_order() {
 }
 
 #[test]
+fn a_plain_key_without_a_value_wipes_and_one_that_appends_nothing_does_not() {
+    let before = || main_file("kube-apiserver-arg: [a]");
+    let wiped = merge(&[before(), drop_in("10.yaml", "kube-apiserver-arg:\n")]);
+    assert!(!texts(&wiped, API).contains(&"a".to_owned()));
+    assert_eq!(wiped.wiped.len(), 1);
+    let kept = merge(&[before(), drop_in("10.yaml", "kube-apiserver-arg+:\n")]);
+    assert_eq!(texts(&kept, API), ["a"]);
+    assert_eq!(kept.wiped.len(), 0);
+}
+
+#[test]
 fn a_plain_key_replaces_and_wipes_earlier_appends_too() {
     let files = [
         main_file("kube-apiserver-arg: [a]"),

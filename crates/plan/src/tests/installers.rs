@@ -222,6 +222,11 @@ fn a_chart_that_creates_its_target_namespace_brings_it() {
         let plan = plan(&[("a.yaml", secret), ("b.yaml", &text)]);
         assert_eq!(codes(&plan), [Code::ObjectWithoutProvider], "{spec}");
     }
+    // A HelmChart of another API creates no namespace.
+    let other = creates.replace("helm.cattle.io", "charts.example.com");
+    let with_other = plan(&[("a.yaml", secret), ("b.yaml", &other)]);
+    let finding = Code::ObjectWithoutProvider;
+    assert!(codes(&with_other).contains(&finding));
     let plan = plan(&[("a.yaml", secret), ("b.yaml", CHART)]);
     assert_eq!(codes(&plan), [Code::MayBeBrought]);
 }

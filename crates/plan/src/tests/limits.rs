@@ -92,3 +92,12 @@ fn each_obstacle_in_a_file_has_words_of_its_own() {
     let words: std::collections::BTreeSet<&str> = all.iter().map(|one| one.as_str()).collect();
     assert_eq!(words.len(), all.len());
 }
+
+#[test]
+fn only_files_of_one_name_are_namesakes() {
+    let map = config_map("a", "");
+    let alone = plan(&[("a.yaml", &map), ("b.yaml", &config_map("b", ""))]);
+    assert!(alone.namesakes.is_empty());
+    let two = plan(&[("a.yaml", &map), ("sub/a.yaml", &config_map("b", ""))]);
+    assert_eq!(two.namesakes, [vec![0, 1]]);
+}
