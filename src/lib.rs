@@ -9,6 +9,7 @@ pub mod act;
 pub mod apiserver;
 pub mod archive;
 mod backoff;
+mod causes;
 pub mod cli;
 pub mod configuration;
 mod console;

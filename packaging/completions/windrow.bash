@@ -1390,7 +1390,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__why)
-            opts="-o -h --output --status --root --help"
+            opts="-o -v -h --output --status --verbose --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -84,6 +84,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand why" -s o -l output -d '
 json\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand why" -l status -d 'Explain from this status document, whoever wrote it and whenever' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand why" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand why" -s v -l verbose -d 'Also show the expressions that objects have to fulfil'
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -l for -d 'What to wait for: ready, staged, released=FILE or applied=FILE' -r
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -l timeout -d 'Give up after this long (90s, 15m, 2h); without it, never' -r

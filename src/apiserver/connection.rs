@@ -23,6 +23,7 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use tower::util::MapRequestLayer;
 use tower::{BoxError, Layer, Service, ServiceExt};
 
+use crate::causes;
 use crate::kubeconfig::{Kubeconfig, Trust};
 
 /// A peer that takes nothing of a request for this long is gone. How long an answer may take is for the
@@ -68,6 +69,10 @@ pub(super) fn http(
         namespace,
         ..
     } = kubeconfig;
+    let address = server
+        .authority()
+        .map_or("", |address| address.as_str())
+        .to_owned();
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     let mut https = HttpsConnectorBuilder::new()
@@ -80,7 +85,7 @@ pub(super) fn http(
     let mut connector = TimeoutConnector::new(https.enable_http1().wrap_connector(tcp));
     connector.set_connect_timeout(Some(patience));
     connector.set_write_timeout(Some(SENDING));
-    let connector = connector.map_err(move |error| in_words(error, patience));
+    let connector = connector.map_err(move |error| in_words(error, &address, patience));
     let http = legacy::Client::builder(TokioExecutor::new())
         .pool_max_idle_per_host(IDLE)
         .build::<_, Body>(connector);
@@ -99,15 +104,24 @@ pub(super) fn http(
     ))
 }
 
-/// Why no connection was made. That it took too long is said in words of ours.
-fn in_words(error: BoxError, patience: Duration) -> BoxError {
+/// Why there is no connection, in words that name the address and what was waited for.
+fn in_words(error: BoxError, address: &str, patience: Duration) -> BoxError {
     let cause = error
         .downcast_ref::<io::Error>()
         .and_then(io::Error::get_ref);
-    match cause.is_some_and(|cause| cause.is::<tokio::time::error::Elapsed>()) {
-        true => Box::new(io::Error::new(
+    if cause.is_some_and(|cause| cause.is::<tokio::time::error::Elapsed>()) {
+        return Box::new(io::Error::new(
             io::ErrorKind::TimedOut,
             format!("no connection within {} s", patience.as_secs_f32().ceil()),
+        ));
+    }
+    let refused = causes::innermost(&*error)
+        .downcast_ref::<io::Error>()
+        .is_some_and(|cause| cause.kind() == io::ErrorKind::ConnectionRefused);
+    match refused {
+        true => Box::new(io::Error::new(
+            io::ErrorKind::ConnectionRefused,
+            format!("{address} refuses connections"),
         )),
         false => error,
     }

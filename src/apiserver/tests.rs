@@ -21,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use http::{HeaderMap, Response, StatusCode};
 
 use super::*;
+use crate::causes;
 use crate::testing::server;
 
 /// Long enough for a busy machine.
@@ -167,22 +168,13 @@ pub(super) fn kubeconfig(directory: &Path, cluster: &str, user: &str) -> PathBuf
     path
 }
 
-/// The innermost cause.
-fn innermost(error: &kube::Error) -> String {
-    let mut inner: &dyn std::error::Error = error;
-    while let Some(cause) = inner.source() {
-        inner = cause;
-    }
-    inner.to_string()
-}
-
 /// What the server of a kubeconfig says of its version, or why it says nothing.
 async fn version(path: &Path) -> Result<String, String> {
     let client = api().client(path).await?;
     let version = client.apiserver_version().await;
     version
         .map(|version| version.git_version)
-        .map_err(|error| innermost(&error))
+        .map_err(|error| causes::in_words(&error))
 }
 
 #[tokio::test]
@@ -368,14 +360,14 @@ async fn a_server_that_is_not_there_or_says_nothing_is_told_so() {
     let api = ApiServer::connecting_within(Duration::from_secs(1));
     let client = api.client(&path).await.unwrap();
     let error = client.apiserver_version().await.unwrap_err();
-    assert_eq!(innermost(&error), "no connection within 1 s");
+    assert_eq!(causes::in_words(&error), "no connection within 1 s");
     let path = kubeconfig(
         directory.path(),
         "server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true",
         "",
     );
     let why = version(&path).await.unwrap_err();
-    assert!(why.starts_with("Connection refused"), "{why}");
+    assert!(why == "127.0.0.1:1 refuses connections", "{why}");
     fs::remove_file(&path).unwrap();
     let why = version(&path).await.unwrap_err();
     assert!(why.ends_with("config: it is not there yet"), "{why}");

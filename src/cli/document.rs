@@ -129,17 +129,6 @@ pub(super) fn exit_of(readiness: Readiness) -> Exit {
     }
 }
 
-/// The word for it, as the document has it.
-pub(super) fn word(readiness: Readiness) -> &'static str {
-    match readiness {
-        Readiness::Ready => "Ready",
-        Readiness::SettingUp => "SettingUp",
-        Readiness::Degraded => "Degraded",
-        Readiness::Failed => "Failed",
-        Readiness::Unknown => "Unknown",
-    }
-}
-
 /// The clock. Verbs that show ages or write times read it here and nowhere else.
 pub(super) fn now() -> Timestamp {
     Timestamp::now()

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 
 use jiff::Timestamp;
-use windrow_decide::{HeldFile, Holder, ProbeStatus, Readiness, Status};
+use windrow_decide::{HeldFile, Holder, ProbeStatus, Readiness, StagingStatus, Status};
 use windrow_model::reasons::Code;
+use windrow_plan::Finding;
 use windrow_plan::readiness::node::ProbeState;
 
-use super::document::{self, FoundStatus, age, exit_of, now, word};
+use super::document::{self, FoundStatus, age, exit_of, now};
 use super::follow::Follow;
 use super::{Context, Exit, style};
 use crate::printable::printable;
@@ -94,18 +95,33 @@ pub(super) fn one_line(status: &Status) -> String {
 /// The document for people.
 fn people(status: &Status, now: Timestamp, style: Style) -> String {
     let mut out = String::new();
-    let state = word(status.readiness);
-    let state = match status.readiness {
-        Readiness::Ready => style.good(state),
-        Readiness::SettingUp | Readiness::Unknown => style.waiting(state),
-        Readiness::Degraded | Readiness::Failed => style.bad(state),
+    headline(&mut out, status, now, style);
+    manifests(&mut out, &status.staging, now, style);
+    probes(&mut out, &status.probes, now, style);
+    for finding in &status.findings {
+        finding_lines(&mut out, finding, style);
+    }
+    if !status.staging.held.is_empty() {
+        let _ = writeln!(out, "\n`windrow why FILE` shows the whole chain.");
+    }
+    out
+}
+
+/// What the node is, at which step, and why.
+fn headline(out: &mut String, status: &Status, now: Timestamp, style: Style) {
+    let (lasted, step) = (age(status.since, now), status.phase.title());
+    let at_step = format!("for {lasted}, step: {step}");
+    let line = match status.readiness {
+        Readiness::Ready => format!("{} for {lasted}", style.good("Ready")),
+        Readiness::Degraded => format!("{} for {lasted}", style.bad("Ready, degraded")),
+        Readiness::SettingUp => format!("{} {at_step}", style.waiting("Setting up")),
+        Readiness::Failed => format!("{} {at_step}", style.bad("Failed")),
+        Readiness::Unknown if status.reason.code == Code::NotProbed => {
+            format!("{} for {lasted}. Probes are off", style.waiting("Unknown"))
+        }
+        Readiness::Unknown => format!("{} {at_step}", style.waiting("Unknown")),
     };
-    let _ = writeln!(
-        out,
-        "{state}  {}, for {}",
-        status.phase.title(),
-        age(status.since, now)
-    );
+    let _ = writeln!(out, "{line}");
     for line in wrap(&status.reason.message, style.width) {
         let _ = writeln!(out, "{line}");
     }
@@ -116,7 +132,10 @@ fn people(status: &Status, now: Timestamp, style: Style) -> String {
             .map_or_else(String::new, |mode| format!(" ({})", mode.as_str()));
         let _ = writeln!(out, "{}  {}{mode}", style.strong("VIP"), vip.address);
     }
-    let staging = &status.staging;
+}
+
+/// How many files are staged, and each that is not applied.
+fn manifests(out: &mut String, staging: &StagingStatus, now: Timestamp, style: Style) {
     if staging.total > 0 {
         let _ = writeln!(
             out,
@@ -133,72 +152,47 @@ fn people(status: &Status, now: Timestamp, style: Style) -> String {
             }
         );
     }
+    let mut file_row = |state: &str, file: &str, since: Timestamp, why: &str| {
+        row(out, style, (state, file), &age(since, now), why);
+    };
     for file in &staging.failed {
-        row(
-            &mut out,
-            style,
-            ("failed", &file.file),
-            &age(file.since, now),
-            &file.message,
-        );
+        file_row("failed", &file.file, file.since, &file.message);
     }
     for file in &staging.not_held {
-        row(
-            &mut out,
-            style,
-            ("not held", &file.file),
-            &age(file.since, now),
-            &format!("{}; it should wait: {}", file.error, file.why),
-        );
+        let why = format!("{}; it should wait: {}", file.error, file.why);
+        file_row("not held", &file.file, file.since, &why);
     }
     for file in &staging.held {
         let why = match file.by {
             Holder::Windrow => format!("{}{}", file.why, outlook(file, now)),
             Holder::Other => file.why.clone(),
         };
-        row(
-            &mut out,
-            style,
-            ("held", &file.file),
-            &age(file.since, now),
-            &why,
-        );
+        file_row("held", &file.file, file.since, &why);
     }
     for file in &staging.released {
-        row(
-            &mut out,
-            style,
-            ("released", &file.file),
-            &age(file.since, now),
-            "RKE2 has not applied it yet",
-        );
+        let why = "RKE2 has not applied it yet";
+        file_row("released", &file.file, file.since, why);
     }
-    probes(&mut out, &status.probes, now, style);
-    for finding in &status.findings {
-        let at = finding
-            .at
-            .first()
-            .map_or(String::new(), |at| format!("{at}: "));
-        let _ = writeln!(
-            out,
-            "\n{} {}",
-            style.severity(finding.severity),
-            finding.code
-        );
-        for line in wrap(
-            &format!("{at}{}", finding.message),
-            style.width.saturating_sub(2),
-        ) {
-            let _ = writeln!(out, "  {line}");
-        }
-        if let Some(cure) = finding.incident.as_ref().and_then(|one| one.cure.as_ref()) {
-            let _ = writeln!(out, "  cure: {cure} --dry-run");
-        }
+}
+
+fn finding_lines(out: &mut String, finding: &Finding, style: Style) {
+    let at = finding
+        .at
+        .first()
+        .map_or(String::new(), |at| format!("{at}: "));
+    let _ = writeln!(
+        out,
+        "\n{} {}",
+        style.severity(finding.severity),
+        finding.code
+    );
+    let text = format!("{at}{}", finding.message);
+    for line in wrap(&text, style.width.saturating_sub(2)) {
+        let _ = writeln!(out, "  {line}");
     }
-    if !staging.held.is_empty() {
-        let _ = writeln!(out, "\n`windrow why FILE` shows the whole chain.");
+    if let Some(cure) = finding.incident.as_ref().and_then(|one| one.cure.as_ref()) {
+        let _ = writeln!(out, "  cure: {cure} --dry-run");
     }
-    out
 }
 
 /// How many pass, and each that does not.
@@ -206,16 +200,16 @@ fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, style: Style
     if probes.is_empty() {
         return;
     }
-    let of = |state: ProbeState| probes.iter().filter(move |probe| probe.state == state);
+    let in_state = |state: ProbeState| probes.iter().filter(move |probe| probe.state == state);
     let _ = writeln!(
         out,
         "\n{}  {} passing, {} failing, {} unknown",
         style.strong("Probes"),
-        of(ProbeState::Passing).count(),
-        of(ProbeState::Failing).count(),
-        of(ProbeState::Unknown).count()
+        in_state(ProbeState::Passing).count(),
+        in_state(ProbeState::Failing).count(),
+        in_state(ProbeState::Unknown).count()
     );
-    for probe in of(ProbeState::Failing).chain(of(ProbeState::Unknown)) {
+    for probe in in_state(ProbeState::Failing).chain(in_state(ProbeState::Unknown)) {
         // That it was not asked yet is no more than the count says.
         if probe.code != Some(Code::ProbePending) {
             row(

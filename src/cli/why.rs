@@ -27,6 +27,9 @@ pub(super) struct Args {
     /// Explain from this status document, whoever wrote it and whenever
     #[arg(long, value_name = "FILE")]
     status: Option<PathBuf>,
+    /// Also show the expressions that objects have to fulfil
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -68,7 +71,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     };
     match args.output {
         Output::Json => println!("{}", crate::printable::json_pretty(&answer)?),
-        Output::Text => print_table!("{}", people(&answer, at, style())),
+        Output::Text => print_table!("{}", people(&answer, at, args.verbose, style())),
     }
     Ok(exit_of(&answer))
 }
@@ -81,7 +84,7 @@ pub(super) fn from(
     manifests: &Path,
     at: Timestamp,
 ) -> Option<String> {
-    explain(status, asked, manifests).map(|answer| people(&answer, at, style()))
+    explain(status, asked, manifests).map(|answer| people(&answer, at, false, style()))
 }
 
 /// The latest moment that a document speaks of.
@@ -115,17 +118,26 @@ fn exit_of(answer: &WhyAnswer) -> Exit {
     }
 }
 
+/// How an answer is shown.
+#[derive(Clone, Copy)]
+struct WhyView {
+    at: Timestamp,
+    verbose: bool,
+    style: Style,
+}
+
 /// The answer for people.
-fn people(answer: &WhyAnswer, at: Timestamp, style: Style) -> String {
+fn people(answer: &WhyAnswer, at: Timestamp, verbose: bool, style: Style) -> String {
+    let view = WhyView { at, verbose, style };
     let mut out = String::new();
     if let Some(explained) = &answer.probe {
-        one_probe(&mut out, explained, at, style);
+        probe(&mut out, explained, view);
     }
     for (position, file) in answer.files.iter().enumerate() {
         if position > 0 {
             out.push('\n');
         }
-        one_file(&mut out, file, 0, at, style);
+        explained_file(&mut out, file, 0, view);
         roots(&mut out, file, style);
         outlook(&mut out, file, at, style);
     }
@@ -133,12 +145,12 @@ fn people(answer: &WhyAnswer, at: Timestamp, style: Style) -> String {
         if !out.is_empty() {
             out.push('\n');
         }
-        one_incident(&mut out, finding, style);
+        incident(&mut out, finding, style);
     }
     out
 }
 
-fn one_incident(out: &mut String, finding: &Finding, style: Style) {
+fn incident(out: &mut String, finding: &Finding, style: Style) {
     let _ = writeln!(
         out,
         "{} {}",
@@ -158,7 +170,8 @@ fn one_incident(out: &mut String, finding: &Finding, style: Style) {
     }
 }
 
-fn one_file(out: &mut String, file: &ExplainedFile, depth: usize, at: Timestamp, style: Style) {
+fn explained_file(out: &mut String, file: &ExplainedFile, depth: usize, view: WhyView) {
+    let WhyView { at, style, .. } = view;
     let state = match file.state {
         "held" => style.waiting("held"),
         "failed" | "not held" => style.bad(file.state),
@@ -176,11 +189,12 @@ fn one_file(out: &mut String, file: &ExplainedFile, depth: usize, at: Timestamp,
         lines(out, depth + 2, &file.why, style);
     }
     for step in &file.waits_for {
-        one_step(out, step, depth + 2, at, style);
+        chain_link(out, step, depth + 2, view);
     }
 }
 
-fn one_probe(out: &mut String, explained: &ExplainedProbe, at: Timestamp, style: Style) {
+fn probe(out: &mut String, explained: &ExplainedProbe, view: WhyView) {
+    let WhyView { at, style, .. } = view;
     let ExplainedProbe { probe, advice } = explained;
     let state = match probe.state {
         ProbeState::Passing => style.good("passing"),
@@ -205,7 +219,7 @@ fn one_probe(out: &mut String, explained: &ExplainedProbe, at: Timestamp, style:
         (ProbeSeverity::Required, ProbeState::Unknown) => {
             "The node is not known to be Ready until it is known."
         }
-        (ProbeSeverity::Wanted, ProbeState::Unknown) => "Nothing follows from what is not known.",
+        (ProbeSeverity::Wanted, ProbeState::Unknown) => "This does not affect readiness.",
     };
     lines(out, 0, follows, style);
     if let (Some(code), Some(advice)) = (probe.code, advice) {
@@ -213,18 +227,19 @@ fn one_probe(out: &mut String, explained: &ExplainedProbe, at: Timestamp, style:
     }
 }
 
-fn one_step(out: &mut String, step: &ExplainedBlocker, depth: usize, at: Timestamp, style: Style) {
-    let blocker = &step.blocker;
+fn chain_link(out: &mut String, step: &ExplainedBlocker, depth: usize, view: WhyView) {
+    let (style, blocker) = (view.style, &step.blocker);
     let verb = match blocker.tier {
         windrow_plan::rules::Tier::Required => "needs",
         windrow_plan::rules::Tier::Advisory => "comes after",
     };
-    lines(
-        out,
-        depth,
-        &format!("{verb} {} ({})", blocker.what, blocker.condition),
-        style,
-    );
+    // An expression says less to a person than the reason beneath.
+    let is_plain = matches!(blocker.condition.as_str(), "served" | "exists" | "ready");
+    let wanted = match is_plain || view.verbose {
+        true => format!("{verb} {} ({})", blocker.what, blocker.condition),
+        false => format!("{verb} {}", blocker.what),
+    };
+    lines(out, depth, &wanted, style);
     lines(out, depth + 4, &blocker.message, style);
     lines(
         out,
@@ -236,7 +251,7 @@ fn one_step(out: &mut String, step: &ExplainedBlocker, depth: usize, at: Timesta
         style,
     );
     match (&step.because, &blocker.brought_by) {
-        (Some(because), _) => one_file(out, because, depth + 4, at, style),
+        (Some(because), _) => explained_file(out, because, depth + 4, view),
         (None, Some(file)) if step.cycle => lines(
             out,
             depth + 4,
@@ -274,6 +289,16 @@ fn collect_roots(file: &ExplainedFile, found: &mut Vec<String>) {
     }
 }
 
+/// A deadline as a clock shows it; with its day where that is not today.
+fn by_time(at: Timestamp, deadline: Timestamp) -> String {
+    let [today, day] = [at, deadline].map(|time| time.strftime("%Y-%m-%d").to_string());
+    let time = deadline.strftime("%H:%M UTC");
+    match day == today {
+        true => format!("by {time}"),
+        false => format!("by {day} {time}"),
+    }
+}
+
 /// What will become of it, and what a person can do.
 fn outlook(out: &mut String, file: &ExplainedFile, at: Timestamp, style: Style) {
     if file.state != "held" {
@@ -288,8 +313,9 @@ fn outlook(out: &mut String, file: &ExplainedFile, at: Timestamp, style: Style) 
             "Its deadline has passed; it stays held because releasing it would do harm.".to_owned()
         }
         (_, Some(deadline)) if deadline > at => format!(
-            "Released when that is met, or in {} at the latest ({deadline}).",
-            age(at, deadline)
+            "Released when that is met, or in {} at the latest ({}).",
+            age(at, deadline),
+            by_time(at, deadline)
         ),
         _ if file.waits_for.is_empty() => "Held until it is released.".to_owned(),
         _ => "Released the moment that is met.".to_owned(),

@@ -13,6 +13,7 @@ use windrow_gates::{
 
 use super::pod_logs;
 use crate::apiserver::ApiServer;
+use crate::causes;
 use crate::files::read_text;
 use crate::layout::Layout;
 
@@ -70,18 +71,9 @@ async fn get(client: &Client, path: &str) -> Result<String, String> {
     match tokio::time::timeout(ANSWER, client.request_text(request)).await {
         Ok(Ok(text)) => Ok(text),
         Ok(Err(kube::Error::Api(status))) => Err(format!("{} {}", status.code, status.reason)),
-        Ok(Err(error)) => Err(innermost(&error)),
+        Ok(Err(error)) => Err(causes::in_words(&error)),
         Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs())),
     }
-}
-
-/// The innermost cause says it best; the outer ones repeat the address.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut error = error;
-    while let Some(cause) = error.source() {
-        error = cause;
-    }
-    error.to_string()
 }
 
 /// The gates in the arguments of a component's static pod; `None` when there is no such manifest.

@@ -284,7 +284,11 @@ fn a_status_whose_writer_lives_is_shown_with_its_exit_code() {
     node.write("run/windrow/status.json", &kept_by_this_test(STATUS));
     let ran = node.run(&["status"]);
     assert_eq!(ran.code, 3, "{ran:?}");
-    for expected in ["SettingUp", "vm.yaml", "Namespace shop does not exist yet"] {
+    for expected in [
+        "Setting up for",
+        "vm.yaml",
+        "Namespace shop does not exist yet",
+    ] {
         assert!(ran.out.contains(expected), "{expected}: {ran:?}");
     }
     assert_eq!(node.run(&["wait", "--for", "applied=ns.yaml"]).code, 0);
@@ -319,7 +323,7 @@ fn why_goes_down_to_the_root() {
             "disk.yaml is held",
             "Root: Namespace shop does not exist yet",
             "By hand: windrow release vm.yaml",
-            "in 10m00s at the latest",
+            "in 10m00s at the latest (by 00:10 UTC).",
         ] {
             assert!(ran.out.contains(expected), "{expected}: {ran:?}");
         }

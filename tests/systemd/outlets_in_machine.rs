@@ -191,7 +191,7 @@ fn the_sandboxed_unit_tells_a_console_that_comes_later_and_serves_its_status() {
     machine.wait_unit("windrow.service", "active");
     machine.wait_journal(
         &["--unit=windrow.service"],
-        "STAGING_BLOCKED cannot be told to http://127.0.0.1:8080",
+        "webhook STAGING_BLOCKED to http://127.0.0.1:8080",
     );
     machine.sh("umask 077; echo 0123456789abcdef >/etc/windrow/token");
     let ask = |token: &str| machine.run(&["python3", "/root/ask.py", token]);
@@ -210,5 +210,8 @@ fn the_sandboxed_unit_tells_a_console_that_comes_later_and_serves_its_status() {
     let told: Value = serde_json::from_str(&told).expect("a CloudEvent");
     assert_eq!(told["type"], "dev.windrow.staging.blocked");
     assert_eq!(told["subject"], "node1");
-    machine.wait_journal(&["--unit=windrow.service"], "STAGING_BLOCKED was told to");
+    machine.wait_journal(
+        &["--unit=windrow.service"],
+        "webhook STAGING_BLOCKED was delivered to",
+    );
 }

@@ -142,7 +142,7 @@ fn a_console_hears_how_the_node_gets_on_in_order_and_last_how_it_is() {
     machine.ok(&["systemctl", "stop", "console.service"]);
     machine.write("/run/fail", "");
     wait_readiness(&machine, "Failed");
-    machine.wait_journal(&["--unit=windrow.service"], "NODE_FAILED cannot be told to");
+    machine.wait_journal(&["--unit=windrow.service"], "webhook NODE_FAILED to");
     machine.ok(&["rm", "/run/fail"]);
     wait_readiness(&machine, "Ready");
     machine.sh("systemd-run --unit=console-again python3 /root/console.py");

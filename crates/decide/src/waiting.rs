@@ -260,10 +260,20 @@ impl DecisionContext<'_> {
 
     fn explain(&self, requirement: &Requirement) -> (Code, String) {
         let need = &self.plan.needs[requirement.need];
-        let wanted = |why: &str| match (&need.condition, requirement.inferred) {
-            (_, false) => [&requirement.reason, ": ", why].concat(),
-            (NeedCondition::Served, _) => format!("needs {} to be served: {why}", need.target),
-            (_, _) => format!("needs {}: {why}", need.target),
+        let wanted = |why: &str| {
+            let target = need.target.to_string();
+            let wanted = match (&need.condition, requirement.inferred) {
+                (_, false) => requirement.reason.clone(),
+                (NeedCondition::Served, true) => format!("needs {target} to be served"),
+                (_, true) => format!("needs {target}"),
+            };
+            // What is named already is not named again.
+            let why = why
+                .strip_prefix(&target)
+                .and_then(|why| why.strip_prefix(": "))
+                .filter(|_| wanted.contains(&target))
+                .unwrap_or(why);
+            format!("{wanted}: {why}")
         };
         match &self.needs[requirement.need] {
             NeedState::Met => (Code::WaitsForObject, String::new()),

@@ -14,6 +14,7 @@ use windrow_decide::ClusterEvent;
 use windrow_model::redact;
 
 use crate::apiserver::Connection;
+use crate::causes;
 
 /// How long a request may take. Watches last longer, and are bounded in `follow`.
 const ANSWER: Duration = Duration::from_secs(15);
@@ -145,6 +146,9 @@ pub(in crate::observe) fn explain(error: &kube::Error) -> String {
         };
         let message = redact::message(&status.message);
         return format!("{} {reason}: {message}", status.code);
+    }
+    if let kube::Error::Service(error) = error {
+        return causes::in_words(&**error);
     }
     let mut chain = vec![error.to_string()];
     let mut cause: Option<&dyn Error> = error.source();

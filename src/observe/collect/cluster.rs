@@ -13,6 +13,7 @@ use super::collection::{CollectedPart, Collection, LARGEST, LARGEST_OF_ALL};
 use super::reduce;
 use crate::apiserver::ApiServer;
 use crate::archive::objects_path;
+use crate::causes;
 use crate::kubeconfig;
 use crate::observe::objects::escaped;
 
@@ -361,19 +362,10 @@ async fn get(
                 None => format!("HTTP {}", status.as_u16()),
             }))
         }
-        Ok(Err(error)) => Err(GetFailure::NoAnswer(innermost_cause(&error))),
+        Ok(Err(error)) => Err(GetFailure::NoAnswer(causes::in_words(&error))),
         Err(_) => Err(GetFailure::NoAnswer(format!(
             "no answer within {} s",
             patience.as_secs()
         ))),
     }
-}
-
-/// The innermost cause: what is around it says only that something failed.
-fn innermost_cause(error: &kube::Error) -> String {
-    let mut inner: &dyn std::error::Error = error;
-    while let Some(cause) = inner.source() {
-        inner = cause;
-    }
-    inner.to_string()
 }

@@ -27,7 +27,7 @@ pub(super) async fn etcd(context: &ProbeContext) -> ProbeOutcome {
         .data_dir()
         .join("agent/pod-manifests/etcd.yaml");
     if !pod.exists() {
-        return ProbeOutcome::unknown("etcd", "this node has no static pod of it");
+        return ProbeOutcome::unknown("etcd", "no static pod on this node yet");
     }
     let url = format!("{}/health?serializable=true", context.endpoints.etcd);
     healthy(context, &url, |body| {

@@ -1,7 +1,8 @@
 //! HTTP for probes: clients, requests with a bound on time and size, and why there is no answer.
 
-use std::error::Error;
 use std::time::Duration;
+
+use crate::causes;
 
 /// No answer that is looked at is longer.
 const LONGEST: usize = 256 * 1024;
@@ -86,12 +87,7 @@ pub(super) async fn send(
 }
 
 fn no_answer(error: &reqwest::Error) -> NoAnswer {
-    // The innermost cause says it best; the outer ones repeat the URL.
-    let mut inner: &dyn Error = error;
-    while let Some(cause) = inner.source() {
-        inner = cause;
-    }
-    let why = inner.to_string();
+    let why = causes::in_words(error);
     if error.is_connect() || error.is_timeout() {
         NoAnswer::Down(why)
     } else {

@@ -14,6 +14,7 @@ use windrow_plan::readiness::node::{NodeRole, ProbeOutcome};
 
 use super::current_layout::CurrentLayout;
 use crate::apiserver::ApiServer;
+use crate::causes;
 
 /// An answer takes no longer. Shorter than the shortest probe's own limit.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -356,15 +357,10 @@ impl Kubernetes {
 }
 
 fn no_reply(error: &kube::Error) -> NoApiReply {
-    let mut inner: &dyn std::error::Error = error;
-    let mut refused = false;
-    while let Some(cause) = inner.source() {
-        inner = cause;
-        refused |= inner
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
-    }
-    let why = inner.to_string();
+    let refused = causes::innermost(error)
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
+    let why = causes::in_words(error);
     match refused {
         true => NoApiReply::Down(why),
         false => NoApiReply::Other(why),

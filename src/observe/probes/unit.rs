@@ -52,7 +52,7 @@ pub(super) async fn installed(context: &ProbeContext, role: NodeRole) -> ProbeOu
         Some(_) => &["rke2-server.service"],
         None => &["rke2-server.service", "rke2-agent.service"],
     };
-    let mut outcome = ProbeOutcome::failed("there is no rke2 unit");
+    let mut outcome = ProbeOutcome::failed("no rke2 unit yet");
     for name in names {
         match context.bus.unit(name).await {
             Ok(unit) => match loaded(name, &unit) {

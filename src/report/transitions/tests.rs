@@ -92,7 +92,7 @@ fn each_change_is_told_once_with_what_it_was_before_and_why() {
     let news = transitions.changes(&failed(), at(5)).node.unwrap();
     assert_eq!(
         news.message,
-        "the node is Failed (was Ready), at kube-apiserver: because"
+        "the node is Failed (was Ready), step \"kube-apiserver\": because"
     );
     assert_eq!((news.reason, news.generation), (Code::ApiNotReady, 7));
 }

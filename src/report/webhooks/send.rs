@@ -1,6 +1,5 @@
 //! One try: a request over HTTP(S), with bounds on everything that the other side can do.
 
-use std::error::Error;
 use std::time::Duration;
 
 use reqwest::redirect::{Attempt, Policy};
@@ -8,6 +7,7 @@ use reqwest::{Client, Method, StatusCode, Url};
 use windrow_decide::settings::Webhook;
 
 use super::payload::WebhookMessage;
+use crate::causes;
 
 /// Most redirects that are followed.
 const REDIRECTS: usize = 3;
@@ -107,16 +107,12 @@ fn place(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// The innermost cause says it best; the outer ones repeat the URL, which may be secret.
+/// Why, without the URL, which may be secret.
 fn describe(error: &reqwest::Error, patience: Duration) -> String {
     if error.is_timeout() {
         return format!("no answer within {} s", patience.as_secs());
     }
-    let mut inner: &dyn Error = error;
-    while let Some(cause) = inner.source() {
-        inner = cause;
-    }
-    match inner.to_string() {
+    match causes::in_words(error) {
         // reqwest's own errors name the URL, and have no cause.
         text if text.contains("://") && !error.is_redirect() => "the request failed".to_owned(),
         text => text,

@@ -119,11 +119,11 @@ reasons! {
             "Rename the file."
             "ceb0376f8ce8445592bfaa596f2ef36f";
         KindWithoutProvider "kind-without-provider" Warning
-            "nothing known brings the kind {kind}"
+            "nothing here defines the kind {kind}"
             "Add the CustomResourceDefinition, or say who brings it with `provides:` in a rule file."
             "6c423f0f4fba4355ba2a716603ec3c95";
         ObjectWithoutProvider "object-without-provider" Warning
-            "nothing known brings {what}"
+            "nothing here creates {what}"
             "Add the manifest that creates it, or check the name."
             "a3eaf700bcd5444ba690129acede048d";
         ProviderSkipped "provider-skipped" Error
@@ -151,7 +151,7 @@ reasons! {
             "`windrow rehearse --fix DIR` writes both files. Windrow never holds the file that may bring what it needs; it holds the other one until that is there."
             "3f0c9d1e5b7a4c62a8d4e1907b6f2c35";
         MayBeBrought "may-be-brought" Notice
-            "nothing known brings {what}; {file} may bring it"
+            "nothing here creates {what}; {file} may"
             "Nothing to do if it does. Say so with `provides:` in a rule file, and it is known."
             "b81d4a6c20e94f7f9c3a5d7e16f08b42";
         DependsOnInvalid "depends-on-invalid" Error
@@ -349,11 +349,11 @@ reasons! {
             "The node is as it was; only this outlet is missing. Windrow tries again by itself."
             "bde7014073f847c8bda9b550e6e1a6d0";
         WebhookDelivered "webhook-delivered" Info
-            "{event} was told to {console}"
+            "webhook {event} was delivered to {console}"
             "Nothing to do."
             "f8ae031f3b3f45929a776604392dd85b";
         WebhookFailing "webhook-failing" Warning
-            "{event} cannot be told to {console}: {why}"
+            "webhook {event} to {console} failed: {why}"
             "Look at the console. Windrow tries again for as long as it is so, up to five minutes apart; the node does not wait for it."
             "f5dd8d3c60ae4bfdabfb48df0d96da36";
         ConfigurationInvalid "configuration-invalid" Error
@@ -655,7 +655,7 @@ reasons! {
             "Everything that the node is for works. Nothing to do."
             "0ade1aebde9d6bbfcce64af356444fa3";
         BecameSettingUp "became-setting-up" Notice
-            "the node is SettingUp{was}, at {phase}: {why}"
+            "the node is setting up{was}, step \"{phase}\": {why}"
             "It is on its way, or a transition (an upgrade, a drain, a restart) explains what does not work. Wait; `windrow status` shows how far it is and whether it moves."
             "af03ffc959473d487d8dc8dfd98cc548";
         BecameDegraded "became-degraded" Warning
@@ -663,16 +663,16 @@ reasons! {
             "It works, and something is wrong that should be mended."
             "4335426c07ae4ad95c26495c638dd228";
         BecameFailed "became-failed" Error
-            "the node is Failed{was}, at {phase}: {why}"
+            "the node is Failed{was}, step \"{phase}\": {why}"
             "It lost what it needs after it was Ready, or it is proved that it will not come right by itself: a person has to look."
             "d64e5688d5cb5d065e37c63151d860c4";
         BecameUnknown "became-unknown" Warning
-            "the node is Unknown{was}, at {phase}: {why}"
+            "the node is Unknown{was}, step \"{phase}\": {why}"
             "Unknown is not a `no`: something could not be found out. `windrow status --json` shows under probes what was asked and why there was no answer."
             "e4851752902d1105cbd2345554377951";
         ProbeTurned "probe-turned" Info
             "the probe {probe} is {state}: {why}"
-            "What follows for the node is told by an entry of its own, if anything does."
+            "Readiness changes are logged separately."
             "0b8cdd9c05dc9a59a44a3ba97b307c06";
         ProbePasses "probe-passes" Info
             "the probe {probe} is passing again"

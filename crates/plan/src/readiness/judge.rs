@@ -142,7 +142,7 @@ fn by_rule(object: &Value, rule: &ReadinessRule) -> Judgement {
         Ok(true) => ready("Ready", reported_state(object, "ready")),
         Ok(false) => progressing("NotReadyYet", reported_state(object, "not ready yet")),
         Err(EvaluationError::Missing(_)) if !has_status(object) => {
-            unknown("NoStatus", "no controller has spoken yet")
+            unknown("NoStatus", "no status reported yet")
         }
         Err(EvaluationError::Missing(message)) => progressing("NotReadyYet", message),
         Err(error) => no_answer(rule, &error),
@@ -187,6 +187,6 @@ fn by_condition(object: &Value) -> FieldResult<Judgement> {
             "its status has no condition Ready, Available or Succeeded; a readiness rule can say how to read it",
         )
     } else {
-        unknown("NoStatus", "no controller has spoken yet")
+        unknown("NoStatus", "no status reported yet")
     })
 }

@@ -80,7 +80,7 @@ impl Phase {
             Phase::Staging => "manifests are being applied",
             Phase::Staged => "every manifest is applied",
             Phase::Network => "network",
-            Phase::Rke2Installed => "RKE2 installed",
+            Phase::Rke2Installed => "install RKE2",
             Phase::Api => "kube-apiserver",
             Phase::Node => "node",
             Phase::Rancher => "Rancher",
