@@ -17,7 +17,7 @@ use super::{Context, Exit};
 use crate::console::journal::JournalQuery;
 use crate::console::terminal::{ConsoleSignals, Terminal};
 use crate::console::{
-    Extent, Host, KeyAction, OperatorView, Overlay, Scene, Theme, decode, paint, render, word,
+    Extent, Host, Key, KeyAction, OperatorView, Overlay, Scene, Theme, decode, paint, render, word,
 };
 use crate::printable::printable;
 
@@ -67,6 +67,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         journal: None,
         screen: None,
         extent: Extent::default(),
+        redraws: Redraws::default(),
     }
     .run()
 }
@@ -112,59 +113,68 @@ struct FullScreen<'a> {
     /// What is on the terminal.
     screen: Option<Buffer>,
     extent: Extent,
+    redraws: Redraws,
 }
 
-/// Why the screen is to be drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Is the screen to be drawn?
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Draw {
-    /// It is not.
     No,
     /// Something is known, or reads, differently: when its turn comes.
     InTurn,
     /// A person waits for it.
+    #[default]
     Now,
+}
+
+/// When the screen was drawn, and when it is drawn next.
+#[derive(Default)]
+struct Redraws {
+    wanted: Draw,
+    /// When it was last drawn, in whole or in part.
+    drawn: Option<Instant>,
+    /// When it was last drawn in whole.
+    painted: Option<Instant>,
+    /// When an age on it reads differently.
+    next_age: Option<Instant>,
+}
+
+impl Redraws {
+    fn want(&mut self, draw: Draw) {
+        self.wanted = self.wanted.max(draw);
+    }
+
+    /// When the next redraw may come that no person waits for.
+    fn turn(&self) -> Option<Instant> {
+        self.drawn.map(|at| at + BETWEEN_REDRAWS)
+    }
+
+    fn is_due(&mut self, now: Instant) -> bool {
+        if self.next_age.is_some_and(|at| at <= now) {
+            self.next_age = None;
+            self.want(Draw::InTurn);
+        }
+        match self.wanted {
+            Draw::No => false,
+            Draw::InTurn => self.turn().is_none_or(|turn| turn <= now),
+            Draw::Now => true,
+        }
+    }
+
+    /// Others may have written on the screen by now.
+    fn is_old(&self, now: Instant) -> bool {
+        let age = |at: Instant| now.duration_since(at);
+        self.painted.is_none_or(|at| age(at) >= REPAINT_AFTER)
+    }
 }
 
 impl FullScreen<'_> {
     fn run(mut self) -> anyhow::Result<Exit> {
         self.look_again();
-        let mut draw = Draw::Now;
-        let mut drawn: Option<Instant> = None;
-        let mut painted: Option<Instant> = None;
-        let mut next_age: Option<Instant> = None;
         loop {
-            let instant = Instant::now();
-            if next_age.is_some_and(|at| at <= instant) {
-                next_age = None;
-                draw = draw.max(Draw::InTurn);
-            }
-            let turn = drawn.map(|at| at + BETWEEN_REDRAWS);
-            let due = match draw {
-                Draw::No => false,
-                Draw::InTurn => turn.is_none_or(|turn| turn <= instant),
-                Draw::Now => true,
-            };
-            self.terminal.flush().context("the terminal is gone")?;
-            if due && self.terminal.idle() {
-                if painted.is_none_or(|at| instant.duration_since(at) >= REPAINT_AFTER) {
-                    self.screen = None;
-                }
-                if self.screen.is_none() {
-                    painted = Some(instant);
-                }
-                next_age = self.draw();
-                draw = Draw::No;
-                drawn = Some(instant);
-                self.terminal.flush().context("the terminal is gone")?;
-            }
-            let until = [
-                next_age,
-                self.journal.as_ref().map(JournalQuery::until),
-                self.follow.patience().map(|patience| instant + patience),
-                // `poll` says when a busy terminal takes bytes again.
-                turn.filter(|_| draw == Draw::InTurn && self.terminal.idle()),
-            ];
-            self.sleep(until.into_iter().flatten().min());
+            let now = Instant::now();
+            self.draw_if_due(now)?;
+            self.sleep(self.next_wake(now));
 
             let asked = self.signals.received();
             if asked.end {
@@ -172,39 +182,76 @@ impl FullScreen<'_> {
             }
             if asked.resize {
                 self.screen = None;
-                draw = Draw::Now;
+                self.redraws.want(Draw::Now);
             }
             if self.follow.noticed() || self.follow.patience().is_some() {
                 self.look_again();
-                draw = draw.max(Draw::InTurn);
+                self.redraws.want(Draw::InTurn);
                 // Whatever has changed may have been written over it, too.
                 self.screen = None;
             }
-            if let Some(lines) = self
-                .journal
-                .as_mut()
-                .and_then(|asked| asked.answer(Instant::now()))
-            {
-                self.journal = None;
-                self.view.over(Overlay::Journal(lines));
-                draw = Draw::Now;
-            }
+            self.take_journal();
             for key in decode(&self.terminal.typed().context("the terminal is gone")?) {
-                match self.view.press(key, self.extent) {
-                    KeyAction::Show => draw = Draw::Now,
-                    KeyAction::Journal => {
-                        self.ask_journal();
-                        draw = Draw::Now;
-                    }
-                    KeyAction::Redraw => {
-                        self.screen = None;
-                        draw = Draw::Now;
-                    }
-                    KeyAction::Quit => return Ok(Exit::Ok),
-                    KeyAction::Nothing => {}
+                if self.press(key) {
+                    return Ok(Exit::Ok);
                 }
             }
         }
+    }
+
+    fn draw_if_due(&mut self, now: Instant) -> anyhow::Result<()> {
+        let due = self.redraws.is_due(now);
+        self.terminal.flush().context("the terminal is gone")?;
+        if !due || !self.terminal.idle() {
+            return Ok(());
+        }
+        if self.redraws.is_old(now) {
+            self.screen = None;
+        }
+        if self.screen.is_none() {
+            self.redraws.painted = Some(now);
+        }
+        self.redraws.next_age = self.draw();
+        self.redraws.wanted = Draw::No;
+        self.redraws.drawn = Some(now);
+        self.terminal.flush().context("the terminal is gone")
+    }
+
+    /// When there is something to do though nothing happens.
+    fn next_wake(&self, now: Instant) -> Option<Instant> {
+        let waits_for_turn = self.redraws.wanted == Draw::InTurn && self.terminal.idle();
+        [
+            self.redraws.next_age,
+            self.journal.as_ref().map(JournalQuery::until),
+            self.follow.patience().map(|patience| now + patience),
+            // `poll` tells when a terminal takes bytes again.
+            self.redraws.turn().filter(|_| waits_for_turn),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    fn take_journal(&mut self) {
+        let journal = self.journal.as_mut();
+        if let Some(lines) = journal.and_then(|asked| asked.answer(Instant::now())) {
+            self.journal = None;
+            self.view.over(Overlay::Journal(lines));
+            self.redraws.want(Draw::Now);
+        }
+    }
+
+    /// Does what a key asks for. True when that is the end.
+    fn press(&mut self, key: Key) -> bool {
+        match self.view.press(key, self.extent) {
+            KeyAction::Quit => return true,
+            KeyAction::Nothing => return false,
+            KeyAction::Show => {}
+            KeyAction::Journal => self.ask_journal(),
+            KeyAction::Redraw => self.screen = None,
+        }
+        self.redraws.want(Draw::Now);
+        false
     }
 
     fn look_again(&mut self) {

@@ -1,6 +1,5 @@
 //! `windrow hold`: a person keeps files from RKE2.
 
-use super::document::daemon_runs;
 use super::manual::carry_out;
 use super::{Context, Exit};
 use crate::daemon::manual_holds;
@@ -17,13 +16,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let exit = carry_out(context, &args.reason, |order| {
+    carry_out(context, &args.reason, |order| {
         manual_holds::hold(order, &args.files)
-    })?;
-    if let Err(why) = daemon_runs(context)
-        && exit != Exit::Usage
-    {
-        println!("The daemon does not run ({why}); it will learn of this when it starts.");
-    }
-    Ok(exit)
+    })
 }

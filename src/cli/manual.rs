@@ -1,6 +1,6 @@
-//! What the verbs for hands share: who asks, and how the outcome is printed.
+//! What `hold` and `release` share: who asks, and how the outcome is printed.
 
-use super::document::now;
+use super::document::{daemon_runs, now};
 use super::{Context, Exit, complain};
 use crate::daemon::manual_holds::{FileOutcome, ManualChange, Order, OrderRefused};
 use crate::layout::Layout;
@@ -42,6 +42,7 @@ pub(super) fn carry_out(
         Err(OrderRefused::System(error)) => anyhow::bail!(with_right(&format!("{error:#}"))),
     };
     let mut exit = Exit::Ok;
+    let recorded = outcomes.iter().any(|outcome| outcome.result.is_ok());
     for FileOutcome { file, result } in outcomes {
         match result {
             Ok(ManualChange::Held) => println!("{file} held by {by}: {reason}"),
@@ -60,6 +61,9 @@ pub(super) fn carry_out(
                 exit = Exit::Failure;
             }
         }
+    }
+    if recorded && let Err(why) = daemon_runs(context) {
+        println!("The daemon does not run ({why}); it will learn of this when it starts.");
     }
     Ok(exit)
 }

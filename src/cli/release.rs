@@ -1,16 +1,18 @@
 //! `windrow release`: a person lets RKE2 apply files; `--failsafe` does so for a daemon that died.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use windrow_decide::{Manual, OnFailure};
+use windrow_decide::{Manual, Mark, OnFailure};
 use windrow_model::reasons::Code;
 
-use super::document::{daemon_runs, now};
+use super::document::now;
 use super::manual::carry_out;
 use super::{Context, Exit};
 use crate::act::{MarkerOutcome, Markers};
 use crate::daemon::manual_holds::{self, Order, Which, list_manifests};
 use crate::observe::requests::RequestAction;
+use crate::observe::scan::MarkerEntry;
 use crate::printable::shell_word;
 
 /// Release held files by hand: RKE2 applies them at its next pass
@@ -39,19 +41,13 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         false => Which::Named(&args.files),
     };
     let limits = context.settings().settings.staging.limits.clone();
-    let exit = carry_out(context, &args.reason, |order| {
+    carry_out(context, &args.reason, |order| {
         let released = manual_holds::release(order, which, &limits)?;
         if released.is_empty() {
             println!("Nothing is held by Windrow.");
         }
         Ok(released)
-    })?;
-    if let Err(why) = daemon_runs(context)
-        && exit != Exit::Usage
-    {
-        println!("The daemon does not run ({why}); it will learn of this when it starts.");
-    }
-    Ok(exit)
+    })
 }
 
 /// Lifts what may be lifted. Runs when everything else has failed, so nothing here gives up: each
@@ -104,73 +100,17 @@ impl Lift {
                 return false;
             }
         };
-        let markers = Markers::new(directory);
         let mut fine = true;
         let (mut lifted, mut kept) = (0, 0);
         for marker in &found.markers {
-            if let Some(error) = &marker.unreadable {
-                eprintln!("windrow: {} cannot be read: {error}", marker.path);
-                fine = false;
-                continue;
-            }
-            let Some(mark) = &marker.mark else {
-                println!("kept   {}: Windrow did not make it", marker.path);
-                kept += 1;
-                continue;
-            };
-            let harms = mark.on_failure == OnFailure::Keep;
-            if harms && !self.all {
-                println!("kept   {}: {} (onFailure: keep)", marker.path, mark.why);
-                kept += 1;
-                continue;
-            }
-            if self.all && mark.code == Code::HeldByHand {
-                println!(
-                    "kept   {}: {}; RKE2 does not apply {} until somebody removes the marker: rm {}",
-                    marker.path,
-                    mark.why,
-                    mark.file,
-                    shell_word(&directory.join(marker.path.as_str()).display().to_string())
-                );
-                kept += 1;
-                continue;
-            }
-            match markers.remove(&marker.path) {
-                Ok(
-                    MarkerOutcome::Changed | MarkerOutcome::Unchanged | MarkerOutcome::NoDirectory,
-                ) => {
-                    println!("lifted {}: {}", marker.path, mark.why);
-                    lifted += 1;
-                    if harms {
-                        println!(
-                            "       {} is now unprotected: RKE2 applies it at its next pass, which may do \
-                             harm. To block it: echo >{}",
-                            mark.file,
-                            shell_word(&directory.join(marker.path.as_str()).display().to_string())
-                        );
-                    }
-                    // Released stays released, also when the daemon comes back. A spool that cannot be
-                    // written keeps nothing from being lifted.
-                    let order = Order {
-                        layout: &context.layout,
-                        by: self.by,
-                        reason: self.reason,
-                        at: now(),
-                    };
-                    let digest = Some(mark.digest.to_string()).filter(|digest| !digest.is_empty());
-                    let action = RequestAction::Release;
-                    let recorded =
-                        manual_holds::lay_file_request(&order, action, &mark.file, digest);
-                    if let Err(error) = recorded {
-                        println!("       not recorded: {error:#}");
-                    }
-                }
-                Ok(MarkerOutcome::Foreign) => {
-                    println!("kept   {}: Windrow did not make it", marker.path);
+            match self.lift(context, directory, marker) {
+                Lifted::Yes => lifted += 1,
+                Lifted::Kept(why) => {
+                    println!("kept   {}: {why}", marker.path);
                     kept += 1;
                 }
-                Err(error) => {
-                    eprintln!("windrow: {}: {error}", marker.path);
+                Lifted::Failed(why) => {
+                    eprintln!("windrow: {why}");
                     fine = false;
                 }
             }
@@ -178,4 +118,74 @@ impl Lift {
         println!("{lifted} lifted, {kept} kept in {}", directory.display());
         fine
     }
+
+    fn lift(&self, context: &Context, directory: &Path, marker: &MarkerEntry) -> Lifted {
+        if let Some(error) = &marker.unreadable {
+            return Lifted::Failed(format!("{} cannot be read: {error}", marker.path));
+        }
+        let foreign = || Lifted::Kept("Windrow did not make it".to_owned());
+        let Some(mark) = &marker.mark else {
+            return foreign();
+        };
+        let path = directory.join(marker.path.as_str()).display().to_string();
+        let path = shell_word(&path);
+        if let Some(why) = self.why_kept(mark, &path) {
+            return Lifted::Kept(why);
+        }
+        match Markers::new(directory).remove(&marker.path) {
+            Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged | MarkerOutcome::NoDirectory) => {}
+            Ok(MarkerOutcome::Foreign) => return foreign(),
+            Err(error) => return Lifted::Failed(format!("{}: {error}", marker.path)),
+        }
+        println!("lifted {}: {}", marker.path, mark.why);
+        if mark.on_failure == OnFailure::Keep {
+            println!(
+                "       {} is now unprotected: RKE2 applies it at its next pass, which may do harm. To block \
+                 it: echo >{path}",
+                mark.file
+            );
+        }
+        self.record(context, mark);
+        Lifted::Yes
+    }
+
+    /// Why this hold stays; `None` where it may be lifted.
+    fn why_kept(&self, mark: &Mark, path: &str) -> Option<String> {
+        if !self.all {
+            let keeps = mark.on_failure == OnFailure::Keep;
+            return keeps.then(|| format!("{} (onFailure: keep)", mark.why));
+        }
+        (mark.code == Code::HeldByHand).then(|| {
+            format!(
+                "{}; RKE2 does not apply {} until the marker is removed: rm {path}",
+                mark.why, mark.file
+            )
+        })
+    }
+
+    /// Released stays released, also when the daemon comes back. A spool that cannot be written keeps nothing from being
+    /// lifted.
+    fn record(&self, context: &Context, mark: &Mark) {
+        let order = Order {
+            layout: &context.layout,
+            by: self.by,
+            reason: self.reason,
+            at: now(),
+        };
+        let digests = match mark.digest.as_str() {
+            "" => BTreeMap::new(),
+            digest => BTreeMap::from([(mark.file.clone(), digest.to_owned())]),
+        };
+        let action = RequestAction::Release;
+        if let Err(error) = manual_holds::lay_file_request(&order, action, &mark.file, digests) {
+            println!("       not recorded: {error:#}");
+        }
+    }
+}
+
+/// What became of one marker.
+enum Lifted {
+    Yes,
+    Kept(String),
+    Failed(String),
 }

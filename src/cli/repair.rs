@@ -22,9 +22,9 @@ use crate::observe::objects::{list, reach};
 use crate::observe::requests::RequestAction;
 use crate::render::cure_text;
 
-/// So long it is waited for another repair.
+/// How long to wait for another repair.
 const WAIT: Duration = Duration::from_secs(120);
-/// Between two tries to have its turn.
+/// The pause between two tries to have its turn.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes
@@ -55,103 +55,23 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         );
         return Ok(Exit::Usage);
     };
-    let records = Records::new(&context.layout.state_dir());
     let kubeconfig = kubeconfig(args.kubeconfig.as_deref(), context);
     runtime()?.block_on(async {
-        let client = match reach(&ApiServer::new(), &kubeconfig).await {
-            Ok(client) => client,
+        match reach(&ApiServer::new(), &kubeconfig).await {
+            Ok(client) => {
+                let repair = Repair {
+                    context,
+                    client,
+                    records: Records::new(&context.layout.state_dir()),
+                    code,
+                };
+                repair.run(&args).await
+            }
             Err(why) => {
                 complain_of_cluster(&why, args.kubeconfig.as_deref());
                 eprintln!("A repair needs the admin credential: run it as root on a server.");
-                return Ok(Exit::Unknown);
+                Ok(Exit::Unknown)
             }
-        };
-        // What is changed need not be the cluster of this node.
-        if let Some(files) = chosen_by_variable(args.kubeconfig.as_deref()) {
-            eprintln!("windrow: the cluster is the one that KUBECONFIG names: {files}");
-        }
-        let wanted = |subject: &str| {
-            let part = args.subject.as_deref().unwrap_or_default();
-            subject.contains(part)
-        };
-        let begun = records.unfinished(code)?;
-        let mut begun: Vec<Record> = begun
-            .into_iter()
-            .filter(|record| wanted(&record.subject))
-            .collect();
-        let found = recognised(&client, code).await?;
-        let found: Vec<IncidentFinding> = found
-            .into_iter()
-            .filter(|one| wanted(&one.subject))
-            .filter(|one| !begun.iter().any(|record| record.subject == one.subject))
-            .collect();
-        if begun.is_empty() && found.is_empty() {
-            print(&format!("Nothing to repair: {code} is not recognised.\n"))?;
-            return Ok(Exit::Ok);
-        }
-        for record in &begun {
-            let done = record.done;
-            print(&format!(
-                "{}: begun at {}, {done} of {} steps are done; it goes on from there.\n",
-                record.subject,
-                record.started,
-                record.cure.steps.len()
-            ))?;
-            print(&cure_text(&record.cure, style()))?;
-        }
-        let mut incurable = 0;
-        for finding in &found {
-            print(&format!("{}\n", finding.message))?;
-            match &finding.cure {
-                Some(cure) => print(&cure_text(cure, style()))?,
-                None => {
-                    incurable += 1;
-                    print(&format!("Windrow has no cure for it: {}\n", finding.advice))?;
-                }
-            }
-        }
-        if args.dry_run {
-            return Ok(Exit::Ok);
-        }
-        if begun.is_empty() && found.len() == incurable {
-            return Ok(Exit::Failed);
-        }
-        if !args.yes && !agreed()? {
-            eprintln!("windrow: nothing was changed");
-            return Ok(Exit::Usage);
-        }
-        let mut turn = match turn(context, &client).await {
-            Ok(turn) => turn,
-            Err(why) => {
-                eprintln!("windrow: nothing was changed: {why}");
-                return Ok(Exit::Failed);
-            }
-        };
-        for finding in &found {
-            if let Some(cure) = &finding.cure {
-                let record = records.begin(finding, cure, Worker::Person, now())?;
-                note(
-                    context,
-                    &records,
-                    &record,
-                    RequestAction::RepairBegun,
-                    &cure.summary,
-                );
-                begun.push(record);
-            }
-        }
-        let mut exit = Exit::Ok;
-        for record in &mut begun {
-            if let Err(why) = cure(&client, &records, record, &mut turn).await {
-                note(context, &records, record, RequestAction::RepairFailed, &why);
-                exit = Exit::Failed;
-                break;
-            }
-        }
-        turn.end().await;
-        match exit {
-            Exit::Ok => verify(&client, context, &records, code, &begun).await,
-            exit => Ok(exit),
         }
     })
 }
@@ -161,108 +81,202 @@ fn code(text: &str) -> Option<Code> {
     Some(reason.code)
 }
 
-async fn recognised(client: &Client, code: Code) -> anyhow::Result<Vec<IncidentFinding>> {
-    let found = diagnose(&list(client, &kinds()).await, now());
-    for why in &found.unknown {
-        eprintln!("windrow: not judged: {why}");
-    }
-    let findings = found.findings.into_iter();
-    Ok(findings.filter(|finding| finding.code == code).collect())
+/// The repair of one kind of incident.
+struct Repair<'a> {
+    context: &'a Context,
+    client: Client,
+    records: Records,
+    code: Code,
 }
 
-/// Asks a person at a terminal; nobody else is asked.
+impl Repair<'_> {
+    async fn run(&self, args: &Args) -> anyhow::Result<Exit> {
+        // What is changed need not be the cluster of this node.
+        if let Some(files) = chosen_by_variable(args.kubeconfig.as_deref()) {
+            eprintln!("windrow: the cluster is the one that KUBECONFIG names: {files}");
+        }
+        let part = args.subject.as_deref().unwrap_or_default();
+        let mut begun = self.records.unfinished(self.code)?;
+        begun.retain(|record| record.subject.contains(part));
+        let mut found = self.recognised().await?;
+        found.retain(|one| one.subject.contains(part));
+        found.retain(|one| !begun.iter().any(|record| record.subject == one.subject));
+        if begun.is_empty() && found.is_empty() {
+            print(&format!(
+                "Nothing to repair: {} is not recognised.\n",
+                self.code
+            ))?;
+            return Ok(Exit::Ok);
+        }
+        show_begun(&begun)?;
+        show_found(&found)?;
+        if args.dry_run {
+            return Ok(Exit::Ok);
+        }
+        if begun.is_empty() && found.iter().all(|finding| finding.cure.is_none()) {
+            return Ok(Exit::Failed);
+        }
+        if !args.yes && !agreed()? {
+            eprintln!("windrow: nothing was changed");
+            return Ok(Exit::Usage);
+        }
+        let mut turn = match self.turn().await {
+            Ok(turn) => turn,
+            Err(why) => {
+                eprintln!("windrow: nothing was changed: {why}");
+                return Ok(Exit::Failed);
+            }
+        };
+        begun.extend(self.begin(&found)?);
+        let cured = self.cure_all(&mut begun, &mut turn).await;
+        turn.end().await;
+        match cured {
+            true => self.verify(&begun).await,
+            false => Ok(Exit::Failed),
+        }
+    }
+
+    async fn recognised(&self) -> anyhow::Result<Vec<IncidentFinding>> {
+        let found = diagnose(&list(&self.client, &kinds()).await, now());
+        for why in &found.unknown {
+            eprintln!("windrow: not judged: {why}");
+        }
+        let findings = found.findings.into_iter();
+        Ok(findings
+            .filter(|finding| finding.code == self.code)
+            .collect())
+    }
+
+    /// Waits until no other repair is under way.
+    async fn turn(&self) -> Result<Turn<'_>, String> {
+        let until = Instant::now() + WAIT;
+        let state_dir = self.context.layout.state_dir();
+        let mut lease = lease_on_repairs(lease_holder(&self.context.layout));
+        loop {
+            match Turn::take(lease, &state_dir, &self.client, now).await {
+                Ok(turn) => return Ok(turn),
+                Err((_, why)) if Instant::now() > until => return Err(why),
+                Err((back, why)) => {
+                    eprintln!("windrow: waiting: {why}");
+                    sleep(AGAIN).await;
+                    lease = back;
+                }
+            }
+        }
+    }
+
+    /// Writes down that these cures are begun.
+    fn begin(&self, found: &[IncidentFinding]) -> anyhow::Result<Vec<Record>> {
+        let mut begun = Vec::new();
+        for finding in found {
+            if let Some(cure) = &finding.cure {
+                let record = self.records.begin(finding, cure, Worker::Person, now())?;
+                self.note(&record, RequestAction::RepairBegun, &cure.summary);
+                begun.push(record);
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Carries the cures out, up to the first that does not come to its end. False when there is one.
+    async fn cure_all(&self, records: &mut [Record], turn: &mut Turn<'_>) -> bool {
+        for record in records {
+            if let Err(why) = self.cure(record, turn).await {
+                self.note(record, RequestAction::RepairFailed, &why);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Carries one cure out; why it did not come to its end.
+    async fn cure(&self, record: &mut Record, turn: &mut Turn<'_>) -> Result<(), String> {
+        let subject = record.subject.clone();
+        // A terminal that is gone is not worth an end of the repair.
+        let _ = print(&format!("\n{subject}: {}\n", record.cure.summary));
+        let _ = print(&format!(
+            "saved in {}\n",
+            self.records.path(record).display()
+        ));
+        let work = async {
+            let done = carry_out(&self.client, &self.records, record, now, |number, step| {
+                let _ = print(&format!("{}. {}\n", number + 1, step.say));
+            });
+            done.await.map_err(|error| error.to_string())
+        };
+        let ended = turn.during(work).await;
+        if let Err(why) = &ended {
+            eprintln!("windrow: {subject}: {why}");
+            eprintln!("The same command goes on from here; what was changed is in the record.");
+        }
+        ended
+    }
+
+    /// Is what was cured recognised no longer?
+    async fn verify(&self, cured: &[Record]) -> anyhow::Result<Exit> {
+        let left = self.recognised().await?;
+        let mut exit = Exit::Ok;
+        for record in cured {
+            match left.iter().find(|one| one.subject == record.subject) {
+                Some(finding) => {
+                    eprintln!("windrow: it is still there: {}", finding.message);
+                    self.note(record, RequestAction::RepairFailed, &finding.message);
+                    exit = Exit::Failed;
+                }
+                None => self.note(record, RequestAction::RepairDone, ""),
+            }
+        }
+        if exit == Exit::Ok {
+            print("Done, and verified: it is recognised no longer.\n")?;
+        }
+        Ok(exit)
+    }
+
+    /// Reports to the daemon, for the flight and the journal.
+    fn note(&self, record: &Record, what: RequestAction, why: &str) {
+        report_to_daemon(
+            &self.context.layout,
+            what,
+            &self.records.name(record),
+            (&who(), why),
+            now(),
+        );
+    }
+}
+
+fn show_begun(begun: &[Record]) -> anyhow::Result<()> {
+    for record in begun {
+        print(&format!(
+            "{}: begun at {}, {} of {} steps are done; it goes on from there.\n",
+            record.subject,
+            record.started,
+            record.done,
+            record.cure.steps.len()
+        ))?;
+        print(&cure_text(&record.cure, style()))?;
+    }
+    Ok(())
+}
+
+fn show_found(found: &[IncidentFinding]) -> anyhow::Result<()> {
+    for finding in found {
+        print(&format!("{}\n", finding.message))?;
+        match &finding.cure {
+            Some(cure) => print(&cure_text(cure, style()))?,
+            None => print(&format!("Windrow has no cure for it: {}\n", finding.advice))?,
+        }
+    }
+    Ok(())
+}
+
+/// Asks a person at a terminal. Without one the answer is no.
 fn agreed() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
-        eprintln!("windrow: nobody can be asked here: --yes does it, --dry-run shows it");
+        eprintln!("windrow: there is no terminal to ask at: --yes does it, --dry-run shows it");
         return Ok(false);
     }
     print("\nDo this? Write yes: ")?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(answer.trim() == "yes")
-}
-
-/// Waits until nobody else repairs.
-async fn turn<'c>(context: &Context, client: &'c Client) -> Result<Turn<'c>, String> {
-    let until = Instant::now() + WAIT;
-    let mut lease = lease_on_repairs(lease_holder(&context.layout));
-    loop {
-        match Turn::take(lease, &context.layout.state_dir(), client, now).await {
-            Ok(turn) => return Ok(turn),
-            Err((_, why)) if Instant::now() > until => return Err(why),
-            Err((back, why)) => {
-                eprintln!("windrow: waiting: {why}");
-                sleep(AGAIN).await;
-                lease = back;
-            }
-        }
-    }
-}
-
-/// Tells the daemon, for the flight and the journal.
-fn note(context: &Context, records: &Records, record: &Record, what: RequestAction, why: &str) {
-    report_to_daemon(
-        &context.layout,
-        what,
-        &records.name(record),
-        (&who(), why),
-        now(),
-    );
-}
-
-/// Carries one cure out; why it did not come to its end.
-async fn cure(
-    client: &Client,
-    records: &Records,
-    record: &mut Record,
-    turn: &mut Turn<'_>,
-) -> Result<(), String> {
-    let subject = record.subject.clone();
-    // A terminal that is gone is not worth an end of the repair.
-    let _ = print(&format!("\n{subject}: {}\n", record.cure.summary));
-    let _ = print(&format!("saved in {}\n", records.path(record).display()));
-    let work = async {
-        let done = carry_out(client, records, record, now, |number, step| {
-            let _ = print(&format!("{}. {}\n", number + 1, step.say));
-        });
-        done.await.map_err(|error| error.to_string())
-    };
-    let ended = turn.during(work).await;
-    if let Err(why) = &ended {
-        eprintln!("windrow: {subject}: {why}");
-        eprintln!("The same command goes on from here; what was changed is in the record.");
-    }
-    ended
-}
-
-/// Is what was cured recognised no longer?
-async fn verify(
-    client: &Client,
-    context: &Context,
-    records: &Records,
-    code: Code,
-    cured: &[Record],
-) -> anyhow::Result<Exit> {
-    let left = recognised(client, code).await?;
-    let mut exit = Exit::Ok;
-    for record in cured {
-        match left.iter().find(|one| one.subject == record.subject) {
-            Some(finding) => {
-                eprintln!("windrow: it is still there: {}", finding.message);
-                note(
-                    context,
-                    records,
-                    record,
-                    RequestAction::RepairFailed,
-                    &finding.message,
-                );
-                exit = Exit::Failed;
-            }
-            None => note(context, records, record, RequestAction::RepairDone, ""),
-        }
-    }
-    if exit == Exit::Ok {
-        print("Done, and verified: it is recognised no longer.\n")?;
-    }
-    Ok(exit)
 }

@@ -5,7 +5,7 @@
 
 mod names;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -94,7 +94,7 @@ pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<FileOutcome>, Ord
     let files = manifest_paths(typed, &known, &manifests).map_err(OrderRefused::Names)?;
     let markers = Markers::new(&manifests);
     Ok(together(files, &found, |file| {
-        hold_one(order, &markers, &found, file)
+        hold_file(order, &markers, &found, file)
     }))
 }
 
@@ -116,13 +116,7 @@ fn together(
             Ok(done) => Some(done),
             Err(_) => None,
         };
-        let name = file.name();
-        let namesakes = found.files.iter().map(|one| &one.path);
-        let namesakes = namesakes.filter(|path| path.name() == name && **path != file);
-        let namesakes: Vec<ManifestPath> = namesakes
-            .filter(|path| rke2::owner(path).is_none())
-            .cloned()
-            .collect();
+        let namesakes: Vec<ManifestPath> = namesakes(&file, found).collect();
         outcomes.push(FileOutcome { file, result });
         for file in namesakes {
             let result = follows.map(Ok);
@@ -132,7 +126,21 @@ fn together(
     outcomes
 }
 
-fn hold_one(
+/// The files of the same name in other directories that one marker hides with this one.
+fn namesakes<'f>(
+    file: &'f ManifestPath,
+    found: &'f ScannedDirectory,
+) -> impl Iterator<Item = ManifestPath> + 'f {
+    found
+        .files
+        .iter()
+        .map(|other| &other.path)
+        .filter(move |path| path.name() == file.name() && *path != file)
+        .filter(|path| rke2::owner(path).is_none())
+        .cloned()
+}
+
+fn hold_file(
     order: &Order<'_>,
     markers: &Markers,
     found: &ScannedDirectory,
@@ -165,7 +173,7 @@ fn hold_one(
         )),
         Ok(MarkerOutcome::NoDirectory) => Err("its directory is gone".to_owned()),
         Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => {
-            lay_file_request(order, RequestAction::Hold, file, None)
+            lay_file_request(order, RequestAction::Hold, file, BTreeMap::new())
                 .map_err(|error| format!("{error:#}"))?;
             Ok(ManualChange::Held)
         }
@@ -209,11 +217,11 @@ pub fn release(
     };
     let markers = Markers::new(&manifests);
     Ok(together(files, &found, |file| {
-        release_one(order, &markers, &found, file, limits)
+        release_file(order, &markers, &found, file, limits)
     }))
 }
 
-fn release_one(
+fn release_file(
     order: &Order<'_>,
     markers: &Markers,
     found: &ScannedDirectory,
@@ -241,8 +249,12 @@ fn release_one(
     }
     // The request first: the daemon would put a marker back whose removal nobody explains. Where it cannot be written anywhere,
     // the marker goes all the same.
-    let digest = digest(&order.layout.manifests(), file, limits);
-    let recorded = lay_file_request(order, RequestAction::Release, file, digest);
+    let manifests = order.layout.manifests();
+    let digests = namesakes(file, found)
+        .chain([file.clone()])
+        .filter_map(|path| Some((path.clone(), digest(&manifests, &path, limits)?)))
+        .collect();
+    let recorded = lay_file_request(order, RequestAction::Release, file, digests);
     let done = remove(markers, ours, foreign);
     match (recorded, done) {
         (Ok(()), done) => done,
@@ -332,7 +344,7 @@ pub fn marker_of(file: &ManifestPath, markers: &[MarkerEntry]) -> MarkerPath {
         .map_or(beside, |marker| marker.path.clone())
 }
 
-/// Lays a request about a file into the daemon's spool; `digest` says which content of it is released.
+/// Lays a request about a file into the daemon's spool; `digests` says which content is released, by path.
 ///
 /// # Errors
 ///
@@ -341,12 +353,16 @@ pub fn lay_file_request(
     order: &Order<'_>,
     action: RequestAction,
     file: &ManifestPath,
-    digest: Option<String>,
+    mut digests: BTreeMap<ManifestPath, String>,
 ) -> anyhow::Result<()> {
     let request = SpooledRequest {
         action,
         file: file.to_string(),
-        digest,
+        digest: digests.remove(file),
+        namesakes: digests
+            .into_iter()
+            .map(|(path, digest)| (path.to_string(), digest))
+            .collect(),
         force: false,
         by: order.by.to_owned(),
         at: order.at,

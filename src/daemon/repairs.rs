@@ -275,6 +275,7 @@ pub fn report_to_daemon(
         action,
         file: record.to_owned(),
         digest: None,
+        namesakes: std::collections::BTreeMap::new(),
         force: false,
         by: by.to_owned(),
         at,

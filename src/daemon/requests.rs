@@ -100,8 +100,13 @@ impl SpooledRequests {
                         .and_then(Path::to_str)
                         .unwrap_or(&request.file);
                     let file = &ManifestPath::from(file);
-                    let content = request.digest.as_deref();
-                    if let Err(why) = state.hold_or_release(file, content, request.manual(), now) {
+                    let namesakes = request.namesakes.iter();
+                    let released = namesakes
+                        .map(|(path, digest)| (ManifestPath::from(path.as_str()), digest.clone()))
+                        .chain(request.digest.clone().map(|digest| (file.clone(), digest)))
+                        .collect();
+                    if let Err(why) = state.hold_or_release(file, &released, request.manual(), now)
+                    {
                         let what = format!("{verb} {file}, as {} asked", request.by);
                         taken.events.push(failed(&what, &why));
                     }
@@ -240,6 +245,28 @@ mod tests {
         );
         assert!(is_held(&mut other));
         drop((place, path));
+    }
+
+    #[test]
+    fn a_release_counts_for_the_content_of_every_file_of_that_name() {
+        let (_place, mut requests, _) = spooled(&RELEASE.replace(
+            '}',
+            r#","namesakes":{"sub/a.yaml":"what it was when it was released"}}"#,
+        ));
+        let mut state = self::state(WIDGET);
+        let file = |path: &str| FileChange {
+            path: path.into(),
+            content: Some(std::sync::Arc::new(Content::Bytes(WIDGET.into()))),
+        };
+        state.take_directory(Directory {
+            files: vec![file("a.yaml"), file("sub/a.yaml")],
+            markers: Vec::new(),
+        });
+        let now = Timestamp::UNIX_EPOCH;
+        let taken = requests.take_spooled(&mut state, Path::new("/nowhere"), now);
+        let said = &taken.events[0].message;
+        assert!(said.contains("sub/a.yaml has other content"), "{said}");
+        assert!(is_held(&mut state));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A file and not a socket, so that `windrow hold` and `windrow release` work while the daemon is
 //! down. It is written under a temporary name and renamed to `*.json`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -73,6 +74,9 @@ pub struct SpooledRequest {
     /// for whatever the file holds when the request is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// The same of the files of that name in other directories, by path: one marker hid all of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub namesakes: BTreeMap<String, String>,
     /// Try feature gates although the check refuses them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,

@@ -378,6 +378,21 @@ fn somebody_elses_marker_is_neither_replaced_nor_removed() {
 }
 
 #[test]
+fn the_daemon_will_learn_of_what_was_recorded_alone() {
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    node.manifest("foreign.yaml", CONFIG_MAP);
+    node.manifest("foreign.yaml.skip", "");
+    for verb in ["hold", "release"] {
+        let refused = node.run(&[verb, "foreign.yaml"]);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(!refused.out.contains("will learn of this"), "{refused:?}");
+        let done = node.run(&[verb, "a.yaml"]);
+        assert!(done.out.contains("will learn of this"), "{done:?}");
+    }
+}
+
+#[test]
 fn every_unknown_file_is_named_and_nothing_is_held() {
     let node = Node::new();
     node.manifest("a.yaml", CONFIG_MAP);
@@ -550,6 +565,8 @@ fn files_of_one_name_are_held_and_released_together_and_named() {
         ran.out.contains("\nsub/pair.yaml released with it"),
         "{ran:?}"
     );
+    let request = node.requests().pop().unwrap();
+    assert_eq!(request["namesakes"]["sub/pair.yaml"], request["digest"]);
     assert!(node.marker("pair.yaml").is_none() && node.marker("sub/pair.yaml").is_none());
 }
 

@@ -360,10 +360,10 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
     node.tick();
     let now = node.now;
     node.state
-        .hold_or_release(&"a.yaml".into(), None, order(true, now), now)
+        .hold_or_release(&"a.yaml".into(), &BTreeMap::new(), order(true, now), now)
         .unwrap();
     node.state
-        .hold_or_release(&"b.yaml".into(), None, order(false, now), now)
+        .hold_or_release(&"b.yaml".into(), &BTreeMap::new(), order(false, now), now)
         .unwrap();
     node.tick();
     assert_eq!(
@@ -376,18 +376,28 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
     assert_eq!(node.held(), ["a.yaml"]);
     let now = node.now;
     node.state
-        .hold_or_release(&"a.yaml".into(), None, order(false, now), now)
+        .hold_or_release(&"a.yaml".into(), &BTreeMap::new(), order(false, now), now)
         .unwrap();
     node.tick();
     assert!(node.held().is_empty());
     assert!(
         node.state
-            .hold_or_release(&"nowhere.yaml".into(), None, order(false, now), now)
+            .hold_or_release(
+                &"nowhere.yaml".into(),
+                &BTreeMap::new(),
+                order(false, now),
+                now
+            )
             .is_err()
     );
     assert!(
         node.state
-            .hold_or_release(&"rke2-canal.yaml".into(), None, order(true, now), now)
+            .hold_or_release(
+                &"rke2-canal.yaml".into(),
+                &BTreeMap::new(),
+                order(true, now),
+                now
+            )
             .is_err()
     );
 }
@@ -424,7 +434,7 @@ fn a_ledger_of_a_former_cluster_lets_nothing_through_in_a_new_one() {
         reason: "mine".to_owned(),
     };
     node.state
-        .hold_or_release(&"b.yaml".into(), None, hold, node.now)
+        .hold_or_release(&"b.yaml".into(), &BTreeMap::new(), hold, node.now)
         .unwrap();
     node.exists(config_map("x"));
     node.tick();

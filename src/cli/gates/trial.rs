@@ -88,6 +88,7 @@ fn lay_and_follow(context: &Context, action: RequestAction, force: bool) -> anyh
         action,
         file: String::new(),
         digest: None,
+        namesakes: std::collections::BTreeMap::new(),
         force,
         by: who(),
         at: now(),

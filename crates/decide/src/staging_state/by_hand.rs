@@ -1,19 +1,21 @@
 //! Holds and releases that a person orders.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
-use windrow_plan::rke2;
+use windrow_plan::{PlanFile, rke2};
 
 use super::StagingState;
 use crate::ledger::{AlreadyReported, FileStage, LedgerEntry, Manual};
 
 impl StagingState {
-    /// Enters that a person holds or releases a file. The next decision carries it out. `content` is the digest of
-    /// what is released: a release counts for that content alone.
+    /// Enters that a person holds or releases a file. The next decision carries it out. `released` are
+    /// digests, by path, of what is released: a release counts for that content alone. A file that is not among them is
+    /// released whatever it holds.
     ///
     /// # Errors
     ///
@@ -22,7 +24,7 @@ impl StagingState {
     pub fn hold_or_release(
         &mut self,
         path: &ManifestPath,
-        content: Option<&str>,
+        released: &BTreeMap<ManifestPath, String>,
         manual: Manual,
         now: Timestamp,
     ) -> Result<(), String> {
@@ -51,17 +53,24 @@ impl StagingState {
             return Err(format!("{path} cannot be held: {why}"));
         }
         let digest = file.map(|file| file.digest.clone()).unwrap_or_default();
-        if !manual.hold && content.is_some_and(|content| *content != *digest) {
-            return Err(
-                "the file has other content by now than what was released; release it again if that is meant too"
-                    .to_owned(),
-            );
-        }
         // One marker hides every file of this name: they are held and released together.
-        let same_name = plan
+        let same_name: Vec<_> = plan
             .files
             .iter()
-            .filter(|file| file.name == name && file.path != *path && file.owner.is_none());
+            .filter(|file| file.name == name && file.path != *path && file.owner.is_none())
+            .collect();
+        let is_other = |file: &&PlanFile| {
+            let content = released.get(&file.path);
+            content.is_some_and(|content| **content != *file.digest)
+        };
+        if !manual.hold
+            && let Some(changed) = file.iter().chain(&same_name).copied().find(is_other)
+        {
+            return Err(format!(
+                "{} has other content by now than what was released; release it again if that is meant too",
+                changed.path
+            ));
+        }
         for other in same_name {
             self.enter_manual(&other.path, other.digest.clone(), manual.clone(), now);
         }

@@ -297,7 +297,7 @@ fn a_person_holds_and_releases_all_files_of_a_name() {
             reason: "test".to_owned(),
         };
         node.state
-            .hold_or_release(&"pair.yaml".into(), None, manual, node.now)
+            .hold_or_release(&"pair.yaml".into(), &BTreeMap::new(), manual, node.now)
             .unwrap();
         node.tick();
         assert_eq!(node.tick().actions, [], "hold: {hold}");

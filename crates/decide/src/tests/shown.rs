@@ -99,7 +99,12 @@ fn who_released_a_file_is_told() {
         node.tick();
         let now = node.now;
         node.state
-            .hold_or_release(&"a.yaml".into(), None, order_by(who, false, now), now)
+            .hold_or_release(
+                &"a.yaml".into(),
+                &BTreeMap::new(),
+                order_by(who, false, now),
+                now,
+            )
             .unwrap();
         node.tick();
         let mut events = node.events.iter();
@@ -273,7 +278,12 @@ fn a_decision_is_recorded_when_it_does_or_says_something_new_with_what_it_rests_
     while record(&mut node).is_some() {}
     let now = node.now;
     node.state
-        .hold_or_release(&"a.yaml".into(), None, order_by("ann", false, now), now)
+        .hold_or_release(
+            &"a.yaml".into(),
+            &BTreeMap::new(),
+            order_by("ann", false, now),
+            now,
+        )
         .unwrap();
     assert_eq!(record(&mut node).map(|made| made.0), Some(true));
 }
