@@ -17,7 +17,8 @@ use super::{Context, Exit};
 use crate::console::journal::JournalQuery;
 use crate::console::terminal::{ConsoleSignals, Terminal};
 use crate::console::{
-    Extent, Host, Key, KeyAction, OperatorView, Overlay, Scene, Theme, decode, paint, render, word,
+    Extent, Host, KeyAction, KeyPress, OperatorView, Overlay, Scene, Theme, decode, paint, render,
+    word,
 };
 use crate::printable::printable;
 
@@ -242,7 +243,7 @@ impl FullScreen<'_> {
     }
 
     /// Does what a key asks for. True when that is the end.
-    fn press(&mut self, key: Key) -> bool {
+    fn press(&mut self, key: KeyPress) -> bool {
         match self.view.press(key, self.extent) {
             KeyAction::Quit => return true,
             KeyAction::Nothing => return false,

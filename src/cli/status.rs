@@ -5,8 +5,8 @@ use std::io::{IsTerminal as _, Write as _};
 
 use jiff::Timestamp;
 use windrow_decide::{HeldFile, Holder, ProbeStatus, Readiness, StagingStatus, Status};
+use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
-use windrow_plan::Finding;
 use windrow_plan::readiness::node::ProbeState;
 
 use super::document::{self, FoundStatus, age, exit_of, now};

@@ -256,7 +256,7 @@ mod tests {
         let mut state = self::state(WIDGET);
         let file = |path: &str| FileChange {
             path: path.into(),
-            content: Some(std::sync::Arc::new(Content::Bytes(WIDGET.into()))),
+            content: Some(std::sync::Arc::new(FileContent::Bytes(WIDGET.into()))),
         };
         state.take_directory(Directory {
             files: vec![file("a.yaml"), file("sub/a.yaml")],
