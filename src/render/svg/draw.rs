@@ -8,10 +8,12 @@ use windrow_plan::rules::Tier;
 
 use super::super::graph::{BoxClass, BoxGraph, BoxKind, Edge};
 use super::super::markup::escaped;
+use super::drawn_box::{
+    DrawnBox, HEADER, MARGIN, NARROWEST, PAD, ROW, SMALL, TEXT, TOP, badge_width,
+};
 use super::layout::{BoxLayout, Route, Shape};
 use super::metrics::{clip, clip_middle, width};
 use super::style::STYLE;
-use super::{DrawnBox, HEADER, MARGIN, NARROWEST, PAD, ROW, SMALL, TEXT, TOP, badge_width};
 
 const COLUMN_GAP: f64 = 92.0;
 /// More findings than this are summed up in a last line.

@@ -1,6 +1,7 @@
 //! The plan as a picture: self-contained SVG, no script, readable in light and in dark.
 
 mod draw;
+mod drawn_box;
 mod layout;
 mod metrics;
 mod style;
@@ -8,16 +9,11 @@ mod style;
 use windrow_plan::Plan;
 use windrow_plan::rules::Tier;
 
+use self::drawn_box::{DrawnBox, HEADER, NARROWEST, PAD, ROW, SMALL, TEXT, badge_width};
 use self::layout::Shape;
 use self::metrics::width;
-use super::graph::{BoxGraph, BoxKind, Edge, GraphBox};
+use super::graph::{BoxGraph, Edge, GraphBox};
 
-const MARGIN: f64 = 28.0;
-const TOP: f64 = 86.0;
-const HEADER: f64 = 34.0;
-const ROW: f64 = 22.0;
-const PAD: f64 = 12.0;
-const NARROWEST: f64 = 170.0;
 const WIDEST: f64 = 380.0;
 /// More rows than this are summed up in a last one.
 const ROWS: usize = 12;
@@ -25,19 +21,6 @@ const ROWS: usize = 12;
 const UNTIED_ROWS: usize = 6;
 /// This many edges from one row into one box are drawn as one edge to the box.
 const BUNDLE: usize = 4;
-const TEXT: f64 = 12.0;
-const SMALL: f64 = 11.0;
-
-/// One box, ready to draw.
-struct DrawnBox<'a> {
-    one: &'a GraphBox,
-    /// Positions in `one.rows` that are shown.
-    shown: Vec<usize>,
-    /// How many are not.
-    hidden: usize,
-    width: f64,
-}
-
 /// The plan as an SVG document.
 pub fn svg(plan: &Plan) -> String {
     let mut graph = BoxGraph::from_plan(plan);
@@ -146,10 +129,6 @@ fn lines((shown, hidden): &(Vec<usize>, usize)) -> usize {
 fn title_width(one: &GraphBox) -> f64 {
     let number = if one.order.is_some() { 26.0 } else { 0.0 };
     number + width(&one.title, 13.0, true) + 14.0 + badge_width(one.kind)
-}
-
-fn badge_width(kind: BoxKind) -> f64 {
-    width(kind.badge(), SMALL, false) + 14.0
 }
 
 fn box_width(one: &GraphBox, shown: &[usize]) -> f64 {
