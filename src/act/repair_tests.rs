@@ -100,7 +100,7 @@ impl Repair {
         let store = ObjectStore::default();
         store.put(ADDON, json!({"metadata": {"uid": "1"}, "spec": {}}));
         Self {
-            directory: directory,
+            directory,
             store,
             records,
             record,
@@ -201,5 +201,5 @@ fn a_record_is_found_by_its_name_and_nothing_beside_the_records_is() {
     // What else lies there is no record.
     std::fs::write(repair.directory.path().join("repairs/note.txt"), "x").unwrap();
     let found = repair.records.unfinished(Code::AddonStuck).unwrap();
-    assert_eq!(found, [repair.record.clone()]);
+    assert_eq!(found, std::slice::from_ref(&repair.record));
 }

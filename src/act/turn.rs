@@ -133,7 +133,7 @@ mod tests {
         Timestamp::UNIX_EPOCH
     }
 
-    async fn why_not<'c>(holder: &str, state_dir: &Path, client: &'c Client) -> String {
+    async fn why_not(holder: &str, state_dir: &Path, client: &Client) -> String {
         let lease = lease_on_repairs(holder.to_owned());
         match Turn::take(lease, state_dir, client, now).await {
             Ok(_) => "it was taken".to_owned(),

@@ -3,97 +3,30 @@
 
 mod carried;
 mod destinations;
+mod gathered;
 mod markers;
 mod own;
 mod sources;
 
 use std::fs;
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use windrow_model::findings::{Finding, Location};
 
 pub(super) use carried::{say_if_ambiguous, say_notes};
 pub(super) use destinations::rke2_files;
+use gathered::manifest;
+pub(super) use gathered::{Input, Inputs};
 pub(super) use markers::{ForeignMarker, skipped_by};
 pub(super) use own::{carried_configuration, rule_files, rules};
 pub(super) use sources::{STANDARD_INPUT, is_standard_input, other_configurations, standard_input};
 
-use windrow_model::manifest::extract::Extracted;
-use windrow_model::manifest::{
-    self, FileContent, MARKER_SUFFIX, ManifestFile, ManifestPath, ReadLimits, is_manifest_name,
-};
+use windrow_model::manifest::{FileContent, MARKER_SUFFIX, ReadLimits, is_manifest_name};
 use windrow_plan::SourceMap;
 
 use super::Context;
 use super::document::now;
 use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
-
-/// What was gathered.
-#[derive(Default)]
-pub(super) struct Inputs {
-    pub(super) files: Vec<Input>,
-    /// Was a Harvester configuration among them?
-    pub(super) harvester: bool,
-    /// Does one preset a storage network?
-    pub(super) preset: bool,
-    /// What it is preset to.
-    pub(super) storage_network: Option<String>,
-    /// The configurations that carry manifests: how each is called, and its text.
-    pub(super) carriers: Vec<(String, String)>,
-    /// What they write of RKE2's and Windrow's own configuration.
-    pub(super) configuration: Vec<Extracted>,
-    /// Markers that keep files from RKE2 and that Windrow did not make.
-    pub(super) markers: Vec<ForeignMarker>,
-    /// Carriers that are parts of something else, by what they are called: they cannot be written as they are.
-    pub(super) parts: Vec<String>,
-    /// What is wrong with the configurations that carry manifests.
-    pub(super) findings: Vec<Finding>,
-    /// Everything that cannot be used, each with its file.
-    pub(super) errors: Vec<String>,
-}
-
-/// All documents of a file may take so many times the memory of one.
-const WHOLE_FILE: usize = 8;
-
-/// One manifest file.
-pub(super) struct Input {
-    /// Its path.
-    pub(super) path: ManifestPath,
-    pub(super) content: FileContent,
-    pub(super) shown: SourceMap,
-    /// Who writes it late, if it is not there from the beginning.
-    pub(super) late: Option<String>,
-    /// Where it is written to, if a configuration says so.
-    destination: Option<Destination>,
-    pub(super) limits: ReadLimits,
-}
-
-/// Below which data directory a configuration writes a file, and where it says so.
-struct Destination {
-    data_dir: String,
-    at: Location,
-}
-
-impl Inputs {
-    /// How much there is that came of what was named.
-    fn looked_at(&self) -> usize {
-        self.files.len() + self.carriers.len() + self.findings.len() + self.errors.len()
-    }
-}
-
-impl Input {
-    /// The file, read whole. Its documents together may take more memory than one of them may: what is played in
-    /// simulated time needs all of them.
-    pub(super) fn manifest(&self) -> ManifestFile {
-        let limits = ReadLimits {
-            expanded_bytes: WHOLE_FILE * self.limits.expanded_bytes,
-            ..self.limits.clone()
-        };
-        manifest::read(&self.path, &self.content, &limits)
-    }
-}
 
 /// The node's own manifests directory.
 pub(super) fn node(context: &Context, limits: &ReadLimits) -> Inputs {
@@ -262,24 +195,6 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
     }
 }
 
-fn manifest(
-    inputs: &mut Inputs,
-    path: &str,
-    content: FileContent,
-    shown: SourceMap,
-    late: Option<String>,
-    limits: &ReadLimits,
-) {
-    inputs.files.push(Input {
-        path: path.into(),
-        limits: limits.clone(),
-        content,
-        shown,
-        late,
-        destination: None,
-    });
-}
-
 /// Two inputs that would be one file on the node.
 fn twice(inputs: &mut Inputs) {
     let mut sorted: Vec<(&str, &str)> = inputs
@@ -299,9 +214,4 @@ fn twice(inputs: &mut Inputs) {
         })
         .collect();
     inputs.errors.extend(errors);
-}
-
-/// Is standard input something to read from?
-pub(super) fn stdin_is_terminal() -> bool {
-    std::io::stdin().is_terminal()
 }

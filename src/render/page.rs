@@ -41,7 +41,7 @@ fn is_good(side: &Side, node: &NodeRehearsal) -> bool {
 
 fn comes_up(ended: &Ending, version: &VersionOutcome, node: &NodeRehearsal) -> bool {
     let is_this = node.harvester.as_ref() == Some(&version.version);
-    *ended == Ending::Complete && !(is_this && !node.beyond.is_empty())
+    *ended == Ending::Complete && (!is_this || node.beyond.is_empty())
 }
 
 fn is_none(count: &u64) -> bool {

@@ -1,5 +1,7 @@
 //! Level 3: README's first command, a simulated node under the real daemon with real files.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

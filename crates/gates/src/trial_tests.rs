@@ -258,13 +258,13 @@ fn a_restart_is_asked_for_once_and_one_that_somebody_else_made_counts() {
     let waits = (TrialState::RollingBack, Vec::new());
     let queued = TrialObservation {
         restarting: true,
-        ..seen.clone()
+        ..seen
     };
     assert_eq!(next(TrialState::RollingBack, &queued), waits);
     let coming_up = TrialObservation {
         restarted: true,
         ready: false,
-        ..seen.clone()
+        ..seen
     };
     assert_eq!(next(TrialState::RollingBack, &coming_up), waits);
     let restarted = TrialObservation {

@@ -8,7 +8,7 @@ use windrow_decide::Status;
 use windrow_gates::trial::TrialState;
 use windrow_gates::{TrialOutcome, TrialStatus};
 
-use super::{ApplyArgs, RollbackArgs, node_report, print};
+use super::node::{node_report, print};
 use crate::cli::document::{FoundStatus, current, daemon_runs, now};
 use crate::cli::follow::Follow;
 use crate::cli::manual::who;
@@ -18,6 +18,23 @@ use crate::observe::requests::{RequestAction, SpooledRequest};
 
 /// systemd starts a daemon that died anew, and it goes on with the trial.
 const DAEMON_RETURNS: Duration = Duration::from_secs(120);
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct ApplyArgs {
+    /// Try gates that the check refuses, too: the trial shows whether it was right
+    #[arg(long)]
+    force: bool,
+    /// Do not ask whether rke2-server may be restarted
+    #[arg(short, long)]
+    yes: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct RollbackArgs {
+    /// Do not ask whether rke2-server may be restarted
+    #[arg(short, long)]
+    yes: bool,
+}
 
 pub(super) fn apply(args: &ApplyArgs, context: &Context) -> anyhow::Result<Exit> {
     if let Some(exit) = without_daemon(context) {

@@ -9,7 +9,8 @@ use windrow_model::reasons::Code;
 use windrow_plan::SourceMap;
 use windrow_simulate::Setup;
 
-use super::{Destination, ForeignMarker, Inputs, manifest};
+use super::gathered::{Destination, Inputs, manifest};
+use super::markers::ForeignMarker;
 
 /// A text whose kind is not known yet: a manifest, a configuration that carries manifests, or something around
 /// configurations.

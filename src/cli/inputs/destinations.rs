@@ -9,7 +9,8 @@ use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read};
 use windrow_plan::rke2::data_dir;
 
-use super::{Destination, Inputs, carried_configuration};
+use super::gathered::{Destination, Inputs};
+use super::own::carried_configuration;
 
 /// What configurations write of RKE2's own.
 pub(in crate::cli) fn rke2_files(configuration: &[Extracted]) -> Vec<Rke2ConfigFile> {

@@ -2,12 +2,11 @@
 //! under other names than those that are read there.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use windrow_model::manifest::user_data::is_configuration;
 
-use super::stdin_is_terminal;
 use crate::files::read_bytes;
 
 /// How standard input is called.
@@ -58,4 +57,9 @@ pub(in crate::cli) fn other_configurations(
         is_configuration(&bytes).then_some((path, bytes))
     });
     texts.collect()
+}
+
+/// Is standard input something to read from?
+pub(in crate::cli) fn stdin_is_terminal() -> bool {
+    std::io::stdin().is_terminal()
 }

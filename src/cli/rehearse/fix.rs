@@ -9,7 +9,8 @@ use windrow_model::manifest::{FileContent, ReadLimits};
 use windrow_simulate::rehearse::fix::{GivenFile, Lacking, corrected};
 
 use super::super::inputs::Inputs;
-use super::{Exit, UnusableInput};
+use super::args::UnusableInput;
+use crate::cli::Exit;
 use crate::files::{Durability, replace};
 
 /// The files as a person gave them.

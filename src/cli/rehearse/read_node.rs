@@ -24,9 +24,10 @@ use windrow_simulate::rehearse::proofs::{
 use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::{self, ForeignMarker, Input, Inputs, rke2_files, skipped_by};
+use super::args::{Args, POWER_ON, UnusableInput};
 use super::fix::{sources, write_corrected};
 use super::fleet::{LaidManifest, ReadNode};
-use super::{Args, Exit, POWER_ON, UnusableInput};
+use crate::cli::Exit;
 use crate::files::read_text;
 
 /// What cloud-init and yip write when units have started already: the earliest delay, and how much later it can be. Modelled.

@@ -17,9 +17,10 @@ use windrow_gates::{
     Component, DropInSnapshot, GateChange, KnownGood, RefusedGates, RequestAnswer, TargetVersion,
     Trial, TrialOutcome, TrialStarts, TrialStatus, version_text,
 };
+use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 
-use self::announce::{announce_state, announce_step};
+use self::announce::{announce_state, announce_step, trial_finding};
 use super::inputs::DropInInputs;
 use super::verification::{Verification, VerificationResult};
 use crate::act::{ClusterLease, StateFile, put_drop_in, read_drop_in, remember_refused, units};
@@ -70,6 +71,11 @@ impl From<&Configuration> for TrialSite {
 }
 
 impl TrialDriver {
+    /// How the last trial ended, where that is worth a finding.
+    pub(in crate::daemon::gates) fn finding(&self) -> Option<Finding> {
+        trial_finding(self.trial.as_ref()?, &self.site().own)
+    }
+
     pub(super) fn new(configured: Published, api: ApiServer, now: fn() -> Timestamp) -> Self {
         let recalled = StateFile::Trial.recall(configured.borrow().layout());
         let trial = recalled.unwrap_or_else(|why| {

@@ -6,33 +6,28 @@ use windrow_gates::{Trial, TrialOutcome, list};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 
-use super::TrialDriver;
 use crate::report::journal;
 
-impl TrialDriver {
-    /// How the last trial ended, where that is worth a finding.
-    pub(in crate::daemon::gates) fn finding(&self) -> Option<Finding> {
-        let trial = self.trial.as_ref()?;
-        let own = self.site().own;
-        let finding = |code: Code, message: String| Finding {
-            incident: None,
-            code,
-            severity: code.severity(),
-            message,
-            at: Vec::new(),
-        };
-        match trial.outcome? {
-            TrialOutcome::RolledBack => {
-                let event = ended(trial, &own)?;
-                Some(finding(event.code, event.message))
-            }
-            TrialOutcome::Kept if !trial.unverified.is_empty() => {
-                let code = Code::GateUnverified;
-                let message = code.say(&[("why", &trial.unverified.join("; "))]);
-                Some(finding(code, message))
-            }
-            _ => None,
+/// How the last trial ended, where that is worth a finding.
+pub(super) fn trial_finding(trial: &Trial, own: &str) -> Option<Finding> {
+    let finding = |code: Code, message: String| Finding {
+        incident: None,
+        code,
+        severity: code.severity(),
+        message,
+        at: Vec::new(),
+    };
+    match trial.outcome? {
+        TrialOutcome::RolledBack => {
+            let event = ended(trial, own)?;
+            Some(finding(event.code, event.message))
         }
+        TrialOutcome::Kept if !trial.unverified.is_empty() => {
+            let code = Code::GateUnverified;
+            let message = code.say(&[("why", &trial.unverified.join("; "))]);
+            Some(finding(code, message))
+        }
+        _ => None,
     }
 }
 

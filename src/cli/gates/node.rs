@@ -1,0 +1,125 @@
+//! The check of gates: by the files alone, confirmed by the node's own components, and what is in effect there.
+
+use windrow_gates::{
+    Component, DROP_IN, ResolvedVersion, Trial, TrialStatus, assess, check, drop_in, resolve,
+};
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
+
+use crate::act::StateFile;
+use crate::apiserver::ApiServer;
+use crate::cli::{Context, Exit};
+use crate::layout::Layout;
+use crate::observe::effect;
+use crate::observe::rke2::candidates;
+use crate::render::GatesReport;
+
+use super::inputs::GateInputs;
+use super::oracle;
+
+pub(super) fn found_out(layout: &Layout, data_dir: &str) -> anyhow::Result<ResolvedVersion> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut found = runtime.block_on(candidates(layout, data_dir));
+    // As the daemon has last seen it.
+    found.upgrade = StateFile::Upgrade.recall(layout).unwrap_or_default();
+    Ok(resolve(&found))
+}
+
+/// Adds what the running components say, as far as the caller's rights reach.
+pub(super) fn observe(
+    context: &Context,
+    data_dir: &str,
+    report: &mut GatesReport,
+) -> anyhow::Result<()> {
+    let layout = context.layout.clone().with_data_dir(data_dir);
+    let kubeconfig = layout.admin_kubeconfig();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let api = ApiServer::new();
+    for component in Component::ALL {
+        let observed = runtime.block_on(async {
+            let client = effect::client(&api, &kubeconfig, component).await?;
+            effect::observed(&client).await
+        });
+        let pod = effect::pod(&layout, component);
+        report.observe(component, observed, pod.as_ref());
+    }
+    // One that cannot be read is the daemon's to complain about.
+    let trial: Option<Trial> = StateFile::Trial.recall(&layout).unwrap_or_default();
+    let own = layout.gates_drop_in().display().to_string();
+    report.trial = trial.map(|trial| TrialStatus::new(&trial, &own, None));
+    Ok(())
+}
+
+/// What the node's configuration would do.
+pub(super) fn node_report(context: &Context) -> anyhow::Result<Result<GatesReport, Exit>> {
+    let inputs = GateInputs::node(&context.layout);
+    if let Some(exit) = inputs.refused() {
+        return Ok(Err(exit));
+    }
+    let resolved = found_out(&context.layout, &inputs.data_dir)?;
+    let data_dir = inputs.data_dir.clone();
+    let mut report = judge(inputs, &resolved);
+    confirm(context, &data_dir, &resolved, &mut report)?;
+    Ok(Ok(report))
+}
+
+pub(super) fn confirm(
+    context: &Context,
+    data_dir: &str,
+    resolved: &ResolvedVersion,
+    report: &mut GatesReport,
+) -> anyhow::Result<()> {
+    let layout = context.layout.clone().with_data_dir(data_dir);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(oracle::confirm(&layout, resolved, report));
+    Ok(())
+}
+
+/// What the files do once Windrow's drop-in is among them.
+pub(super) fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesReport {
+    let GateInputs {
+        mut files,
+        requests,
+        own,
+        ..
+    } = inputs;
+    let on_node = own.is_some();
+    let own = own.unwrap_or_else(|| DROP_IN.to_owned());
+    // What lies there of Windrow's was written for what was asked for then.
+    if on_node || !requests.is_empty() {
+        files.retain(|file| file.name() != DROP_IN);
+    }
+    let planned = drop_in(&requests, &resolved.target, &merge(&files));
+    if let Some(content) = &planned.content {
+        files.push(Rke2ConfigFile::new(
+            ConfigLayer::DropIn,
+            own.clone(),
+            content.clone(),
+        ));
+    }
+    let mut assessment = assess(&merge(&files), Some(&own), &resolved.target);
+    for finding in check(&requests, &resolved.target) {
+        // Said of a request it is said with the reason and the place a person wrote it at.
+        if !assessment.findings.contains(&finding) {
+            assessment.findings.push(finding);
+        }
+    }
+    assessment
+        .findings
+        .retain(|finding| finding.at.is_empty() || finding.at.iter().any(|at| at.file != own));
+    GatesReport::new(resolved, &assessment, &planned, &own)
+}
+
+pub(super) fn print(text: &str) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // `windrow gates show | head` is no error.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}

@@ -1,0 +1,92 @@
+//! What was gathered from the inputs of a verb.
+
+use windrow_model::findings::{Finding, Location};
+use windrow_model::manifest::extract::Extracted;
+use windrow_model::manifest::{self, FileContent, ManifestFile, ManifestPath, ReadLimits};
+use windrow_plan::SourceMap;
+
+use super::markers::ForeignMarker;
+
+/// What was gathered.
+#[derive(Default)]
+pub(in crate::cli) struct Inputs {
+    pub(in crate::cli) files: Vec<Input>,
+    /// Was a Harvester configuration among them?
+    pub(in crate::cli) harvester: bool,
+    /// Does one preset a storage network?
+    pub(in crate::cli) preset: bool,
+    /// What it is preset to.
+    pub(in crate::cli) storage_network: Option<String>,
+    /// The configurations that carry manifests: how each is called, and its text.
+    pub(in crate::cli) carriers: Vec<(String, String)>,
+    /// What they write of RKE2's and Windrow's own configuration.
+    pub(in crate::cli) configuration: Vec<Extracted>,
+    /// Markers that keep files from RKE2 and that Windrow did not make.
+    pub(in crate::cli) markers: Vec<ForeignMarker>,
+    /// Carriers that are parts of something else, by what they are called: they cannot be written as they are.
+    pub(in crate::cli) parts: Vec<String>,
+    /// What is wrong with the configurations that carry manifests.
+    pub(in crate::cli) findings: Vec<Finding>,
+    /// Everything that cannot be used, each with its file.
+    pub(in crate::cli) errors: Vec<String>,
+}
+
+/// All documents of a file may take so many times the memory of one.
+const WHOLE_FILE: usize = 8;
+
+/// One manifest file.
+pub(in crate::cli) struct Input {
+    /// Its path.
+    pub(in crate::cli) path: ManifestPath,
+    pub(in crate::cli) content: FileContent,
+    pub(in crate::cli) shown: SourceMap,
+    /// Who writes it late, if it is not there from the beginning.
+    pub(in crate::cli) late: Option<String>,
+    /// Where it is written to, if a configuration says so.
+    pub(super) destination: Option<Destination>,
+    pub(in crate::cli) limits: ReadLimits,
+}
+
+/// Below which data directory a configuration writes a file, and where it says so.
+pub(super) struct Destination {
+    pub(super) data_dir: String,
+    pub(super) at: Location,
+}
+
+impl Inputs {
+    /// How much there is that came of what was named.
+    pub(super) fn looked_at(&self) -> usize {
+        self.files.len() + self.carriers.len() + self.findings.len() + self.errors.len()
+    }
+}
+
+impl Input {
+    /// The file, read whole. Its documents together may take more memory than one of them may: what is played in
+    /// simulated time needs all of them.
+    pub(in crate::cli) fn manifest(&self) -> ManifestFile {
+        let limits = ReadLimits {
+            expanded_bytes: WHOLE_FILE * self.limits.expanded_bytes,
+            ..self.limits.clone()
+        };
+        manifest::read(&self.path, &self.content, &limits)
+    }
+}
+
+/// Adds a manifest file.
+pub(super) fn manifest(
+    inputs: &mut Inputs,
+    path: &str,
+    content: FileContent,
+    shown: SourceMap,
+    late: Option<String>,
+    limits: &ReadLimits,
+) {
+    inputs.files.push(Input {
+        path: path.into(),
+        limits: limits.clone(),
+        content,
+        shown,
+        late,
+        destination: None,
+    });
+}

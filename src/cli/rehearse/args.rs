@@ -1,0 +1,85 @@
+//! What is rehearsed, as the command line says it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windrow_harvester::HarvesterVersion;
+use windrow_plan::rules::parse_duration;
+use windrow_plan::version::Version;
+
+use crate::cli::Exit;
+
+/// How the verb ends on wrong use or a file that cannot be read, and what it says.
+pub(super) type UnusableInput = (Exit, Vec<String>);
+
+/// 2026-01-01T00:00:00Z: a rehearsal is the same whenever it is held.
+pub(super) const POWER_ON: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
+/// Rehearse a boot in simulated time, with Windrow and without it
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Args {
+    /// Harvester configurations, cloud-init user-data, yip files, manifests or directories of them,
+    /// or `-`: together one node
+    #[arg(value_name = "CONFIG", required_unless_present = "node")]
+    pub(super) paths: Vec<PathBuf>,
+    /// One of several nodes of a cluster and its configuration; once for each file of it
+    #[arg(long, value_name = "NAME=CONFIG", value_parser = node, conflicts_with = "paths")]
+    pub(super) node: Vec<(String, PathBuf)>,
+    /// Harvester's version [default: the newest that is modelled, where a Harvester configuration is
+    /// given]
+    #[arg(long, value_name = "VERSION")]
+    pub(super) harvester: Option<HarvesterVersion>,
+    /// RKE2's version: feature gates are checked against it, and up to 1.35 it rewrites HelmCharts
+    /// [default: that of --harvester]
+    #[arg(long, value_name = "VERSION")]
+    pub(super) rke2: Option<Version>,
+    /// Restart a node (the first one, or the one that is named) so long after power-on; can be
+    /// repeated
+    #[arg(long, value_name = "[NODE=]TIME", value_parser = reboot)]
+    pub(super) reboot: Vec<(Option<String>, Duration)>,
+    /// A directory or file with further rule packs; can be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(super) rules: Vec<PathBuf>,
+    /// A list of the images of an air-gapped bundle, one image a line: every image that is in no list
+    /// is a finding; can be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(super) images: Vec<PathBuf>,
+    /// Write a corrected copy of all files into this directory, where correcting is mechanical
+    #[arg(long, value_name = "DIR")]
+    pub(super) fix: Option<PathBuf>,
+    /// By how many seeds: each is one possible course of events
+    #[arg(long, value_name = "N", default_value_t = 100,
+          value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(super) seeds: u64,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Output {
+    Text,
+    Json,
+    /// A page of its own, to be looked at in a browser
+    Html,
+}
+
+fn reboot(text: &str) -> Result<(Option<String>, Duration), String> {
+    let (node, after) = match text.split_once('=') {
+        Some((node, after)) => (Some(node.to_owned()), after),
+        None => (None, text),
+    };
+    parse_duration(after)
+        .map(|after| (node, after))
+        .map_err(|_| format!("`{after}` is not a duration; write it like 20m"))
+}
+
+fn node(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok((name.to_owned(), path.into()))
+        }
+        _ => Err("write it as NAME=CONFIG".to_owned()),
+    }
+}
