@@ -155,7 +155,7 @@ impl<T> Kept<T> {
             .iter()
             .map(|path| stamp(path).map_err(|error| format!("{}: {error}", path.display())))
             .collect();
-        // What a panic elsewhere left behind is read anew.
+        // What a panic elsewhere left behind is read again.
         let Ok(mut kept) = self.0.lock() else {
             return read().map(Arc::new);
         };

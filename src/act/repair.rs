@@ -246,7 +246,7 @@ async fn carry_out_step(client: &Client, step: &CureStep) -> Result<(), Unfinish
             Ok(seen) if step.goal.is_reached(seen.as_ref()) => return Ok(()),
             Ok(_) => {
                 if waits_for_it {
-                    last = format!("it was waited for in vain until {}", step.goal.say());
+                    last = format!("it was not seen until {}", step.goal.say());
                 }
                 if let (false, Some(request)) = (waits_for_it, &step.request) {
                     match carry_out_request(client, request).await {

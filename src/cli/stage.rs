@@ -209,7 +209,7 @@ fn put(
     }
     files::replace(&there, &file.bytes, 0o600, Durability::Durable)?;
     Ok(if held {
-        "staged; its name was held already and stays so until that is decided anew"
+        "staged; its name was held already and stays so until that is decided again"
     } else {
         "staged behind a marker"
     })

@@ -107,7 +107,7 @@ impl FlightRecorder {
         self.tell_configuration(settings.staging.limits.clone());
     }
 
-    /// Everything is read anew after it, so every file comes again.
+    /// Everything is read again after it, so every file comes again.
     fn tell_configuration(&mut self, limits: windrow_model::manifest::ReadLimits) {
         self.known.clear();
         if let Some(configuration) = self.configuration.clone() {

@@ -73,7 +73,7 @@ pub(super) async fn is_over(
         return Err(format!("it is still there: {}", finding.message));
     }
     match looked.iter().find_map(|one| one.found.as_ref().err()) {
-        Some(unlisted) => Err(format!("it cannot be judged anew: {unlisted}")),
+        Some(unlisted) => Err(format!("it cannot be judged again: {unlisted}")),
         None => Ok(()),
     }
 }

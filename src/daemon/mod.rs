@@ -17,7 +17,7 @@ mod flight;
 pub mod gates;
 mod incident_look;
 pub mod incidents;
-mod look;
+mod manifest_scanner;
 pub mod manual_holds;
 pub mod node_findings;
 pub mod outlets;

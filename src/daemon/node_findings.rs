@@ -18,7 +18,7 @@ use crate::observe::rke2::config_files;
 use crate::observe::scan::scan_whole;
 use crate::observe::{effect, kube_vip, management::management, probes};
 
-/// An older refusal is nothing to go by: RKE2 starts kube-apiserver anew every few minutes.
+/// An older refusal is nothing to go by: RKE2 starts kube-apiserver again every few minutes.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
 /// Harvester's configuration, as the installer leaves it.
 const CONFIGURATION: &str = "/oem/harvester.config";

@@ -19,7 +19,7 @@ use crate::report::webhooks::{self, NodeIdentity, WebhookContext};
 /// The status, as it is published.
 type PublishedStatus = watch::Receiver<Option<Arc<Status>>>;
 
-/// Opens them, and anew whenever the configuration is another. How the webhooks get on.
+/// Opens them, and again whenever the configuration is another. How the webhooks get on.
 pub(super) fn open(
     background: &mut Background,
     configured: Published,
@@ -66,7 +66,7 @@ async fn follow(
         let now = Arc::clone(&configured.borrow_and_update());
         let wanted = server_of(&now);
         if running.as_ref().map(|running| &running.settings) != wanted.as_ref() {
-            // The address is free again before it is taken anew.
+            // The address is free again before it is taken again.
             if let Some(before) = running.take() {
                 before.task.abort();
                 let _ = before.task.await;

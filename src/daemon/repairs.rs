@@ -93,7 +93,7 @@ impl Repairer {
     }
 
     /// Cures one thing of what was found, if the settings name its code. True when the cluster is to be
-    /// looked at anew.
+    /// looked at again.
     pub(super) async fn repair(
         &mut self,
         client: &Client,

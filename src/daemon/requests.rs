@@ -234,7 +234,7 @@ mod tests {
         assert!(!is_held(&mut before));
         // Its ledger was lost, and so it is read again by the next daemon, with the content of before or another one.
         let again = || SpooledRequests::new(requests.spools.clone());
-        let mut same = state(&format!("# written anew\n{WIDGET}"));
+        let mut same = state(&format!("# written again\n{WIDGET}"));
         assert_eq!(again().take_spooled(&mut same, manifests, now).events, []);
         assert!(!is_held(&mut same));
         let mut other = state(&WIDGET.replace("name: a", "name: b"));

@@ -19,7 +19,7 @@ use super::clock::Clock;
 use super::data_dir::DataDir;
 use super::flight::FlightRecorder;
 use super::gates::GatesView;
-use super::look::{Look, Seen};
+use super::manifest_scanner::{ManifestScanner, ScanOutcome};
 use super::reloading::{Reloaded, Reloading};
 use super::repairs;
 use super::request_spool::spools;
@@ -57,7 +57,7 @@ pub struct Daemon {
     layout: Layout,
     clock: Clock,
     state: StagingState,
-    look: Look,
+    scanner: ManifestScanner,
     data_dir: DataDir,
     executor: Executor,
     requests: SpooledRequests,
@@ -83,7 +83,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// A daemon by this configuration, which it publishes anew whenever it changes. Reads the ledger; changes nothing yet.
+    /// A daemon by this configuration, which it publishes again whenever it changes. Reads the ledger; changes nothing yet.
     pub fn new(configuration: watch::Sender<Arc<Configuration>>, clock: Clock, link: Link) -> Self {
         let in_force = Arc::clone(&configuration.borrow());
         let (root, layout) = (in_force.root().clone(), in_force.layout().clone());
@@ -114,7 +114,7 @@ impl Daemon {
         let mut publisher = Publisher::new(layout.status(), process::this_process().ok());
         let transitions = Transitions::after(publisher.take_earlier().as_deref());
         Self {
-            look: Look::new(layout.manifests(), spools(&layout), file_events.clone()),
+            scanner: ManifestScanner::new(layout.manifests(), spools(&layout), file_events.clone()),
             data_dir: DataDir::default(),
             executor: Executor::new(layout.manifests(), layout.ledger()),
             requests: SpooledRequests::new(spools(&layout)),
@@ -229,12 +229,12 @@ impl Daemon {
         ]
         .into_iter()
         .flatten()
-        .fold(self.look.next(), Instant::min)
+        .fold(self.scanner.next(), Instant::min)
     }
 
     /// Something happened in the directory: what is new is marked at once, before it is read.
     pub(super) fn note(&mut self, event: FileEvent) {
-        if let Some(path) = self.look.note(event)
+        if let Some(path) = self.scanner.note(event)
             && let Some(mark) = self.state.provisional_hold(&path, self.clock.now())
             && self.executor.at_once(&mark)
         {
@@ -308,7 +308,7 @@ impl Daemon {
         if *configuration.layout() != self.layout {
             self.layout = configuration.layout().clone();
             self.executor = Executor::new(self.layout.manifests(), self.layout.ledger());
-            self.look = Look::new(
+            self.scanner = ManifestScanner::new(
                 self.layout.manifests(),
                 spools(&self.layout),
                 self.file_events.clone(),
@@ -318,7 +318,7 @@ impl Daemon {
             .configured(&self.layout, loaded, kind, self.clock.now());
         let (settings, rules) = (loaded.settings.clone(), loaded.rules.clone());
         self.state.configure(settings, rules, kind);
-        self.look.forget();
+        self.scanner.forget();
         self.data_dir.forget();
     }
 
@@ -336,7 +336,7 @@ impl Daemon {
             self.transitions.clock_jumped(jump);
         }
         self.retry = self.retry.filter(|retry| *retry > Instant::now());
-        if self.look.due() {
+        if self.scanner.due() {
             self.scan();
         }
         // The first tick is for the markers alone.
@@ -360,7 +360,7 @@ impl Daemon {
         if surprised {
             // Somebody else changed a marker between the scan and now: look once more. Should that
             // go on, the retry goes on too, slowly.
-            self.look.look_again();
+            self.scanner.look_again();
             self.scan();
             if self.decide() {
                 self.retry_after(Duration::from_secs(1));
@@ -370,8 +370,8 @@ impl Daemon {
     }
 
     fn scan_part(&mut self, limits: &manifest::ReadLimits, rescan: Duration, path: &str) {
-        match self.look.scan(limits, rescan, self.clock.now()) {
-            Seen::Directory(directory) => {
+        match self.scanner.scan(limits, rescan, self.clock.now()) {
+            ScanOutcome::Directory(directory) => {
                 self.flight.scanned(&directory, self.clock.now());
                 self.state.take_directory(directory);
                 if let Some(event) = self.state.set_cluster(platform::cluster(&self.layout)) {
@@ -379,13 +379,13 @@ impl Daemon {
                 }
                 self.untell("the directory");
             }
-            Seen::Missing => {
+            ScanOutcome::Missing => {
                 self.flight.scanned(&Directory::default(), self.clock.now());
                 self.state.take_directory(Directory::default());
                 let line = Code::DirectoryMissing.say(&[("path", path)]);
                 self.tell_once("the directory", Code::DirectoryMissing, line);
             }
-            Seen::Unreadable(error) => {
+            ScanOutcome::Unreadable(error) => {
                 let what = format!("read the manifests directory {path}");
                 let line = Code::ActionFailed.say(&[("what", &what), ("error", &error)]);
                 self.tell_once("the directory", Code::ActionFailed, line);
@@ -401,12 +401,12 @@ impl Daemon {
         // A large directory is read in parts, and nothing is decided before all of them were read once.
         for _ in 0..MOST_PARTS {
             self.scan_part(&limits, rescan, &path);
-            if !self.look.is_partial() {
+            if !self.scanner.is_partial() {
                 break;
             }
             self.feed_watchdog();
         }
-        match self.look.trouble() {
+        match self.scanner.trouble() {
             Some(error) => {
                 let what = format!("watch {path} (it is read every few seconds instead)");
                 let line = Code::ActionFailed.say(&[("what", &what), ("error", &error)]);
@@ -448,7 +448,7 @@ impl Daemon {
             let rules = self.state.rules().clone();
             self.flight.found_platform(&settings, found);
             self.state.configure(settings, rules, Some(found));
-            self.look.forget();
+            self.scanner.forget();
         }
     }
 
@@ -459,7 +459,7 @@ impl Daemon {
         self.state.set_findings("gates", &gates.findings);
         self.state
             .set_findings("incidents", &self.incidents.borrow_and_update());
-        self.state.set_being_written(self.look.being_written());
+        self.state.set_being_written(self.scanner.being_written());
         let (mut decision, mut surprised) = self.carry_out_decision(now);
         // What the status says rests on what could be done: a file without a marker is not held.
         for _ in 0..ROUNDS {

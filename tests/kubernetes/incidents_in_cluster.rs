@@ -185,7 +185,7 @@ async fn pre_drained(cluster: &Cluster, client: &Client, root: &Path) {
     let mut repair = Some(repair);
     let mut rolled_out = false;
     let output = eventually("the repair ends", DEADLINE, async || {
-        // virt-operator: rolls out anew what may run anywhere, until one of its pods has left the server.
+        // virt-operator: rolls out again what may run anywhere, until one of its pods has left the server.
         let placement = field(&kubevirts, "kubevirt", "/spec/infra/nodePlacement").await;
         if placement == json!({}) && !rolled_out {
             let anywhere = json!({"spec": {"template": {"spec": {"affinity": null}}}});

@@ -258,12 +258,16 @@ async fn a_server_writes_as_admin_and_another_nodes_name_is_refused_once_and_not
     // Before the kubelet has registered the Node there is nothing to write to; then it is written.
     let server = Open::new(cluster.kubeconfig(Who::Admin), "node2");
     server.publish(Readiness::SettingUp, Code::Staging, "1 of 2");
-    eventually("the Node was asked for in vain", DEADLINE, async || {
-        let log = fs::read_to_string(&log).unwrap();
-        let asked =
-            |line: &str| line.contains("/api/v1/nodes/node2") && line.contains("\"code\":404");
-        log.lines().any(asked).then_some(())
-    })
+    eventually(
+        "the Node was asked for without success",
+        DEADLINE,
+        async || {
+            let log = fs::read_to_string(&log).unwrap();
+            let asked =
+                |line: &str| line.contains("/api/v1/nodes/node2") && line.contains("\"code\":404");
+            log.lines().any(asked).then_some(())
+        },
+    )
     .await;
     make_nodes(&nodes).await;
     is(&nodes, "node2", "False", "Staging").await;

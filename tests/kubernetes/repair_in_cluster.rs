@@ -280,7 +280,7 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
             steps.push(step.say.clone());
         },
     );
-    // helm-controller makes the Job of a HelmChart anew, and Harvester takes a newer one.
+    // helm-controller makes the Job of a HelmChart again, and Harvester takes a newer one.
     let controllers = async {
         eventually("the Job is gone", DEADLINE, async || {
             let now = jobs.get_opt("helm-install-pci").await.unwrap();

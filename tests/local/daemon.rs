@@ -561,7 +561,7 @@ fn a_second_daemon_on_the_same_root_ends_at_once_and_touches_nothing() {
     let state = || {
         let mut found = Vec::new();
         walk(node.root.path(), node.root.path(), &mut found);
-        // A line of the login prompt that is being written anew.
+        // A line of the login prompt that is being written again.
         found.retain(|path| !path.contains("/.windrow-"));
         found.sort();
         let ledger = fs::read_to_string(node.path("/var/lib/rancher/windrow/ledger.json"));

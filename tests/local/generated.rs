@@ -1,7 +1,7 @@
 //! Files that are made from the program itself and committed: reason table, journal catalogue, JSON
 //! schema, manual pages (also those of docs/configuration.md and docs/rules.md), completions, the picture of the first example.
 //!
-//! `WINDROW_UPDATE=1 cargo test --test generated` writes them anew.
+//! `WINDROW_UPDATE=1 cargo test --test generated` writes them again.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use std::fmt::Write as _;

@@ -23,3 +23,4 @@ mod removal_on_disk;
 mod report;
 mod sandbox;
 mod secrets;
+mod words;

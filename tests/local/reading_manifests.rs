@@ -1,6 +1,6 @@
 //! The reader agrees with RKE2's deploy controller: every file of
 //! `tests/fixtures/yaml-as-rke2-reads-it.json`, which that controller read on a real API server
-//! (`yaml_as_rke2_reads_it.rs` makes the list anew), comes out the same here.
+//! (`yaml_as_rke2_reads_it.rs` makes the list again), comes out the same here.
 
 use serde_json::{Value, json};
 use windrow_model::manifest::{self, FileContent, ReadLimits};

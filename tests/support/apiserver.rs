@@ -2,7 +2,7 @@
 //! test told it to answer badly.
 //!
 //! Plain HTTP/1.1, a connection per request, a thread per connection. A watch is silent until
-//! something changes here, and then ends: the client lists anew.
+//! something changes here, and then ends: the client lists again.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};

@@ -62,7 +62,7 @@ pub(crate) fn node(minor: Minor) -> Option<Builder> {
         .bind(new, "/opt/k8s-1.36/kube-apiserver")
         .bind(old, "/opt/k8s-1.33/kube-apiserver")
         .script(RKE2, &rke2(minor))
-        // Started anew ten times as often as RKE2, and as endlessly. The stand-in does not hear a stop that comes while it waits for its definitions.
+        // Restarted ten times as often as RKE2 does, and as endlessly. The stand-in does not hear a stop that comes while it waits for its definitions.
         .drop_in(
             SERVER,
             "[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestartSec=500ms\nTimeoutStopSec=3s\n",

@@ -498,7 +498,7 @@ impl Machine {
                 return value;
             }
             if Instant::now() > deadline {
-                self.give_up(format!("waited in vain: {what}"));
+                self.give_up(format!("waited without success: {what}"));
             }
         }
     }

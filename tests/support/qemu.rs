@@ -272,7 +272,9 @@ impl Guest {
         let left = self.deadline.saturating_duration_since(Instant::now());
         match self.facts.recv_timeout(left) {
             Ok(line) => line,
-            Err(why) => self.give_up(&format!("waited in vain for a line of the guest: {why}")),
+            Err(why) => self.give_up(&format!(
+                "waited without success for a line of the guest: {why}"
+            )),
         }
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn kill_when(process: Pid, mut now: impl FnMut() -> bool) -> Result<(
             killed = true;
         }
         if late {
-            return Err("waited in vain for the moment to kill it".to_owned());
+            return Err("waited without success for the moment to kill it".to_owned());
         }
         // One that was killed meanwhile is not there to go on.
         match ptrace::syscall(thread, signal) {

@@ -15,7 +15,7 @@ use crate::support::machine;
 const DEAF: &str = "/run/deaf";
 
 /// A component with the arguments that RKE2 gives it (k3s `pkg/daemons/control/server.go`), started after rke2-server and
-/// anew with it.
+/// again with it.
 fn component(node: Builder, name: &str) -> Builder {
     let program = assets::find(Minor::V1_36, name).expect("the parts are here");
     let start = format!("/usr/local/bin/start-{name}");

@@ -277,7 +277,7 @@ fn a_stray_sigterm_brings_the_daemon_back_and_a_second_one_neither_loops_nor_lif
     assert_eq!(machine.unit("windrow.service", "Result"), "success");
 
     // Started by hand, and then by systemd too.
-    machine.sh("systemd-run --unit=byhand --service-type=notify windrow run; systemctl start windrow.service || true");
+    machine.sh("systemd-run --unit=by-hand --service-type=notify windrow run; systemctl start windrow.service || true");
     machine.wait_unit("windrow-failsafe.service", "inactive");
     machine.wait_journal(
         &["--boot", "--unit=windrow-failsafe.service"],
@@ -286,7 +286,7 @@ fn a_stray_sigterm_brings_the_daemon_back_and_a_second_one_neither_loops_nor_lif
     assert_eq!(machine.unit("windrow.service", "ExecMainStatus"), "75");
     assert_eq!(machine.unit("windrow.service", "NRestarts"), "0");
     assert_eq!(machine.unit("windrow.service", "ActiveState"), "failed");
-    assert_eq!(machine.unit("byhand.service", "ActiveState"), "active");
+    assert_eq!(machine.unit("by-hand.service", "ActiveState"), "active");
     assert!(held(&machine, "widget.yaml") && held(&machine, "vm.yaml"));
 
     // A name as long as names may be, and two files of one name: neither keeps the others from being lifted.
@@ -298,7 +298,7 @@ fn a_stray_sigterm_brings_the_daemon_back_and_a_second_one_neither_loops_nor_lif
         "/etc/systemd/system/windrow.service.d/test.conf",
         "[Service]\nExecStart=\nExecStart=/bin/false\nRestartSec=0\n",
     );
-    machine.sh("systemctl kill --signal=KILL byhand.service; systemctl daemon-reload; systemctl reset-failed windrow.service; systemctl start windrow.service || true");
+    machine.sh("systemctl kill --signal=KILL by-hand.service; systemctl daemon-reload; systemctl reset-failed windrow.service; systemctl start windrow.service || true");
     machine.wait_until("RKE2 applies what was lifted", |machine| {
         applied(machine, "widget.yaml") && applied(machine, &long)
     });

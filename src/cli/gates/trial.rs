@@ -16,7 +16,7 @@ use crate::cli::{Context, Exit, style};
 use crate::daemon::request_spool::lay_request;
 use crate::observe::requests::{RequestAction, SpooledRequest};
 
-/// systemd starts a daemon that died anew, and it goes on with the trial.
+/// systemd starts a daemon that died again, and it goes on with the trial.
 const DAEMON_RETURNS: Duration = Duration::from_secs(120);
 
 #[derive(Debug, clap::Args)]

@@ -43,7 +43,7 @@ impl DropInInputs {
             candidates.upgrade = StateFile::Upgrade.recall(&layout).unwrap_or_default();
         }
         let resolved = resolve(&candidates);
-        // What cannot be read shows nothing; the next trial writes it anew.
+        // What cannot be read shows nothing; the next trial writes it again.
         let known = StateFile::KnownGood.recall::<KnownGood>(&layout);
         let refused = StateFile::Refused.recall::<RefusedGates>(&layout);
         let trial = StateFile::Trial

@@ -29,7 +29,7 @@ use crate::report::journal;
 const WHILE_STARTING: Duration = Duration::from_secs(10);
 /// How often otherwise.
 const AT_REST: Duration = Duration::from_secs(30);
-/// A refusal that is older is nothing to go by: RKE2 starts kube-apiserver anew every few minutes.
+/// A refusal that is older is nothing to go by: RKE2 starts kube-apiserver again every few minutes.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
 
 /// Watches over RKE2's starts.

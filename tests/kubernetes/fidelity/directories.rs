@@ -338,7 +338,7 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
             (&[END], 1),
         ],
     },
-    // The API server chooses a name, in every pass anew.
+    // The API server chooses a name, in every pass again.
     Directory {
         name: "generate",
         kinds: &[],

@@ -426,7 +426,7 @@ pub(crate) async fn eventually<T>(
         }
         assert!(
             Instant::now() < until,
-            "waited {} s in vain: {what}",
+            "waited {} s without success: {what}",
             deadline.as_secs()
         );
         sleep(LOOK_AGAIN).await;

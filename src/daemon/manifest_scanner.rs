@@ -24,8 +24,8 @@ const AFTER_MUCH: Duration = Duration::from_secs(1);
 /// How often to look when events cannot be had at all.
 const WITHOUT_EVENTS: Duration = Duration::from_secs(5);
 
-/// The look at one manifests directory.
-pub(super) struct Look {
+/// Scans one manifests directory, and knows when to scan it again.
+pub(super) struct ManifestScanner {
     directory: PathBuf,
     watch: Option<FileWatch>,
     /// Why there are no events, until it was told.
@@ -40,7 +40,7 @@ pub(super) struct Look {
 }
 
 /// What a scan found.
-pub(super) enum Seen {
+pub(super) enum ScanOutcome {
     /// The directory.
     Directory(Directory),
     /// It is not there.
@@ -49,7 +49,7 @@ pub(super) enum Seen {
     Unreadable(String),
 }
 
-impl Look {
+impl ManifestScanner {
     pub(super) fn new(
         directory: PathBuf,
         spools: [PathBuf; 2],
@@ -137,7 +137,12 @@ impl Look {
     }
 
     /// Looks at the directory.
-    pub(super) fn scan(&mut self, limits: &ReadLimits, rescan: Duration, now: Timestamp) -> Seen {
+    pub(super) fn scan(
+        &mut self,
+        limits: &ReadLimits,
+        rescan: Duration,
+        now: Timestamp,
+    ) -> ScanOutcome {
         let started = Instant::now();
         self.writing.retain(|_, whole_at| *whole_at > started);
         self.again = self.again.filter(|again| *again > started);
@@ -156,9 +161,9 @@ impl Look {
             ScanResult::Missing => {
                 self.stamps = FileStamps::new();
                 self.writing.clear();
-                return Seen::Missing;
+                return ScanOutcome::Missing;
             }
-            ScanResult::Unreadable { error } => return Seen::Unreadable(error),
+            ScanResult::Unreadable { error } => return ScanOutcome::Unreadable(error),
         };
         self.stamps = found.stamps();
         self.unread.clear();
@@ -178,6 +183,6 @@ impl Look {
                 self.stamps.forget(&file.path);
             }
         }
-        Seen::Directory(directory)
+        ScanOutcome::Directory(directory)
     }
 }

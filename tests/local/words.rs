@@ -1,0 +1,78 @@
+//! Level 3: the words that docs/glossary.md has retired stand nowhere any more.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every text of these folders and files is looked at.
+const TEXTS: [&str; 11] = [
+    "src",
+    "crates",
+    "tests",
+    "benches",
+    "docs",
+    "config",
+    "systemd",
+    "packaging",
+    "README.md",
+    "CONTRIBUTING.md",
+    "justfile",
+];
+/// Bytes that older releases have written: the drop-in's head decides whether it is Windrow's own.
+const KEPT: [&str; 1] = ["written anew whenever that changes"];
+
+fn files(path: PathBuf, found: &mut Vec<PathBuf>) {
+    match fs::read_dir(&path) {
+        Ok(entries) => entries.for_each(|entry| files(entry.unwrap().path(), found)),
+        Err(_) => found.push(path),
+    }
+}
+
+/// The first column of the table of retired words.
+fn retired(glossary: &str) -> Vec<&str> {
+    let table = glossary.split("## Retired words").nth(1).unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
+    let words = rows.filter_map(|row| row.split(" | ").next());
+    words.filter(|word| *word != "word").collect()
+}
+
+fn stands_in(line: &str, word: &str) -> bool {
+    let is_part = |text: Option<char>| text.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    line.match_indices(word).any(|(at, _)| {
+        !is_part(line[..at].chars().next_back()) && !is_part(line[at + word.len()..].chars().next())
+    })
+}
+
+#[test]
+fn a_retired_word_stands_nowhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let glossary = fs::read_to_string(root.join("docs/glossary.md")).unwrap();
+    let words = retired(&glossary);
+    assert!(words.contains(&"anew"), "{words:?}");
+    let mut all = Vec::new();
+    TEXTS
+        .iter()
+        .for_each(|text| files(root.join(text), &mut all));
+    let mut found = Vec::new();
+    for path in all {
+        // Names in a schema are promises to who reads the file.
+        let schema = path.to_string_lossy().ends_with(".schema.json");
+        if schema || path.ends_with("docs/glossary.md") || path.ends_with(file!()) {
+            continue;
+        }
+        // What is no text has no words.
+        let Ok(text) = fs::read_to_string(&path) else {
+            continue;
+        };
+        for (number, line) in text.lines().enumerate() {
+            let kept = KEPT.iter().any(|kept| line.contains(kept));
+            let here = words.iter().filter(|word| !kept && stands_in(line, word));
+            found.extend(here.map(|word| {
+                let path = path.strip_prefix(root).unwrap().display();
+                format!("{path}:{}: {word}", number + 1)
+            }));
+        }
+    }
+    assert!(found.is_empty(), "retired words:\n{}", found.join("\n"));
+}
