@@ -12,6 +12,7 @@
 
 pub mod background;
 mod clock;
+mod configuration_events;
 mod data_dir;
 mod flight;
 pub mod gates;

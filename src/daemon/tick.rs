@@ -1,12 +1,14 @@
 //! One tick: mark, scan, decide, act, tell.
 
+mod configure;
+mod tell;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
-use windrow_decide::settings::Loaded;
 use windrow_decide::{
     Action, ClusterEvent, Decision, Directory, Event, Interests, MarkerTrouble, StagingState,
     WebhookStatus,
@@ -16,11 +18,12 @@ use windrow_model::manifest::{self, BaseName, ManifestPath};
 use windrow_model::reasons::Code;
 
 use super::clock::Clock;
+use super::configuration_events::configuration_events;
 use super::data_dir::DataDir;
 use super::flight::FlightRecorder;
 use super::gates::GatesView;
 use super::manifest_scanner::{ManifestScanner, ScanOutcome};
-use super::reloading::{Reloaded, Reloading};
+use super::reloading::Reloading;
 use super::repairs;
 use super::request_spool::spools;
 use super::requests::SpooledRequests;
@@ -269,66 +272,6 @@ impl Daemon {
         self.state.take_event(event, self.clock.now());
     }
 
-    /// Somebody asks for the configuration to be loaded again: SIGHUP. It is loaded beside the loop.
-    pub(super) fn reload(&mut self) {
-        self.manager.reloading();
-        self.reloading.begin(&self.root, true);
-    }
-
-    /// The configuration was loaded. It comes into force here, and then everywhere else.
-    pub(super) fn loaded(&mut self, loaded: Reloaded) {
-        if loaded.configuration.is_none() {
-            let what = "load the configuration (what was in force stays)";
-            let line = Code::ActionFailed.say(&[("what", what), ("error", "it broke off")]);
-            self.tell_event(Code::ActionFailed, line);
-        }
-        let known = Arc::clone(&self.configuration.borrow());
-        let new = match loaded.configuration {
-            Some(new) if loaded.was_asked_for || !new.says_the_same(&known) => Arc::new(new),
-            // A request about gates wants what is in force to be fresh, and it is.
-            _ => known,
-        };
-        if !Arc::ptr_eq(&new, &self.configuration.borrow()) {
-            self.configure(&new);
-            self.tick();
-        }
-        self.configuration.send_replace(new);
-        // One that was asked for meanwhile is still to come.
-        if loaded.was_asked_for && !self.reloading.is_asked_for() {
-            self.manager.ready();
-        }
-    }
-
-    fn configure(&mut self, configuration: &Configuration) {
-        let loaded = &configuration.loaded;
-        for event in configuration_events(loaded) {
-            journal::write_event(&event);
-        }
-        let kind = self.platform(loaded);
-        if *configuration.layout() != self.layout {
-            self.layout = configuration.layout().clone();
-            self.executor = Executor::new(self.layout.manifests(), self.layout.ledger());
-            self.scanner = ManifestScanner::new(
-                self.layout.manifests(),
-                spools(&self.layout),
-                self.file_events.clone(),
-            );
-        }
-        self.flight
-            .configured(&self.layout, loaded, kind, self.clock.now());
-        let (settings, rules) = (loaded.settings.clone(), loaded.rules.clone());
-        self.state.configure(settings, rules, kind);
-        self.scanner.forget();
-        self.data_dir.forget();
-    }
-
-    fn platform(&self, loaded: &Loaded) -> Option<windrow_plan::rules::Platform> {
-        loaded
-            .settings
-            .platform
-            .or_else(|| platform::detect(&self.root))
-    }
-
     /// One tick.
     pub(super) fn tick(&mut self) {
         if let Some(jump) = self.clock.jumped() {
@@ -439,19 +382,6 @@ impl Daemon {
         }
     }
 
-    /// On a first boot the files that tell what the node is may come after the daemon.
-    fn find_platform(&mut self) {
-        if self.state.plan().platform.is_none()
-            && let Some(found) = platform::detect(&self.root)
-        {
-            let settings = self.state.settings().clone();
-            let rules = self.state.rules().clone();
-            self.flight.found_platform(&settings, found);
-            self.state.configure(settings, rules, Some(found));
-            self.scanner.forget();
-        }
-    }
-
     /// Decides and acts. True when the directory was not as it was thought to be.
     fn decide(&mut self) -> bool {
         let now = self.clock.now();
@@ -542,62 +472,6 @@ impl Daemon {
         self.state.observation().being_written.contains(name) && self.state.hides(name)
     }
 
-    /// Tells what came true since: the marker is there, or gone, after all.
-    fn tell_withheld(&mut self) {
-        let troubles = self.executor.marker_troubles();
-        let mut withheld = std::mem::take(&mut self.withheld);
-        withheld.retain(|file, event| {
-            let name = &file.name();
-            if troubles.contains_key(name) || self.stays_for_writing(name) {
-                return true;
-            }
-            let hidden = self.state.hides(name);
-            if hidden == (event.code == Code::Held) {
-                journal::write_event(event);
-            }
-            false
-        });
-        self.withheld = withheld;
-    }
-
-    fn publish(&mut self, mut status: windrow_decide::Status, now: jiff::Timestamp) {
-        if let Some(view) = &*self.gates.borrow() {
-            status.gates = Some(view.section.clone());
-        }
-        status
-            .webhooks
-            .clone_from(&self.webhooks.borrow_and_update());
-        match self.publisher.publish(status, now) {
-            Ok(changed) => {
-                self.untell("the status");
-                if changed && let Some(status) = self.publisher.current() {
-                    self.manager.status(&status);
-                }
-            }
-            Err(error) => {
-                let what = format!("write {}", self.layout.status().display());
-                let line =
-                    Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]);
-                self.tell_once("the status", Code::ActionFailed, line);
-                self.retry_after(Duration::from_secs(5));
-            }
-        }
-    }
-
-    /// The journal tells of the node what the document says, once it is there to be read.
-    fn tell_transitions(&mut self, now: jiff::Timestamp) {
-        let Some(status) = self.publisher.current() else {
-            return;
-        };
-        let news = self.transitions.changes(&status, now);
-        for probe in &news.probes {
-            journal::write_probe_change(probe);
-        }
-        if let Some(node) = &news.node {
-            journal::write_readiness_change(node);
-        }
-    }
-
     fn carry_out(&mut self, actions: Vec<Action>) -> bool {
         let carried = self.executor.carry_out(actions, Instant::now().into_std());
         for action in &carried.done {
@@ -641,20 +515,6 @@ impl Daemon {
             }
         }
     }
-
-    fn tell_event(&self, code: Code, message: String) {
-        journal::write_event(&Event::new(code, message));
-    }
-
-    fn tell_once(&mut self, about: &str, code: Code, message: String) {
-        if self.told.insert(about.to_owned()) {
-            self.tell_event(code, message);
-        }
-    }
-
-    fn untell(&mut self, about: &str) {
-        self.told.remove(about);
-    }
 }
 
 /// Does it say where a file stands?
@@ -668,23 +528,4 @@ fn is_about_its_stage(code: Code) -> bool {
             | Code::Escaped
             | Code::Vanished
     )
-}
-
-/// Loudly: one entry per error, with file and line.
-fn configuration_events(loaded: &Loaded) -> Vec<Event> {
-    if loaded.errors.is_empty() {
-        return vec![Event::new(
-            Code::ConfigurationLoaded,
-            Code::ConfigurationLoaded.say(&[]),
-        )];
-    }
-    loaded
-        .errors
-        .iter()
-        .map(|error| Event {
-            code: Code::ConfigurationInvalid,
-            file: Some(error.at.file.clone()),
-            message: Code::ConfigurationInvalid.say(&[("why", &error.to_string())]),
-        })
-        .collect()
 }

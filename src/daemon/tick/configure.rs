@@ -1,0 +1,91 @@
+//! A configuration comes into force, and the platform is found.
+
+use std::sync::Arc;
+
+use windrow_decide::settings::Loaded;
+use windrow_model::reasons::Code;
+
+use super::Daemon;
+use crate::act::Executor;
+use crate::configuration::Configuration;
+use crate::daemon::configuration_events::configuration_events;
+use crate::daemon::manifest_scanner::ManifestScanner;
+use crate::daemon::reloading::Reloaded;
+use crate::daemon::request_spool::spools;
+use crate::observe::platform;
+use crate::report::journal;
+
+impl Daemon {
+    /// Somebody asks for the configuration to be loaded again: SIGHUP. It is loaded beside the loop.
+    pub(in crate::daemon) fn reload(&mut self) {
+        self.manager.reloading();
+        self.reloading.begin(&self.root, true);
+    }
+
+    /// The configuration was loaded. It comes into force here, and then everywhere else.
+    pub(in crate::daemon) fn loaded(&mut self, loaded: Reloaded) {
+        if loaded.configuration.is_none() {
+            let what = "load the configuration (what was in force stays)";
+            let line = Code::ActionFailed.say(&[("what", what), ("error", "it broke off")]);
+            self.tell_event(Code::ActionFailed, line);
+        }
+        let known = Arc::clone(&self.configuration.borrow());
+        let new = match loaded.configuration {
+            Some(new) if loaded.was_asked_for || !new.says_the_same(&known) => Arc::new(new),
+            // A request about gates wants what is in force to be fresh, and it is.
+            _ => known,
+        };
+        if !Arc::ptr_eq(&new, &self.configuration.borrow()) {
+            self.configure(&new);
+            self.tick();
+        }
+        self.configuration.send_replace(new);
+        // One that was asked for meanwhile is still to come.
+        if loaded.was_asked_for && !self.reloading.is_asked_for() {
+            self.manager.ready();
+        }
+    }
+
+    pub(super) fn configure(&mut self, configuration: &Configuration) {
+        let loaded = &configuration.loaded;
+        for event in configuration_events(loaded) {
+            journal::write_event(&event);
+        }
+        let kind = self.platform(loaded);
+        if *configuration.layout() != self.layout {
+            self.layout = configuration.layout().clone();
+            self.executor = Executor::new(self.layout.manifests(), self.layout.ledger());
+            self.scanner = ManifestScanner::new(
+                self.layout.manifests(),
+                spools(&self.layout),
+                self.file_events.clone(),
+            );
+        }
+        self.flight
+            .configured(&self.layout, loaded, kind, self.clock.now());
+        let (settings, rules) = (loaded.settings.clone(), loaded.rules.clone());
+        self.state.configure(settings, rules, kind);
+        self.scanner.forget();
+        self.data_dir.forget();
+    }
+
+    pub(super) fn platform(&self, loaded: &Loaded) -> Option<windrow_plan::rules::Platform> {
+        loaded
+            .settings
+            .platform
+            .or_else(|| platform::detect(&self.root))
+    }
+
+    /// On a first boot the files that tell what the node is may come after the daemon.
+    pub(super) fn find_platform(&mut self) {
+        if self.state.plan().platform.is_none()
+            && let Some(found) = platform::detect(&self.root)
+        {
+            let settings = self.state.settings().clone();
+            let rules = self.state.rules().clone();
+            self.flight.found_platform(&settings, found);
+            self.state.configure(settings, rules, Some(found));
+            self.scanner.forget();
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What a tick tells: the status document and the journal.
+
+use std::time::Duration;
+
+use windrow_decide::Event;
+use windrow_model::reasons::Code;
+
+use super::Daemon;
+use crate::report::journal;
+
+impl Daemon {
+    /// Tells what came true since: the marker is there, or gone, after all.
+    pub(super) fn tell_withheld(&mut self) {
+        let troubles = self.executor.marker_troubles();
+        let mut withheld = std::mem::take(&mut self.withheld);
+        withheld.retain(|file, event| {
+            let name = &file.name();
+            if troubles.contains_key(name) || self.stays_for_writing(name) {
+                return true;
+            }
+            let hidden = self.state.hides(name);
+            if hidden == (event.code == Code::Held) {
+                journal::write_event(event);
+            }
+            false
+        });
+        self.withheld = withheld;
+    }
+
+    pub(super) fn publish(&mut self, mut status: windrow_decide::Status, now: jiff::Timestamp) {
+        if let Some(view) = &*self.gates.borrow() {
+            status.gates = Some(view.section.clone());
+        }
+        status
+            .webhooks
+            .clone_from(&self.webhooks.borrow_and_update());
+        match self.publisher.publish(status, now) {
+            Ok(changed) => {
+                self.untell("the status");
+                if changed && let Some(status) = self.publisher.current() {
+                    self.manager.status(&status);
+                }
+            }
+            Err(error) => {
+                let what = format!("write {}", self.layout.status().display());
+                let line =
+                    Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]);
+                self.tell_once("the status", Code::ActionFailed, line);
+                self.retry_after(Duration::from_secs(5));
+            }
+        }
+    }
+
+    /// The journal tells of the node what the document says, once it is there to be read.
+    pub(super) fn tell_transitions(&mut self, now: jiff::Timestamp) {
+        let Some(status) = self.publisher.current() else {
+            return;
+        };
+        let news = self.transitions.changes(&status, now);
+        for probe in &news.probes {
+            journal::write_probe_change(probe);
+        }
+        if let Some(node) = &news.node {
+            journal::write_readiness_change(node);
+        }
+    }
+
+    pub(super) fn tell_event(&self, code: Code, message: String) {
+        journal::write_event(&Event::new(code, message));
+    }
+
+    pub(super) fn tell_once(&mut self, about: &str, code: Code, message: String) {
+        if self.told.insert(about.to_owned()) {
+            self.tell_event(code, message);
+        }
+    }
+
+    pub(super) fn untell(&mut self, about: &str) {
+        self.told.remove(about);
+    }
+}
