@@ -134,3 +134,61 @@ fn a_process_that_starts_again_with_the_same_files_decides_as_a_new_one() {
     assert_eq!(again.events, new.events);
     assert_eq!(again.status, new.status);
 }
+
+#[test]
+fn what_rke2_cannot_apply_is_reported_once_for_each_reason() {
+    let mut node = Node::new(&[("a.yaml", &free("a")), ("b.yaml", &free("b"))]);
+    node.api();
+    node.tick();
+    let failures = |node: &Node| -> Vec<String> {
+        let failed = |event: &&Event| event.code == Code::ApplyFailed;
+        let events = node.events.iter().filter(failed);
+        events
+            .map(|event| format!("{:?} {}", event.file, event.message))
+            .collect()
+    };
+    node.fails("a.yaml", "quota exceeded");
+    node.tick();
+    node.fails("a.yaml", "quota exceeded");
+    node.tick();
+    let first = failures(&node);
+    assert_eq!(first.len(), 1, "{first:?}");
+    assert!(first[0].starts_with("Some(\"a.yaml\")"), "{first:?}");
+    assert!(
+        first[0].contains("ApplyManifestFailed: quota exceeded"),
+        "{first:?}"
+    );
+    node.fails("a.yaml", "the webhook refuses it");
+    node.tick();
+    let both = failures(&node);
+    assert_eq!(both.len(), 2, "another reason is another event: {both:?}");
+    assert!(both[1].contains("the webhook refuses it"), "{both:?}");
+}
+
+#[test]
+fn a_marker_with_the_content_of_before_is_written_again_and_one_that_is_right_stays() {
+    let rewritten = |node: &mut Node| {
+        let decision = node.tick();
+        let actions = decision.actions.iter();
+        let holds = actions.filter(|action| matches!(action, Action::Hold { .. }));
+        holds.count()
+    };
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    node.scan();
+    assert_eq!(rewritten(&mut node), 0, "nothing has changed");
+    let other = WIDGET.replace("name: w", "name: w, namespace: other");
+    node.files.insert("a.yaml".to_owned(), other);
+    node.scan();
+    assert_eq!(rewritten(&mut node), 1, "its digest is of the old content");
+    node.scan();
+    assert_eq!(rewritten(&mut node), 0);
+    // A second file of the base name keeps the marker as it is: it names the first.
+    node.files
+        .insert("sub/a.yaml".to_owned(), WIDGET.to_owned());
+    node.scan();
+    node.tick();
+    node.scan();
+    assert_eq!(rewritten(&mut node), 0, "each marker names its own file");
+}
