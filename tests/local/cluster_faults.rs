@@ -105,7 +105,11 @@ fn an_answer_that_is_none_is_unknown_with_its_reason_and_releases_nothing() {
             Answer::Body(r#"{"items": 7}"#.to_owned()),
             "invalid type",
         ),
-        ("cut", Answer::Cut, "end of file before message length reached"),
+        (
+            "cut",
+            Answer::Cut,
+            "end of file before message length reached",
+        ),
         (
             "deep",
             Answer::Body(in_list(&deep("deep"))),
