@@ -8,6 +8,8 @@
     reason = "a benchmark that cannot go on has failed"
 )]
 
+mod markers;
+
 use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -19,10 +21,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use notify::{RecursiveMode, Watcher};
 
-const WIDGET: &str =
-    "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
+use markers::{Markers, WIDGET, show};
 
 struct Node {
     root: tempfile::TempDir,
@@ -130,60 +130,6 @@ impl Drop for Node {
 
 fn manifests_of(root: &Path) -> PathBuf {
     root.join("var/lib/rancher/rke2/server/manifests")
-}
-
-fn show(what: &str, mut samples: Vec<Duration>) {
-    samples.sort();
-    let at = |percent: usize| samples[(samples.len() - 1) * percent / 100];
-    println!(
-        "{what}: p50 {:.2?}, p99 {:.2?}, worst {:.2?} ({} samples)",
-        at(50),
-        at(99),
-        at(100),
-        samples.len()
-    );
-}
-
-/// The moment at which a file of this name was made in a directory.
-struct Markers {
-    seen: mpsc::Receiver<(PathBuf, Instant)>,
-    _watcher: notify::RecommendedWatcher,
-}
-
-impl Markers {
-    fn watch(directory: &Path) -> Self {
-        let (events, seen) = mpsc::channel();
-        let mut watcher =
-            notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-                let at = Instant::now();
-                if let Ok(event) = event
-                    && event.kind.is_create()
-                    && let Some(path) = event.paths.first()
-                {
-                    let _ = events.send((path.clone(), at));
-                }
-            })
-            .unwrap();
-        watcher
-            .watch(directory, RecursiveMode::NonRecursive)
-            .unwrap();
-        Self {
-            seen,
-            _watcher: watcher,
-        }
-    }
-
-    /// Puts a manifest there as a careful writer does, and waits for its marker.
-    fn after(&self, directory: &Path, name: &str) -> Duration {
-        let path = directory.join(name);
-        let marker = directory.join(format!("{name}.skip"));
-        let temporary = directory.join(".new.tmp");
-        fs::write(&temporary, WIDGET).unwrap();
-        let begun = Instant::now();
-        fs::rename(&temporary, &path).unwrap();
-        let (_, marked) = self.seen.iter().find(|(path, _)| *path == marker).unwrap();
-        marked.duration_since(begun)
-    }
 }
 
 /// Changes a rule and asks for a reload, again as soon as the last one is in force, until `done`. Returns how many there were.
