@@ -91,23 +91,7 @@ impl Daemon {
     pub async fn run(mut self, mut signals: DaemonSignals, mut stop: watch::Receiver<bool>) {
         self.start();
         loop {
-            let time = self.next_wake();
-            let wake = tokio::select! {
-                // DaemonSignals first: a flood of events must not keep the daemon from stopping.
-                biased;
-                _ = signals.terminate.recv() => Wake::Stop,
-                _ = signals.interrupt.recv() => Wake::Stop,
-                _ = signals.reload.recv() => Wake::Reload,
-                Ok(()) = stop.changed() => Wake::Stop,
-                Some(event) = self.files.recv() => Wake::File(event),
-                Some(event) = self.link.events.recv() => Wake::Cluster(event),
-                loaded = self.reloading.done() => Wake::Loaded(Box::new(loaded)),
-                Ok(()) = self.gates.changed() => Wake::Time,
-                Ok(()) = self.incidents.changed() => Wake::Time,
-                Ok(()) = self.webhooks.changed() => Wake::Time,
-                () = sleep_until(time) => Wake::Time,
-            };
-            match wake {
+            match self.wake(&mut signals, &mut stop).await {
                 Wake::Stop => break,
                 Wake::Reload => self.reload(),
                 Wake::Loaded(loaded) => self.loaded(*loaded),
@@ -131,5 +115,62 @@ impl Daemon {
             self.tick();
         }
         self.stopped();
+    }
+
+    /// Waits for what comes next. What is rare comes before what may come without a pause: files and the cluster.
+    async fn wake(
+        &mut self,
+        signals: &mut DaemonSignals,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Wake {
+        let time = self.next_wake();
+        tokio::select! {
+            biased;
+            _ = signals.terminate.recv() => Wake::Stop,
+            _ = signals.interrupt.recv() => Wake::Stop,
+            Ok(()) = stop.changed() => Wake::Stop,
+            _ = signals.reload.recv() => Wake::Reload,
+            loaded = self.reloading.done() => Wake::Loaded(Box::new(loaded)),
+            Ok(()) = self.gates.changed() => Wake::Time,
+            Ok(()) = self.incidents.changed() => Wake::Time,
+            Ok(()) = self.webhooks.changed() => Wake::Time,
+            Some(event) = self.files.recv() => Wake::File(event),
+            Some(event) = self.link.events.recv() => Wake::Cluster(event),
+            () = sleep_until(time) => Wake::Time,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::configuration::Configuration;
+    use crate::layout::Layout;
+    use crate::observe::files::FileEvent;
+
+    #[tokio::test]
+    async fn a_configuration_comes_into_force_while_files_change_without_a_pause() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Layout::new(place.path());
+        let configuration = Arc::new(Configuration::load(&root));
+        let mut daemon = Daemon::new(watch::channel(configuration).0, Clock::real(), link().0);
+        let (changes, files) = mpsc::unbounded_channel();
+        daemon.files = files;
+        let mut signals = DaemonSignals::listen().unwrap();
+        let (_stop, mut stop) = watch::channel(false);
+        daemon.reload();
+        let loaded = loop {
+            // The stream does not wait for the daemon.
+            changes.send(FileEvent::Directory).unwrap();
+            let was_loaded = !daemon.reloading.is_running();
+            match daemon.wake(&mut signals, &mut stop).await {
+                Wake::Loaded(loaded) => break loaded,
+                Wake::File(_) => assert!(!was_loaded, "files came first"),
+                _ => panic!("only files change and a configuration is loaded"),
+            }
+        };
+        assert!(loaded.was_asked_for);
     }
 }

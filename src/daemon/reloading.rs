@@ -48,6 +48,14 @@ impl Reloading {
         self.task.is_some() && self.asked_for
     }
 
+    /// Is it still being read? Not once it waits to be taken by [`done`](Self::done).
+    #[cfg(test)]
+    pub(super) fn is_running(&self) -> bool {
+        self.task
+            .as_ref()
+            .is_some_and(|(_, task)| !task.is_finished())
+    }
+
     /// Waits until it is loaded; for ever when nothing is being loaded.
     pub(super) async fn done(&mut self) -> Reloaded {
         let Some((root, task)) = &mut self.task else {
