@@ -65,7 +65,7 @@ impl Node {
         }
     }
 
-    /// Waits until the daemon has said that so many files are held: then it is at rest.
+    /// Waits until the daemon reports that this many files are held: then it is at rest.
     fn rests_with(&self, held: usize) {
         let word = match held {
             1 => "1 file held".to_owned(),
@@ -95,7 +95,7 @@ impl Node {
 }
 
 impl Node {
-    /// How often its threads were woken so far.
+    /// How often its threads were woken up to now.
     fn wakes(&self) -> u64 {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.daemon.id())).unwrap();
         tasks
@@ -109,11 +109,11 @@ impl Node {
             .sum()
     }
 
-    /// Wake-ups in a minute in which nothing happens.
+    /// Wake-ups in a minute without events.
     fn wakes_a_minute(&self) -> u64 {
         let (_keep, never) = mpsc::channel::<()>();
         let wait = |seconds| never.recv_timeout(Duration::from_secs(seconds));
-        // What belongs to the start is over by then.
+        // The work of the start is over by then.
         let _ = wait(30);
         let before = self.wakes();
         let _ = wait(60);
@@ -156,7 +156,7 @@ fn reload_until_done(node: &Node, done: &AtomicBool) -> usize {
     reloads
 }
 
-/// A manifest appears while the configuration is loaded again and again, with so many files held already.
+/// A manifest appears while the configuration is loaded again and again and this many files are held.
 fn markers_during_reloads(held: usize) {
     let node = Node::start(held);
     let directory = manifests_of(node.root.path());

@@ -11,7 +11,8 @@ use windrow_model::manifest::{FileContent, GroupKind};
 use windrow_plan::readiness::KindSeen;
 use windrow_plan::rules::{Platform, RuleSet};
 
-/// A directory with `documents` custom objects of kinds that nobody serves, ten to a file. All are held, and all of that is
+/// A directory with `documents` custom objects of kinds that are never served, ten to a file. All are held, and all of
+/// that is
 /// reported already.
 fn held_documents(documents: usize, now: Timestamp) -> StagingState {
     let files = (0..documents / 10)
@@ -77,7 +78,7 @@ fn benchmark(criterion: &mut Criterion) {
     }
 }
 
-/// What is known of the first file's kind changes, and with it why the file waits.
+/// The state of the first file's kind changes, and with it why the file waits.
 fn one_kind(number: u64) -> ClusterEvent {
     let kind = GroupKind::new("g0.example.com", "Widget");
     let seen = match number % 2 {

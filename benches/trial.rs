@@ -34,13 +34,13 @@ fn marker_latencies(directory: &Path, run: &str, done: &AtomicBool) -> Vec<Durat
     samples
 }
 
-/// Lets time pass in which nothing is waited for.
+/// Lets time pass without any work.
 fn rest(time: Duration) {
     let (_keep, never) = mpsc::channel::<()>();
     let _ = never.recv_timeout(time);
 }
 
-/// The latencies while `work` goes on.
+/// The latencies during `work`.
 fn during(machine: &Machine, run: &str, work: impl FnOnce()) -> Vec<Duration> {
     let done = AtomicBool::new(false);
     let directory = machine.inside(MANIFESTS);

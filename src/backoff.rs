@@ -1,10 +1,9 @@
-//! Pauses between tries: they double up to a longest one, and are spread so that many tries do not
-//! come together.
+//! Pauses between tries: they double up to a longest one, and are spread so that many tries do not coincide.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-/// The pauses of one thing that is tried again and again.
+/// The pauses of something that is tried again and again.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     first: Duration,
@@ -31,7 +30,7 @@ impl Backoff {
         self.next = self.next.min(pause);
     }
 
-    /// Waits for the next pause. Given up, it counts as had.
+    /// Waits for the next pause. If it is cancelled, the pause counts as waited.
     pub(crate) async fn wait(&mut self) {
         let pause = self.next;
         self.next = (self.next * 2).min(self.longest);

@@ -1,8 +1,8 @@
-//! What an error comes down to, in words for an operator.
+//! The cause of an error, in words for an operator.
 
 use std::error::Error;
 
-/// The innermost cause says it best: the outer ones only say that something failed, or repeat a URL, which may be secret.
+/// The innermost cause says most: the outer ones only say that something failed, or repeat a URL, which may be secret.
 pub(crate) fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     let mut inner = error;
     while let Some(cause) = inner.source() {

@@ -1,5 +1,5 @@
-//! Files with care. Written whole or not at all: temporary name in the same directory, fsync, rename,
-//! fsync of the directory. Read only when they are regular files of a sane size.
+//! Careful files. They are written whole or not at all: temporary name in the same directory, fsync, rename, fsync of
+//! the directory. They are read only when they are regular and of a sane size.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 
 /// How temporary names begin and end. RKE2 reads neither manifests nor configuration under them.
 const TEMPORARY: (&str, &str) = (".windrow-", ".tmp");
-/// A temporary file that was not written to for so long, in seconds, is nobody's any more.
+/// A temporary file that was not written to for this long, in seconds, is abandoned.
 const LEFT_BEHIND: i64 = 60;
 
 /// What a power cut may do to a file.
@@ -51,7 +51,7 @@ pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -
     Ok(())
 }
 
-/// A new file under a name that RKE2 does not read. It is gone with its value.
+/// A new file under a name that RKE2 does not read. Dropping it removes it.
 pub(crate) fn temporary_in(directory: &Path, mode: u32) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(TEMPORARY.0)
@@ -61,7 +61,7 @@ pub(crate) fn temporary_in(directory: &Path, mode: u32) -> io::Result<NamedTempF
         .map_err(without_name)
 }
 
-/// Removes the temporary files that a power cut has left in a directory. What cannot be removed stays: nobody reads it.
+/// Removes the temporary files that a power cut left in a directory. One that cannot be removed is harmless.
 pub(crate) fn sweep(directory: &Path, now: Timestamp) {
     let Ok(entries) = fs::read_dir(directory) else {
         return;
@@ -80,7 +80,7 @@ pub(crate) fn sweep(directory: &Path, now: Timestamp) {
     }
 }
 
-/// The error without the temporary name, which is another one at every try.
+/// The error without the temporary name, which differs with every try.
 fn without_name(error: io::Error) -> io::Error {
     let text = error.to_string();
     match text.split_once(" at path ") {
@@ -92,7 +92,7 @@ fn without_name(error: io::Error) -> io::Error {
 /// Largest configuration file that is read, in bytes.
 const LARGEST_TEXT: u64 = 4 << 20;
 
-/// Reads a configuration file; what is no regular file must neither block nor fill the memory.
+/// Reads a configuration file; anything but a regular file must neither block nor fill the memory.
 ///
 /// # Errors
 ///
@@ -122,7 +122,7 @@ pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// By which a file that was replaced is told from the one before.
+/// Tells a replaced file from the one before it.
 type Stamp = (u64, i64, i64, u64);
 
 fn stamp(path: &Path) -> io::Result<Stamp> {
@@ -135,7 +135,7 @@ fn stamp(path: &Path) -> io::Result<Stamp> {
     ))
 }
 
-/// Something read from files, and again when they change.
+/// A value read from files, and again when they change.
 pub(crate) struct Kept<T>(Mutex<Option<(Vec<Stamp>, Arc<T>)>>);
 
 impl<T> Default for Kept<T> {
@@ -145,7 +145,7 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// What `read` makes of the files, which is asked when one of them is another than the last time.
+    /// The result of `read`, which is called when one of the files has changed since the last time.
     pub(crate) fn get(
         &self,
         paths: &[&Path],
@@ -155,7 +155,7 @@ impl<T> Kept<T> {
             .iter()
             .map(|path| stamp(path).map_err(|error| format!("{}: {error}", path.display())))
             .collect();
-        // What a panic elsewhere left behind is read again.
+        // A value left by a panic elsewhere is read again.
         let Ok(mut kept) = self.0.lock() else {
             return read().map(Arc::new);
         };
@@ -177,7 +177,7 @@ impl<T> Kept<T> {
     }
 }
 
-/// Makes a directory that only its owner may enter, and those above it, if it is not there.
+/// Makes a private directory, and those above it, unless it exists.
 ///
 /// # Errors
 ///

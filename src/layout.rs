@@ -1,5 +1,5 @@
-//! Where things live on a node. Every path hangs off one root, so that the whole program runs under
-//! a temporary directory as it runs under `/`.
+//! The node's paths. All of them hang off one root, so that the whole program runs under a temporary directory as it
+//! runs under `/`.
 
 use std::path::{Path, PathBuf};
 
@@ -53,8 +53,8 @@ impl Layout {
         self.data_dir.join("server/manifests")
     }
 
-    /// RKE2's own certificate authority, made at the first start of a cluster and the same on all its
-    /// servers: by it a cluster is known while no API answers.
+    /// RKE2's own certificate authority, made at the first start of a cluster and the same on all its servers: it
+    /// identifies a cluster even while no API answers.
     pub fn server_ca(&self) -> PathBuf {
         self.data_dir.join("server/tls/server-ca.crt")
     }
@@ -85,7 +85,7 @@ impl Layout {
         self.path("/var/lib/rancher/windrow")
     }
 
-    /// What was decided, for the next start.
+    /// The ledger, for the next start.
     pub fn ledger(&self) -> PathBuf {
         self.state_dir().join("ledger.json")
     }
@@ -95,12 +95,12 @@ impl Layout {
         self.state_dir().join("flight.jsonl")
     }
 
-    /// What is remembered of feature gates: trials, and what was seen to work.
+    /// The documents that remember feature gates: trials, and gates that worked.
     pub fn gates_dir(&self) -> PathBuf {
         self.state_dir().join("gates")
     }
 
-    /// What consoles were told.
+    /// The record of what consoles were sent.
     pub fn webhooks(&self) -> PathBuf {
         self.state_dir().join("webhooks.json")
     }
@@ -124,17 +124,17 @@ impl Layout {
         self.path("/run/windrow")
     }
 
-    /// Locked by the daemon for as long as it runs.
+    /// Locked by the daemon while it runs.
     pub fn lock(&self) -> PathBuf {
         self.run_dir().join("lock")
     }
 
-    /// What agetty shows above its prompt.
+    /// The text that agetty shows above its prompt.
     pub fn issue(&self) -> PathBuf {
         self.path("/run/issue.d/windrow.issue")
     }
 
-    /// What `pam_motd` shows after a login.
+    /// The text that `pam_motd` shows after a login.
     pub fn motd(&self) -> PathBuf {
         self.path("/run/motd.d/windrow")
     }

@@ -1,8 +1,8 @@
 //! Windrow: the bootstrap agent of a bare-metal RKE2 / Harvester node. This is the program; what it decides with is in `crates/`.
 //!
-//! Data flows one way round: `observe` fills a [`windrow_decide::Observation`], [`windrow_decide::decide`] turns it into actions and a
-//! status, `act` carries the actions out and `report` tells. `observe`, `act` and `report` never use each other; `daemon` joins them;
-//! `cli` has a file per verb; `console` is a client of the status document.
+//! Data flows one way: `observe` fills a [`windrow_decide::Observation`], [`windrow_decide::decide`] turns it into
+//! actions and a status, `act` carries the actions out and `report` publishes. `observe`, `act` and `report` never use
+//! each other; `daemon` joins them; `cli` has a file per verb; `console` is a client of the status document.
 #![forbid(unsafe_code)]
 
 pub mod act;

@@ -1,16 +1,16 @@
-//! Text of anybody's, made harmless for who reads it: terminals, browsers, logs. Pure.
+//! Makes foreign text harmless for readers: terminals, browsers, logs. Pure.
 //!
-//! A file's name, a message of the API or a key of a manifest may hold characters that move a cursor, turn
-//! the order of what follows round, or are not seen at all. They are shown as `\u{202e}`, so that one sees
-//! what stands there. In JSON they are written as JSON escapes them, and mean the same.
+//! A file's name, a message of the API or a key of a manifest may hold characters that move a cursor, reverse the order
+//! of the text, or are invisible. They are shown as `\u{202e}`, so that a reader sees them. In JSON they are written as
+//! JSON escapes them, and mean the same.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-/// Does a character control something, reorder what stands beside it, or take no room? C0 and C1, and what
-/// Unicode calls format characters (`Cf`), line separators and fillers.
+/// Does a character control something, reorder the text beside it, or take no room? C0 and C1, and Unicode's format
+/// characters (`Cf`), line separators and fillers.
 pub(crate) fn is_hidden(one: char) -> bool {
     one.is_control()
         || matches!(
@@ -52,7 +52,7 @@ pub(crate) fn printable_lines(text: &str) -> String {
     shown(text, |one| matches!(one, '\n' | '\t'))
 }
 
-/// What a verb made for a terminal: the colours stay too, and nothing else that begins with ESC.
+/// A verb's text for a terminal: colours stay, and no other sequence that begins with ESC.
 pub(crate) fn printable_colours(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

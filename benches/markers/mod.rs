@@ -1,4 +1,4 @@
-//! How long a manifest waits for its marker, for the benchmarks that ask it.
+//! How long a manifest waits for its marker, for the benchmarks that measure it.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use notify::{RecursiveMode, Watcher};
 
-/// A marker that has not come by then is a fault, not a figure.
+/// A marker that is later than this is a fault, not a figure.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// Waits for a kind that nothing brings.
 pub(crate) const WIDGET: &str =
     "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
 
-/// The moment at which a file of this name was made in a directory.
+/// The time at which a file of this name was made in a directory.
 pub(crate) struct Markers {
     seen: mpsc::Receiver<(PathBuf, Instant)>,
     _watcher: notify::RecommendedWatcher,

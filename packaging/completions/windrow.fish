@@ -30,9 +30,9 @@ complete -c windrow -n "__fish_windrow_needs_command" -s V -l version -d 'Print 
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "run" -d 'Run the daemon'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "status" -d 'Show what the node is and why'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "status" -d 'Show the node\'s state and its causes'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "why" -d 'Show what a held file or object waits for, down to the root, what a probe found, or a known incident'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "wait" -d 'Wait until the node or a file is as far as asked'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "wait" -d 'Wait until the node or a file has reached a state'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "stage" -d 'Add manifests to a running node without a race'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "hold" -d 'Hold files by hand: RKE2 does not apply them until they are released'
@@ -43,8 +43,8 @@ complete -c windrow -n "__fish_windrow_needs_command" -f -a "diagnose" -d 'Recog
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "repair" -d 'Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "config" -d 'Show and check the configuration'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "replay" -d 'Make recorded decisions again, and compare'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "cleanup" -d 'Take back what Windrow has put on this node: its holds, its feature gates, and what it told of the node. What a person holds (`windrow hold`) stays and is named. For the removal of Windrow; the packages do it by themselves'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "report" -d 'Collect what tells how the node is, without secrets, in one archive to send'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "cleanup" -d 'Remove what Windrow put on this node: its holds, its feature gates, and its condition on the Node. Holds made by a person (`windrow hold`) stay and are named. For the removal of Windrow; the packages do it by themselves'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "report" -d 'Collect the node\'s state and its causes, without secrets, in one archive to send'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l sandbox -d 'Run over a simulated node in this empty directory; nothing else is needed or touched [without DIR: a new directory among the temporary ones]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l speed -d 'How much faster than real time the sandbox runs' -r
@@ -92,11 +92,11 @@ complete -c windrow -n "__fish_windrow_using_subcommand wait" -l root -d 'Run be
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l once -d 'Print one line of at most 65 characters and end'
-complete -c windrow -n "__fish_windrow_using_subcommand console" -l stay -d 'Do not end on q: there is nothing else on this terminal'
+complete -c windrow -n "__fish_windrow_using_subcommand console" -l stay -d 'Ignore q: this terminal has nothing else to show'
 complete -c windrow -n "__fish_windrow_using_subcommand console" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand stage" -l root -d 'Run below this directory as if it were `/`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand stage" -l force -d 'Add also what RKE2 would refuse'
-complete -c windrow -n "__fish_windrow_using_subcommand stage" -l replace -d 'Replace files of the same name with another content'
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l force -d 'Add even what RKE2 would refuse'
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l replace -d 'Replace files of the same name with different content'
 complete -c windrow -n "__fish_windrow_using_subcommand stage" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand hold" -l reason -d 'Why; it is recorded with who and when' -r
 complete -c windrow -n "__fish_windrow_using_subcommand hold" -l root -d 'Run below this directory as if it were `/`' -r -F
@@ -108,18 +108,18 @@ complete -c windrow -n "__fish_windrow_using_subcommand release" -l failsafe -d 
 complete -c windrow -n "__fish_windrow_using_subcommand release" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "check" -d 'Check whether every component would start; all problems are printed at once'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "show" -d 'Show which gates are set, and where each comes from'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "apply" -d 'Try what the configuration asks for on the running server: rke2-server is restarted, and everything put back when kube-apiserver does not come up with it'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "rollback" -d 'Put back what was in force before the last change, or end the trial that is under way'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "settle" -d 'Take out of Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "apply" -d 'Try the gates that the configuration asks for on the running server: rke2-server is restarted, and everything is put back when kube-apiserver does not come up with them'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "rollback" -d 'Put back what was in force before the last change, or end the running trial'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "settle" -d 'Remove from Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; found out when it is not given' -r
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; detected when it is not given' -r
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; found out when it is not given' -r
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; detected when it is not given' -r
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l root -d 'Run below this directory as if it were `/`' -r -F
@@ -133,11 +133,11 @@ complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_s
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check whether every component would start; all problems are printed at once'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show which gates are set, and where each comes from'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "apply" -d 'Try what the configuration asks for on the running server: rke2-server is restarted, and everything put back when kube-apiserver does not come up with it'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "rollback" -d 'Put back what was in force before the last change, or end the trial that is under way'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "settle" -d 'Take out of Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "apply" -d 'Try the gates that the configuration asks for on the running server: rke2-server is restarted, and everything is put back when kube-apiserver does not come up with them'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "rollback" -d 'Put back what was in force before the last change, or end the running trial'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "settle" -d 'Remove from Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a directory of lists, as `kubectl get KIND -A -o json` writes them' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own' -r -F
@@ -184,16 +184,16 @@ complete -c windrow -n "__fish_windrow_using_subcommand replay" -s h -l help -d 
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s o -l output -d 'Where to write it; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'How long collecting may take, in seconds; what is not there by then is left out' -r
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'How long collecting may take, in seconds; whatever is missing by then is left out' -r
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'Run below this directory as if it were `/`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'With the manifests themselves, not only what they declare; Secrets without their data'
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Include the manifests themselves, not only what they declare; Secrets without their data'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "run" -d 'Run the daemon'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "status" -d 'Show what the node is and why'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "status" -d 'Show the node\'s state and its causes'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "why" -d 'Show what a held file or object waits for, down to the root, what a probe found, or a known incident'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "wait" -d 'Wait until the node or a file is as far as asked'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "wait" -d 'Wait until the node or a file has reached a state'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "stage" -d 'Add manifests to a running node without a race'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "hold" -d 'Hold files by hand: RKE2 does not apply them until they are released'
@@ -204,13 +204,13 @@ complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_see
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "repair" -d 'Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "config" -d 'Show and check the configuration'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "replay" -d 'Make recorded decisions again, and compare'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "cleanup" -d 'Take back what Windrow has put on this node: its holds, its feature gates, and what it told of the node. What a person holds (`windrow hold`) stays and is named. For the removal of Windrow; the packages do it by themselves'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "report" -d 'Collect what tells how the node is, without secrets, in one archive to send'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "cleanup" -d 'Remove what Windrow put on this node: its holds, its feature gates, and its condition on the Node. Holds made by a person (`windrow hold`) stay and are named. For the removal of Windrow; the packages do it by themselves'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "report" -d 'Collect the node\'s state and its causes, without secrets, in one archive to send'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Check whether every component would start; all problems are printed at once'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show which gates are set, and where each comes from'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try what the configuration asks for on the running server: rke2-server is restarted, and everything put back when kube-apiserver does not come up with it'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "rollback" -d 'Put back what was in force before the last change, or end the trial that is under way'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "settle" -d 'Take out of Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try the gates that the configuration asks for on the running server: rke2-server is restarted, and everything is put back when kube-apiserver does not come up with them'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "rollback" -d 'Put back what was in force before the last change, or end the running trial'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "settle" -d 'Remove from Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "show" -d 'Show the configuration in force'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "check" -d 'Check settings and rules, and name every error'

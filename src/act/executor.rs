@@ -1,4 +1,4 @@
-//! Carries decisions out, tells once what fails, and tries again.
+//! Carries decisions out, reports once what fails, and tries again.
 //!
 //! An action that fails does not stop those after it. Above all a marker is lifted although the
 //! ledger cannot be written: a full disk must not keep a node from coming up; the price is that the
@@ -21,34 +21,34 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What became of a batch of actions.
+/// The results of a batch of actions.
 #[derive(Debug, Default, PartialEq)]
 pub struct Carried {
-    /// Carried out; the engine is told.
+    /// The actions that were carried out, for the engine.
     pub done: Vec<Action>,
-    /// What failed for the first time, to be told.
+    /// Actions that failed for the first time and are to be reported.
     pub events: Vec<Event>,
-    /// The directory is not as it was thought to be: look again.
+    /// The directory changed since the scan: scan again.
     pub surprised: bool,
-    /// Try again then.
+    /// When to try again.
     pub retry: Option<Instant>,
 }
 
-/// Carries out what was decided.
+/// Carries out the actions of a decision.
 #[derive(Debug)]
 pub struct Executor {
     markers: Markers,
     ledger_path: PathBuf,
     /// A ledger that could not be written yet.
     unsaved: Option<Arc<Ledger>>,
-    /// What is failing and was told.
+    /// The failures that were reported and still last.
     failing: BTreeMap<String, FailedAction>,
     pause: Duration,
-    /// What failed is not tried before then.
+    /// Nothing that failed is tried again before this time.
     again: Option<Instant>,
 }
 
-/// Something that could not be done.
+/// An action that failed.
 #[derive(Debug, Clone, PartialEq)]
 struct FailedAction {
     event: Event,
@@ -69,8 +69,8 @@ impl Executor {
         }
     }
 
-    /// Carries actions out, in their order. A ledger that could not be written before is tried
-    /// again, even when there is nothing else to do; what failed waits for its pause to be over.
+    /// Carries actions out, in their order. A ledger that could not be written before is tried again, even when there
+    /// is nothing else to do. What failed waits until its pause is over.
     pub fn carry_out(&mut self, actions: Vec<Action>, now: Instant) -> Carried {
         let mut carried = Carried::default();
         let mut failures = BTreeMap::new();
@@ -122,8 +122,8 @@ impl Executor {
         carried
     }
 
-    /// Carries one action out at once, outside the order of a decision. When it fails the next
-    /// decision asks for it again, and tells.
+    /// Carries one action out at once, outside the order of a decision. If it fails, the next decision asks for it
+    /// again and reports it.
     pub fn at_once(&self, action: &Action) -> bool {
         matches!(self.carry_out_action(action), Ok(false))
     }
@@ -141,7 +141,7 @@ impl Executor {
         self.unsaved.is_some()
     }
 
-    /// Carries one action out; true when the directory was not as it was thought to be.
+    /// Carries one action out; true when the directory had changed since the scan.
     fn carry_out_action(&self, action: &Action) -> Result<bool, String> {
         let outcome = match action {
             Action::Hold { path, mark } => self.markers.create(path, mark),

@@ -1,5 +1,5 @@
-//! Windrow's drop-in in RKE2's configuration, and what is remembered of feature gates. All of it is
-//! written whole or not at all; nobody but root may read it.
+//! Windrow's drop-in in RKE2's configuration, and the documents that remember feature gates. Each is written whole or
+//! not at all, and only root may read it.
 
 use std::fs;
 use std::io::{self, Read};
@@ -12,20 +12,20 @@ use windrow_gates::{GateRequest, RefusedGates};
 use crate::files::{Durability, make_private, replace};
 use crate::layout::Layout;
 
-/// Nothing that is written here is larger.
+/// No document here is larger, in bytes.
 const LARGEST: u64 = 4 << 20;
 
 /// The drop-in's text; `None` when it is not there.
 ///
 /// # Errors
 ///
-/// Those of the file system, but for its absence.
+/// Those of the file system. A missing file is no error.
 pub fn read_drop_in(layout: &Layout) -> io::Result<Option<String>> {
     read(&layout.gates_drop_in())
 }
 
-/// Makes the drop-in what it should be, or absent. True when that changed anything. Its directory is
-/// made when something has to go into it.
+/// Writes the drop-in, or removes it. True when that changed anything. Its directory is made only when there is
+/// something to write.
 ///
 /// # Errors
 ///
@@ -54,18 +54,18 @@ pub fn put_drop_in(layout: &Layout, content: Option<&str>) -> io::Result<bool> {
 pub enum StateFile {
     /// What was in force when kube-apiserver was last seen to work with it.
     KnownGood,
-    /// The trial that is under way, or the last one.
+    /// The current trial, or the last one.
     Trial,
-    /// How often RKE2 was started in it.
+    /// How often RKE2 was started during a trial.
     Starts,
     /// Gates that did not work.
     Refused,
-    /// The upgrade that was on its way when kube-apiserver last told.
+    /// The upgrade that was under way when kube-apiserver last answered.
     Upgrade,
 }
 
 impl StateFile {
-    /// Where it lies.
+    /// Its path.
     pub fn path(self, layout: &Layout) -> PathBuf {
         layout.gates_dir().join(match self {
             StateFile::KnownGood => "last-known-good/gates.json",
@@ -80,7 +80,7 @@ impl StateFile {
     ///
     /// # Errors
     ///
-    /// In a line, when it cannot be read or is not what it should be.
+    /// A line: it cannot be read, or its content is not valid.
     pub fn recall<T: DeserializeOwned>(self, layout: &Layout) -> Result<Option<T>, String> {
         let path = self.path(layout);
         let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
@@ -93,11 +93,11 @@ impl StateFile {
         }
     }
 
-    /// Forgets it.
+    /// Removes it.
     ///
     /// # Errors
     ///
-    /// Those of the file system, but for its absence.
+    /// Those of the file system. A missing file is no error.
     pub fn forget(self, layout: &Layout) -> io::Result<()> {
         match fs::remove_file(self.path(layout)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -105,7 +105,7 @@ impl StateFile {
         }
     }
 
-    /// Writes it, so that it outlives a power cut.
+    /// Writes it so that it survives a power cut.
     ///
     /// # Errors
     ///

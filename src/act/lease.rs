@@ -1,4 +1,4 @@
-//! The cluster's leases: on changes of feature gates, of which one server at a time is tried, and on repairs,
+//! The cluster's leases: one on changes of feature gates, which are tried on one server at a time, and one on repairs,
 //! which one server does for all.
 //!
 //! A Lease of Kubernetes (`coordination.k8s.io`), so that the cluster's own storage decides who has it:
@@ -14,13 +14,13 @@ use kube::api::{Api, ObjectMeta, PostParams};
 
 /// Their namespace.
 const NAMESPACE: &str = "kube-system";
-/// Where a lease keeps what its holders tell each other.
+/// The annotation in which the holders leave notes for each other.
 const NOTE: &str = "windrow.dev/note";
 
-/// An answer takes no longer.
+/// How long a request may take.
 const ANSWER: Duration = Duration::from_secs(10);
-/// One that has run out is taken over only when it did not move for so long under our eyes: clocks of
-/// nodes differ.
+/// A lease that has run out is taken over only when we have seen it unchanged for this long: the clocks of nodes
+/// differ.
 const UNMOVED: Duration = Duration::from_secs(20);
 /// It is renewed once this much of a second-by-second trial has passed.
 const RENEW: SignedDuration = SignedDuration::from_secs(15);
@@ -30,11 +30,11 @@ const RENEW: SignedDuration = SignedDuration::from_secs(15);
 pub struct ClusterLease {
     /// Its name.
     name: &'static str,
-    /// Who takes it: the machine, by a name that no other has.
+    /// Who takes it: the machine's name in leases, which is unique.
     holder: String,
     /// For how long it counts without being renewed, in seconds.
     seconds: i32,
-    /// Somebody else's that has run out: its version, and since when it was seen so.
+    /// Another holder's lease that has run out: its version, and since when we have seen it so.
     run_out: Option<(String, Instant)>,
 }
 
@@ -53,8 +53,8 @@ impl ClusterLease {
     /// The lease on repairs.
     pub const REPAIRS: &'static str = "windrow-repairs";
 
-    /// One of them, for a node of this name. `duration` is longer than kube-apiserver is away in a trial: nobody can
-    /// renew it meanwhile.
+    /// One of them, for a node of this name. `duration` is longer than kube-apiserver is away in a trial, because the
+    /// lease cannot be renewed meanwhile.
     pub fn new(name: &'static str, holder: String, duration: Duration) -> Self {
         Self {
             name,
@@ -98,7 +98,7 @@ impl ClusterLease {
         self.won(written.map(|_| ()))
     }
 
-    /// Gives it back. One that is somebody else's, or nobody's, is left alone.
+    /// Gives it back. A lease that another node holds, or none, is left alone.
     ///
     /// # Errors
     ///
@@ -117,13 +117,13 @@ impl ClusterLease {
         }
         match limited(api.replace(self.name, &PostParams::default(), &found)).await {
             Ok(_) => Ok(()),
-            // Somebody took it over meanwhile: it is not ours any more.
+            // Another server took it over meanwhile.
             Err(why) if why.starts_with("409") => Ok(()),
             Err(why) => Err(why),
         }
     }
 
-    /// What its holders have written down for each other.
+    /// Reads the notes that the holders left for each other.
     ///
     /// # Errors
     ///
@@ -135,11 +135,11 @@ impl ClusterLease {
         Ok(annotations.and_then(|mut all| all.remove(NOTE)))
     }
 
-    /// Writes that down, as long as this node holds it.
+    /// Writes such a note, as long as this node holds the lease.
     ///
     /// # Errors
     ///
-    /// In a line, when kube-apiserver does not answer or refuses, or another node holds it by now.
+    /// In a line, when kube-apiserver does not answer or refuses, or another node has taken the lease over.
     pub async fn write_note(&self, client: &Client, note: String) -> Result<(), String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         let Some(mut found) = limited(api.get_opt(self.name)).await? else {
@@ -157,7 +157,7 @@ impl ClusterLease {
             .map(|_| ())
     }
 
-    /// The loser of a race asks again.
+    /// Whoever loses a race asks again.
     fn won(&self, written: Result<(), String>) -> Result<LeaseHolder, String> {
         match written {
             Ok(()) => Ok(LeaseHolder::Us),
@@ -207,7 +207,7 @@ fn has_run_out(spec: &LeaseSpec, now: Timestamp) -> bool {
         (Some(MicroTime(renewed)), Some(seconds)) => {
             now.duration_since(*renewed) > SignedDuration::from_secs(seconds.into())
         }
-        // Nobody can tell how long it counts: it never counted.
+        // Without a duration there is no telling how long it counts: it never counted.
         _ => true,
     }
 }

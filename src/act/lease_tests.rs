@@ -34,7 +34,7 @@ fn a_lease_that_runs_is_left_to_its_holder_and_one_that_ran_out_only_after_a_loo
     assert!(has_run_out(&theirs, at(1061)));
     assert!(!ours.may_take_over("7", &theirs, at(1030)));
     assert_eq!(ours.run_out, None);
-    // It ran out by our clock, which may be wrong: seen for the first time it is not taken.
+    // It has run out by our clock, which may be wrong. On first sight it is not taken over.
     assert!(!ours.may_take_over("7", &theirs, at(2000)));
     let seen = ours.run_out.clone().unwrap();
     assert!(!ours.may_take_over("7", &theirs, at(2001)), "at once");
@@ -51,7 +51,7 @@ fn a_lease_that_ran_out_is_taken_over_when_it_did_not_move_for_long_enough() {
     ours.run_out = Some(("7".to_owned(), long_ago));
     assert!(ours.may_take_over("7", &theirs, at(2000)));
     assert!(!ours.may_take_over("8", &theirs, at(2000)), "it moved");
-    // Its holder is back: what was seen before counts no more.
+    // Its holder is back: the earlier sighting no longer counts.
     ours.run_out = Some(("7".to_owned(), long_ago));
     assert!(!ours.may_take_over("7", &theirs, at(1010)));
     assert!(!ours.may_take_over("7", &theirs, at(2000)));

@@ -12,16 +12,16 @@ use crate::files::{Durability, make_private, replace};
 
 /// A ledger of a hundred thousand files is smaller.
 const LARGEST: u64 = 64 << 20;
-/// So many unreadable ledgers are kept; the last place is used again.
+/// How many unreadable ledgers are kept; the last place is used again.
 const KEPT: u32 = 9;
 
-/// What was found of an earlier run.
+/// What an earlier run left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerRead {
     /// The ledger, or an empty one.
     pub ledger: Ledger,
-    /// Why the one on disk could not be used, and where it was put, in a line. What markers and
-    /// Addons say fills the new one.
+    /// Why the ledger on disk could not be used and where it was moved, in a line. The new one is filled from markers
+    /// and Addons.
     pub rebuilt: Option<String>,
 }
 

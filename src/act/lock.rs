@@ -1,4 +1,4 @@
-//! One daemon per node: two would take each other's markers for somebody else's doing.
+//! One daemon per node: with two, each would treat the other's markers as foreign.
 //!
 //! The lock is the kernel's (flock), not the file's existence: it ends with the process, however that
 //! ends, and the file stays.
@@ -11,7 +11,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-/// A lock that was taken. It is given back when this is dropped.
+/// The lock, while it is held. Dropping it gives it back.
 #[derive(Debug)]
 pub struct Lock {
     _file: Flock<File>,

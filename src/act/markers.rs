@@ -1,9 +1,8 @@
 //! `.skip` markers: created whole or not at all, removed only while they are ours.
 //!
-//! RKE2 looks at a marker's name alone (k3s `pkg/deploy/controller.go`), Windrow at its content: a
-//! marker that does not say `"by": "windrow"` is somebody else's (Harvester makes them during
-//! upgrades) and stays as it is. The check and the removal are two steps; who replaces our marker
-//! with one of his own between them, within microseconds, loses it.
+//! RKE2 looks at a marker's name alone (k3s `pkg/deploy/controller.go`), Windrow at its content. A marker that does not
+//! say `"by": "windrow"` is foreign (Harvester makes them during upgrades) and stays as it is. The check and the
+//! removal are two steps: if our marker is replaced within the microseconds between them, the new one is lost.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -29,16 +28,16 @@ pub struct Markers {
     directory: PathBuf,
 }
 
-/// What became of a marker.
+/// The result of a change of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkerOutcome {
     /// Created, replaced or removed, as asked.
     Changed,
-    /// It was so already.
+    /// It was already so.
     Unchanged,
-    /// The directory of the file is not there (any more): there is nothing to hold.
+    /// The file's directory is missing, so there is nothing to hold.
     NoDirectory,
-    /// There is a marker that Windrow did not make; it is left alone.
+    /// There is a foreign marker, which is left alone.
     Foreign,
 }
 
@@ -52,7 +51,7 @@ pub struct MarkerError {
 }
 
 impl MarkerError {
-    /// Why, without what and where.
+    /// Why, without the action and the path.
     pub(super) fn why(&self) -> String {
         self.source.to_string()
     }
@@ -72,7 +71,7 @@ impl Markers {
         }
     }
 
-    /// Where a marker lies.
+    /// The marker's path.
     pub(super) fn path(&self, path: &MarkerPath) -> PathBuf {
         self.directory.join(path.as_str())
     }
@@ -188,8 +187,8 @@ fn look_at(place: &ParentDirectory, path: &MarkerPath) -> io::Result<There> {
     Ok(mark.map_or(There::Foreign, There::Ours))
 }
 
-/// Writes a marker under a temporary name and links it into place, so that its name never stands
-/// for half a content, which would look like somebody else's.
+/// Writes a marker under a temporary name and links it into place, so that its name never stands for half a content,
+/// which would look like a foreign marker.
 fn write(place: &ParentDirectory, mark: &Mark, over_ours: bool) -> io::Result<MarkerOutcome> {
     let mut file = temporary_in(&place.path(), 0o600)?;
     // Not through the temporary, which would put its own name, another one each time, into an error.
@@ -213,7 +212,7 @@ fn write(place: &ParentDirectory, mark: &Mark, over_ours: bool) -> io::Result<Ma
             AtFlags::empty(),
         ) {
             Ok(()) => {}
-            // Somebody was quicker; whoever it was, the file is hidden.
+            // Another process was quicker. Either way the file is hidden.
             Err(Errno::EEXIST) => return Ok(MarkerOutcome::Foreign),
             // A file system without hard links: the name is free, so renaming replaces nothing.
             Err(Errno::EPERM | Errno::EOPNOTSUPP) => {

@@ -1,8 +1,8 @@
 //! The only code that changes anything on the node: markers, the ledger, the gates' drop-in, the
 //! cluster's leases, jobs of units.
 //!
-//! Each action is idempotent, atomic and undoes only what Windrow did. Nothing here decides; what
-//! could not be done is returned, told once and tried again.
+//! Each action is idempotent, atomic and undoes only what Windrow did. Nothing here decides. Whatever fails is returned
+//! to the caller, reported once and tried again.
 
 mod directory;
 mod executor;

@@ -1,4 +1,4 @@
-//! Carries a cure out, step by step, and writes down how far it came.
+//! Carries a cure out step by step, and records its progress.
 //!
 //! ```text
 //!   record written (what is saved, every step) ──> for each step:
@@ -7,8 +7,8 @@
 //!             └──> request (once it is taken) ──> look again, until the goal is reached or patience ends
 //! ```
 //!
-//! The record is durable before the first request. Begun again after an interruption, a cure goes on where
-//! it was; a step whose request was sent and not yet written down is seen to be done by its goal.
+//! The record is durable before the first request. After an interruption the cure continues where it was. A step whose
+//! request was sent but not recorded is recognised as done by its goal.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,11 +28,11 @@ use windrow_model::redact;
 
 use crate::files::{Durability, make_private, read_text, replace};
 
-/// An answer takes no longer.
+/// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A request that is refused is tried again for so long: a webhook may know the old object for a while.
+/// How long a refused request is tried again: a webhook may see the old object for a while.
 const REFUSED: Duration = Duration::from_secs(60);
-/// Between two looks.
+/// The pause between two looks.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A cure that was begun. Lies in Windrow's state directory, readable by root only.
@@ -43,11 +43,11 @@ pub struct Record {
     pub api_version: String,
     /// `Repair`
     pub kind: String,
-    /// What it cures.
+    /// The code of what it cures.
     pub code: Code,
-    /// Of what.
+    /// The subject that it cures.
     pub subject: String,
-    /// Who does it: a person, or Windrow itself.
+    /// Who started it: a person, or Windrow itself.
     #[serde(default)]
     pub by: Worker,
     /// When it was begun.
@@ -61,7 +61,7 @@ pub struct Record {
     pub cure: Cure,
 }
 
-/// Who carries a cure out.
+/// Who starts a cure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Worker {
@@ -113,7 +113,7 @@ impl Records {
         Ok(record)
     }
 
-    /// Cures of this code that were begun and not finished.
+    /// The cures of this code that were begun and not finished.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl Records {
         Ok(found)
     }
 
-    /// The record of this file name, as [`Records::path`] ends.
+    /// Reads the record of this file name, as [`Records::path`] ends.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Records {
         Ok(found)
     }
 
-    /// Where a record lies.
+    /// A record's path.
     pub fn path(&self, record: &Record) -> PathBuf {
         self.directory.join(self.name(record))
     }
@@ -178,7 +178,7 @@ impl Records {
         make_private(&self.directory)?;
         // A struct of strings, numbers and JSON always serialises.
         let content = serde_json::to_string_pretty(record).unwrap_or_default() + "\n";
-        // It holds whole objects: nobody else's business.
+        // It holds whole objects, so only root may read it.
         replace(
             &self.path(record),
             content.as_bytes(),
@@ -193,27 +193,27 @@ fn read(path: &Path) -> io::Result<Record> {
         .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
 }
 
-/// Why a cure did not come to its end.
+/// Why a cure did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfinished {
     /// A step did not reach its goal.
     #[error("{step}: {why}")]
     Step {
-        /// Which.
+        /// The step.
         step: String,
         /// Why.
         why: String,
     },
-    /// What was done cannot be written down.
+    /// The progress could not be recorded.
     #[error("the record of the repair cannot be written: {0}")]
     Record(#[from] io::Error),
 }
 
-/// Carries a cure out from where it is. `tell` is called at the beginning of each step.
+/// Carries a cure out, from the step that it reached. `tell` is called at the beginning of each step.
 ///
 /// # Errors
 ///
-/// What kept it from its end. It can be begun again.
+/// Why it did not finish. It can be started again.
 pub async fn carry_out(
     client: &Client,
     records: &Records,
@@ -257,7 +257,7 @@ async fn carry_out_step(client: &Client, step: &CureStep) -> Result<(), Unfinish
                         Err(why) => last = why,
                     }
                     if waits_for_it {
-                        // What was asked for may be true already.
+                        // The goal may already be reached.
                         continue;
                     }
                 }

@@ -198,7 +198,7 @@ fn a_record_is_found_by_its_name_and_nothing_beside_the_records_is() {
     std::fs::write(repair.directory.path().join("x.json"), "{}").unwrap();
     let error = repair.records.named("../x.json").unwrap_err();
     assert!(error.to_string().contains("no name"), "{error}");
-    // What else lies there is no record.
+    // Other files in the directory are no records.
     std::fs::write(repair.directory.path().join("repairs/note.txt"), "x").unwrap();
     let found = repair.records.unfinished(Code::AddonStuck).unwrap();
     assert_eq!(found, std::slice::from_ref(&repair.record));

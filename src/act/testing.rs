@@ -33,7 +33,7 @@ impl ObjectStore {
         self.state().objects.get(path).cloned().unwrap_or_default()
     }
 
-    /// Puts an object at a path, as somebody else would.
+    /// Puts an object at a path, as another client would.
     pub(super) fn put(&self, path: &str, object: Value) {
         self.state().store(path, object);
     }

@@ -14,7 +14,7 @@ const LEASE: Duration = Duration::from_secs(60);
 /// How often it is renewed while a cure is carried out.
 const RENEW: Duration = Duration::from_secs(20);
 
-/// The lease on repairs, for a machine that is called so in leases.
+/// The lease on repairs, for a machine of this name in leases.
 pub fn lease_on_repairs(holder: String) -> ClusterLease {
     ClusterLease::new(ClusterLease::REPAIRS, holder, LEASE)
 }
@@ -32,8 +32,8 @@ impl<'c> Turn<'c> {
     ///
     /// # Errors
     ///
-    /// The lease back, which remembers since when another one's has run out, and in a line who has it, or why it
-    /// cannot be had.
+    /// The lease, which remembers since when another node's lease has run out, and in a line who holds it or why it
+    /// cannot be taken.
     pub async fn take(
         mut lease: ClusterLease,
         state_dir: &Path,
@@ -63,11 +63,11 @@ impl<'c> Turn<'c> {
         }
     }
 
-    /// Does something for as long as the turn lasts.
+    /// Does something while the turn lasts.
     ///
     /// # Errors
     ///
-    /// Why it was not done to its end: its own reason, or that the turn is lost.
+    /// Why it was not finished: its own reason, or that the turn was lost.
     pub async fn during<T>(
         &mut self,
         work: impl Future<Output = Result<T, String>>,
@@ -78,7 +78,7 @@ impl<'c> Turn<'c> {
         }
     }
 
-    /// Renews the lease for as long as it can; why it could not.
+    /// Renews the lease as long as that succeeds; returns why it failed.
     async fn keep(&mut self) -> String {
         let mut failing: Option<Instant> = None;
         loop {
@@ -88,7 +88,7 @@ impl<'c> Turn<'c> {
                 Ok(LeaseHolder::Other(who)) => {
                     return format!("{who} has the cluster's lease on repairs by now");
                 }
-                // kube-apiserver may be away for a moment; nobody takes over what has not run out.
+                // kube-apiserver may be away for a moment, and a lease that has not run out is not taken over.
                 Err(why) => {
                     if failing.get_or_insert_with(Instant::now).elapsed() > LEASE {
                         return format!("the lease on repairs cannot be renewed: {why}");
@@ -98,7 +98,7 @@ impl<'c> Turn<'c> {
         }
     }
 
-    /// What the servers have written down for each other.
+    /// Reads the notes that the servers left for each other.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl<'c> Turn<'c> {
         self.lease.note(self.client).await
     }
 
-    /// Writes that down.
+    /// Writes such a note.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! `windrow cleanup`: takes back what Windrow has put on a node, before it is removed.
+//! `windrow cleanup`: removes what Windrow put on a node, before Windrow itself is removed.
 
 use windrow_decide::Manual;
 
@@ -10,8 +10,8 @@ use crate::kubeconfig;
 use crate::report::cluster::{NodeWriter, remove_condition};
 use crate::report::login;
 
-/// Take back what Windrow has put on this node: its holds, its feature gates, and what it told of the
-/// node. What a person holds (`windrow hold`) stays and is named. For the removal of Windrow; the packages do it by themselves
+/// Remove what Windrow put on this node: its holds, its feature gates, and its condition on the Node. Holds made by a
+/// person (`windrow hold`) stay and are named. For the removal of Windrow; the packages do it by themselves
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 
@@ -47,12 +47,12 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// A condition that stays says that nothing is known, which is true: no failure.
+/// If the condition cannot be removed, it stays as Unknown, which is true: no failure.
 fn condition(context: &Context) -> anyhow::Result<()> {
     let data_dir = context.settings().settings.data_dir;
     let layout = context.layout.clone().with_data_dir(&data_dir);
     let own = layout.kubelet_kubeconfig();
-    // Where there is no kubelet there was never a Node.
+    // Without a kubelet there was never a Node.
     let Some(node) = kubeconfig::node_name(&own) else {
         return Ok(());
     };

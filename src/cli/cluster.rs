@@ -1,4 +1,4 @@
-//! What the verbs that look at a cluster share: where its objects come from.
+//! The source of a cluster's objects, for the verbs that look at a cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub(super) struct ObjectSource {
     kubeconfig: Option<PathBuf>,
 }
 
-/// How a verb that looks at a cluster tells what it found.
+/// How such a verb prints its findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Output {
     Table,
@@ -37,7 +37,7 @@ impl ObjectSource {
         kubeconfig(self.kubeconfig.as_deref(), context)
     }
 
-    /// The objects of these kinds and as of when they are; or how the verb ends, after it has said why.
+    /// The objects of these kinds and their time; or how the verb ends, after printing why.
     pub(super) fn objects(
         &self,
         kinds: &[ObjectKind],
@@ -76,12 +76,12 @@ impl ObjectSource {
         }))
     }
 
-    /// Is it the cluster that is looked at?
+    /// Is it the live cluster?
     pub(super) fn is_live(&self) -> bool {
         self.from.is_none()
     }
 
-    /// The objects of kinds of which only the name is known; of what was saved, those that were.
+    /// The objects of kinds that are known by name only; of a saved cluster, those that were saved.
     pub(super) fn named_objects(
         &self,
         saved: &Objects,
@@ -111,7 +111,7 @@ impl ObjectSource {
     }
 }
 
-/// The kubeconfig of a verb that a person calls: the one that is named, or what `$KUBECONFIG` names, or RKE2's own.
+/// The kubeconfig of a verb: the given one, or the one that `$KUBECONFIG` names, or RKE2's own.
 pub(super) fn kubeconfig(named: Option<&Path>, context: &Context) -> KubeconfigFiles {
     match named {
         Some(path) => path.into(),
@@ -121,7 +121,7 @@ pub(super) fn kubeconfig(named: Option<&Path>, context: &Context) -> KubeconfigF
     }
 }
 
-/// What `$KUBECONFIG` names, where it decides.
+/// The file that `$KUBECONFIG` names, where it decides.
 pub(super) fn chosen_by_variable(named: Option<&Path>) -> Option<KubeconfigFiles> {
     match named {
         Some(_) => None,
@@ -129,7 +129,7 @@ pub(super) fn chosen_by_variable(named: Option<&Path>) -> Option<KubeconfigFiles
     }
 }
 
-/// Says why the cluster cannot be asked, and which kubeconfig was used when `$KUBECONFIG` chose it.
+/// Prints why the cluster cannot be asked, and which kubeconfig was used when `$KUBECONFIG` chose it.
 pub(super) fn complain_of_cluster(why: &str, named: Option<&Path>) {
     eprintln!("windrow: the cluster cannot be asked: {why}");
     if let Some(files) = chosen_by_variable(named) {
@@ -140,9 +140,9 @@ pub(super) fn complain_of_cluster(why: &str, named: Option<&Path>) {
 /// The objects of a cluster, live or saved.
 pub(super) struct ClusterObjects {
     pub(super) objects: Objects,
-    /// As of when they are.
+    /// Their time.
     pub(super) at: Timestamp,
-    /// What the files of the node said that a report is of.
+    /// What the files of the reported node showed.
     pub(super) own: Option<OwnNode>,
 }
 
@@ -157,7 +157,7 @@ pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 pub(super) fn print(text: &str) -> anyhow::Result<()> {
     use std::io::Write as _;
     match std::io::stdout().write_all(text.as_bytes()) {
-        // `windrow diagnose | head` is no error.
+        // A closed pipe (`windrow diagnose | head`) is no error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),
     }

@@ -1,4 +1,4 @@
-//! `windrow config`: which file set what, and what is wrong with it.
+//! `windrow config`: which file set each value, and what is wrong with it.
 
 mod check;
 

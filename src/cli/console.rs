@@ -1,9 +1,8 @@
-//! `windrow console`: the full-screen view for a terminal. A client of the status document: it
-//! changes nothing and needs no right but to read that.
+//! `windrow console`: the full-screen view for a terminal. It reads the status document, changes nothing, and needs no
+//! other right.
 //!
-//! One thread that sleeps until something tells it to look: the document, its writer's end, a key, a
-//! signal, the journal's answer, the terminal that takes bytes again, or an age that reads
-//! differently.
+//! One thread that sleeps until it has to look: at the document, its writer's end, a key, a signal, the journal's
+//! answer, the terminal that accepts bytes again, or an age whose text changes.
 
 use std::time::{Duration, Instant};
 
@@ -22,11 +21,11 @@ use crate::console::{
 };
 use crate::printable::printable;
 
-/// No two redraws are closer than this, but for what a key asked for.
+/// No two redraws are closer than this, unless a key asks for one.
 const BETWEEN_REDRAWS: Duration = Duration::from_millis(500);
-/// The whole screen is painted again after this: others (the kernel) write on it.
+/// The whole screen is painted again after this time: the kernel may write on it.
 const REPAINT_AFTER: Duration = Duration::from_secs(10);
-/// Whose journal is shown.
+/// The unit whose journal is shown.
 const UNIT: &str = "windrow";
 
 /// Show the node's state full-screen, for tty1
@@ -35,7 +34,7 @@ pub(super) struct Args {
     /// Print one line of at most 65 characters and end
     #[arg(long)]
     once: bool,
-    /// Do not end on q: there is nothing else on this terminal
+    /// Ignore q: this terminal has nothing else to show
     #[arg(long, conflicts_with = "once")]
     stay: bool,
 }
@@ -111,19 +110,19 @@ struct FullScreen<'a> {
     view: OperatorView,
     /// `journalctl`, while its answer is awaited.
     journal: Option<JournalQuery>,
-    /// What is on the terminal.
+    /// The screen on the terminal.
     screen: Option<Buffer>,
     extent: Extent,
     redraws: Redraws,
 }
 
-/// Is the screen to be drawn?
+/// Does the screen have to be drawn?
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Draw {
     No,
-    /// Something is known, or reads, differently: when its turn comes.
+    /// The state or an age has changed: when its turn comes.
     InTurn,
-    /// A person waits for it.
+    /// A person waits for it: at once.
     #[default]
     Now,
 }
@@ -136,7 +135,7 @@ struct Redraws {
     drawn: Option<Instant>,
     /// When it was last drawn in whole.
     painted: Option<Instant>,
-    /// When an age on it reads differently.
+    /// When an age on it changes.
     next_age: Option<Instant>,
 }
 
@@ -162,7 +161,7 @@ impl Redraws {
         }
     }
 
-    /// Others may have written on the screen by now.
+    /// Other programs may have written on the screen by now.
     fn is_old(&self, now: Instant) -> bool {
         let age = |at: Instant| now.duration_since(at);
         self.painted.is_none_or(|at| age(at) >= REPAINT_AFTER)
@@ -188,7 +187,7 @@ impl FullScreen<'_> {
             if self.follow.noticed() || self.follow.patience().is_some() {
                 self.look_again();
                 self.redraws.want(Draw::InTurn);
-                // Whatever has changed may have been written over it, too.
+                // A change may have been written over it, too.
                 self.screen = None;
             }
             self.take_journal();
@@ -218,14 +217,14 @@ impl FullScreen<'_> {
         self.terminal.flush().context("the terminal is gone")
     }
 
-    /// When there is something to do though nothing happens.
+    /// When to act if nothing happens.
     fn next_wake(&self, now: Instant) -> Option<Instant> {
         let waits_for_turn = self.redraws.wanted == Draw::InTurn && self.terminal.idle();
         [
             self.redraws.next_age,
             self.journal.as_ref().map(JournalQuery::until),
             self.follow.patience().map(|patience| now + patience),
-            // `poll` tells when a terminal takes bytes again.
+            // `poll` reports when a terminal accepts bytes again.
             self.redraws.turn().filter(|_| waits_for_turn),
         ]
         .into_iter()
@@ -242,7 +241,7 @@ impl FullScreen<'_> {
         }
     }
 
-    /// Does what a key asks for. True when that is the end.
+    /// Handles a key. True when it ends the console.
     fn press(&mut self, key: KeyPress) -> bool {
         match self.view.press(key, self.extent) {
             KeyAction::Quit => return true,
@@ -261,7 +260,7 @@ impl FullScreen<'_> {
         self.scene = scene(&found);
     }
 
-    /// Draws. Returns when the screen will read differently by itself.
+    /// Draws. Returns when the screen will change by itself.
     fn draw(&mut self) -> Option<Instant> {
         let now = now();
         let size = self.terminal.size();
@@ -281,7 +280,7 @@ impl FullScreen<'_> {
         }
     }
 
-    /// Until something happens, or the time has come.
+    /// Waits until something happens or the time has come.
     fn sleep(&self, until: Option<Instant>) {
         let terminal = match self.terminal.idle() {
             true => PollFlags::POLLIN,
@@ -299,7 +298,7 @@ impl FullScreen<'_> {
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN)),
         );
         let patience = until.map(|until| until.saturating_duration_since(Instant::now()));
-        // Interrupted or not: everything is looked at afterwards.
+        // Interrupted or not, everything is checked afterwards.
         let _ = poll(&mut fds, timeout(patience));
     }
 }

@@ -1,4 +1,4 @@
-//! What every verb is given.
+//! What every verb gets.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use windrow_decide::settings;
 use crate::configuration;
 use crate::layout::Layout;
 
-/// What every verb is given.
+/// What every verb gets.
 #[derive(Debug)]
 pub(super) struct Context {
     /// The node's paths, with RKE2's default data directory; the settings may name another.
@@ -20,13 +20,13 @@ impl Context {
         configuration::load(&self.layout)
     }
 
-    /// Where things live, with RKE2's data directory as the settings name it.
+    /// The node's paths, with RKE2's data directory from the settings.
     pub(super) fn node(&self) -> Layout {
         let settings = self.settings().settings;
         self.layout.clone().with_data_dir(&settings.data_dir)
     }
 
-    /// The manifests directory, where the settings say that RKE2's data is.
+    /// The manifests directory, below RKE2's data directory from the settings.
     pub(super) fn manifests(&self) -> PathBuf {
         self.node().manifests()
     }

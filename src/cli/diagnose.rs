@@ -67,7 +67,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// What a saved cluster is: Harvester has its settings.
+/// The platform of a saved cluster: Harvester has its settings.
 fn platform_of(objects: &Objects) -> Option<Platform> {
     let settings = objects.all(ObjectKind::SETTING).ok()?;
     Some(match settings.is_empty() {

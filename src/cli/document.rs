@@ -1,4 +1,4 @@
-//! The status document as a reader finds it: current, or not and why not.
+//! The status document for readers: the current one, or why there is none.
 //!
 //! A document outlives the daemon that wrote it. What cannot be shown to be current is shown as
 //! Unknown, with the reason.
@@ -16,15 +16,15 @@ use windrow_model::reasons::Code;
 use super::{Context, Exit};
 use crate::observe::process;
 
-/// What was found.
+/// The result of reading it.
 pub(super) enum FoundStatus {
     /// The daemon that wrote it is alive.
     Current(Box<Status>),
-    /// There is none that counts.
+    /// There is no current one.
     Stale {
         /// Why.
         why: String,
-        /// The document as it was last written, if there is one.
+        /// The last one, if there is any.
         last: Option<Box<Status>>,
     },
 }
@@ -54,7 +54,7 @@ pub(super) fn current(context: &Context) -> FoundStatus {
     }
 }
 
-/// Reads a document, whoever wrote it and whenever.
+/// Reads a document, even an old one or one from elsewhere.
 pub(super) fn read(path: &Path) -> Result<Status, String> {
     let text = fs::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(
@@ -118,10 +118,10 @@ fn unknown(why: &str, last: Option<&Status>) -> Status {
     }
 }
 
-/// The exit code that says how a node is.
+/// The exit code for a node's readiness.
 pub(super) fn exit_of(readiness: Readiness) -> Exit {
     match readiness {
-        // It works; what is wrong besides stands in the text.
+        // It works; the text names what else is wrong.
         Readiness::Ready | Readiness::Degraded => Exit::Ok,
         Readiness::SettingUp => Exit::NotYet,
         Readiness::Failed => Exit::Failed,
@@ -129,7 +129,7 @@ pub(super) fn exit_of(readiness: Readiness) -> Exit {
     }
 }
 
-/// The clock. Verbs that show ages or write times read it here and nowhere else.
+/// The clock. Verbs that show ages or write times read it only here.
 pub(super) fn now() -> Timestamp {
     Timestamp::now()
 }

@@ -58,7 +58,7 @@ fn nodes(objects: &Objects) -> impl Iterator<Item = &str> {
     nodes.iter().map(|node| text(node, "/metadata/name"))
 }
 
-/// The node that this machine is: by its name, or the only one.
+/// This machine's node: by its name, or the only one.
 fn own_node(objects: &Objects, context: &Context) -> Option<String> {
     let path = context.layout.path("/proc/sys/kernel/hostname");
     let host = std::fs::read_to_string(path).unwrap_or_default();

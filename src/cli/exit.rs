@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// How a verb ends. The numbers are promises.
+/// How a verb ends. The numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code)] // Each verb returns some of them.
 pub(super) enum Exit {
@@ -14,11 +14,11 @@ pub(super) enum Exit {
     NotYet = 3,
     /// Cannot work; failed.
     Failed = 4,
-    /// Not known.
+    /// Unknown.
     Unknown = 5,
     /// Wrong use of the command line (`EX_USAGE`).
     Usage = 64,
-    /// Another daemon runs on this node already (`EX_TEMPFAIL`); windrow.service knows the number.
+    /// Another daemon runs on this node already (`EX_TEMPFAIL`); windrow.service expects this number.
     AnotherRuns = 75,
     /// Bad configuration (`EX_CONFIG`).
     Configuration = 78,

@@ -1,7 +1,7 @@
 //! Waiting for the status document to change, or for its writer to end.
 //!
-//! The kernel tells both, so a reader at rest is not woken: not by the clock, and not by other
-//! readers, whose opening of the file is no change of it.
+//! The kernel reports both, so a waiting reader is woken neither by the clock nor by other readers, who change nothing
+//! by opening the file.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -16,8 +16,7 @@ use windrow_decide::StatusWriter;
 use super::document::FoundStatus;
 use crate::observe::process;
 
-/// Where the kernel does not tell that a process ends (before Linux 5.3), it is looked for this
-/// often.
+/// How often to look for the process where the kernel does not report its end (before Linux 5.3).
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// Follows one file and the process that writes it.
@@ -28,15 +27,15 @@ pub(super) struct Follow {
     life: Life,
 }
 
-/// How the end of the writer is noticed.
+/// How the writer's end is noticed.
 enum Life {
-    /// Nobody's end is waited for.
+    /// There is no writer to wait for.
     Nobody,
-    /// By the kernel's word.
+    /// The kernel reports it.
     Told(OwnedFd),
-    /// By looking.
+    /// By looking now and then.
     Asked,
-    /// It ended between being seen alive and being waited for.
+    /// It ended between the check and the wait.
     Over,
 }
 
@@ -61,7 +60,7 @@ impl Follow {
         Ok(follow)
     }
 
-    /// Makes the end of the process that wrote what was found worth a look.
+    /// From now on, the end of the document's writer counts as a change.
     pub(super) fn writer_of(&mut self, found: &FoundStatus) {
         self.life = match found {
             FoundStatus::Current(status) => status.writer.as_ref().map_or(Life::Nobody, life_of),
@@ -82,7 +81,7 @@ impl Follow {
                 .into_iter()
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
                 .collect();
-            // Interrupted by a signal: the same as nothing to see.
+            // Interrupted by a signal: the same as no event.
             let _ = poll(&mut fds, timeout(patience));
             if self.noticed() {
                 return true;
@@ -90,14 +89,14 @@ impl Follow {
             if left.is_some_and(|left| left.is_zero()) {
                 return false;
             }
-            // It was time to look at the writer, not the end of the wait.
+            // It was time to check the writer, not the end of the wait.
             if matches!(self.life, Life::Asked) && left != patience {
                 return true;
             }
         }
     }
 
-    /// What becomes readable when something may have changed; [`Follow::noticed`] tells.
+    /// The files that become readable when something may have changed; [`Follow::noticed`] decides.
     pub(super) fn fds(&self) -> Vec<BorrowedFd<'_>> {
         let mut fds = vec![self.inotify.as_fd()];
         if let Life::Told(fd) = &self.life {
@@ -106,7 +105,7 @@ impl Follow {
         fds
     }
 
-    /// When to look even though nothing was told.
+    /// When to look even without an event.
     pub(super) fn patience(&self) -> Option<Duration> {
         match self.life {
             Life::Nobody | Life::Told(_) => None,
@@ -115,7 +114,7 @@ impl Follow {
         }
     }
 
-    /// Takes in what the kernel has told: is it worth looking again? Never blocks.
+    /// Reads the kernel's events: is it worth looking again? Never blocks.
     pub(super) fn noticed(&mut self) -> bool {
         let ended = match &self.life {
             Life::Over => true,
@@ -128,7 +127,7 @@ impl Follow {
         if ended {
             self.life = Life::Nobody;
         }
-        // What was watched may have gone, or what was not there may have come.
+        // The watched directory may be gone, or a missing one may have come.
         let changed = self.drain();
         if changed {
             self.watch();
@@ -136,10 +135,10 @@ impl Follow {
         changed || ended
     }
 
-    /// Reads the events away. Was one of them about the file or a directory above it?
+    /// Reads all events. Was one of them about the file or a directory above it?
     fn drain(&mut self) -> bool {
         let mut changed = false;
-        // It does not block: an error says that there is no more.
+        // It does not block: an error means that there are no more.
         while let Ok(events) = self.inotify.read_events() {
             changed |= events.iter().any(|event| {
                 let named = event.name.as_deref();
@@ -149,7 +148,7 @@ impl Follow {
         changed
     }
 
-    /// The name that is looked for in the directory that is watched.
+    /// The name to look for in the watched directory.
     fn awaited(&self) -> Option<&Path> {
         let (directory, _) = self.watched.as_ref()?;
         let rest = self.file.strip_prefix(directory).ok()?;
@@ -182,7 +181,7 @@ impl Follow {
         {
             // It may have ended with its directory.
             let _ = self.inotify.rm_watch(old);
-            // What was made before the new watch was in place made no event: go down further.
+            // A directory made before the new watch was in place raised no event: go down further.
             let missed = self.watched.as_ref().zip(self.awaited());
             if missed.is_some_and(|((directory, _), next)| {
                 directory.join(next) != self.file && directory.join(next).is_dir()
@@ -202,7 +201,7 @@ fn life_of(writer: &StatusWriter) -> Life {
     match fd {
         Err(rustix::io::Errno::SRCH) => Life::Over,
         Err(_) => Life::Asked,
-        // The number may have been given to another process since it was read.
+        // The number may belong to another process by now.
         Ok(fd) => match process::alive(writer) {
             Ok(()) => Life::Told(fd),
             Err(_) => Life::Over,

@@ -27,17 +27,17 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum GatesVerb {
-    /// Would every component start? Everything that is wrong is said at once
+    /// Check whether every component would start; all problems are printed at once
     Check(LookArgs),
     /// Show which gates are set, and where each comes from
     Show(LookArgs),
-    /// Try what the configuration asks for on the running server: rke2-server is restarted, and
-    /// everything put back when kube-apiserver does not come up with it
+    /// Try the gates that the configuration asks for on the running server: rke2-server is restarted, and everything is
+    /// put back when kube-apiserver does not come up with them
     Apply(trial::ApplyArgs),
-    /// Put back what was in force before the last change, or end the trial that is under way
+    /// Put back what was in force before the last change, or end the running trial
     Rollback(trial::RollbackArgs),
-    /// Take out of Windrow's drop-in what the RKE2 that is about to start would refuse (systemd runs
-    /// this before each of its starts)
+    /// Remove from Windrow's drop-in what the RKE2 that is about to start would refuse (systemd runs this before each
+    /// of its starts)
     #[command(hide = true)]
     Settle,
 }
@@ -48,7 +48,7 @@ struct LookArgs {
     /// user-data, yip files, or `-`; the node's own configuration when none is given
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The version that will start, such as v1.35 or v1.35.6+rke2r1; found out when it is not given
+    /// The version that will start, such as v1.35 or v1.35.6+rke2r1; detected when it is not given
     #[arg(long, value_name = "VERSION")]
     target: Option<Version>,
     /// Output format
@@ -113,7 +113,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// What is done before each start of RKE2. It must never keep RKE2 from starting, so it never fails.
+/// What runs before each start of RKE2. It must never keep RKE2 from starting, so it never fails.
 fn before_start(layout: &Layout) -> Exit {
     journal::start(journal::EVERYTHING);
     for event in &hook::before_start(layout, now()) {

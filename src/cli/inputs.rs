@@ -1,5 +1,4 @@
-//! What a person gives a verb to look at: directories, manifests, and configurations that carry
-//! manifests, in any mix.
+//! The inputs of a verb: directories, manifests, and configurations that carry manifests, in any mix.
 
 mod carried;
 mod destinations;
@@ -44,7 +43,7 @@ pub(super) fn node(context: &Context, limits: &ReadLimits) -> Inputs {
     inputs
 }
 
-/// Everything that a person named.
+/// All inputs of a verb.
 pub(super) fn gather(paths: &[PathBuf], limits: &ReadLimits) -> Inputs {
     let mut inputs = Inputs::default();
     for path in paths {
@@ -71,7 +70,7 @@ pub(super) fn gather(paths: &[PathBuf], limits: &ReadLimits) -> Inputs {
     inputs
 }
 
-/// What is said of a directory without manifests.
+/// The message for a directory without manifests.
 pub(super) fn nothing_in(path: &Path) -> String {
     format!(
         "{}: no manifests in this directory (names that end in .yaml, .yml or .json and do not begin with a dot): nothing \
@@ -94,7 +93,7 @@ fn directory(inputs: &mut Inputs, path: &Path, limits: &ReadLimits, now: Timesta
     }
 }
 
-/// A directory that a person named: configurations may lie in it, too.
+/// A directory among the inputs: configurations may lie in it, too.
 fn named_directory(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
     for (file, shown, content) in manifests_in(inputs, path, limits, now()) {
         match content {
@@ -116,7 +115,7 @@ fn named_directory(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
     }
 }
 
-/// The manifest files of a directory: the path below it, how each is called, and what it has.
+/// The manifest files of a directory: the path below it, the name in messages, and the content.
 fn manifests_in(
     inputs: &mut Inputs,
     path: &Path,
@@ -135,7 +134,7 @@ fn manifests_in(
                     let shown = path.join(file.path.as_str()).display().to_string();
                     Some((file.path.to_string(), shown, content))
                 }
-                // Nothing was seen before, so nothing is unchanged.
+                // Nothing was scanned before, so nothing is unchanged.
                 _ => None,
             });
             return read.collect();
@@ -158,7 +157,7 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
             .push(format!("{shown}: not a file name that can be used"));
         return;
     };
-    // Given by a pattern like `manifests/*`, or beside what was given.
+    // Matched by a pattern like `manifests/*`, or lying beside an input.
     if name.ends_with(MARKER_SUFFIX) {
         inputs.markers.extend(ForeignMarker::at(path));
         return;
@@ -195,7 +194,7 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
     }
 }
 
-/// Two inputs that would be one file on the node.
+/// Two inputs that would be the same file on the node.
 fn twice(inputs: &mut Inputs) {
     let mut sorted: Vec<(&str, &str)> = inputs
         .files

@@ -19,7 +19,7 @@ pub(super) fn who() -> String {
         .unwrap_or_else(|| format!("uid {}", nix::unistd::getuid()))
 }
 
-/// Carries an order out in the name of who runs this program, and prints what became of it.
+/// Carries an order out in the name of the user who runs this program, and prints the results.
 pub(super) fn carry_out(
     context: &Context,
     reason: &str,
@@ -68,7 +68,7 @@ pub(super) fn carry_out(
     Ok(exit)
 }
 
-/// What went wrong, and what to do where it is only that the user is not root.
+/// What failed, and how to mend it where the user is merely not root.
 fn with_right(why: &str) -> String {
     let refused = why.contains("Permission denied") || why.contains("Operation not permitted");
     match refused && !nix::unistd::geteuid().is_root() {

@@ -118,13 +118,13 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // --help and --version come as errors too, and are none.
+            // --help and --version come as errors too, but are none.
             let exit = if error.use_stderr() {
                 Exit::Usage
             } else {
                 Exit::Ok
             };
-            // Nothing is left to do when the terminal is gone.
+            // Nothing is left to do when the output is closed.
             let _ = error.print();
             return exit.into();
         }
@@ -141,7 +141,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The command line as clap knows it, for manual pages and completions.
+/// The command line's definition, for manual pages and completions.
 pub fn command() -> clap::Command {
     Cli::command()
 }

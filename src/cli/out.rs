@@ -1,7 +1,7 @@
-//! Standard output and standard error of the verbs. What is said may quote a file's name or a message of
-//! the cluster: no character of theirs controls a terminal (`printable.rs`).
+//! Standard output and standard error of the verbs. A text may quote a file's name or a message of the cluster: none of
+//! their characters reaches a terminal as a control character (`printable.rs`).
 //!
-//! The macros take the place of those of the standard library for every verb, so that none forgets it.
+//! The macros replace those of the standard library for every verb, so that none is forgotten.
 
 use std::io::IsTerminal as _;
 
@@ -19,7 +19,7 @@ macro_rules! print {
     };
 }
 
-/// What was made for a terminal, with its colours.
+/// A text for a terminal, with its colours.
 macro_rules! print_table {
     ($($words:tt)*) => {
         std::print!("{}", $crate::printable::printable_colours(&format!($($words)*)))
@@ -32,14 +32,14 @@ macro_rules! eprintln {
     };
 }
 
-/// Says what is wrong, all of it, one line each.
+/// Prints problems, one line each.
 pub(super) fn complain<E: std::fmt::Display>(errors: &[E]) {
     for error in errors {
         eprintln!("windrow: {error}");
     }
 }
 
-/// How tables look: colour only on a terminal that wants it.
+/// The style of tables: colour only on a terminal that wants it.
 pub(super) fn style() -> Style {
     let wanted = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");

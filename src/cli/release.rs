@@ -50,8 +50,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// Lifts what may be lifted. Runs when everything else has failed, so nothing here gives up: each
-/// marker that cannot be handled is named, and the next one is taken.
+/// Lifts the holds that may be lifted. It runs when everything else has failed, so nothing here gives up: a marker that
+/// cannot be handled is named, and the next one follows.
 fn failsafe(context: &Context) -> Exit {
     let lift = Lift {
         all: false,
@@ -61,9 +61,9 @@ fn failsafe(context: &Context) -> Exit {
     lift.everywhere(context)
 }
 
-/// Which holds are lifted, and what is recorded about it.
+/// Which holds are lifted, and the record of it.
 pub(super) struct Lift {
-    /// Also those that the fail-safe has to keep, but for those of a person.
+    /// Also holds that the fail-safe has to keep, except those of a person.
     pub(super) all: bool,
     /// Who.
     pub(super) by: &'static str,
@@ -76,8 +76,8 @@ impl Lift {
     pub(super) fn everywhere(&self, context: &Context) -> Exit {
         let default = context.layout.manifests();
         let mut fine = self.below(context, &default);
-        // Only now: a configuration that cannot be loaded, or takes too long, must not keep the default
-        // directory's holds in place.
+        // Only now: a configuration that cannot be loaded, or takes too long, must not keep the holds in the default
+        // directory.
         let configured = std::panic::catch_unwind(|| context.manifests());
         if let Some(other) = configured.ok().filter(|one| *one != default) {
             fine &= self.below(context, &other);
@@ -163,8 +163,8 @@ impl Lift {
         })
     }
 
-    /// Released stays released, also when the daemon comes back. A spool that cannot be written keeps nothing from being
-    /// lifted.
+    /// A released file stays released, even when the daemon comes back. A spool that cannot be written does not stop
+    /// the release.
     fn record(&self, context: &Context, mark: &Mark) {
         let order = Order {
             layout: &context.layout,
@@ -183,7 +183,7 @@ impl Lift {
     }
 }
 
-/// What became of one marker.
+/// The result for one marker.
 enum Lifted {
     Yes,
     Kept(String),

@@ -1,4 +1,4 @@
-//! `windrow repair`: cures an incident that was recognised, after it has shown what it does.
+//! `windrow repair`: cures a recognised incident, after showing what it will do.
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::render::cure_text;
 
 /// How long to wait for another repair.
 const WAIT: Duration = Duration::from_secs(120);
-/// The pause between two tries to have its turn.
+/// The pause between two tries to get the turn.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes
@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// The incident's code, as `windrow diagnose` prints it
     #[arg(value_name = "CODE")]
     code: String,
-    /// Of what, where there is more than one: `Kind namespace/name` or a part of it
+    /// The subject, where there is more than one: `Kind namespace/name` or a part of it
     #[arg(value_name = "SUBJECT")]
     subject: Option<String>,
     /// Only show the exact requests
@@ -91,7 +91,7 @@ struct Repair<'a> {
 
 impl Repair<'_> {
     async fn run(&self, args: &Args) -> anyhow::Result<Exit> {
-        // What is changed need not be the cluster of this node.
+        // The changed cluster need not be this node's.
         if let Some(files) = chosen_by_variable(args.kubeconfig.as_deref()) {
             eprintln!("windrow: the cluster is the one that KUBECONFIG names: {files}");
         }
@@ -147,7 +147,7 @@ impl Repair<'_> {
             .collect())
     }
 
-    /// Waits until no other repair is under way.
+    /// Waits until no other repair is running.
     async fn turn(&self) -> Result<Turn<'_>, String> {
         let until = Instant::now() + WAIT;
         let state_dir = self.context.layout.state_dir();
@@ -165,7 +165,7 @@ impl Repair<'_> {
         }
     }
 
-    /// Writes down that these cures are begun.
+    /// Records that these cures are begun.
     fn begin(&self, found: &[IncidentFinding]) -> anyhow::Result<Vec<Record>> {
         let mut begun = Vec::new();
         for finding in found {
@@ -178,7 +178,7 @@ impl Repair<'_> {
         Ok(begun)
     }
 
-    /// Carries the cures out, up to the first that does not come to its end. False when there is one.
+    /// Carries the cures out, up to the first one that does not finish. False when there is one.
     async fn cure_all(&self, records: &mut [Record], turn: &mut Turn<'_>) -> bool {
         for record in records {
             if let Err(why) = self.cure(record, turn).await {
@@ -189,10 +189,10 @@ impl Repair<'_> {
         true
     }
 
-    /// Carries one cure out; why it did not come to its end.
+    /// Carries one cure out; returns why it did not finish.
     async fn cure(&self, record: &mut Record, turn: &mut Turn<'_>) -> Result<(), String> {
         let subject = record.subject.clone();
-        // A terminal that is gone is not worth an end of the repair.
+        // A closed output is no reason to stop the repair.
         let _ = print(&format!("\n{subject}: {}\n", record.cure.summary));
         let _ = print(&format!(
             "saved in {}\n",
@@ -212,7 +212,7 @@ impl Repair<'_> {
         ended
     }
 
-    /// Is what was cured recognised no longer?
+    /// Has the incident ended?
     async fn verify(&self, cured: &[Record]) -> anyhow::Result<Exit> {
         let left = self.recognised().await?;
         let mut exit = Exit::Ok;

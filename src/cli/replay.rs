@@ -1,5 +1,5 @@
-//! `windrow replay`: a flight once more. The same observations go into the same core, and what comes
-//! out is compared with what was recorded.
+//! `windrow replay`: a flight once more. The same observations go into the same core, and its decisions are compared
+//! with the recorded ones.
 
 use std::fs;
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
@@ -49,8 +49,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "RULES|VERSION",
           conflicts_with_all = ["step", "save_test"])]
     with: Vec<PathBuf>,
-    /// Keep the flight as a regression test in this file or directory (the project's own:
-    /// tests/flights)
+    /// Keep the flight as a regression test in this file or directory (the project's own: tests/flights)
     #[arg(long, value_name = "PATH")]
     save_test: Option<PathBuf>,
     /// Output format
@@ -82,7 +81,7 @@ fn until(text: &str) -> Result<Until, String> {
         .map_err(|error| error.to_string())
 }
 
-/// What came of it, as `-o json` prints it.
+/// The result, as `-o json` prints it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
@@ -100,7 +99,7 @@ struct Flown {
     windrow: String,
     decisions: usize,
     differences: Vec<Different>,
-    /// Files of which too little was recorded to replay them for certain.
+    /// Files that were recorded too sparsely to replay them for certain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
     /// With other rules: files that would have been held or released at other times.
@@ -108,7 +107,7 @@ struct Flown {
     changes: Vec<ChangedTimes>,
 }
 
-/// One decision that comes out otherwise.
+/// One decision that differs.
 #[derive(Debug, Serialize)]
 struct Different {
     line: usize,
@@ -184,7 +183,7 @@ fn looks_like_version(text: &str) -> bool {
     plain.starts_with(|ch: char| ch.is_ascii_digit())
 }
 
-/// So many courses of events are looked at with another version.
+/// How many courses of events are rehearsed with another version.
 const SEEDS: u64 = 20;
 
 /// The recorded files with another version, from power-on.
@@ -226,7 +225,7 @@ fn rehearsed(segments: &[Segment], version: &str, output: Output) -> anyhow::Res
         Output::Json => crate::printable::json_pretty(&rehearsal)? + "\n",
     };
     match std::io::stdout().write_all(text.as_bytes()) {
-        // `windrow replay | head` is no error.
+        // A closed pipe (`windrow replay | head`) is no error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         result => result?,
     }
@@ -263,7 +262,7 @@ fn chosen(flights: &Flights, number: Option<usize>) -> Option<&[Segment]> {
     }
 }
 
-/// Rule packs by their base names; what is wrong with one is said before anything is replayed.
+/// Rule packs by their base names; all their errors are printed before anything is replayed.
 fn packs(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Vec<String>> {
     let mut packs = Vec::new();
     let mut errors = Vec::new();
@@ -281,7 +280,7 @@ fn packs(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Vec<String>> {
     }
 }
 
-/// Shows a replay as it goes.
+/// Shows a running replay.
 struct Show<'a> {
     args: &'a Args,
     context: &'a Context,
@@ -358,7 +357,7 @@ impl Show<'_> {
             return Ok(());
         }
         match writeln!(std::io::stdout(), "{line}") {
-            // `windrow replay | head` is no error.
+            // A closed pipe (`windrow replay | head`) is no error.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             result => result,
         }
@@ -450,7 +449,7 @@ impl Show<'_> {
         Ok(())
     }
 
-    /// How things stood at the end, or where it was stopped.
+    /// The state at the end, or where it was stopped.
     fn stand(&self, at: Timestamp, status: &Status) -> std::io::Result<()> {
         if let Some(asked) = &self.args.why {
             let manifests = self.context.layout.manifests();
@@ -485,7 +484,7 @@ impl Show<'_> {
     }
 }
 
-/// Writes the flights, without what is damaged, to where tests find them.
+/// Writes the undamaged flights to where tests find them.
 fn save(place: &Path, flight: &Path, segments: &[Segment]) -> anyhow::Result<()> {
     let name = flight
         .file_name()

@@ -1,5 +1,4 @@
-//! `windrow report`: everything that tells what a node is and why, without its secrets, in one archive
-//! for somebody who cannot log in.
+//! `windrow report`: the node's state and its causes, without secrets, in one archive for someone who cannot log in.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,19 +20,19 @@ use crate::observe::collect::{Wanted, collect};
 use crate::observe::scan::{FileStamps, ScanResult, scan};
 use crate::render::PlanReport;
 
-/// Largest marker of somebody else's that is shown, in bytes.
+/// Largest foreign marker that is shown, in bytes.
 const FOREIGN_MARKER: u64 = 64 << 10;
 
-/// Collect what tells how the node is, without secrets, in one archive to send
+/// Collect the node's state and its causes, without secrets, in one archive to send
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Where to write it; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// With the manifests themselves, not only what they declare; Secrets without their data
+    /// Include the manifests themselves, not only what they declare; Secrets without their data
     #[arg(long)]
     with_manifests: bool,
-    /// How long collecting may take, in seconds; what is not there by then is left out
+    /// How long collecting may take, in seconds; whatever is missing by then is left out
     #[arg(long, value_name = "SECONDS", default_value_t = 120,
           value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
@@ -94,7 +93,7 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if path.is_dir() {
         bail!("{} is a directory: name a file", path.display());
     }
-    // `x.tar.gz` alone is in the directory in which one stands.
+    // `x.tar.gz` alone is in the working directory.
     let whole = match path.parent() {
         Some(above) if above.as_os_str().is_empty() => Path::new(".").join(path),
         _ => path.to_owned(),
@@ -139,7 +138,7 @@ fn add(into: &mut Collected, path: &str, what: &str, tree: Value) {
     });
 }
 
-/// What Windrow itself says: status, plan, settings, manifests, markers, versions.
+/// Windrow's own part: status, plan, settings, manifests, markers, versions.
 fn own(context: &Context, into: &mut Collected) {
     match document::current(context) {
         FoundStatus::Current(status) => {
@@ -209,7 +208,7 @@ fn manifest(input: &Input) -> Value {
         "objects": objects,
         "problems": problems,
     });
-    // From a digest a short secret could be guessed.
+    // A short secret could be guessed from a digest.
     if !has_secret {
         tree["sha256"] = json!(file.sha256);
         tree["digest"] = json!(file.digest);
@@ -217,10 +216,10 @@ fn manifest(input: &Input) -> Value {
     tree
 }
 
-/// What somebody else wrote into a marker, should it be a few lines of text.
+/// The content of a foreign marker, if it is a few lines of text.
 fn foreign(path: &Path) -> Option<String> {
     let found = std::fs::symlink_metadata(path).ok()?;
-    // A link may lead to what has no place in a report.
+    // A link may lead to a file that must not be in a report.
     let plain = found.is_file() && found.len() <= FOREIGN_MARKER;
     plain.then(|| read_text(path).ok()).flatten()
 }

@@ -130,7 +130,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     Ok(beside(daemon.run(signals, stop), background).await)
 }
 
-/// Runs the daemon's loop beside its tasks. The first to end ends the other; a task that does is an error.
+/// Runs the daemon's loop beside its tasks. The first to end ends the other; a task that ends is an error.
 async fn beside(daemon: impl Future<Output = ()>, mut background: Background) -> Exit {
     let exit = tokio::select! {
         // The loop first: when it ends, tasks do too.
@@ -145,13 +145,13 @@ async fn beside(daemon: impl Future<Output = ()>, mut background: Background) ->
     exit
 }
 
-/// What became of the lock that keeps a second daemon out.
+/// The lock that keeps a second daemon out.
 enum Lockable {
     Locked(Lock),
     /// Another daemon has it.
     Taken,
-    /// Where there can be no lock the daemon runs without one: a full or read-only file system must not
-    /// keep a node's manifests from being held.
+    /// There can be no lock, and the daemon runs without one: a full or read-only file system must not keep a node's
+    /// manifests from being held.
     Impossible,
 }
 
@@ -208,7 +208,7 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     let clock = Clock::sped_up(args.speed);
     let setup = Setup::harvester_config(&name, &text, HarvesterVersion::LATEST, clock.now());
     let layout = Layout::new(directory);
-    // What the installer leaves on a node.
+    // The files that the installer leaves on a node.
     let config = layout.path("/oem/harvester.config");
     if let Some(oem) = config.parent() {
         fs::create_dir_all(oem)?;
@@ -242,7 +242,7 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
             return Ok(Exit::Ok);
         }
     };
-    // Its last words are written before the directory is shown.
+    // Its last lines are written before the directory is shown.
     if stop.send(true).is_ok() {
         driver.await?;
     }

@@ -1,8 +1,8 @@
 //! `windrow stage`: marker first, manifest second.
 //!
-//! Whoever copies a manifest into the directory of a running RKE2 races it: RKE2 may read the file
-//! before it is marked, or half of it. Here the marker is in place before the file has a name that
-//! RKE2 reads, and the daemon decides from there.
+//! A manifest that is copied into the directory of a running RKE2 races it: RKE2 may read the file before it is marked,
+//! or half of it. Here the marker is in place before the file has a name that RKE2 reads, and from there the daemon
+//! decides.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,15 +27,15 @@ pub(super) struct Args {
     /// Files to add; each keeps its base name
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Add also what RKE2 would refuse
+    /// Add even what RKE2 would refuse
     #[arg(long)]
     force: bool,
-    /// Replace files of the same name with another content
+    /// Replace files of the same name with different content
     #[arg(long)]
     replace: bool,
 }
 
-/// One file that is to be added.
+/// One file to add.
 struct Staged {
     from: PathBuf,
     /// Where it goes: into the manifests directory itself, under its own name.
@@ -112,7 +112,7 @@ fn read_all(paths: &[PathBuf], limits: &ReadLimits, errors: &mut Vec<String>) ->
     files
 }
 
-/// Everything that is wrong with one file by itself.
+/// All problems of one file.
 fn check(
     file: &Staged,
     args: &Args,
@@ -158,7 +158,7 @@ fn check(
     }
 }
 
-/// Files that RKE2 would take for one and the same: each would delete what the other applied.
+/// Files that RKE2 would treat as the same: each would delete what the other applied.
 fn collisions(files: &[Staged], found: &ScannedDirectory, errors: &mut Vec<String>) {
     let mut addons: BTreeMap<AddonName, Vec<String>> = BTreeMap::new();
     for file in files {
@@ -202,7 +202,7 @@ fn put(
         let mark = Mark::provisional(&file.path, now);
         match Markers::new(manifests).create(&file.path.marker(), &mark)? {
             MarkerOutcome::Changed | MarkerOutcome::Unchanged => {}
-            // Somebody else hides the name: the file is as safe from RKE2 as it can be.
+            // A foreign marker hides the name: RKE2 will not read the file.
             MarkerOutcome::Foreign => {}
             MarkerOutcome::NoDirectory => anyhow::bail!("the manifests directory is gone"),
         }

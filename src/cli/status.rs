@@ -15,7 +15,7 @@ use super::{Context, Exit, style};
 use crate::printable::printable;
 use crate::render::{Style, fit, wrap};
 
-/// Show what the node is and why
+/// Show the node's state and its causes
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Show every change, until interrupted
@@ -46,13 +46,13 @@ fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     loop {
         let found = document::current(context);
         let next = text(args, &found);
-        // Ages change every second; only a change of what is known is worth a new text.
+        // Ages change every second; only a change of the state is worth a new text.
         let known = serde_json::to_string(&found.shown())?;
         if known != shown {
             if full_screen {
                 write!(out, "\u{1b}[H\u{1b}[2J")?;
             }
-            // A reader that has gone (`| head`) ends the watch; there is nothing to say about it.
+            // A closed pipe (`| head`) ends the watch without a message.
             if write!(out, "{next}").and_then(|()| out.flush()).is_err() {
                 return Ok(exit_of(found.shown().readiness));
             }
@@ -107,7 +107,7 @@ fn people(status: &Status, now: Timestamp, style: Style) -> String {
     out
 }
 
-/// What the node is, at which step, and why.
+/// The state, the step, and the reason.
 fn headline(out: &mut String, status: &Status, now: Timestamp, style: Style) {
     let (lasted, step) = (age(status.since, now), status.phase.title());
     let at_step = format!("for {lasted}, step: {step}");
@@ -195,7 +195,7 @@ fn finding_lines(out: &mut String, finding: &Finding, style: Style) {
     }
 }
 
-/// How many pass, and each that does not.
+/// How many probes pass, and each that does not.
 fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, style: Style) {
     if probes.is_empty() {
         return;
@@ -210,7 +210,7 @@ fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, style: Style
         in_state(ProbeState::Unknown).count()
     );
     for probe in in_state(ProbeState::Failing).chain(in_state(ProbeState::Unknown)) {
-        // That it was not asked yet is no more than the count says.
+        // A probe that was not asked yet is only counted.
         if probe.code != Some(Code::ProbePending) {
             row(
                 out,
@@ -223,7 +223,7 @@ fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, style: Style
     }
 }
 
-/// What becomes of a hold if nothing changes.
+/// What happens to a hold if nothing changes.
 fn outlook(file: &HeldFile, now: Timestamp) -> String {
     match file.deadline {
         _ if file.overdue => "; overdue, and kept because releasing would do harm".to_owned(),

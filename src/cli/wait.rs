@@ -12,7 +12,7 @@ use super::follow::Follow;
 use super::{Context, Exit};
 use crate::report::why::names_file;
 
-/// Wait until the node or a file is as far as asked
+/// Wait until the node or a file has reached a state
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// What to wait for: ready, staged, released=FILE or applied=FILE
@@ -54,7 +54,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         let found = document::current(context);
         let status = found.shown();
         let exit = judge(&args.what, &status, &context.manifests());
-        // A node that failed will not get there by itself: no use in waiting on.
+        // A node that failed will not recover by itself: waiting is pointless.
         let hopeless = status.readiness == Readiness::Failed;
         if exit == Exit::Ok || hopeless {
             println!("{}", status.summary);
@@ -68,7 +68,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     }
 }
 
-/// How far it is.
+/// Its state.
 fn judge(what: &What, status: &Status, manifests: &Path) -> Exit {
     let otherwise = match exit_of(status.readiness) {
         // What was asked for is not so, though the node is fine.

@@ -41,7 +41,7 @@ enum Output {
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let asked = args.what.join(" ");
     let (status, at) = match &args.status {
-        // A document from elsewhere is explained as of the moment it speaks of.
+        // A document from elsewhere is explained as of its own time.
         Some(path) => match document::read(path) {
             Ok(status) => {
                 let at = last_moment(&status);
@@ -76,8 +76,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(exit_of(&answer))
 }
 
-/// The same for people, from a document that is at hand: `None` when it knows nothing of what is
-/// asked.
+/// The same for people, from a given document: `None` when it does not have what was asked for.
 pub(super) fn from(
     status: &Status,
     asked: &str,
@@ -87,7 +86,7 @@ pub(super) fn from(
     explain(status, asked, manifests).map(|answer| people(&answer, at, false, style()))
 }
 
-/// The latest moment that a document speaks of.
+/// The latest time in a document.
 fn last_moment(status: &Status) -> Timestamp {
     let staging = &status.staging;
     let moments = staging.held.iter().map(|file| file.since);
@@ -233,7 +232,7 @@ fn chain_link(out: &mut String, step: &ExplainedBlocker, depth: usize, view: Why
         windrow_plan::rules::Tier::Required => "needs",
         windrow_plan::rules::Tier::Advisory => "comes after",
     };
-    // An expression says less to a person than the reason beneath.
+    // The reason below says more to a person than an expression.
     let is_plain = matches!(blocker.condition.as_str(), "served" | "exists" | "ready");
     let wanted = match is_plain || view.verbose {
         true => format!("{verb} {} ({})", blocker.what, blocker.condition),
@@ -263,7 +262,7 @@ fn chain_link(out: &mut String, step: &ExplainedBlocker, depth: usize, view: Why
     }
 }
 
-/// The blockers that nothing staged stands behind.
+/// The blockers that no staged file stands behind.
 fn roots(out: &mut String, file: &ExplainedFile, style: Style) {
     let mut found = Vec::new();
     collect_roots(file, &mut found);
@@ -289,7 +288,7 @@ fn collect_roots(file: &ExplainedFile, found: &mut Vec<String>) {
     }
 }
 
-/// A deadline as a clock shows it; with its day where that is not today.
+/// A deadline as a time of day; with the date where that is not today.
 fn by_time(at: Timestamp, deadline: Timestamp) -> String {
     let [today, day] = [at, deadline].map(|time| time.strftime("%Y-%m-%d").to_string());
     let time = deadline.strftime("%H:%M UTC");
@@ -299,7 +298,7 @@ fn by_time(at: Timestamp, deadline: Timestamp) -> String {
     }
 }
 
-/// What will become of it, and what a person can do.
+/// What will happen to it, and what a person can do.
 fn outlook(out: &mut String, file: &ExplainedFile, at: Timestamp, style: Style) {
     if file.state != "held" {
         return;

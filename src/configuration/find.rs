@@ -1,4 +1,4 @@
-//! Finds the configuration files: which there are, which masks which.
+//! Finds the configuration files, and which of them masks which.
 //!
 //! As systemd does it: `windrow.yaml`, then `conf.d/*.yaml`, sorted by file name over all
 //! directories; of two files with one name the one in the later directory counts; a link to
@@ -41,7 +41,7 @@ pub fn find(layout: &Layout) -> ConfigFiles {
     finder.found
 }
 
-/// Collects what is found.
+/// Collects the files that are found.
 #[derive(Default)]
 struct Finder {
     found: ConfigFiles,

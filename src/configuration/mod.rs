@@ -55,7 +55,7 @@ impl Configuration {
         &self.layout
     }
 
-    /// Does another one say the same, file by file?
+    /// Do both come from the same files with the same content?
     pub fn says_the_same(&self, other: &Self) -> bool {
         let (one, other) = (&self.loaded, &other.loaded);
         one.settings == other.settings
@@ -69,7 +69,7 @@ impl Configuration {
 /// stands in [`Loaded::errors`].
 pub fn load(layout: &Layout) -> Loaded {
     let mut found = find(layout);
-    // What the installer was told is kept on the node.
+    // The node keeps the answers that the installer was given.
     let path = layout.path("/oem/harvester.config");
     let installed = read_text(&path).unwrap_or_default();
     found.preset = windrow_harvester::presets_storage_network(&installed);

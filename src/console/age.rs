@@ -1,4 +1,4 @@
-//! Ages that say when they will read differently, so that the screen is redrawn then and not sooner.
+//! Ages that know when their text changes, so that the screen is redrawn then and not sooner.
 
 use std::cell::Cell;
 
@@ -33,8 +33,7 @@ impl Ages {
             self.again(from.saturating_add(SignedDuration::from_secs(seconds + 1)));
             return lasted(seconds);
         }
-        // An age that was shown in shorter steps does not go back to the tick, and one that is shown in longer
-        // steps begins with the first of them.
+        // An age that was shown in finer steps must not go back to an earlier tick: it starts with the first coarse step.
         let (least, most) = match step {
             10 => (60, 3_600),
             60 => (3_600, 86_400),
@@ -46,7 +45,7 @@ impl Ages {
         lasted(tick.duration_since(from).as_secs().max(least))
     }
 
-    /// How long until `to`; `None` when that has passed. Never too short: it is a promise.
+    /// How long until `to`; `None` once that has passed. Rounded up, because people wait for it.
     pub(super) fn until(&self, to: Timestamp) -> Option<String> {
         let left = to.duration_since(self.now);
         if left <= SignedDuration::ZERO {
@@ -57,8 +56,8 @@ impl Ages {
         Some(lasted(left.as_secs() + i64::from(left.subsec_nanos() > 0)))
     }
 
-    /// The last tick of the clock at which ages of this length change, and the seconds between ticks. All ages
-    /// of a length change at one tick, so that many of them wake the console no oftener than one.
+    /// The last tick of the clock at which ages of this length change, and the seconds between ticks. All ages of a
+    /// length change at the same tick, so that the console wakes no more often for many of them than for one.
     fn tick(&self, seconds: i64) -> (Timestamp, i64) {
         let step = match seconds {
             ..60 => 1,
@@ -75,7 +74,7 @@ impl Ages {
     fn again(&self, at: Result<Timestamp, jiff::Error>) {
         // Beyond what a timestamp can hold: never.
         let Ok(at) = at else { return };
-        // A clock that was set back: the text stands until the clock gets there.
+        // The clock was set back: the text stays until the clock gets there.
         let at = at.max(self.now);
         self.next
             .set(Some(self.next.get().map_or(at, |next| next.min(at))));

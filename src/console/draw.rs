@@ -1,4 +1,4 @@
-//! The screen, as a pure function of what is known, the time, the size and the terminal's theme.
+//! The screen, as a pure function of the state, the time, the size and the terminal's theme.
 //!
 //! ```text
 //! node-17                      first lines: who and where       Windrow 0.1.0
@@ -14,7 +14,7 @@
 //! keys
 //! ```
 //!
-//! What does not fit gives way from the bottom up; the word and the reason are always there.
+//! If there is no room, lines are dropped from the bottom up; the word and the reason are always there.
 
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
@@ -35,20 +35,20 @@ use super::{Scene, panes};
 
 /// Below this there is no room for boxes.
 const ROOMY: Size = Size::new(60, 18);
-/// From this on steps stand beside the panes.
+/// From this width on, the steps are beside the panes.
 const WIDE: Size = Size::new(110, 30);
 /// The steps' column there.
 const STEPS_WIDTH: u16 = 38;
 /// Most lines of the reason.
 const REASON_LINES: usize = 3;
 
-/// A screen, and what was found out in drawing it.
+/// A screen, and what the loop has to know about it.
 pub(crate) struct Screen {
     /// The cells.
     pub(crate) buffer: Buffer,
-    /// When the same scene looks different.
+    /// When the same scene would look different.
     pub(crate) next: Option<Timestamp>,
-    /// For the next key.
+    /// For handling the next key.
     pub(crate) extent: Extent,
 }
 
@@ -101,7 +101,7 @@ impl Canvas<'_> {
         self.buffer.area.width
     }
 
-    /// Rows that are left above the keys.
+    /// Rows left above the keys.
     fn left(&self) -> u16 {
         self.buffer.area.height.saturating_sub(self.row + 1)
     }
@@ -122,7 +122,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// Who this is.
+    /// The node's identity.
     fn identity(&mut self, scene: &Scene, roomy: bool) {
         let name = match scene.host.name.as_str() {
             "" => "(no host name)",
@@ -142,7 +142,7 @@ impl Canvas<'_> {
         let parts = [role, platform, Some(version)];
         let pen = self.pen(self.width());
         let right: Vec<String> = parts.into_iter().flatten().filter(|_| roomy).collect();
-        // The name comes first; it gives way to no more than half a line.
+        // The name comes first and takes up to half a line.
         let right = pen.fit(&right.join("   "), pen.width / 2);
         let line = pen.both_ends(0, name, self.theme.strong(), &right);
         self.line(&line);
@@ -250,7 +250,7 @@ impl Canvas<'_> {
             self.buffer.set_line(area.x, area.y, &tabs, area.width);
         }
         let source = match shown {
-            // What a daemon that does not run said of its steps may have changed since.
+            // The steps of a daemon that does not run may be outdated.
             Pane::Steps => &scene.status,
             _ => scene.detail(),
         };
@@ -270,7 +270,7 @@ impl Canvas<'_> {
                 (false, true) => format!(" {} {} ", pane.title(), pane.count(source)),
                 (false, false) => format!(" {} ", pane.title()),
             };
-            // Told by more than a style: some terminals have none.
+            // The mark does not depend on style: some terminals have none.
             let text = if pane == shown {
                 format!("[{}]", text.trim())
             } else {
@@ -327,7 +327,7 @@ impl Canvas<'_> {
         self.scrolled(body, &lines, view, extent);
     }
 
-    /// Lines from where the operator is, and where that is.
+    /// The lines from the operator's position on, and that position.
     fn scrolled(
         &mut self,
         body: Rect,
@@ -346,7 +346,7 @@ impl Canvas<'_> {
             let width = u16::try_from(columns(&place)).unwrap_or(0);
             let y = body.bottom();
             let x = body.right().saturating_sub(width);
-            // On the frame, or on the row of the keys, which gives way.
+            // On the frame, or on the row of the keys, which then makes room.
             if y < self.buffer.area.height && x >= body.x {
                 self.buffer.set_string(x, y, place, Style::new());
             }
@@ -359,7 +359,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// What can be pressed.
+    /// The keys.
     fn keys(&mut self, view: &OperatorView) {
         let area = self.buffer.area;
         if area.height < 4 {
@@ -387,7 +387,7 @@ impl Canvas<'_> {
             spans.push(Span::raw(format!(" {what}  ")));
         }
         let y = area.height - 1;
-        // In a small terminal the position of the pane stands on this row, too.
+        // In a small terminal the position of the pane is on this row, too.
         let width = match area.width < ROOMY.width || area.height < ROOMY.height {
             true => area.width.saturating_sub(16),
             false => area.width,
@@ -401,7 +401,7 @@ pub(super) fn beside(area: Rect) -> bool {
     area.width >= WIDE.width && area.height >= WIDE.height
 }
 
-/// What a frame leaves, or what a line of tabs leaves where there is no room for frames.
+/// The room inside a frame, or below a line of tabs where there is no room for frames.
 fn inside(area: Rect, roomy: bool) -> Rect {
     if roomy {
         Rect {

@@ -10,7 +10,7 @@ use super::panes::{progress, steps};
 use super::text::columns;
 
 impl Canvas<'_> {
-    /// Where it is, how far, and how much.
+    /// The node's addresses, its steps and its manifests.
     pub(super) fn facts(&mut self, scene: &Scene) {
         let width = self.width();
         let addresses: Vec<String> = scene
@@ -25,7 +25,7 @@ impl Canvas<'_> {
         };
         let vip = vip(&scene.status);
         let pen = self.pen(width);
-        // The VIP is what people type: the node's own addresses give way to it, down to a third.
+        // The VIP is what people type, so it comes first: the node's own addresses may shrink to a third.
         let room = usize::from(width).saturating_sub(13);
         let own = room.saturating_sub(columns(&vip)).max(room / 3);
         let addresses = format!("{}{vip}", pen.fit(&addresses, own));
@@ -86,7 +86,7 @@ impl Canvas<'_> {
             }
         }
         let room = usize::from(self.width()).saturating_sub(14 + columns(&counts));
-        // A shorter one says less than the figures.
+        // A shorter bar says less than the figures.
         let bar = if room < 8 { 0 } else { room.min(24) };
         let (full, empty) = self.theme.bar();
         let filled = bar * done / total;
@@ -100,7 +100,7 @@ impl Canvas<'_> {
     }
 }
 
-/// What is known of the VIP.
+/// The state of the VIP.
 fn vip(status: &Status) -> String {
     let (address, mode) = match &status.vip {
         Some(vip) => (

@@ -1,4 +1,4 @@
-//! The node as it knows itself: there when the daemon is not.
+//! The node's own view of itself, which is there even without the daemon.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Asks the kernel. What cannot be found out is left empty: the console has more to show.
+    /// Asks the kernel. Unknown values are left empty: the console has more to show.
     pub(crate) fn now() -> Self {
         let name = nix::unistd::gethostname()
             .map(|name| name.to_string_lossy().into_owned())
@@ -59,8 +59,7 @@ fn reachable(ip: IpAddr) -> bool {
     }
 }
 
-/// Interfaces that the container network makes: their addresses are the same on every node, or cannot be
-/// reached over the wire.
+/// Interfaces of the container network: their addresses are the same on every node, or unreachable from outside.
 fn of_pods(interface: &str) -> bool {
     [
         "cni",

@@ -12,7 +12,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 const LINES: usize = 200;
 /// Most bytes of its answer that are taken.
 const MOST: usize = 256 * 1024;
-/// Longest wait for `journalctl`: a journal on a slow disk is no reason to wait for ever.
+/// Longest wait for `journalctl`, in case the journal is on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `journalctl` while it runs. Ended with this value.
@@ -62,12 +62,12 @@ impl JournalQuery {
         self.out.as_fd()
     }
 
-    /// When to call it all the same.
+    /// When to call it even if it never becomes readable.
     pub(crate) fn until(&self) -> Instant {
         self.until
     }
 
-    /// Takes in what is there. The lines, once that is all, or why there are none.
+    /// Reads what is there. Returns the lines once they are complete, or why there are none.
     pub(crate) fn answer(&mut self, now: Instant) -> Option<Vec<String>> {
         let mut part = [0; 8192];
         loop {
@@ -108,7 +108,7 @@ impl JournalQuery {
 
 impl Drop for JournalQuery {
     fn drop(&mut self) {
-        // It has ended by itself, or is not wanted any more; either way nothing is left behind.
+        // It has ended by itself, or is not wanted any more; either way no process is left behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

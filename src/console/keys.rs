@@ -1,6 +1,6 @@
-//! Keys out of the bytes that a terminal sends.
+//! Reads keys from the bytes that a terminal sends.
 
-/// A key that means something here.
+/// A key that the console knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyPress {
     /// A line up.
@@ -29,12 +29,12 @@ pub(crate) enum KeyPress {
     Back,
     /// Quit.
     Quit,
-    /// Paint the whole screen again: something else has written on it.
+    /// Paint the whole screen again: another program has written on it.
     Redraw,
 }
 
-/// The keys in what a terminal sent at once. Bytes that mean nothing are left out, and an escape
-/// that nothing follows is the key of that name.
+/// The keys in what a terminal sent at once. Unknown bytes are skipped, and an escape with nothing behind it is the
+/// Escape key.
 pub(crate) fn decode(mut bytes: &[u8]) -> Vec<KeyPress> {
     let mut keys = Vec::new();
     while let Some((&first, rest)) = bytes.split_first() {

@@ -6,9 +6,8 @@
 //! ```
 //!
 //! `draw` and `paint` are pure: the same scene at the same time on the same size is the same screen.
-//! The terminal, the host's name and addresses and the journal are adapters beside them. The loop
-//! that ties them together is the verb's. Knows the status types and the reason table, nothing of
-//! observing, deciding or acting.
+//! The terminal, the host's name and addresses and the journal are adapters beside them. The loop that connects them is
+//! in the verb. Knows the status types and the reason table, but nothing of observing, deciding or acting.
 
 mod age;
 mod draw;
@@ -38,7 +37,7 @@ pub(crate) use words::word;
 
 use windrow_decide::Status;
 
-/// What is known, to be shown.
+/// Everything that is shown.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     /// The document to show: current, or one that says Unknown and why.
@@ -50,13 +49,13 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Where files and findings are taken from: what was last known is better than nothing, as long
-    /// as it is called so.
+    /// The status to take files and findings from: the last known one is better than nothing, if it is labelled as
+    /// such.
     fn detail(&self) -> &Status {
         self.last.as_ref().unwrap_or(&self.status)
     }
 
-    /// Since when the state is as it is; not known of a daemon that does not run.
+    /// Since when the state has lasted; unknown when the daemon does not run.
     fn since(&self) -> Option<Timestamp> {
         self.status.writer.is_some().then_some(self.status.since)
     }

@@ -8,8 +8,8 @@ use ratatui::style::{Color, Modifier};
 
 use super::text::columns;
 
-/// Takes the terminal over: no cursor, no line feed at the right margin (which would scroll the last
-/// row away), ASCII in both character sets, in case something before us left line graphics there.
+/// Prepares the terminal: no cursor, no line feed at the right margin (which would scroll the last row away), ASCII in
+/// both character sets in case an earlier program left line graphics there.
 pub(crate) fn enter(alternate: bool) -> &'static str {
     if alternate {
         "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b(B\x0f\x1b[0m\x1b[2J"
@@ -18,7 +18,7 @@ pub(crate) fn enter(alternate: bool) -> &'static str {
     }
 }
 
-/// Gives it back.
+/// Restores it.
 pub(crate) fn leave(alternate: bool) -> &'static str {
     if alternate {
         "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -27,8 +27,7 @@ pub(crate) fn leave(alternate: bool) -> &'static str {
     }
 }
 
-/// The bytes that turn one screen into another; without a `before`, the whole screen, whatever is on
-/// the terminal.
+/// The bytes that turn one screen into another; without a `before`, they paint the whole screen.
 pub(crate) fn paint(before: Option<&Buffer>, after: &Buffer) -> String {
     let mut out = String::new();
     match before.filter(|before| before.area == after.area) {
@@ -41,8 +40,8 @@ pub(crate) fn paint(before: Option<&Buffer>, after: &Buffer) -> String {
     out
 }
 
-/// Of every row that changes, what lies between its first and its last change: fewer bytes than to
-/// place the cursor before every word.
+/// In every row that changes, everything between its first and its last change: that takes fewer bytes than to place
+/// the cursor before every word.
 fn rows(out: &mut String, before: &Buffer, after: &Buffer) {
     let mut spans: BTreeMap<u16, (u16, u16)> = BTreeMap::new();
     for (x, y, _) in before.diff(after) {
@@ -64,7 +63,7 @@ fn rows(out: &mut String, before: &Buffer, after: &Buffer) {
                 pen = Some(wanted);
             }
             out.push_str(cell.symbol());
-            // Where the cursor is after a wide character is the terminal's own business.
+            // Where the cursor is after a wide character depends on the terminal.
             let width = columns(cell.symbol()).max(1);
             placed = width == 1;
             x = x.saturating_add(u16::try_from(width).unwrap_or(1));
@@ -86,7 +85,7 @@ fn sgr(out: &mut String, (color, modifier): (Color, Modifier)) {
             out.push_str(code);
         }
     }
-    // The eight that a kernel's console has; nothing else is drawn here.
+    // The eight colours of a kernel's console; no others are used here.
     out.push_str(match color {
         Color::Red => ";31",
         Color::Green => ";32",

@@ -41,7 +41,7 @@ impl Pane {
         }
     }
 
-    /// The one that matters most.
+    /// The most important one.
     pub(super) fn first(status: &Status) -> Pane {
         let staging = &status.staging;
         let grave = |finding: &Finding| finding.severity == Severity::Error;
@@ -63,7 +63,7 @@ impl Pane {
         }
     }
 
-    /// What its tab says beside its name.
+    /// The figure beside the tab's name.
     pub(super) fn count(self, status: &Status) -> String {
         match self {
             Pane::Manifests => status.staging.total.to_string(),
@@ -104,7 +104,7 @@ impl Pen<'_> {
         fit(&self.clean(text), width, self.theme.unicode)
     }
 
-    /// A text at an indent, over as many lines as it takes, within reason.
+    /// A text at an indent, over several lines up to a bound.
     pub(super) fn paragraph(
         &self,
         indent: usize,
@@ -124,7 +124,7 @@ impl Pen<'_> {
             .collect()
     }
 
-    /// Something at the left, something at the right; the left gives way.
+    /// A text at the left, another at the right; the left one is shortened.
     pub(super) fn both_ends(
         &self,
         indent: usize,
@@ -225,7 +225,7 @@ fn advice(code: Code, pen: &Pen<'_>) -> Vec<Line<'static>> {
     pen.paragraph(2, text, pen.theme.quiet(), MESSAGE_LINES)
 }
 
-/// What becomes of a hold if nothing changes.
+/// What happens to a hold if nothing changes.
 fn outlook(held: &HeldFile, ages: &Ages) -> String {
     let left = held.deadline.and_then(|deadline| ages.until(deadline));
     match left {
@@ -235,7 +235,7 @@ fn outlook(held: &HeldFile, ages: &Ages) -> String {
     }
 }
 
-/// Held files by what they wait for, the root blocker first: what no other held file has to bring.
+/// Held files grouped by what they wait for, the root blocker first: the one that no other held file has to bring.
 fn blockers(held: &[HeldFile]) -> Vec<Vec<&HeldFile>> {
     let mut groups: Vec<Vec<&HeldFile>> = Vec::new();
     let mut known = HashMap::new();
@@ -249,7 +249,7 @@ fn blockers(held: &[HeldFile]) -> Vec<Vec<&HeldFile>> {
         }
     }
     let brought = |held: &&HeldFile| held.blockers.iter().any(|one| one.brought_by.is_some());
-    // Stable: among roots the first is the one that the document names as its reason.
+    // Stable: among roots the document's own reason comes first.
     groups.sort_by_key(|group| {
         (
             !group.first().is_some_and(|held| waits(held)),
@@ -298,7 +298,7 @@ fn findings(findings: &[Finding], pen: &Pen<'_>) -> Vec<Line<'static>> {
 pub(super) struct ShownStep {
     pub(super) title: &'static str,
     pub(super) mark: StepMark,
-    /// Done, of how many.
+    /// How many are done, and how many there are.
     pub(super) progress: Option<(usize, usize)>,
 }
 
@@ -322,7 +322,7 @@ pub(super) fn steps(status: &Status) -> Vec<ShownStep> {
     status.phases.iter().map(step).collect()
 }
 
-/// Those of a node that is not probed.
+/// The steps of a node that is not probed.
 fn steps_of_staging(status: &Status) -> Vec<ShownStep> {
     let staging = &status.staging;
     let current = status.writer.is_some();
@@ -359,7 +359,7 @@ pub(super) fn progress(staging: &StagingStatus) -> (usize, usize) {
     (staging.applied.len() + once, staging.total)
 }
 
-/// The steps and the probes: what is wrong first, unless the steps stand nowhere else.
+/// The steps and the probes: failures first, unless the steps are shown nowhere else.
 pub(super) fn steps_lines(status: &Status, pen: &Pen<'_>, steps_first: bool) -> Vec<Line<'static>> {
     let mut lines: Vec<Line<'static>> = steps(status)
         .into_iter()
@@ -376,7 +376,7 @@ pub(super) fn steps_lines(status: &Status, pen: &Pen<'_>, steps_first: bool) -> 
         .iter()
         .partition(|probe| probe.state == ProbeState::Passing);
     let mut wrong = others;
-    // What matters most first, and what is known before what is not.
+    // The most important first, and known before unknown.
     wrong.sort_by_key(|probe| (probe.severity == Wanted, probe.state == ProbeState::Unknown));
     let wrong = wrong.into_iter().flat_map(|probe| probe_lines(probe, pen));
     let place = if steps_first { lines.len() } else { 0 };

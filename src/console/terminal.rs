@@ -1,7 +1,7 @@
-//! The terminal: raw while it is ours, as it was afterwards, and never waited for.
+//! The terminal: in raw mode while it is ours, restored afterwards, and never waited for.
 //!
-//! It is opened a second time, so that only this opening is non-blocking, not the shell's. A terminal that takes no bytes (Ctrl-S, a dead line) gets no further screen until it
-//! takes the last one; nothing piles up.
+//! It is opened a second time, so that only this handle is non-blocking, not the shell's. A terminal that takes no
+//! bytes (Ctrl-S, a dead line) gets no further screen until it takes the last one; nothing piles up.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -29,9 +29,9 @@ const USUAL: Size = Size::new(80, 24);
 pub(crate) struct Terminal {
     tty: File,
     restore: TerminalRestore,
-    /// Bytes that it has not taken yet.
+    /// Bytes that it has not accepted yet.
     pending: Vec<u8>,
-    /// What was taken of them.
+    /// How many of them it accepted.
     taken: usize,
 }
 
@@ -51,7 +51,7 @@ impl Terminal {
                 .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
                 .open(path)
         };
-        // In a sandbox with devices of its own it goes by the name of the controlling terminal only.
+        // In a sandbox with its own devices only the name of the controlling terminal works.
         let tty = ttyname(io::stdout(), Vec::new())
             .map_err(io::Error::from)
             .and_then(|name| open(Path::new(OsStr::from_bytes(name.as_bytes()))))
@@ -87,17 +87,17 @@ impl Terminal {
         }
     }
 
-    /// Has it taken all that it was given?
+    /// Has it accepted everything?
     pub(crate) fn idle(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Gives it bytes; [`Terminal::flush`] hands them over.
+    /// Queues bytes; [`Terminal::flush`] writes them.
     pub(crate) fn queue(&mut self, bytes: &str) {
         self.pending.extend_from_slice(bytes.as_bytes());
     }
 
-    /// Hands over what it takes. Never blocks.
+    /// Writes as much as it accepts. Never blocks.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -116,7 +116,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// What was typed; empty when nothing was. Never blocks.
+    /// The bytes that were typed; empty when there are none. Never blocks.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -145,7 +145,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Half a sequence would swallow the first bytes of what follows. The rest gets one try.
+        // Half a sequence would swallow the first bytes after it. The rest gets one try.
         let _ = self.flush();
         self.restore.now();
     }
@@ -183,15 +183,15 @@ impl TerminalRestore {
     }
 }
 
-/// The signals that concern a console, as something to `poll` for.
+/// The signals that concern a console, as a file for `poll`.
 pub(crate) struct ConsoleSignals(SignalFd);
 
-/// What the signals that came ask for.
+/// What a signal asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SignalRequest {
-    /// To end.
+    /// To quit.
     pub(crate) end: bool,
-    /// To look at the size again.
+    /// To read the size again.
     pub(crate) resize: bool,
 }
 
@@ -216,7 +216,7 @@ impl ConsoleSignals {
         Ok(Self(SignalFd::with_flags(&set, flags)?))
     }
 
-    /// Those that came. Never blocks.
+    /// The signals that came. Never blocks.
     pub(crate) fn received(&self) -> SignalRequest {
         let mut asked = SignalRequest::default();
         while let Ok(Some(signal)) = self.0.read_signal() {
@@ -244,7 +244,7 @@ mod tests {
     /// A panic restores every terminal of the process, and one test panics on purpose.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-    /// A terminal, and the end at which a person would sit. Neither blocks.
+    /// A terminal, and the other end of it, where a person would sit. Neither blocks.
     fn terminal() -> (File, File) {
         let pty = openpty(None, None).unwrap();
         let open = |fd: std::os::fd::OwnedFd| {
@@ -254,7 +254,7 @@ mod tests {
         (open(pty.slave), open(pty.master))
     }
 
-    /// What was sent, up to and with this: the kernel hands it over when it finds the time.
+    /// The bytes sent, up to and including this text: the kernel delivers them with a delay.
     fn shown(person: &mut File, end: &str) -> String {
         let mut text = String::new();
         while !text.ends_with(end) {
@@ -308,7 +308,7 @@ mod tests {
         terminal.flush().unwrap();
         assert!(!terminal.idle());
         rustix::termios::tcflow(&tty, rustix::termios::Action::OOn).unwrap();
-        // The kernel takes its time to let writers in again.
+        // The kernel takes a while before it accepts more bytes.
         for _ in 0..6000 {
             terminal.flush().unwrap();
             if terminal.idle() {

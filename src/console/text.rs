@@ -10,7 +10,7 @@ pub(super) fn clean(text: &str, unicode: bool) -> String {
         match c {
             ' '..='~' => out.push(c),
             '\t' | '\n' | '\r' | '\u{a0}' => out.push(' '),
-            // Private characters have no agreed look.
+            // Characters for private use look different everywhere.
             '\u{e000}'..='\u{f8ff}' => out.push('?'),
             _ if unicode && c.width().unwrap_or(0) > 0 && !reorders(c) => out.push(c),
             _ if unicode => out.push('\u{fffd}'),
@@ -24,7 +24,7 @@ fn reorders(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The nearest thing in ASCII.
+/// The closest ASCII text.
 fn ascii(c: char) -> &'static str {
     match c {
         '…' => "...",
@@ -63,7 +63,7 @@ pub(super) fn fit(text: &str, width: usize, unicode: bool) -> String {
     kept
 }
 
-/// As much of a text's beginning as fits into `width` columns.
+/// The beginning of a text that fits into `width` columns.
 fn take(text: &str, width: usize) -> &str {
     let mut used = 0;
     for (at, c) in text.char_indices() {

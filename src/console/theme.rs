@@ -1,23 +1,23 @@
-//! What a terminal can show.
+//! A terminal's abilities.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
 
-/// What a terminal can show, and how it is used.
+/// A terminal's abilities, and the styles that follow from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Theme {
-    /// Colours. Nothing is said by colour alone.
+    /// Has it colours? No meaning depends on colour alone.
     pub(crate) color: bool,
-    /// More than ASCII.
+    /// Does it show more than ASCII?
     pub(crate) unicode: bool,
-    /// Can the cursor be placed? Where it cannot, lines are all there is.
+    /// Can the cursor be placed? Otherwise only lines can be printed.
     pub(crate) screen: bool,
-    /// Is there a second screen, so that the first comes back at the end?
+    /// Is there a second screen, so that the first one comes back at the end?
     pub(crate) alternate: bool,
 }
 
 impl Theme {
-    /// What the environment says of the terminal.
+    /// Reads the terminal's abilities from the environment.
     pub(crate) fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let term = set("TERM").unwrap_or_else(|| "dumb".to_owned());
@@ -46,7 +46,7 @@ impl Theme {
         }
     }
 
-    /// A style where colours are there, another where they are not.
+    /// One style where there are colours, another where there are none.
     fn either(self, color: Style, mono: Style) -> Style {
         if self.color { color } else { mono }
     }
@@ -56,7 +56,7 @@ impl Theme {
         self.either(Style::new().fg(Color::Green), Style::new())
     }
 
-    /// Something is awaited.
+    /// Something is still to come.
     pub(super) fn waiting(self) -> Style {
         self.either(
             Style::new().fg(Color::Yellow),
@@ -72,24 +72,23 @@ impl Theme {
         )
     }
 
-    /// Read first.
+    /// To be read first.
     pub(super) fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// Read last. Not the terminal's faint: a kernel's console shows it as grey on grey, others not
-    /// at all.
+    /// To be read last. Not the terminal's faint: a kernel's console shows it as grey on grey, and others ignore it.
     pub(super) fn quiet(self) -> Style {
         self.either(Style::new().fg(Color::Cyan), Style::new())
     }
 
-    /// The word for the state: as large as a word can be.
+    /// The word for the state, as striking as possible.
     pub(super) fn badge(self, color: Color) -> Style {
         self.either(Style::new().fg(color), Style::new())
             .add_modifier(Modifier::REVERSED | Modifier::BOLD)
     }
 
-    /// Lines around things.
+    /// Frames.
     pub(super) fn border(self) -> border::Set<'static> {
         if self.unicode {
             border::PLAIN
@@ -107,7 +106,7 @@ impl Theme {
         }
     }
 
-    /// What a bar is made of: done, not done.
+    /// The parts of a bar: done, not done.
     pub(super) fn bar(self) -> (&'static str, &'static str) {
         if self.unicode {
             ("█", "░")
@@ -129,18 +128,18 @@ impl Theme {
     }
 }
 
-/// Where a step or a check stands.
+/// The state of a step or a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepMark {
-    /// It is as it should be.
+    /// It is done or passes.
     Done,
     /// It is being worked on.
     Current,
-    /// Its turn has not come.
+    /// It has not started.
     Later,
-    /// It could not be found out.
+    /// It is unknown.
     Unknown,
-    /// It is not as it should be.
+    /// It has failed.
     Wrong,
 }
 

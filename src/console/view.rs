@@ -2,7 +2,7 @@
 
 use super::KeyPress;
 
-/// What lies over the panes.
+/// What covers the panes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Overlay {
     /// The keys and the words.
@@ -14,17 +14,17 @@ pub(crate) enum Overlay {
 /// What the operator chose to see.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OperatorView {
-    /// The pane, by number; none until one is chosen: then the one that matters most is shown.
+    /// The pane, by number; `None` until one is chosen: then the most important one is shown.
     pub(super) pane: Option<usize>,
-    /// The first line that is shown of it.
+    /// The first of its lines that is shown.
     pub(super) top: usize,
-    /// What lies over it.
+    /// What covers it.
     pub(super) overlay: Option<Overlay>,
-    /// Is there anywhere to go back to? Not on a console that shows nothing else.
+    /// Is there a screen to go back to? Not on a console that shows nothing else.
     pub(super) may_quit: bool,
 }
 
-/// What was drawn, as far as the next key needs it.
+/// What the next key has to know about the drawn screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// The pane that is shown.
@@ -33,7 +33,7 @@ pub(crate) struct Extent {
     pub(super) panes: usize,
     /// The first line that is shown.
     pub(super) top: usize,
-    /// Lines of the pane or of what lies over it.
+    /// Lines of the pane or of what covers it.
     pub(super) lines: usize,
     /// How many of them fit.
     pub(super) page: usize,
@@ -55,7 +55,7 @@ pub(crate) enum KeyAction {
 }
 
 impl OperatorView {
-    /// What matters most, and a way out where there is one.
+    /// Begins with the most important pane. `may_quit`: there is a screen to go back to.
     pub(crate) fn new(may_quit: bool) -> Self {
         Self {
             may_quit,
@@ -63,7 +63,7 @@ impl OperatorView {
         }
     }
 
-    /// Takes a key in. `extent` is what is on the screen.
+    /// Handles a key. `extent` is what is on the screen.
     pub(crate) fn press(&mut self, key: KeyPress, extent: Extent) -> KeyAction {
         let last = extent.lines.saturating_sub(extent.page);
         let page = extent.page.saturating_sub(1).max(1);
@@ -86,7 +86,7 @@ impl OperatorView {
             KeyPress::Help => self.over(Overlay::Help),
             KeyPress::Back | KeyPress::Quit if self.overlay.is_some() => self.back(),
             KeyPress::Quit if self.may_quit => return KeyAction::Quit,
-            // Left alone for a while, it shows what matters most again.
+            // After a while without keys it shows the most important pane again.
             KeyPress::Back => self.pane = None,
             KeyPress::Quit => return KeyAction::Nothing,
             KeyPress::Redraw => return KeyAction::Redraw,
@@ -94,7 +94,7 @@ impl OperatorView {
         KeyAction::Show
     }
 
-    /// Puts something over the panes, from its beginning (help) or at its end (journal).
+    /// Covers the panes, from the beginning (help) or at the end (journal).
     pub(crate) fn over(&mut self, overlay: Overlay) {
         self.top = match overlay {
             Overlay::Help => 0,

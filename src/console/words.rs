@@ -1,4 +1,4 @@
-//! The words of Harvester's own console, and nothing that they would not be true of.
+//! The words of Harvester's own console, where they are true.
 
 use ratatui::style::Color;
 use windrow_decide::{Pace, Phase, Readiness, Status, Transition};
@@ -6,11 +6,11 @@ use windrow_plan::rules::Platform;
 
 /// The word for a state, and its colour.
 ///
-/// `NotReady` is said of a node that is known not to be: what is not known is `Unknown`.
+/// `NotReady` is for a node that is known not to be ready; when that is unknown, it is `Unknown`.
 pub(crate) fn word(status: &Status) -> (&'static str, Color) {
     match status.readiness {
         Readiness::Ready => ("Ready", Color::Green),
-        // It works: Harvester's console would call it Ready. What is wrong stands beneath.
+        // It works, and Harvester's console would call it Ready. The problems are listed below.
         Readiness::Degraded => ("Ready, degraded", Color::Yellow),
         Readiness::SettingUp if sets_up_harvester(status) => ("Setting up Harvester", Color::Cyan),
         Readiness::SettingUp => ("Setting up node", Color::Cyan),
@@ -19,7 +19,7 @@ pub(crate) fn word(status: &Status) -> (&'static str, Color) {
     }
 }
 
-/// Is the node itself done, and Harvester on its way?
+/// Is the node itself ready, and Harvester being set up?
 fn sets_up_harvester(status: &Status) -> bool {
     status.platform == Some(Platform::Harvester)
         && match status.phase {
@@ -39,7 +39,7 @@ fn sets_up_harvester(status: &Status) -> bool {
         }
 }
 
-/// Where it is and how it gets on, in a few words; empty when the word says it all.
+/// Its step and its progress, in a few words; empty when the word says it all.
 pub(super) fn whereabouts(status: &Status) -> String {
     let pace = match status.pace {
         None | Some(Pace::Moving) => "",
@@ -60,7 +60,7 @@ pub(super) fn whereabouts(status: &Status) -> String {
     parts.join(", ")
 }
 
-/// What is done to the node on purpose.
+/// Maintenance that is done to the node on purpose.
 pub(super) fn transition(kind: Transition) -> &'static str {
     match kind {
         Transition::Shutdown => "Shutting down",

@@ -1,8 +1,8 @@
-//! The tasks beside the daemon's loop: what observes, keeps and tells.
+//! The tasks beside the daemon's loop: they observe the node, keep it up to date, and report.
 //!
-//! None of them ends while the loop runs. One that does, by a panic or by itself, would leave the loop
-//! with what it saw last, and the watchdog fed: the daemon would go by observations that are frozen.
-//! So the daemon ends with it, and systemd starts it again.
+//! None of them ends while the loop runs. If one did, by a panic or by itself, the loop would keep its last
+//! observations and go on feeding the watchdog: the daemon would decide from frozen values. So the daemon ends too, and
+//! systemd starts it again.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use tokio::task::{Id, JoinSet};
 use windrow_decide::Event;
 use windrow_model::reasons::Code;
 
-/// How long the tasks may take for their last words. systemd waits ten seconds.
+/// How long the tasks may take to finish. systemd waits ten seconds.
 const LAST_WORDS: Duration = Duration::from_secs(4);
 
 /// The tasks. Those that still run when it is dropped are stopped.
@@ -32,9 +32,9 @@ struct StartedTask {
 /// A task that ended before the daemon did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndedTask {
-    /// What it did.
+    /// The task's name.
     pub name: &'static str,
-    /// It panicked. Its words stay on standard error: they may quote what it read.
+    /// It panicked. The message stays on standard error, because it may quote what the task read.
     pub panicked: bool,
 }
 
@@ -85,7 +85,7 @@ impl Background {
         self.started.insert(id, task);
     }
 
-    /// Waits until one of them ends; for ever when there is none.
+    /// Waits until one of them ends; forever when there is none.
     pub async fn ended(&mut self) -> EndedTask {
         let (id, panicked) = match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => (id, false),
@@ -99,15 +99,15 @@ impl Background {
         }
     }
 
-    /// Waits until they have taken back what nobody keeps true any more; to be called when the status
-    /// is published no more. A cluster that does not answer does not keep the daemon.
+    /// Waits until they have taken back what will no longer be kept true. To be called after the last status is
+    /// published. A cluster that does not answer does not delay the daemon's end.
     pub async fn close(mut self) {
         let last_words = async {
             while self.started.values().any(|task| task.has_last_words) {
                 self.ended().await;
             }
         };
-        // What is not said by then stays unsaid.
+        // What has not been sent by then is dropped.
         let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
     }
 }

@@ -1,7 +1,7 @@
 //! The one place in the daemon that reads the clock.
 //!
-//! Two clocks are read together: the wall's, in which everything is told, and the monotonic one, in
-//! which the daemon waits. Where they drift apart somebody set the wall clock.
+//! Two clocks are read together: the wall clock, in which every time is reported, and the monotonic clock, in which the
+//! daemon waits. Where they drift apart, the wall clock was set.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const JUMP: SignedDuration = SignedDuration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Clock {
     start: Instant,
-    /// Where a sped-up clock began; `None` for the real one.
+    /// When a sped-up clock began; `None` for the real one.
     base: Option<Timestamp>,
     speed: u32,
     last: (Timestamp, Instant),
@@ -42,7 +42,7 @@ impl Clock {
         }
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         match self.base {
             None => Timestamp::now(),
@@ -56,7 +56,7 @@ impl Clock {
         }
     }
 
-    /// By how much the wall clock was set since this was last asked, if it was.
+    /// By how much the wall clock was set since the last call, if it was.
     pub fn jumped(&mut self) -> Option<SignedDuration> {
         let (before, then) = self.last;
         let now = self.now();
@@ -66,14 +66,14 @@ impl Clock {
         (jump.abs() > JUMP).then_some(jump)
     }
 
-    /// When the wall clock will show `at`, if nobody sets it.
+    /// When the wall clock will show `at`, unless it is set meanwhile.
     pub fn instant(&self, at: Timestamp) -> Instant {
         let ahead = at.duration_since(self.now());
         let ahead = Duration::try_from(ahead).unwrap_or(Duration::ZERO) / self.speed;
         self.after(ahead)
     }
 
-    /// So much real time from now on.
+    /// A point in real time, this much later.
     pub fn after(&self, ahead: Duration) -> Instant {
         let now = Instant::now();
         now.checked_add(ahead)

@@ -1,10 +1,10 @@
-//! What the journal says of a configuration.
+//! The journal's entries about a configuration.
 
 use windrow_decide::Event;
 use windrow_decide::settings::Loaded;
 use windrow_model::reasons::Code;
 
-/// Loudly: one entry per error, with file and line.
+/// One entry per error, with file and line.
 pub(super) fn configuration_events(loaded: &Loaded) -> Vec<Event> {
     if loaded.errors.is_empty() {
         return vec![Event::new(

@@ -13,22 +13,22 @@ use crate::layout::Layout;
 use crate::observe::rke2::config_files;
 use crate::observe::unit_sandbox;
 
-/// How often it is looked.
+/// How often to check.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// When it was last looked.
+/// The last check.
 #[derive(Default)]
 pub(super) struct DataDir {
     looked: Option<Instant>,
 }
 
 impl DataDir {
-    /// Windrow's own configuration is another one.
+    /// To be called when Windrow's own configuration has changed.
     pub(super) fn forget(&mut self) {
         self.looked = None;
     }
 
-    /// What is wrong, if it is time to look.
+    /// What is wrong, if it is time to check.
     pub(super) fn findings(&mut self, layout: &Layout, ours: &str) -> Option<Vec<Finding>> {
         if self.looked.is_some_and(|at| at.elapsed() < EVERY) {
             return None;

@@ -1,5 +1,5 @@
-//! What the daemon hands to the flight recorder: whatever a decision rests on, and every decision by
-//! which something changed.
+//! What the daemon hands to the flight recorder: the inputs of each decision, and every decision that changed
+//! something.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::report::journal;
 
 /// A larger file is recorded by its name alone: its objects would not fit.
 const LARGEST: usize = 2 << 20;
-/// Harvester's partition for configuration: it outlives the other one's loss.
+/// Harvester's partition for configuration, which survives the loss of the other one.
 const OEM: &str = "/oem";
 
 /// The recorder, if there is one.
@@ -99,7 +99,7 @@ impl FlightRecorder {
         self.tell_configuration(loaded.settings.staging.limits.clone());
     }
 
-    /// What the node is became known.
+    /// The node's platform and role became known.
     pub(super) fn found_platform(&mut self, settings: &settings::Settings, platform: Platform) {
         if let Some(configuration) = &mut self.configuration {
             configuration.platform = Some(platform);
@@ -107,7 +107,7 @@ impl FlightRecorder {
         self.tell_configuration(settings.staging.limits.clone());
     }
 
-    /// Everything is read again after it, so every file comes again.
+    /// After this everything is read again, so every file is recorded again.
     fn tell_configuration(&mut self, limits: windrow_model::manifest::ReadLimits) {
         self.known.clear();
         if let Some(configuration) = self.configuration.clone() {
@@ -115,7 +115,7 @@ impl FlightRecorder {
         }
     }
 
-    /// A look at the directory, before decisions are made from it.
+    /// A scan of the directory, before decisions are made from it.
     pub(super) fn scanned(&mut self, directory: &Directory, now: Timestamp) {
         if self.writer.is_none() {
             return;
@@ -154,33 +154,33 @@ impl FlightRecorder {
         }
     }
 
-    /// The ledger on which the decision at hand will rest.
+    /// The ledger that the next decision will be made from.
     pub(super) fn before(&mut self, ledger: &Ledger) {
         if self.writer.is_some() {
             self.tap.before(ledger);
         }
     }
 
-    /// A decision, before anything is done.
+    /// A decision, before it is carried out.
     pub(super) fn decided(&mut self, now: Timestamp, decision: &Decision, seen: &Observation) {
         if self.writer.is_some() {
             self.tap.decided(now, decision, seen);
         }
     }
 
-    /// What became of it.
+    /// The results of its actions.
     pub(super) fn acted(&mut self, done: &[Action], told: &[Event]) {
         if let Some(made) = self.tap.acted(done, told) {
             self.record(FlightItem::Decision(Box::new(made)));
         }
     }
 
-    /// What became of a cure.
+    /// The result of a cure.
     pub(super) fn repaired(&mut self, repaired: RecordedRepair) {
         self.record(FlightItem::Repair(Box::new(repaired)));
     }
 
-    /// The daemon stops: what is not written yet is.
+    /// The daemon stops: whatever is left is written.
     pub(super) fn stop(&mut self) {
         if let Some(writer) = self.writer.take() {
             writer.flush();

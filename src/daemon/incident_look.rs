@@ -1,4 +1,4 @@
-//! One look for known incidents: what is listed for it, and because of what was seen.
+//! One look for known incidents: which lists it fetches, and which more follow from those.
 
 use jiff::Timestamp;
 use kube::Client;
@@ -11,10 +11,10 @@ use windrow_plan::rules::FindingRule;
 
 use crate::observe::objects::{Room, ask, ask_by_name};
 
-/// A reason to ask for more leads to another one so many times at most.
+/// How often one reason to ask for more may lead to another.
 const ROUNDS: usize = 8;
 
-/// Looks at the cluster: lists what is wanted, and what is then wanted because of it.
+/// Looks at the cluster: fetches the lists that are wanted, and those that follow from them.
 pub(super) async fn look_at_cluster(
     client: &Client,
     now: fn() -> Timestamp,
@@ -39,7 +39,7 @@ pub(super) async fn look_at_cluster(
     looked
 }
 
-/// Looks for what the rules of the configuration describe. Expressions are not the loop's to wait for.
+/// Looks for what the configuration's rules describe. Expressions are evaluated off the loop's thread.
 pub(super) async fn look_by_rules_at_cluster(
     client: &Client,
     rules: &[FindingRule],
@@ -56,11 +56,11 @@ pub(super) async fn look_by_rules_at_cluster(
         .unwrap_or_default()
 }
 
-/// Is an incident recognised no longer?
+/// Has an incident ended?
 ///
 /// # Errors
 ///
-/// In a line, that it is, or that it cannot be said.
+/// In a line, that it lasts, or that this is unknown.
 pub(super) async fn is_over(
     client: &Client,
     now: fn() -> Timestamp,

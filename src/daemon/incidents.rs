@@ -1,12 +1,12 @@
-//! The daemon's look for known incidents: on servers, seldom, and only reading.
+//! The daemon's look for known incidents: on servers only, seldom, and read-only.
 //!
 //! ```text
 //!   status (role, readiness) ──> when? ──> look: what it has seen gives a reason to ask for more
 //!   settings ────────────────────┘           └─> findings ──> status, console, journal (once each)
 //! ```
 //!
-//! An agent never asks, and neither does anybody before kube-apiserver has answered. What could not be
-//! judged this time stays as it was judged last.
+//! An agent never asks, and no server asks before kube-apiserver has answered. What this look could not judge keeps its
+//! last judgement.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,9 +32,9 @@ use crate::observe::objects::reach;
 use crate::observe::platform;
 use crate::report::journal;
 
-/// A look takes no longer; what it had not seen by then is not judged.
+/// How long a look may take; what it has not seen by then is not judged.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// So many times as often it is looked while the node is not Ready.
+/// How many times as often it looks while the node is not Ready.
 const SOONER: u32 = 5;
 
 /// Looks for known incidents while the daemon runs.
@@ -44,13 +44,13 @@ pub struct Diagnoser {
     now: fn() -> Timestamp,
     status: watch::Receiver<Option<Arc<Status>>>,
     view: watch::Sender<Vec<windrow_model::findings::Finding>>,
-    /// What was found, by incident.
+    /// The findings, by incident.
     known: BTreeMap<String, Vec<IncidentFinding>>,
     repairer: Repairer,
 }
 
 impl Diagnoser {
-    /// One that tells `view` what it finds.
+    /// One that shows `view` what it finds.
     pub fn new(
         configured: Published,
         api: ApiServer,
@@ -79,7 +79,7 @@ impl Diagnoser {
             let due = self.due(&configuration, last);
             tokio::select! {
                 changed = self.configured.changed() => if changed.is_err() { return },
-                // What it says of the role and of how the node is changes when to look.
+                // The role and the node's readiness decide when to look.
                 changed = self.status.changed() => if changed.is_err() { return },
                 () = wait(due) => {
                     self.diagnose(&configuration, &rules).await;
@@ -89,7 +89,7 @@ impl Diagnoser {
         }
     }
 
-    /// A rule that is gone finds nothing any more, and nothing is found where diagnosis is off.
+    /// A removed rule finds nothing any more, and neither does anything while diagnosis is off.
     fn forget_what_is_off(&mut self, settings: &Settings, rules: &[FindingRule]) {
         let before = self.known.len();
         self.known.retain(|name, _| {
@@ -101,7 +101,7 @@ impl Diagnoser {
         }
     }
 
-    /// When to look; `None` as long as it is not to be looked at all.
+    /// When to look; `None` while it must not look at all.
     fn due(&mut self, configuration: &Configuration, last: Option<Instant>) -> Option<Instant> {
         let settings = configuration.settings();
         let status = self.status.borrow_and_update();
@@ -116,10 +116,10 @@ impl Diagnoser {
         Some(last.map_or_else(Instant::now, |last| last + pause))
     }
 
-    /// Looks, and tells what is new.
+    /// Looks, and reports what is new.
     async fn diagnose(&mut self, configuration: &Configuration, rules: &[FindingRule]) {
         let (settings, layout) = (configuration.settings(), configuration.layout());
-        // Nobody answers: probes tell of that, and nothing was judged.
+        // kube-apiserver does not answer: probes report that, and nothing was judged.
         let Ok(client) = reach(&self.api, &layout.admin_kubeconfig()).await else {
             return;
         };
@@ -140,7 +140,7 @@ impl Diagnoser {
         }
     }
 
-    /// What the node's own files say. The plan and the gate controller report two of these themselves.
+    /// The findings from the node's own files. The plan and the gate controller report two of these themselves.
     async fn own_node(&self, layout: &Layout, settings: &Settings) -> OwnNode {
         let (layout, now) = (layout.clone(), self.now);
         let limits = settings.staging.limits.clone();
@@ -158,7 +158,7 @@ impl Diagnoser {
         self.publish();
     }
 
-    /// Takes a look in. What is to be told of it.
+    /// Takes in a look's findings. Returns what to report.
     fn take_findings(&mut self, looked: Vec<DetectorResult>) -> Vec<Event> {
         let mut events = Vec::new();
         for DetectorResult { name, found } in looked {
@@ -208,14 +208,14 @@ fn journal_line(finding: &IncidentFinding) -> String {
     }
 }
 
-/// The findings of rule packs that are for this platform.
+/// The findings of rule packs for this platform.
 fn rules_in_force(configuration: &Configuration) -> Vec<FindingRule> {
     let platform = configuration.settings().platform;
     let platform = platform.or_else(|| platform::detect(configuration.root()));
     rules_for(&configuration.loaded.rules.findings, platform)
 }
 
-/// Only a server has the admin's credential. Where it is not known what the node is, the credential
+/// Only a server has the admin's credential. While the role is unknown, the credential decides.
 /// tells.
 fn may_ask(root: &Layout, role: NodeRole) -> bool {
     role.serves_api() || (role == NodeRole::Unknown && is_file(&root.admin_kubeconfig()))
@@ -268,7 +268,7 @@ mod tests {
         };
         assert_eq!(codes(Ok(vec![stuck("a")])), ["addon-stuck"]);
         assert_eq!(codes(Ok(vec![stuck("a")])), [""; 0]);
-        // Refused once, it is still what it was.
+        // A refused credential stays refused.
         let refused = Unlisted {
             kind: GroupKind::new("", "Pod"),
             why: "403".to_owned(),

@@ -1,7 +1,7 @@
 //! Holds and releases by hand, from the command line or over D-Bus.
 //!
-//! A request with who, when and why goes to the daemon through the spool, and waits there while the daemon is down.
-//! The marker is made or removed here as well: the order is in force on the disk before the daemon reads it.
+//! A request with who, when and why goes to the daemon through the spool, and waits there while the daemon is down. The
+//! marker is also made or removed here: the order is in force on the disk before the daemon reads it.
 
 mod names;
 
@@ -25,7 +25,7 @@ use crate::observe::scan::{
     self, FileStamps, MarkerEntry, ScanResult, ScannedContent, ScannedDirectory, scan,
 };
 
-/// Who wants it, why and when; and where.
+/// Who wants it, why and when; and where the node keeps its files.
 #[derive(Debug, Clone, Copy)]
 pub struct Order<'a> {
     /// Where things live, with the data directory that the configuration names.
@@ -38,12 +38,12 @@ pub struct Order<'a> {
     pub at: Timestamp,
 }
 
-/// What became of one file.
+/// The result for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileOutcome {
     /// Its path.
     pub file: ManifestPath,
-    /// What was done, or why it could not be.
+    /// What was done, or why it failed.
     pub result: Result<ManualChange, String>,
 }
 
@@ -52,20 +52,20 @@ pub struct FileOutcome {
 pub enum ManualChange {
     /// Windrow's marker hides it.
     Held,
-    /// Windrow's marker hides it too: it has the name of one that was held.
+    /// Windrow's marker hides it too: it shares its name with a file that was held.
     HeldTogether,
     /// Windrow's marker is gone.
     Released,
-    /// Windrow's marker is gone: it hid this one too, which has the name of one that was released.
+    /// Windrow's marker is gone: it also hid this file, which shares its name with a released one.
     ReleasedTogether,
-    /// There was no marker; that it is not to be held is recorded.
+    /// There was no marker; the request not to hold it is recorded.
     WasNotHeld,
 }
 
 /// Nothing was done.
 #[derive(Debug, Error)]
 pub enum OrderRefused {
-    /// Names that mean nothing in the manifests directory, a line each.
+    /// Names that match nothing in the manifests directory, a line each.
     #[error("{}", .0.join("; "))]
     Names(Vec<String>),
     /// The system's own error.
@@ -86,7 +86,7 @@ pub enum Which<'a> {
 ///
 /// # Errors
 ///
-/// When nothing was done; what became of a single file stands in its outcome.
+/// When nothing was done. The result for a single file is in its outcome.
 pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<FileOutcome>, OrderRefused> {
     let manifests = order.layout.manifests();
     let found = list_manifests(&manifests, order.at)?;
@@ -98,7 +98,7 @@ pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<FileOutcome>, Ord
     }))
 }
 
-/// Does something about each file, and says what follows for those of its name: one marker hides all of them.
+/// Does something about each file, and reports what follows for files of the same name: one marker hides all of them.
 fn together(
     files: Vec<ManifestPath>,
     found: &ScannedDirectory,
@@ -160,9 +160,9 @@ fn hold_file(
             &Code::HeldByHand.say(&[("why", &format!("{} ({})", order.reason, order.by))]),
         ),
         since: order.at,
-        // A person asked for it: no fail-safe knows better.
+        // A person asked for it, so no fail-safe may override it.
         on_failure: OnFailure::Keep,
-        // Whatever the file says now or later is held.
+        // The hold does not depend on the file's content.
         digest: "".into(),
         release: format!("windrow release {file}"),
     };
@@ -196,7 +196,7 @@ fn no_marker_hides(found: &ScannedDirectory, file: &ManifestPath) -> Option<&'st
 ///
 /// # Errors
 ///
-/// When nothing was done; what became of a single file stands in its outcome.
+/// When nothing was done. The result for a single file is in its outcome.
 pub fn release(
     order: &Order<'_>,
     which: Which<'_>,
@@ -247,8 +247,8 @@ fn release_file(
         }
         ours.insert(marker.path.clone());
     }
-    // The request first: the daemon would put a marker back whose removal nobody explains. Where it cannot be written anywhere,
-    // the marker goes all the same.
+    // The request comes first: otherwise the daemon would put the marker back. If the request cannot be written
+    // anywhere, the marker is removed all the same.
     let manifests = order.layout.manifests();
     let digests = namesakes(file, found)
         .chain([file.clone()])
@@ -266,7 +266,7 @@ fn release_file(
     }
 }
 
-/// By what the content of a file is known that is released now; `None` where it cannot be read.
+/// What identifies the content of a file that is being released; `None` where it cannot be read.
 fn digest(manifests: &Path, file: &ManifestPath, limits: &ReadLimits) -> Option<String> {
     let bytes = scan::bytes(manifests, file, limits.file_bytes)?;
     let content = FileContent::Bytes(bytes);
@@ -290,7 +290,7 @@ fn remove(
     Ok(done)
 }
 
-/// Whose a marker is that cannot be read is not known.
+/// A marker that cannot be read may be anyone's.
 fn check_readable(marker: &MarkerEntry) -> Result<(), String> {
     match &marker.unreadable {
         Some(error) => Err(format!("{} cannot be read: {error}", marker.path)),
@@ -314,7 +314,7 @@ fn held_by_us(found: &ScannedDirectory) -> Vec<ManifestPath> {
 ///
 /// When it is not there or cannot be read.
 pub fn list_manifests(manifests: &Path, now: Timestamp) -> anyhow::Result<ScannedDirectory> {
-    // Only names are wanted: with this limit no file is read.
+    // Only names are needed: with this limit no file is read.
     let limits = ReadLimits {
         file_bytes: 0,
         ..ReadLimits::default()
@@ -396,7 +396,7 @@ mod tests {
         let manifests = layout.manifests();
         std::fs::create_dir_all(&manifests).unwrap();
         std::fs::write(manifests.join("a.yaml"), "").unwrap();
-        // Whatever keeps it from being a directory with space in it.
+        // Whatever keeps it from being a directory with free space.
         std::fs::write(layout.state_dir(), "").unwrap();
         let order = Order {
             layout: &layout,
@@ -411,13 +411,13 @@ mod tests {
         );
         let released = release(&order, Which::Named(&file), &ReadLimits::default()).unwrap();
         assert_eq!(released[0].result, Ok(ManualChange::Released));
-        // Of one time and one file, so the later one is left.
+        // Of the same time and file, so the later one is kept.
         let laid = crate::observe::requests::read_spool(&layout.run_dir().join("requests"));
         let laid = laid.unwrap();
         assert_eq!(laid.len(), 1);
         let laid = laid[0].1.as_ref().unwrap();
         assert!(!laid.manual().hold);
-        // Of that content alone.
+        // For that content alone.
         let content = FileContent::Bytes(Vec::new());
         let read = manifest::read("a.yaml", &content, &ReadLimits::default());
         assert_eq!(laid.digest, Some(read.digest));

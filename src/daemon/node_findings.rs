@@ -1,4 +1,4 @@
-//! What the files of this node say of known incidents. Reads only; RKE2 and the cluster are not needed.
+//! What this node's files show of known incidents. Read-only; RKE2 and the cluster are not needed.
 
 use std::collections::BTreeSet;
 
@@ -18,12 +18,12 @@ use crate::observe::rke2::config_files;
 use crate::observe::scan::scan_whole;
 use crate::observe::{effect, kube_vip, management::management, probes};
 
-/// An older refusal is nothing to go by: RKE2 starts kube-apiserver again every few minutes.
+/// An older refusal proves nothing: RKE2 starts kube-apiserver again every few minutes.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
 /// Harvester's configuration, as the installer leaves it.
 const CONFIGURATION: &str = "/oem/harvester.config";
 
-/// Reads what the incidents need of the node's files.
+/// Reads what the incidents need from the node's files.
 pub fn read_own_node(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
     let kubelet = layout.kubelet_kubeconfig();
     let certificate = layout.data_dir().join("agent/client-kubelet.crt");
@@ -90,7 +90,7 @@ fn manifests(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> Vec<OwnMan
     read
 }
 
-/// Files that the configuration asks for and that are not there, and under which key.
+/// Files that the configuration asks for and that are missing, with the key that asks.
 fn missing(root: &Node, layout: &Layout) -> (String, Vec<String>) {
     let of = |node: &Node, name: &str| {
         let mut entries = node.entries().iter();

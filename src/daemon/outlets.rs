@@ -21,7 +21,7 @@ use crate::report::cluster::{self, NodeOutletSwitches, NodeWriter};
 use crate::report::dbus::{self, AgentHandler, ManualVerb};
 use crate::report::{login, target, why};
 
-/// Opens the outlets of a node, each as a task in `background`; how the webhooks get on, for the status
+/// Opens the outlets of a node, each as a task in `background`. Returns the state of the webhooks, for the status
 /// document.
 pub fn open(
     background: &mut Background,
@@ -30,7 +30,7 @@ pub fn open(
     probe_context: Arc<ProbeContext>,
     status: watch::Receiver<Option<Arc<Status>>>,
 ) -> watch::Receiver<Vec<WebhookStatus>> {
-    // Units are for the daemon that systemd runs, not for one that a person tries by hand.
+    // Only the daemon that systemd runs owns the units, not one that a person tries by hand.
     if std::env::var_os("NOTIFY_SOCKET").is_some() {
         background.start("windrow-ready.target", target::follow(None, status.clone()));
     }
@@ -57,7 +57,7 @@ pub fn open(
     told
 }
 
-/// What the cluster's outlet asks.
+/// The requests of the cluster's outlet.
 struct NodeDesk {
     configured: Published,
     probe_context: Arc<ProbeContext>,
@@ -78,7 +78,7 @@ impl cluster::NodeOutletContext for NodeDesk {
             let layout = self.configured.borrow().layout().clone();
             let own = layout.kubelet_kubeconfig();
             NodeWriter {
-                // The kubelet's own credential names the Node that it keeps.
+                // The kubelet's own credential shows the Node's name.
                 node: kubeconfig::node_name(&own).unwrap_or(name),
                 kubeconfig: match role.serves_api() {
                     true => layout.admin_kubeconfig(),
@@ -100,7 +100,7 @@ struct BusDesk {
 }
 
 impl BusDesk {
-    /// As it is configured now. Anybody may ask why: no file is read for it.
+    /// From the published configuration. Any user may ask why a file is held: no file is read for it.
     fn layout(&self) -> Layout {
         self.configured.borrow().layout().clone()
     }

@@ -1,5 +1,4 @@
-//! Who is told over the network how the node is: webhooks, and the status over HTTPS, as they are
-//! configured now.
+//! The outlets over the network: webhooks, and the status over HTTPS, as the configuration has them.
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::report::webhooks::{self, NodeIdentity, WebhookContext};
 /// The status, as it is published.
 type PublishedStatus = watch::Receiver<Option<Arc<Status>>>;
 
-/// Opens them, and again whenever the configuration is another. How the webhooks get on.
+/// Opens them, and again whenever the configuration changes. Returns the state of the webhooks.
 pub(super) fn open(
     background: &mut Background,
     configured: Published,
@@ -55,7 +54,7 @@ fn context(configured: Published) -> WebhookContext {
     }
 }
 
-/// Keeps webhooks and server as they are configured.
+/// Keeps webhooks and server as the configuration has them.
 async fn follow(
     mut configured: Published,
     status: PublishedStatus,
@@ -66,7 +65,7 @@ async fn follow(
         let now = Arc::clone(&configured.borrow_and_update());
         let wanted = server_of(&now);
         if running.as_ref().map(|running| &running.settings) != wanted.as_ref() {
-            // The address is free again before it is taken again.
+            // The address is freed before it is taken again.
             if let Some(before) = running.take() {
                 before.task.abort();
                 let _ = before.task.await;
@@ -84,22 +83,22 @@ async fn follow(
         });
         tokio::select! {
             changed = configured.changed() => if changed.is_err() { return },
-            // Only a panic ends it: then this task ends too, and is missed.
+            // Only a panic ends it. Then this task ends too, which the daemon notices.
             () = ended(&mut running) => return,
         }
     }
 }
 
-/// A server, and as what it was started.
+/// A server, with the settings that it was started with.
 struct Running {
     settings: server::ServerSettings,
     task: JoinHandle<()>,
 }
 
-/// Waits until the server ends; for ever when there is none.
+/// Waits until the server ends; forever when there is none.
 async fn ended(running: &mut Option<Running>) {
     match running {
-        // How it ended makes no difference.
+        // Why it ended makes no difference.
         Some(server) => drop((&mut server.task).await),
         None => std::future::pending().await,
     }

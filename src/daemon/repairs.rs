@@ -8,9 +8,9 @@
 //!                      (with growing pauses)                           └─> journal, flight
 //! ```
 //!
-//! The same engine as `windrow repair` carries the cure out. What it was done for once (a code, a subject,
-//! the objects by UID) it is never begun for again by any server, whatever came of it: a person may. One
-//! that did not come to its end is gone on with, after pauses that double.
+//! The same engine as `windrow repair` carries the cure out. A cure is begun once for the same thing (a code, a
+//! subject, the objects by UID): no server begins it a second time, whatever came of it, but a person may. A cure that
+//! did not finish is continued, after pauses that double.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -33,25 +33,25 @@ use crate::layout::Layout;
 use crate::observe::management::{host_name, lease_holder};
 use crate::observe::requests::{RequestAction, SpooledRequest};
 
-/// The first pause after a cure that did not come to its end, and the longest.
+/// The first pause after a cure that did not finish, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
-/// So many attempts are remembered for all servers.
+/// How many attempts are remembered for all servers.
 const REMEMBERED: usize = 64;
 /// The daemon, as it is recorded.
 const BY: &str = "windrow (repair.auto)";
 
-/// One attempt, as the servers tell each other.
+/// One attempt, as the servers record it for each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Attempt {
-    /// For what: see [`fingerprint`].
+    /// What it was for: see [`fingerprint`].
     of: String,
-    /// Which server.
+    /// The server.
     by: String,
     /// When it was begun.
     at: Timestamp,
 }
 
-/// A pause after what did not come to its end.
+/// A pause after a cure that did not finish.
 #[derive(Debug, Clone, Copy)]
 struct Pause {
     until: Instant,
@@ -62,23 +62,23 @@ struct Pause {
 pub(super) struct Repairer {
     now: fn() -> Timestamp,
     lease: Option<ClusterLease>,
-    /// What was found by the look before, by fingerprint: once is no reason to act.
+    /// What the previous look found, by fingerprint: found once is no reason to act.
     before: BTreeSet<String>,
     pauses: BTreeMap<String, Pause>,
 }
 
-/// Where it is done, and written down.
+/// Where cures are carried out and recorded.
 struct RepairSite<'a> {
     client: &'a Client,
     layout: &'a Layout,
     records: &'a Records,
 }
 
-/// What there is to do.
+/// What to do next.
 enum RepairWork {
-    /// Go on with what was begun.
+    /// Continue a cure that was begun.
     Resume(Record),
-    /// Begin.
+    /// Begin a cure.
     Begin(Box<IncidentFinding>, String),
 }
 
@@ -92,8 +92,7 @@ impl Repairer {
         }
     }
 
-    /// Cures one thing of what was found, if the settings name its code. True when the cluster is to be
-    /// looked at again.
+    /// Cures one of the findings, if the settings name its code. True when the cluster should be looked at again.
     pub(super) async fn repair(
         &mut self,
         client: &Client,
@@ -125,7 +124,7 @@ impl Repairer {
                 self.lease = Some(turn.end().await);
                 is_begun
             }
-            // Another server is at it, or a person, or nobody can say: the next look comes.
+            // Another server or a person is at it, or that is unknown: there will be another look.
             Err((lease, why)) => {
                 tracing::debug!("no repair now: {why}");
                 self.lease = Some(lease);
@@ -173,7 +172,7 @@ impl Repairer {
             .map(|(finding, of)| RepairWork::Begin(Box::new(finding.clone()), of))
     }
 
-    /// Begins a cure, unless it was begun for the same before, by any server.
+    /// Begins a cure, unless any server has begun it before for the same thing.
     async fn begin(
         &self,
         turn: &Turn<'_>,
@@ -194,7 +193,7 @@ impl Repairer {
         });
         let late = attempts.len().saturating_sub(REMEMBERED);
         let note = serde_json::to_string(&attempts[late..]).ok()?;
-        // What cannot be written down for all is not begun.
+        // What the other servers cannot be shown is not begun.
         turn.write_note(note).await.ok()?;
         let record = site
             .records
@@ -210,7 +209,7 @@ impl Repairer {
         Some(record)
     }
 
-    /// Carries a cure out, looks whether it helped, and tells.
+    /// Carries a cure out, checks whether it helped, and reports.
     async fn carry_out(&mut self, turn: &mut Turn<'_>, site: &RepairSite<'_>, mut record: Record) {
         let RepairSite {
             client,
@@ -257,13 +256,13 @@ fn fingerprint(finding: &IncidentFinding, cure: &Cure) -> String {
     sha256_hex(all.as_bytes())
 }
 
-/// What the servers have written down. What cannot be read is not known, and counts for nothing.
+/// What the servers have recorded. A record that cannot be read counts for nothing.
 fn attempts(note: Option<&str>) -> Vec<Attempt> {
     note.and_then(|note| serde_json::from_str(note).ok())
         .unwrap_or_default()
 }
 
-/// Tells the daemon, which records it in the flight and the journal, also should it not run now.
+/// Reports to the daemon, which records it in the flight and the journal, now or when it runs again.
 pub fn report_to_daemon(
     layout: &Layout,
     action: RequestAction,
@@ -287,7 +286,7 @@ pub fn report_to_daemon(
     }
 }
 
-/// What the flight has of a cure of which the daemon was told.
+/// The flight's entry about a cure.
 pub(super) fn note(layout: &Layout, request: &SpooledRequest) -> Result<RecordedRepair, String> {
     let event = request.action.of_repair().ok_or("it is about no cure")?;
     let records = Records::new(&layout.state_dir());

@@ -1,4 +1,4 @@
-//! The spool: where the verbs and the daemon's own parts lay requests for the daemon's loop.
+//! The spool: where the verbs and the daemon's own parts leave requests for the daemon's loop.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::observe::requests::SpooledRequest;
 /// Most of a request's subject that stands in its file's name, in bytes.
 const LONGEST_SUBJECT: usize = 128;
 
-/// Where requests are laid. The second place is for those that cannot be kept on the disk, because it is full or read-only.
-/// There they last as long as the boot.
+/// Where requests are left. The second place is for requests that the disk cannot take, because it is full or
+/// read-only: there they last as long as the boot.
 pub fn spools(layout: &Layout) -> [PathBuf; 2] {
     [layout.state_dir(), layout.run_dir()].map(|place| place.join("requests"))
 }
 
-/// Lays any request into the daemon's spool; `about` becomes a part of its file's name. The name, by which the
-/// daemon speaks of it.
+/// Leaves any request in the daemon's spool; `about` becomes part of its file's name. Returns the name, which the
+/// daemon uses in its messages.
 ///
 /// # Errors
 ///
@@ -52,7 +52,7 @@ fn write_into(spool: &Path, name: &str, text: &str) -> anyhow::Result<()> {
         .map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", path.display()))
 }
 
-/// A part of a file's name that leaves room for the rest of it, and still tells two apart.
+/// A part of a file's name that leaves room for the rest of it and still keeps two apart.
 fn shorten(about: &str) -> Cow<'_, str> {
     if about.len() <= LONGEST_SUBJECT {
         return about.into();

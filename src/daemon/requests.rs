@@ -15,20 +15,20 @@ use crate::observe::requests::{RequestAction, Spooled, SpooledRequest, UnreadReq
 pub(super) struct SpooledRequests {
     spools: [PathBuf; 2],
     taken: BTreeSet<PathBuf>,
-    /// What could not be read at the last look, and was told.
+    /// The failures of the last look that were reported.
     unread: BTreeSet<PathBuf>,
-    /// About feature gates: for the gate controller, which removes them.
+    /// Requests about feature gates, for the gate controller, which removes them.
     forwarded: BTreeSet<PathBuf>,
 }
 
-/// What came of a look into the spool.
+/// The result of a look into the spool.
 #[derive(Debug, Default)]
 pub(super) struct TakenRequests {
-    /// What is to be told of it.
+    /// What to report.
     pub(super) events: Vec<Event>,
     /// Are there new requests about feature gates?
     pub(super) about_gates: bool,
-    /// What became of cures.
+    /// The results of cures.
     pub(super) repairs: Vec<SpooledRequest>,
 }
 
@@ -130,7 +130,7 @@ impl SpooledRequests {
         taken
     }
 
-    /// Removes what was taken over: to be called once its consequences are on disk. A request that
+    /// Removes the requests that were taken over. To be called once their consequences are on disk. A request that
     /// cannot be removed is not taken twice.
     pub(super) fn finish(&mut self) {
         self.taken.retain(|path| match fs::remove_file(path) {
@@ -232,7 +232,7 @@ mod tests {
             []
         );
         assert!(!is_held(&mut before));
-        // Its ledger was lost, and so it is read again by the next daemon, with the content of before or another one.
+        // The ledger was lost, so the next daemon reads the request again, with the same content or a changed one.
         let again = || SpooledRequests::new(requests.spools.clone());
         let mut same = state(&format!("# written again\n{WIDGET}"));
         assert_eq!(again().take_spooled(&mut same, manifests, now).events, []);

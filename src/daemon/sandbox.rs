@@ -1,8 +1,8 @@
-//! The sandbox: the real daemon, with real files, markers, inotify and ledger below a directory, on
-//! a node of which only the cluster is simulated, under a clock that runs faster.
+//! The sandbox: the real daemon, with real files, markers, inotify and ledger below a directory. Only the node's
+//! cluster is simulated, under a clock that runs faster.
 //!
-//! This is the cluster's side: it reads the directory as RKE2 would, lets the simulated node live
-//! through it, tells the daemon what its watches would tell, and prints what happens.
+//! This is the cluster's side: it reads the directory as RKE2 would, runs the simulated node, passes the daemon what
+//! its watches would report, and prints what happens.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -24,9 +24,9 @@ use windrow_simulate::{
 use super::clock::Clock;
 use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 
-/// How often the sandbox looks at the directory, as nothing tells it of changes.
+/// How often the sandbox looks at the directory, because no event reports its changes.
 const STEP: Duration = Duration::from_millis(25);
-/// Nothing may have changed for so long, in real time, before the sandbox ends.
+/// How long nothing may have changed, in real time, before the sandbox ends.
 const CALM: Duration = Duration::from_secs(2);
 
 /// One run of the sandbox.
@@ -48,7 +48,7 @@ pub struct Sandbox {
 /// One file that Windrow kept back.
 struct Hold {
     since: Timestamp,
-    /// Every reason that was given, in order.
+    /// Every reason for which it was held, in order.
     whys: Vec<String>,
     until: Option<Timestamp>,
     cause: Option<Cause>,
@@ -58,7 +58,7 @@ struct Hold {
 pub struct Ends {
     /// What the daemon wants watched.
     pub interests: watch::Receiver<Interests>,
-    /// What its watches tell.
+    /// What its watches report.
     pub events: mpsc::Sender<ClusterEvent>,
     /// The daemon's status.
     pub status: watch::Receiver<Option<Arc<Status>>>,
@@ -84,13 +84,13 @@ impl Sandbox {
         }
     }
 
-    /// Lives until nothing can change any more. True when the node came up.
+    /// Runs until nothing can change any more. True when the node came up.
     ///
     /// # Errors
     ///
-    /// When the terminal is gone.
+    /// When the output cannot be written.
     pub async fn run(mut self, mut ends: Ends, out: &mut (dyn Write + Send)) -> io::Result<bool> {
-        // Windrow's unit is ordered before RKE2's: the node lives once Windrow is ready.
+        // Windrow's unit is ordered before RKE2's: RKE2 starts once Windrow is ready.
         if ends.status.wait_for(Option::is_some).await.is_err() {
             return Ok(false);
         }
@@ -137,7 +137,7 @@ impl Sandbox {
         }
     }
 
-    /// Takes the real directory over into the simulated node's.
+    /// Copies the real directory into the simulated node's.
     fn mirror(&mut self, now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
         let found = match scan(&self.manifests, &ReadLimits::default(), &self.stamps, now) {
             ScanResult::Found(found) => found,
@@ -157,7 +157,7 @@ impl Sandbox {
             );
         }
         for marker in found.markers {
-            // Of what others wrote into theirs, nothing is of interest.
+            // Only our own markers matter here.
             let content = marker.mark.map(|mark| mark.to_json().into_bytes());
             present.insert(
                 marker.path.to_string(),
@@ -191,7 +191,7 @@ impl Sandbox {
     }
 
     fn marked(&mut self, mark: &Mark, out: &mut dyn Write) -> io::Result<()> {
-        // The marker of the moment in which a file is read holds nothing back.
+        // A marker that exists only while a file is read holds nothing back.
         if mark.code == Code::Provisional || self.held.contains_key(&mark.file) {
             return Ok(());
         }
@@ -223,10 +223,10 @@ impl Sandbox {
         self.line(now, &format!("Windrow releases {file}"), out)
     }
 
-    /// Keeps what the status says of files that were held: the marker has the first reason only.
+    /// Records the reasons from the status of each held file: the marker has only the first one.
     fn learn(&mut self, status: &Status) {
         for held in &status.staging.held {
-            // Before kube-apiserver answers nothing is known, and that is no reason to remember.
+            // Before kube-apiserver answers nothing is known, and that is no reason worth keeping.
             if held.code == Code::WaitsForCluster {
                 continue;
             }

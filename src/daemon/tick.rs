@@ -1,4 +1,4 @@
-//! One tick: mark, scan, decide, act, tell.
+//! One tick: mark, scan, decide, act, report.
 
 mod configure;
 mod tell;
@@ -37,10 +37,10 @@ use crate::report::notify::{ServiceManager, watchdog_interval};
 use crate::report::publish::Publisher;
 use crate::report::transitions::Transitions;
 
-/// So long a tick collects what else has happened before it decides.
+/// How long a tick collects further events before it decides.
 pub(super) const BURST: Duration = Duration::from_millis(20);
 
-/// So often a decision is made again in one tick because of what its actions came to.
+/// How often one tick decides again because its actions changed something.
 const ROUNDS: usize = 3;
 /// Parts of a large directory that are read at one look: 256 MiB with the default of `staging.limits.directoryBytes`.
 const MOST_PARTS: usize = 8;
@@ -53,7 +53,7 @@ pub struct Link {
 
 /// The daemon. See the module's documentation.
 pub struct Daemon {
-    /// The configuration in force, for everybody. The daemon alone loads it.
+    /// The configuration in force, for every part. Only the daemon loads it.
     configuration: watch::Sender<Arc<Configuration>>,
     pub(super) reloading: Reloading,
     root: Layout,
@@ -70,7 +70,7 @@ pub struct Daemon {
     pub(super) files: mpsc::UnboundedReceiver<FileEvent>,
     file_events: mpsc::UnboundedSender<FileEvent>,
     pub(super) link: Link,
-    /// What was told and is still so.
+    /// The reported states that still last.
     told: BTreeSet<String>,
     scanned_once: bool,
     deadline: Option<Instant>,
@@ -81,7 +81,7 @@ pub struct Daemon {
     pub(super) incidents: watch::Receiver<Vec<Finding>>,
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
     flight: FlightRecorder,
-    /// What was decided and could not be done yet, by file: told once it is done.
+    /// Decisions that could not be carried out yet, by file: reported once they are.
     withheld: BTreeMap<ManifestPath, Event>,
 }
 
@@ -147,28 +147,28 @@ impl Daemon {
         }
     }
 
-    /// With somebody who keeps watch over the feature gates: what the status is to say of them comes in.
+    /// Adds the gate controller: its part of the status comes in here.
     #[must_use]
     pub fn with_gates(mut self, gates: watch::Receiver<Option<GatesView>>) -> Self {
         self.gates = gates;
         self
     }
 
-    /// With somebody who looks for known incidents: what was found comes in.
+    /// Adds the look for known incidents: its findings come in here.
     #[must_use]
     pub fn with_incidents(mut self, incidents: watch::Receiver<Vec<Finding>>) -> Self {
         self.incidents = incidents;
         self
     }
 
-    /// With somebody who tells of events: what the status is to say of that comes in.
+    /// Adds the webhooks: their part of the status comes in here.
     #[must_use]
     pub fn with_webhooks(mut self, webhooks: watch::Receiver<Vec<WebhookStatus>>) -> Self {
         self.webhooks = webhooks;
         self
     }
 
-    /// The status, for whoever follows it.
+    /// The status, for those who follow it.
     pub fn status(&self) -> watch::Receiver<Option<Arc<windrow_decide::Status>>> {
         self.publisher.subscribe()
     }
@@ -178,28 +178,27 @@ impl Daemon {
         &self.layout
     }
 
-    /// The first tick: everything that has to be held is held when it returns, and the service
-    /// manager knows.
+    /// The first tick: when it returns, everything that must be held is held, and the service manager knows.
     pub(super) fn start(&mut self) {
         for event in std::mem::take(&mut self.startup) {
             journal::write_event(&event);
         }
         self.make_spools();
         self.tick();
-        // What markers told of a ledger that was lost is news to the disk only.
+        // What was learnt from markers after a lost ledger is new only to the disk.
         let ledger = self.state.ledger();
         if !ledger.files.is_empty() && !self.layout.ledger().exists() {
             self.carry_out(vec![Action::SaveLedger(ledger.clone())]);
         }
         self.manager.ready();
         self.sweep();
-        // Only now is STATUS= of interest; before, systemd shows that the unit starts.
+        // STATUS= matters only from now on; before, systemd shows that the unit starts.
         if let Some(status) = self.publisher.current() {
             self.manager.status(&status);
         }
     }
 
-    /// Temporary files that an earlier boot could not finish.
+    /// Removes temporary files that an earlier boot did not finish.
     fn sweep(&self) {
         let gates = self.layout.gates_dir();
         for directory in [
@@ -216,14 +215,14 @@ impl Daemon {
         }
     }
 
-    /// A signal said that it is over. Holds stay.
+    /// A signal asks it to stop. Holds stay.
     pub(super) fn stopped(&mut self) {
         self.manager.stopping();
         journal::write_event(&Event::new(Code::Stopping, Code::Stopping.say(&[])));
         self.flight.stop();
     }
 
-    /// When the next tick is due though nothing happens.
+    /// When the next tick is due if no event comes.
     pub(super) fn next_wake(&self) -> Instant {
         [
             self.deadline,
@@ -235,7 +234,7 @@ impl Daemon {
         .fold(self.scanner.next(), Instant::min)
     }
 
-    /// Something happened in the directory: what is new is marked at once, before it is read.
+    /// An event in the directory: new files are marked at once, before they are read.
     pub(super) fn note(&mut self, event: FileEvent) {
         if let Some(path) = self.scanner.note(event)
             && let Some(mark) = self.state.provisional_hold(&path, self.clock.now())
@@ -245,7 +244,7 @@ impl Daemon {
         }
     }
 
-    /// Something happened in the cluster.
+    /// An event from the cluster.
     pub(super) fn observe(&mut self, event: ClusterEvent) {
         let reachable = matches!(event, ClusterEvent::ApiReachable);
         let unreachable = matches!(event, ClusterEvent::ApiUnreachable { .. });
@@ -253,7 +252,7 @@ impl Daemon {
         if reachable && (api.first_reachable.is_none() || api.unreachable.is_some()) {
             self.tell_event(Code::ApiReachable, Code::ApiReachable.say(&[]));
         }
-        // Not answering is normal until it has answered once.
+        // Until it has answered once, silence is normal.
         if unreachable
             && api.first_reachable.is_some()
             && api.unreachable.is_none()
@@ -265,7 +264,7 @@ impl Daemon {
             );
         }
         if let ClusterEvent::Refused { what, why } = &event {
-            // It is asked again and again, and goes on being refused.
+            // A refused watch is retried again and again: it is reported once.
             let line = Code::Forbidden.say(&[("what", what), ("why", why)]);
             self.tell_once(&format!("refused: {what}"), Code::Forbidden, line);
         }
@@ -301,8 +300,8 @@ impl Daemon {
         }
         let surprised = self.decide();
         if surprised {
-            // Somebody else changed a marker between the scan and now: look once more. Should that
-            // go on, the retry goes on too, slowly.
+            // A marker was changed by another program between the scan and now: scan once more. Further retries come
+            // slowly.
             self.scanner.look_again();
             self.scan();
             if self.decide() {
@@ -341,7 +340,7 @@ impl Daemon {
         let staging = &self.state.settings().staging;
         let (limits, rescan) = (staging.limits.clone(), staging.rescan);
         let path = self.layout.manifests().display().to_string();
-        // A large directory is read in parts, and nothing is decided before all of them were read once.
+        // A large directory is read in parts, and no decision is made before all of them were read once.
         for _ in 0..MOST_PARTS {
             self.scan_part(&limits, rescan, &path);
             if !self.scanner.is_partial() {
@@ -377,12 +376,12 @@ impl Daemon {
             }
         }
         if taken.about_gates {
-            // Whoever edited the configuration and then asks for its gates means what the files say now.
+            // Whoever edits the configuration and then asks for its gates expects them as the files are now.
             self.reloading.begin(&self.root, false);
         }
     }
 
-    /// Decides and acts. True when the directory was not as it was thought to be.
+    /// Decides and acts. True when the directory had changed since the scan.
     fn decide(&mut self) -> bool {
         let now = self.clock.now();
         let gates = self.gates.borrow_and_update().clone().unwrap_or_default();
@@ -391,7 +390,7 @@ impl Daemon {
             .set_findings("incidents", &self.incidents.borrow_and_update());
         self.state.set_being_written(self.scanner.being_written());
         let (mut decision, mut surprised) = self.carry_out_decision(now);
-        // What the status says rests on what could be done: a file without a marker is not held.
+        // The status depends on what succeeded: a file without a marker is not held.
         for _ in 0..ROUNDS {
             if !self
                 .state
@@ -430,7 +429,7 @@ impl Daemon {
         surprised
     }
 
-    /// Decides once, acts, and tells what came true.
+    /// Decides once, acts, and reports the changes that took effect.
     fn carry_out_decision(&mut self, now: jiff::Timestamp) -> (Decision, bool) {
         self.flight.before(self.state.ledger());
         let decision = self.state.decide(now);
@@ -456,7 +455,7 @@ impl Daemon {
                     self.withheld.insert(file.clone(), event.clone());
                 }
                 (file, _) => {
-                    // What was to be told of the file before is not so any more.
+                    // An earlier report about the file no longer holds.
                     if let (true, Some(file)) = (is_about_its_stage(event.code), file) {
                         self.withheld.remove(file);
                     }
@@ -517,7 +516,7 @@ impl Daemon {
     }
 }
 
-/// Does it say where a file stands?
+/// Is this event about the state of a file?
 fn is_about_its_stage(code: Code) -> bool {
     matches!(
         code,

@@ -1,5 +1,5 @@
-//! Which feature gates are in effect: what the components on this node say themselves, and what their
-//! logs say when they do not start.
+//! Which feature gates are in effect: what the components on this node report, and what their logs say when they do not
+//! start.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,12 @@ use crate::causes;
 use crate::files::read_text;
 use crate::layout::Layout;
 
-/// An answer takes no longer.
+/// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
 /// How many of the newest logs are read: the container's last two starts, and those of the pod before.
 const LOGS: usize = 4;
 
-/// A component's own HTTPS port on the loopback interface; `None` when it is reached as the
-/// kubeconfig says.
+/// A component's own HTTPS port on the loopback interface; `None` when the kubeconfig has its address.
 fn port(component: Component) -> Option<u16> {
     match component {
         Component::KubeApiserver => None,
@@ -34,11 +33,11 @@ fn port(component: Component) -> Option<u16> {
     }
 }
 
-/// A client with the credential of a kubeconfig as it is now: RKE2 writes another one at every start.
+/// A client with the kubeconfig's current credential: RKE2 writes another one at every start.
 ///
 /// # Errors
 ///
-/// In a line, when there is none that can be used.
+/// In a line, when no credential can be used.
 pub async fn client(api: &ApiServer, path: &Path, component: Component) -> Result<Client, String> {
     match port(component) {
         None => api.client(path).await,
@@ -46,16 +45,16 @@ pub async fn client(api: &ApiServer, path: &Path, component: Component) -> Resul
     }
 }
 
-/// Does kube-apiserver say that it is ready?
+/// Does kube-apiserver report that it is ready?
 ///
 /// # Errors
 ///
-/// In a line, what it says instead, or why it says nothing.
+/// In a line, what it reports instead, or why it does not answer.
 pub async fn ready(client: &Client) -> Result<(), String> {
     get(client, "/readyz").await.map(|_| ())
 }
 
-/// What a component says of its gates.
+/// What a component reports of its gates.
 ///
 /// # Errors
 ///
@@ -85,8 +84,7 @@ pub fn pod(layout: &Layout, component: Component) -> Option<BTreeMap<String, boo
     pod_arguments(component, &read_text(&path).ok()?)
 }
 
-/// What a component last said when it did not start because of its gates, at `since` or later, and in
-/// which file.
+/// The last message of a component that did not start because of its gates, at `since` or later, and the file with it.
 pub fn refusal(
     layout: &Layout,
     component: Component,

@@ -1,7 +1,7 @@
 //! Watches the manifests directory with inotify.
 //!
 //! ```text
-//!   inotify ──> FileEvent ──> the driver: marks what is new at once, then scans
+//!   inotify ──> FileEvent ──> the daemon: marks new files at once, then scans
 //! ```
 //!
 //! While the directory does not exist its nearest existing ancestor is watched. Events are hints:
@@ -21,7 +21,7 @@ use windrow_model::manifest::{MARKER_SUFFIX, ManifestPath, is_manifest_name};
 /// A hint that something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileEvent {
-    /// A manifest file is new or being written and may be half there.
+    /// A manifest file is new or being written, and may be incomplete.
     Writing {
         /// Its path.
         path: ManifestPath,
@@ -35,7 +35,7 @@ pub enum FileEvent {
     Directory,
     /// Something else changed: a marker, a removal. Or events were lost.
     Changed,
-    /// A request was laid into the spool.
+    /// A request was written to the spool.
     Request,
 }
 
@@ -52,13 +52,13 @@ pub struct FileWatch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Aim {
     path: PathBuf,
-    /// Device and inode: a directory that was replaced or mounted over is another one.
+    /// Device and inode: they change when a directory is replaced or mounted over.
     id: (u64, u64),
 }
 
 impl FileWatch {
-    /// A watch that tells `events` of what happens below `directory`, once it is aimed, and of
-    /// requests laid into `spools`.
+    /// A watch that sends `events` about everything below `directory`, once it is aimed, and about requests in
+    /// `spools`.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl FileWatch {
                 Err(_) => Some(FileEvent::Changed),
             };
             if let Some(event) = event {
-                // The driver is gone: so is the daemon.
+                // The receiver is gone, and so is the daemon.
                 let _ = events.send(event);
             }
         };
@@ -92,8 +92,8 @@ impl FileWatch {
         })
     }
 
-    /// Points the watch at the directory, or at its nearest existing ancestor. To be called before
-    /// every scan; costs one `stat` while nothing changed. True when it points somewhere new.
+    /// Points the watch at the directory, or at its nearest existing ancestor. To be called before every scan; it costs
+    /// one `stat` while nothing changed. True when it points somewhere new.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl FileWatch {
     }
 
     fn aim_at_manifests(&mut self) -> notify::Result<bool> {
-        // The directory can come while the watch on its ancestor is being set.
+        // The directory may appear while the watch on its ancestor is being set.
         for _ in 0..8 {
             let target = nearest(&self.directory).map_err(notify::Error::io)?;
             if self.aimed.as_ref() == Some(&target) {
@@ -136,7 +136,7 @@ impl FileWatch {
 
     fn release(&mut self) {
         if let Some(aim) = self.aimed.take() {
-            // A directory that is gone took its watch along.
+            // A removed directory took its watch along.
             let _ = self.watcher.unwatch(&aim.path);
         }
     }
@@ -166,7 +166,7 @@ fn nearest(directory: &Path) -> io::Result<Aim> {
     }
 }
 
-/// What an inotify event means. Reading is no change; our own temporary files are none either.
+/// What an inotify event means. Reading is no change, and neither are our own temporary files.
 fn interpret(directory: &Path, event: &Event) -> Option<FileEvent> {
     if event.need_rescan() {
         return Some(FileEvent::Changed);
@@ -193,7 +193,7 @@ fn interpret(directory: &Path, event: &Event) -> Option<FileEvent> {
         return None;
     }
     if name.ends_with(MARKER_SUFFIX) {
-        // Closing it tells nothing that creating it did not.
+        // Closing it adds nothing to creating it.
         let touched = matches!(
             event.kind,
             EventKind::Modify(ModifyKind::Metadata(_)) | EventKind::Access(_)
@@ -241,8 +241,8 @@ fn request(event: &Event) -> Option<FileEvent> {
     whole.then_some(FileEvent::Request)
 }
 
-/// A regular file with one name that was just created is being written by whoever created it; a
-/// link, a FIFO or a second name of a whole file is not.
+/// A regular file with one name that was just created is still being written. A link, a FIFO or a second name of a
+/// complete file is not.
 fn is_open_for_writing(directory: &Path, path: &str) -> bool {
     fs::symlink_metadata(directory.join(path))
         .is_ok_and(|found| found.is_file() && found.nlink() == 1)

@@ -1,8 +1,8 @@
 //! What kube-vip's log says about the address that it gets from DHCP.
 //!
-//! It asks through a socket of its own on UDP port 68. Where the system's DHCP client has that port to itself,
-//! kube-vip cannot bind it and says so (harvester#8389). How many sockets are bound to the port tells nothing:
-//! wickedd alone may have two (harvester#1835).
+//! It asks through a socket of its own on UDP port 68. Where the system's DHCP client has that port to itself, kube-vip
+//! cannot bind it and logs that (harvester#8389). The number of sockets bound to the port proves nothing: wickedd alone
+//! may have two (harvester#1835).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,12 +14,12 @@ const RECENT: SignedDuration = SignedDuration::from_hours(24);
 /// What Go's network library says when the DHCP client's port is taken.
 const TAKEN: &str = ":68: bind: address already in use";
 
-/// The last line in which kube-vip says that it cannot bind UDP port 68, in the log of its newest start.
+/// The last line in which kube-vip reports that it cannot bind UDP port 68, in the log of its newest start.
 pub fn port_68_refused(layout: &Layout, now: Timestamp) -> Option<String> {
     let newest = logs(layout, "harvester-system_kube-vip-", "kube-vip");
     let log = tail(newest.first()?)?;
     let line = log.lines().rfind(|line| line.contains(TAKEN))?;
-    // As the container runtime writes it: time, stream, F or P, and what was said.
+    // As the container runtime writes it: time, stream, F or P, and the text.
     let mut parts = line.splitn(4, ' ');
     let at: Timestamp = parts.next()?.parse().ok()?;
     let said = parts.nth(2)?.trim();

@@ -1,8 +1,8 @@
-//! The installed kubelet as an oracle: it knows exactly the gates of its version, and those are the gates of all
-//! components of that version.
+//! The installed kubelet as an oracle: it knows exactly the gates of its version, and all components of that version
+//! have the same ones.
 //!
-//! `kubelet --feature-gates=LIST --config=/nonexistent` reads the list first and then fails for want of
-//! the file, within a tenth of a second and without touching anything (`tests/kubernetes/gates_kubelet.rs`).
+//! `kubelet --feature-gates=LIST --config=/nonexistent` reads the list first and then fails because the file is
+//! missing, within a tenth of a second and without touching anything (`tests/kubernetes/gates_kubelet.rs`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use windrow_plan::version::Version;
 
 use crate::layout::Layout;
 
-/// It takes a tenth of a second; a machine that is busy takes longer.
+/// It takes a tenth of a second; more on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// No such file, on no machine.
+/// No machine has this file.
 const NOWHERE: &str = "/nonexistent";
-/// What it says when it has taken the gates.
+/// What it prints when it accepts the gates.
 const TAKEN: &str = "failed to load kubelet config file";
 
 /// A kubelet that can be asked.
@@ -29,7 +29,7 @@ pub struct Kubelet {
 }
 
 impl Kubelet {
-    /// The one that RKE2 has unpacked; `None` before its first start, or when it does not tell its version.
+    /// The one that RKE2 has unpacked; `None` before its first start, or when it does not print its version.
     pub async fn find(layout: &Layout) -> Option<Self> {
         let program = layout.data_dir().join("bin/kubelet");
         let said = run(&program, &["--version"]).await.ok()?;
@@ -41,7 +41,7 @@ impl Kubelet {
     ///
     /// # Errors
     ///
-    /// In a line, when its answer is none: then nothing is known.
+    /// In a line, when its answer cannot be understood: then nothing is known.
     pub async fn refuses(
         &self,
         gates: &[(String, bool)],
@@ -61,12 +61,12 @@ impl Kubelet {
         }
     }
 
-    /// Everything that it refuses of these gates. They are asked for together first, as it takes them all or none. A
-    /// refusal names gates of the list, unless it names only others: those that are on by default and depend on one.
+    /// All of these gates that it refuses. They are first tried together, as it takes them all or none. A refusal names
+    /// gates of the list, or only others: those that are on by default and depend on one of the list.
     ///
     /// # Errors
     ///
-    /// In a line, when an answer is none.
+    /// In a line, when an answer cannot be understood.
     pub async fn all_refused(
         &self,
         gates: &[(String, bool)],

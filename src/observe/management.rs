@@ -1,4 +1,4 @@
-//! How others know the node: its name, the addresses of its management interface, and its name in a lease.
+//! How other machines know the node: its name, the addresses of its management interface, and its name in a lease.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,7 +10,7 @@ use crate::layout::Layout;
 /// The interface that Harvester's installer makes.
 const HARVESTER: &str = "mgmt-br";
 
-/// The node, as others know it. What cannot be found out is left empty.
+/// The node, as other machines know it. Unknown values are left empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Management {
     /// Its name.
@@ -78,8 +78,8 @@ const MACHINE: &[&str] = &[
 /// Used when none of these can be read. It lasts until the machine starts again, and so does a lease.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The name of the machine as the holder of a lease: its host name, which others may have too (`localhost`),
-/// and a part that no other machine has. It is the same after a restart.
+/// The machine's name as the holder of a lease: its host name, which may not be unique (`localhost`), and a part that
+/// is. It is the same after a restart.
 pub fn lease_holder(layout: &Layout) -> String {
     let name = nix::unistd::gethostname()
         .ok()
@@ -124,7 +124,7 @@ fn default_interface(table: &str) -> Option<String> {
     routes.min().map(|(_, name)| name)
 }
 
-/// The name by which others know this node.
+/// The name by which other machines know this node.
 pub fn host_name() -> String {
     nix::unistd::gethostname()
         .ok()
@@ -155,11 +155,11 @@ mod tests {
         assert!(!one.contains("4c0a5f9e"), "{one}");
         assert_eq!(one, machine(&[(id, "4c0a5f9e6d2b4f7e8a9b0c1d2e3f4a5b")]));
         assert_ne!(one, machine(&[(id, "5c0a5f9e6d2b4f7e8a9b0c1d2e3f4a5b")]));
-        // An image that was started once before it was copied has one machine-id for all.
+        // An image that was started once before it was copied has one machine-id for all copies.
         let copied =
             |hardware| machine(&[(id, "4c0a5f9e6d2b4f7e8a9b0c1d2e3f4a5b"), (uuid, hardware)]);
         assert_ne!(copied("03000200-0400"), copied("03000200-0500"));
-        // One that has neither goes by its boot.
+        // A machine with neither is known by its boot.
         let fresh = |boot| machine(&[(id, "uninitialized\n"), (BOOT, boot)]);
         assert_ne!(fresh("a"), fresh("b"));
         assert_eq!(fresh("a"), fresh("a"));

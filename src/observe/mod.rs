@@ -1,4 +1,4 @@
-//! Adapters that fill an observation: what is on the disk, on the bus and in the cluster, as values.
+//! Adapters that fill an observation with the state of disk, bus and cluster, as values.
 //! They decide nothing and change nothing.
 
 pub mod cluster;

@@ -1,4 +1,4 @@
-//! What the node is, as far as its files tell.
+//! The node's platform, as far as its files show it.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ const HARVESTER: &[&str] = &[
     "/etc/harvester-release.yaml",
     "/etc/rancher/rancherd/config.yaml.d/10-harvester.yaml",
 ];
-/// Where RKE2 is installed, and what it makes.
+/// Where RKE2 is installed, and what it creates.
 const RKE2: &[&str] = &[
     "/etc/rancher/rke2",
     "/usr/local/bin/rke2",
@@ -26,7 +26,7 @@ const RKE2: &[&str] = &[
     "/usr/lib/systemd/system/rke2-server.service",
 ];
 
-/// What the node is; `None` when its files do not tell (yet).
+/// The platform; `None` while its files do not show it.
 pub fn detect(layout: &Layout) -> Option<Platform> {
     let exists = |path: &str| fs::symlink_metadata(layout.path(path)).is_ok();
     if HARVESTER.iter().any(|path| exists(path)) || oem_names_harvester(layout) {
@@ -59,8 +59,8 @@ fn oem_names_harvester(layout: &Layout) -> bool {
     })
 }
 
-/// Which cluster the node's RKE2 belongs to: SHA-256 of its server CA; `None` until RKE2 has started
-/// for the first time, and after it was removed.
+/// Which cluster the node's RKE2 belongs to: SHA-256 of its server CA; `None` until RKE2 has started for the first
+/// time, and after it was removed.
 pub fn cluster(layout: &Layout) -> Option<String> {
     let ca = fs::read(layout.server_ca()).ok()?;
     Some(sha256_hex(&ca))

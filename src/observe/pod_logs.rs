@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::layout::Layout;
 
-/// Of each log the end is read.
+/// Only the end of each log is read.
 const TAIL: u64 = 256 << 10;
 
 /// The logs of a container, the newest first: of the pods whose directory's name begins with `pods`

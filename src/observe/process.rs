@@ -1,7 +1,7 @@
-//! Is the process that wrote the status document still there?
+//! Is the process still alive that wrote the status document?
 //!
-//! A document outlives its daemon. A heartbeat would cost a write for every beat; to ask the kernel
-//! costs none. A daemon that hangs is ended by its watchdog, so alive means current.
+//! A document outlives its daemon. A heartbeat would cost a write for every beat; asking the kernel costs none. A
+//! daemon that hangs is ended by its watchdog, so alive means current.
 
 use std::fs;
 use std::path::Path;
@@ -33,12 +33,13 @@ pub fn writer(pid: u32) -> std::io::Result<StatusWriter> {
 /// Is the writer alive?
 ///
 /// # Errors
-/// Why it is not, or why that cannot be known, as a sentence for people.
+/// Why it is not, or why that is unknown, as a sentence for people.
 pub fn alive(writer: &StatusWriter) -> Result<(), String> {
     match boot_id() {
         Ok(boot) if boot == writer.boot_id => {}
-        // systemd-nspawn gives a container a boot id of its own by laying a file over /proc; the daemon's unit mounts another /proc
-        // (ProtectProc=) and sees the host's. A process of that number, that start and that name is the daemon all the same.
+        // systemd-nspawn gives a container its own boot id by mounting a file over /proc. The daemon's unit mounts
+        // another /proc (ProtectProc=) and sees the host's. A process with that number, start and name is the daemon
+        // all the same.
         Ok(_) if is_ours(writer) => return Ok(()),
         Ok(_) => return Err("it is from before the last boot".to_owned()),
         Err(error) => return Err(format!("{BOOT_ID} cannot be read: {error}")),

@@ -1,4 +1,4 @@
-//! What people ask for: one JSON file per request in a spool directory.
+//! Requests of people: one JSON file per request in a spool directory.
 //!
 //! A file and not a socket, so that `windrow hold` and `windrow release` work while the daemon is
 //! down. It is written under a temporary name and renamed to `*.json`.
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use windrow_decide::Manual;
 use windrow_model::reasons::Code;
 
-/// No request is larger.
+/// Larger requests are refused.
 const LARGEST: u64 = 64 << 10;
 
-/// What is asked for.
+/// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RequestAction {
@@ -29,16 +29,16 @@ pub enum RequestAction {
     /// Try the feature gates that the configuration asks for.
     #[serde(rename = "gates-apply")]
     GatesApply,
-    /// Put back the feature gates that were in force before the last change.
+    /// Restore the feature gates that were in force before the last change.
     #[serde(rename = "gates-rollback")]
     GatesRollback,
     /// Take note that a cure was begun.
     #[serde(rename = "repair-begun")]
     RepairBegun,
-    /// Take note that a cure is done, and what it was to cure is recognised no longer.
+    /// Take note that a cure is done, and its incident has ended.
     #[serde(rename = "repair-done")]
     RepairDone,
-    /// Take note that a cure did not come to its end, or did not help.
+    /// Take note that a cure did not finish, or did not help.
     #[serde(rename = "repair-failed")]
     RepairFailed,
 }
@@ -64,17 +64,17 @@ impl RequestAction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SpooledRequest {
-    /// What.
+    /// What it asks for.
     pub action: RequestAction,
-    /// Path below the manifests directory; of requests about feature gates empty, of those about a cure the
-    /// name of its record.
+    /// Path below the manifests directory. It is empty for requests about feature gates; for those about a cure it is
+    /// the name of its record.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
-    /// Digest of the content that is released: a release counts for that content alone. Without it, it counts
-    /// for whatever the file holds when the request is taken.
+    /// Digest of the content that is released: a release counts for that content alone. Without it, the release counts
+    /// for the file's content when the request is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The same of the files of that name in other directories, by path: one marker hid all of them.
+    /// The digests of files of that name in other directories, by path: one marker hid all of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub namesakes: BTreeMap<String, String>,
     /// Try feature gates although the check refuses them.
@@ -104,16 +104,16 @@ impl SpooledRequest {
 /// Why a request was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnreadRequest {
-    /// It says nothing that could be carried out, and never will.
+    /// It can never be carried out.
     Broken(String),
-    /// The system does not let it be read, which may be over at the next look.
+    /// It cannot be read now, but perhaps at the next look.
     NotNow(String),
 }
 
-/// A request's file and what it says, or why that is not known.
+/// A request's file and its content, or why it was not read.
 pub type Spooled = (PathBuf, Result<SpooledRequest, UnreadRequest>);
 
-/// Reads the spool, in the order of the file names. A spool that is not there is empty.
+/// Reads the spool, in the order of the file names. A missing spool is empty.
 ///
 /// # Errors
 ///
@@ -162,7 +162,7 @@ fn parse(content: &[u8]) -> Result<SpooledRequest, String> {
     Ok(request)
 }
 
-/// The content of a regular file; `None` of anything else.
+/// The content of a regular file; `None` for anything else.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Ok(None);

@@ -1,5 +1,4 @@
-//! What is found of RKE2 on the disk: its configuration files, and what tells which version will
-//! start.
+//! RKE2 on the disk: its configuration files, and the version that will start.
 
 use std::fs;
 use std::io::{self, BufRead};
@@ -29,7 +28,7 @@ pub struct FoundConfigFiles {
 }
 
 impl FoundConfigFiles {
-    /// Takes one file.
+    /// Adds one file.
     pub fn file(&mut self, place: ConfigLayer, path: &Path) {
         match read_text(path) {
             Ok(text) => {
@@ -40,7 +39,7 @@ impl FoundConfigFiles {
         }
     }
 
-    /// Takes every file of a directory that RKE2 would read as a drop-in.
+    /// Adds every file of a directory that RKE2 would read as a drop-in.
     pub fn drop_ins(&mut self, directory: &Path) {
         let entries = match fs::read_dir(directory) {
             Ok(entries) => entries,
@@ -67,7 +66,7 @@ impl FoundConfigFiles {
     }
 }
 
-/// The node's `config.yaml` and `config.yaml.d`, as far as they are there.
+/// The node's `config.yaml` and `config.yaml.d`, as far as they exist.
 pub fn config_files(layout: &Layout) -> FoundConfigFiles {
     let mut found = FoundConfigFiles::default();
     let main = layout.path("/etc/rancher/rke2/config.yaml");
@@ -81,7 +80,7 @@ pub fn config_files(layout: &Layout) -> FoundConfigFiles {
     found
 }
 
-/// What tells which version will start. A binary that does not show its version is asked.
+/// The version that will start. A binary that does not show its version is run to print it.
 pub async fn candidates(layout: &Layout, data_dir: &str) -> VersionCandidates {
     let mut found = candidates_on_disk(layout, data_dir);
     if found.silent {
@@ -109,7 +108,7 @@ pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> VersionCandidates 
     }
 }
 
-/// By what a changed binary is recognised.
+/// The stamp that shows a changed binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BinaryStamp {
     device: u64,
@@ -129,7 +128,7 @@ pub fn stamp(layout: &Layout) -> Option<BinaryStamp> {
     })
 }
 
-/// The Kubernetes version of the installed binary, when it shows it without being run.
+/// The Kubernetes version of the installed binary, if it shows without running it.
 pub fn installed_on_disk(layout: &Layout) -> Option<String> {
     version_inside(&binary(layout)?)
 }
@@ -141,12 +140,11 @@ fn binary(layout: &Layout) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The Kubernetes version that is linked into a binary (`v1.35.6+rke2r1`), when it is only one.
-/// Reading a hundred megabytes takes some 50 ms, and RKE2 reads them next anyway; asking the binary
-/// takes many times that.
+/// The Kubernetes version that is linked into a binary (`v1.35.6+rke2r1`), if there is only one. Reading a hundred
+/// megabytes takes some 50 ms, and RKE2 reads them next anyway; running the binary takes many times that.
 fn version_inside(path: &Path) -> Option<String> {
     const PIECE: usize = 1 << 20;
-    /// A version that lies across two pieces is found in the second.
+    /// A version that spans two pieces is found in the second.
     const OVERLAP: usize = 64;
     let mut file = io::BufReader::with_capacity(PIECE, fs::File::open(path).ok()?);
     let mut found: Option<String> = None;
@@ -180,7 +178,7 @@ fn version_inside(path: &Path) -> Option<String> {
     }
 }
 
-/// The version of the installed binary, as it says itself.
+/// The version that the installed binary prints.
 async fn installed(layout: &Layout) -> Option<String> {
     let binary = binary(layout)?;
     let mut command = tokio::process::Command::new(binary);
@@ -263,7 +261,7 @@ mod tests {
             fs::write(&path, content).unwrap();
             version_inside(&path)
         };
-        // Strings lie in a binary without anything between them.
+        // Strings in a binary have nothing between them.
         let one = "rke2-runtime:v1.35.6-rke2r1vv1.35.6+rke2r12006-01-02";
         assert_eq!(with(&[one]).as_deref(), Some("v1.35.6"));
         assert_eq!(with(&[one, one]).as_deref(), Some("v1.35.6"));

@@ -1,11 +1,11 @@
-//! systemd over D-Bus: what a unit does.
+//! systemd over D-Bus: the state of a unit.
 
 use std::time::Duration;
 
 use zbus::zvariant::DynamicType;
 use zbus::{Connection, Message, OwnedObjectPath, OwnedVariant};
 
-/// Longer than any answer of systemd takes, short enough for a boot that waits.
+/// Longer than any answer of systemd takes, but short enough for a boot that waits.
 const ANSWER: Duration = Duration::from_secs(2);
 const DESTINATION: &str = "org.freedesktop.systemd1";
 
@@ -14,7 +14,7 @@ pub const RKE2_UNITS: [&str; 2] = ["rke2-server.service", "rke2-agent.service"];
 /// The unit with kube-apiserver.
 pub const RKE2_SERVER: &str = RKE2_UNITS[0];
 
-/// What systemd says of a unit.
+/// The state of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unit {
     /// `active`, `activating`, `inactive`, `failed` and the like.
@@ -40,7 +40,7 @@ type Job = (
 );
 
 impl Unit {
-    /// Does it run, as far as systemd is concerned? Active is not ready.
+    /// Does it run, according to systemd? Active is not ready.
     pub fn is_active(&self) -> bool {
         self.active == "active"
     }
@@ -68,7 +68,7 @@ impl Systemd {
         Ok(Self { connection })
     }
 
-    /// What a unit does. One that is not there is down.
+    /// The state of a unit. One that is not installed is down.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What the sandbox of Windrow's units opens. It opens `/var/lib`, and what links below it lead to; a data
+//! The directories that the sandbox of Windrow's units opens: `/var/lib`, and the targets of links below it. A data
 //! directory elsewhere needs a drop-in for both units that write there.
 
 use std::fs;
@@ -19,19 +19,19 @@ const PLACES: [&str; 5] = [
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 ];
-/// The name of the drop-in that is proposed.
+/// The name of the suggested drop-in.
 const DROP_IN: &str = "50-data-dir.conf";
 
 /// A directory that cannot be written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOnly {
-    /// Where it really is, links followed; the nearest directory that exists.
+    /// The real path, links followed; the nearest directory that exists.
     pub real: PathBuf,
-    /// Is it the mount that is read-only, as a sandbox makes it, and not the file system?
+    /// Is the mount read-only, as in a sandbox, rather than the file system?
     pub by_sandbox: bool,
 }
 
-/// Is this directory read-only for this process? For one that does not exist yet, the directory counts in which it would be made.
+/// Is this directory read-only for this process? If it does not exist yet, its nearest existing parent counts.
 pub fn read_only(directory: &Path) -> Option<ReadOnly> {
     let real = real(directory)?.0;
     if access(&real, AccessFlags::W_OK) != Err(Errno::EROFS) {
@@ -80,7 +80,7 @@ fn unescaped(text: &str) -> String {
     .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// Which directory has to be opened for `real`: all of RKE2's data where it is below that.
+/// The directory to open for `real`: all of RKE2's data if it is below that.
 pub fn to_open(layout: &Layout, real_path: &Path) -> PathBuf {
     let data = fs::canonicalize(layout.data_dir());
     data.ok()
@@ -88,7 +88,7 @@ pub fn to_open(layout: &Layout, real_path: &Path) -> PathBuf {
         .unwrap_or_else(|| real_path.to_owned())
 }
 
-/// What to do about it: commands that can be pasted.
+/// The mend: commands that can be pasted.
 pub fn way_out(real: &Path, open: &Path) -> String {
     let directories = UNITS.map(|unit| format!("/etc/systemd/system/{unit}.d"));
     let [first, second] = &directories;
@@ -101,8 +101,8 @@ pub fn way_out(real: &Path, open: &Path) -> String {
     )
 }
 
-/// The same for a process outside of the sandbox, found out from the units' files: why the manifests directory
-/// will be read-only to a unit. `None` where it will not be, or no unit is installed.
+/// The same for a process outside of the sandbox, from the units' files: why the manifests directory will be read-only
+/// to a unit. `None` where it will not be, or no unit is installed.
 pub fn closed(layout: &Layout) -> Option<String> {
     let (real, missing) = real(&layout.manifests())?;
     let closed: Vec<&str> = UNITS
@@ -112,7 +112,7 @@ pub fn closed(layout: &Layout) -> Option<String> {
     if closed.is_empty() {
         return None;
     }
-    // What is to be made later needs the directory that exists now.
+    // A directory that is made later needs the existing one now.
     let open = match missing.as_os_str().is_empty() {
         true => to_open(layout, &real),
         false => real.clone(),
@@ -166,7 +166,7 @@ fn writable_paths(layout: &Layout, unit: &str) -> Option<WritablePaths> {
             ("ProtectSystem", value) => writable.strict = value == "strict",
             ("ReadWritePaths" | "BindPaths", "") => writable.paths.clear(),
             ("ReadWritePaths" | "BindPaths", value) => {
-                // As systemd does it: where a link leads.
+                // As systemd does it: the link's target.
                 writable
                     .paths
                     .extend(value.split_whitespace().filter_map(|word| {

@@ -1,7 +1,7 @@
-//! Is an upgrade on its way, and to which version? Asked of those who carry upgrades out: Harvester, and
-//! the system-upgrade-controller.
+//! Is an upgrade under way, and to which version? Harvester and the system-upgrade-controller carry upgrades out, so
+//! their objects are read.
 //!
-//! What is read, and where it is defined:
+//! The fields, and where they are defined:
 //!
 //! | field | source |
 //! |---|---|
@@ -17,18 +17,18 @@ use windrow_gates::Upgrade;
 use windrow_model::manifest::yaml;
 use windrow_plan::version::Version;
 
-/// An answer takes no longer.
+/// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
 /// The newest Upgrade of Harvester.
 const HARVESTER: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue";
 /// All plans of the system-upgrade-controller.
 const PLANS: &str = "/apis/upgrade.cattle.io/v1/plans";
 
-/// Looks. `None`: none is on its way.
+/// Looks. `None`: no upgrade is under way.
 ///
 /// # Errors
 ///
-/// In a line, when kube-apiserver does not say; what was known before is then the best that is known.
+/// In a line, when kube-apiserver does not answer; the last known result then stands.
 pub async fn upgrade(client: &Client) -> Result<Option<Upgrade>, String> {
     if let Some(list) = get(client, HARVESTER).await?
         && let Some(upgrade) = of_harvester(&list)
@@ -57,11 +57,11 @@ fn of_harvester(list: &Value) -> Option<Upgrade> {
     if matches!(state, "" | "Succeeded" | "Failed") {
         return None;
     }
-    // What the release to come says of itself: there once its repository has been read, before any node is changed.
+    // The description of the new release: it is there once its repository has been read, before any node is changed.
     if let Some(kubernetes) = upgrade["status"]["repoInfo"].as_str().and_then(kubernetes) {
         return Some(Upgrade::Rke2(kubernetes));
     }
-    // One that was made from an image alone names no version.
+    // An Upgrade that was made from an image alone names no version.
     let version = upgrade["spec"]["version"].as_str().unwrap_or_default();
     Some(match version.is_empty() {
         true => Upgrade::Somewhere,
@@ -69,7 +69,7 @@ fn of_harvester(list: &Value) -> Option<Upgrade> {
     })
 }
 
-/// The Kubernetes of a Harvester release, in the YAML that describes the release.
+/// The Kubernetes version of a Harvester release, from the YAML that describes it.
 fn kubernetes(release: &str) -> Option<String> {
     let release = yaml::parse_configuration(release).ok()??;
     let version = release.str_at(&["release", "kubernetes"])?;
@@ -79,15 +79,15 @@ fn kubernetes(release: &str) -> Option<String> {
         .then(|| version.to_owned())
 }
 
-/// A plan that installs RKE2 may act on this node at any moment; once it has, its version is the
-/// installed one and changes nothing.
+/// A plan that installs RKE2 may act on this node at any moment. Once it has, its version is the installed one and
+/// nothing changes.
 fn of_plans(list: &Value) -> Option<Upgrade> {
     list["items"].as_array()?.iter().find_map(|plan| {
         let image = plan["spec"]["upgrade"]["image"].as_str()?;
         if !image.contains("rke2-upgrade") || is_complete(plan) {
             return None;
         }
-        // The image's own tag is what runs; without one it gets the plan's version for a tag.
+        // The image's own tag is the version that runs; an image without one gets the plan's version as its tag.
         let tag = image.rsplit_once(':').map(|(_, tag)| tag);
         let version = [
             tag.filter(|tag| tag.parse::<Version>().is_ok()),
@@ -102,7 +102,7 @@ fn of_plans(list: &Value) -> Option<Upgrade> {
     })
 }
 
-/// Has it been carried out on every node that it selects? Older controllers do not say.
+/// Has it been carried out on every node that it selects? Older controllers do not report that.
 fn is_complete(plan: &Value) -> bool {
     plan["status"]["conditions"]
         .as_array()

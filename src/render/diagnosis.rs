@@ -9,7 +9,7 @@ use super::table::Style;
 use super::text::wrap;
 use crate::printable::printable;
 
-/// The findings, the worst first, each with what was seen, why it stays so and what to do.
+/// The findings, the worst first, each with its evidence, why it lasts and what to do.
 pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
     let mut out = String::new();
     for finding in &diagnosis.findings {

@@ -14,8 +14,7 @@ use windrow_model::findings::{Finding, Location};
 use super::table::{Style, findings};
 use crate::printable::printable;
 
-/// What `windrow gates check -o json` and `windrow gates show -o json` print. The names of its fields
-/// are a promise.
+/// What `windrow gates check -o json` and `windrow gates show -o json` print. The names of its fields never change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatesReport {
@@ -23,19 +22,19 @@ pub struct GatesReport {
     pub api_version: String,
     /// `Gates`
     pub kind: String,
-    /// The versions that may start; empty when that is not known.
+    /// The versions that may start; empty when unknown.
     pub versions: Vec<String>,
     /// How the version is known, or why it is not.
     pub because: String,
-    /// Would every component start? Null when that cannot be said.
+    /// Would every component start? Null when that is unknown.
     pub starts: Option<bool>,
     /// The components that are given gates.
     pub components: Vec<ComponentReport>,
-    /// What the configuration asks for and Windrow does not write.
+    /// Gates that the configuration asks for and Windrow does not write.
     pub left_out: Vec<LeftOutReport>,
-    /// What is wrong or worth knowing, all of it.
+    /// All findings.
     pub findings: Vec<Finding>,
-    /// On a node, the trial that is under way or the last one.
+    /// On a node, the current trial or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialStatus>,
 }
@@ -68,7 +67,7 @@ pub struct GateReport {
     /// Where other values were written before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<Location>,
-    /// The value in effect, as the running component says it; absent where that is not known.
+    /// The value in effect, as the running component reports it; absent where that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_effect: Option<bool>,
     /// The value in the arguments of the component's static pod; absent where there is none.
@@ -166,7 +165,7 @@ impl GatesReport {
         }
     }
 
-    /// Adds what a component says of its gates, and its static pod's arguments.
+    /// Adds a component's own report of its gates, and its static pod's arguments.
     pub fn observe(
         &mut self,
         component: Component,
@@ -303,7 +302,7 @@ fn write_in_effect(out: &mut String, view: &ComponentReport, style: Style) {
     }
 }
 
-/// In which way the running component differs.
+/// How the running component differs.
 fn differs(gate: &GateReport) -> Option<String> {
     let value = gate.in_effect.filter(|value| *value != gate.value)?;
     Some(match gate.pod_argument {
@@ -314,7 +313,7 @@ fn differs(gate: &GateReport) -> Option<String> {
     })
 }
 
-/// How a trial stands, in a line.
+/// The state of a trial, in a line.
 fn trial_line(trial: &TrialStatus) -> String {
     let how = match (trial.outcome, &trial.why) {
         (None, _) => "under way".to_owned(),

@@ -1,7 +1,7 @@
 //! The plan as a graph of boxes with rows: what DOT, Mermaid and SVG draw.
 //!
-//! A box is a manifest file, or another bringer of what files wait for. A row is an object of the file,
-//! or something that is brought. Edges run from what is needed to what needs it.
+//! A box is a manifest file, or another provider of what files wait for. A row is an object of the file, or something
+//! that the provider brings. Edges run from a need to the object that needs it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,7 +15,7 @@ pub(super) struct BoxGraph {
     pub(super) edges: Vec<Edge>,
 }
 
-/// A file, or another bringer.
+/// A file, or another provider.
 pub(super) struct GraphBox {
     pub(super) title: String,
     pub(super) kind: BoxKind,
@@ -31,19 +31,19 @@ pub(super) enum BoxKind {
     Free,
     /// A file that is held at a fresh boot.
     Held,
-    /// A file that is held and waits, by way of others, for itself.
+    /// A file that is held and waits, through other files, for itself.
     Stuck,
     /// A file that RKE2 would refuse.
     Refused,
-    /// A file that RKE2 does not simply apply.
+    /// A file that RKE2 applies only under a condition.
     Trouble(FileObstacle),
-    /// A file that a marker keeps from RKE2 which Windrow did not make.
+    /// A file that a foreign marker hides from RKE2.
     Skipped,
     /// A file that Windrow does not own.
     Foreign,
     /// The platform.
     Platform,
-    /// The cluster, as it is found.
+    /// The cluster, in its current state.
     Cluster,
     /// Nothing known.
     Unknown,
@@ -60,7 +60,7 @@ pub(super) enum BoxClass {
 }
 
 impl BoxKind {
-    /// What becomes of a file at a fresh boot.
+    /// What happens to a file at a fresh boot.
     pub(super) fn for_file(file: &PlanFile) -> Self {
         match file.trouble {
             _ if file.skipped.is_some() => Self::Skipped,
@@ -85,7 +85,7 @@ impl BoxKind {
         }
     }
 
-    /// What stands beside the title.
+    /// The text beside the title.
     pub(super) fn badge(self) -> &'static str {
         match self {
             BoxKind::Free => "applied at once",
@@ -124,11 +124,11 @@ pub(super) struct Edge {
     pub(super) from: (usize, usize),
     pub(super) to: (usize, usize),
     pub(super) tier: Tier,
-    /// What is needed, and who says so.
+    /// The need, and where it comes from.
     pub(super) label: String,
-    /// It stands in a cycle of files.
+    /// It belongs to a cycle of files.
     pub(super) cycle: bool,
-    /// It gives way.
+    /// It yields.
     pub(super) yields: bool,
 }
 
@@ -195,7 +195,7 @@ impl BoxGraph {
         graph
     }
 
-    /// One edge between two rows is enough for the eye: the stronger tier wins.
+    /// One edge between two rows is enough for the reader: the stronger tier wins.
     fn add(&mut self, edge: Edge) {
         match self
             .edges

@@ -1,4 +1,4 @@
-//! Text as HTML and SVG carry it. A manifest's text may hold anything.
+//! Text in HTML and SVG. A manifest's text may hold anything.
 
 use std::fmt::{self, Write};
 
@@ -31,7 +31,7 @@ impl Escaper for Markup {
 /// A text on one line.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    // A string takes everything.
+    // Writing to a string cannot fail.
     let _ = Markup.write_escaped_str(&mut out, &printable(text));
     out
 }

@@ -1,5 +1,5 @@
-//! A rehearsal as a page of its own: no script, nothing loaded from anywhere, readable in light and in
-//! dark. The page is `templates/rehearsal.html`; what stands there in `{{ }}` is escaped by [`markup`](super::markup).
+//! A rehearsal as a self-contained page: no script, nothing loaded from anywhere, readable in light and in dark. The
+//! page is `templates/rehearsal.html`; everything in `{{ }}` is escaped by [`markup`](super::markup).
 
 use askama::Template;
 use windrow_model::manifest::ManifestPath;
@@ -28,11 +28,11 @@ pub fn page(rehearsal: &Rehearsal) -> String {
         rehearsal,
         names: names.collect::<Vec<_>>().join(", "),
     };
-    // A string takes everything.
+    // Writing to a string cannot fail.
     page.render().unwrap_or_default()
 }
 
-// What the page asks for: templates pass everything by reference.
+// The template's helpers: templates pass everything by reference.
 
 fn is_good(side: &Side, node: &NodeRehearsal) -> bool {
     let complete = side.ends.iter().all(|end| end.verdict == Ending::Complete);

@@ -115,7 +115,7 @@ pub(super) fn platform(node: &NodeRehearsal) -> String {
     }
 }
 
-/// An end in words.
+/// A result in words.
 pub(super) fn describe_end(ended: Ending) -> &'static str {
     match ended {
         Ending::Complete => "the node comes up, and everything is applied",
@@ -131,7 +131,7 @@ pub(super) fn describe_end(ended: Ending) -> &'static str {
     }
 }
 
-/// An end of this node in words. What is not modelled is not known.
+/// This node's result in words. What is not modelled is unknown.
 pub(super) fn describe_end_on_node(node: &NodeRehearsal, side: &Side, ended: Ending) -> String {
     let unknown = match node.beyond.is_empty() {
         true => "",
@@ -144,7 +144,7 @@ pub(super) fn describe_end_on_node(node: &NodeRehearsal, side: &Side, ended: End
     )
 }
 
-/// What `everything` leaves out: files that markers keep from RKE2 which Windrow did not make.
+/// What `everything` leaves out: files that foreign markers hide from RKE2.
 fn but_for_skipped(ended: Ending, side: &Side) -> String {
     let skipped = side.files.values().filter(|fate| fate.skipped.is_some());
     match (ended, skipped.count()) {
@@ -248,7 +248,7 @@ fn kept(out: &mut String, side: &Side, style: Style) {
     out.push('\n');
 }
 
-/// What `windrow diagnose` would say of what is left.
+/// What `windrow diagnose` would say about the final state.
 fn recognised(out: &mut String, node: &NodeRehearsal, style: Style) {
     let all = node.recognised();
     if all.is_empty() {

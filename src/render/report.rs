@@ -1,6 +1,6 @@
 //! The plan as a JSON document: `apiVersion: windrow.dev/v1`, `kind: Plan`.
 //!
-//! The names of its fields are a promise; `docs/plan.schema.json` is generated from these types.
+//! The names of its fields never change; `docs/plan.schema.json` is generated from these types.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -127,7 +127,7 @@ pub fn plan_schema() -> String {
     serde_json::to_string_pretty(&schemars::schema_for!(PlanReport)).unwrap_or_default() + "\n"
 }
 
-/// Who brings what is needed, in words.
+/// Who provides a need, in words.
 pub(super) fn satisfied_by(plan: &Plan, requirement: &Requirement) -> String {
     match &requirement.satisfied_by {
         SatisfiedBy::SameFile { .. } => "same file".to_owned(),

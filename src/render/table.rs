@@ -1,5 +1,4 @@
-//! The plan for a person at a terminal: the order, what each file waits for and who says so,
-//! findings last with what to do.
+//! The plan for a person at a terminal: the order, what each file waits for and who says so, then findings with advice.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,14 +12,14 @@ use super::graph::{BoxClass, BoxKind};
 use super::text::{fit, wrap};
 use crate::printable::printable;
 
-/// Requirements that only order are listed up to this many per file: they never keep a node from
-/// coming up, and `-o json` has them all.
+/// Requirements that only order are listed up to this many per file: they never keep a node from coming up, and `-o
+/// json` has them all.
 const ADVISORY_SHOWN: usize = 6;
 
-/// How a table looks.
+/// The style of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Columns that it may use.
+    /// How many columns it may use.
     pub width: usize,
     /// Colour, for terminals.
     pub color: bool,
@@ -44,7 +43,7 @@ impl Style {
         }
     }
 
-    /// A text that matters.
+    /// An important text.
     pub fn strong(self, text: &str) -> String {
         self.paint("1", text)
     }
@@ -54,7 +53,7 @@ impl Style {
         self.paint("2", text)
     }
 
-    /// Something fine.
+    /// Something that is fine.
     pub fn good(self, text: &str) -> String {
         self.paint("32", text)
     }
@@ -64,7 +63,7 @@ impl Style {
         self.paint("33", text)
     }
 
-    /// Something wrong.
+    /// Something that is wrong.
     pub fn bad(self, text: &str) -> String {
         self.paint("31", text)
     }
@@ -260,7 +259,7 @@ fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &NeedGroup<'
     );
 }
 
-/// Where something is written, as short as possible: in the file itself the line is enough.
+/// The place in a file, as short as possible: in the file itself the line is enough.
 fn place(file: &PlanFile, at: &Location) -> String {
     match at.line {
         Some(line) if at.file == file.shown.file && file.shown == SourceMap::itself(&at.file) => {
@@ -344,7 +343,7 @@ fn verdict(out: &mut String, plan: &Plan, style: Style) {
     let _ = writeln!(out, "\n{line}");
 }
 
-/// Nothing keeps a file from being released but the markers of others.
+/// Nothing but foreign markers keeps a file from being released.
 fn every_file(plan: &Plan, style: Style) -> String {
     let skipped = plan.files.iter().filter(|file| file.skipped.is_some());
     match skipped.count() {

@@ -1,7 +1,7 @@
 //! Text in a fixed number of columns.
 
-/// Breaks a text into lines of at most `width` characters, at blanks. A word that is longer than a
-/// line is broken, so that nothing ever goes beyond the width.
+/// Breaks a text into lines of at most `width` characters, at blanks. A word that is longer than a line is broken, so
+/// that no line exceeds the width.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
@@ -31,8 +31,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Shortens a text to at most `width` characters, with an ellipsis at the end when something is
-/// left out.
+/// Shortens a text to at most `width` characters, with an ellipsis at the end.
 pub fn fit(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -43,7 +42,8 @@ pub fn fit(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// How long something has lasted, for people: `12s`, `4m12s`, `2h05m`, `3d4h`. Never negative: clocks are set back.
+/// How long something has lasted, for people: `12s`, `4m12s`, `2h05m`, `3d4h`. Never negative, even when a clock was
+/// set back.
 pub(crate) fn lasted(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);

@@ -1,8 +1,8 @@
 //! The flight recorder's file. A thread of its own writes it, so that a slow disk delays nothing else.
 //!
-//! `flight.jsonl` grows to a bound and becomes `flight.jsonl.1`. The next file begins with everything that a
-//! replay of what follows needs. A line is on the disk before the next one is taken. A failed write begins the
-//! file again, too, so that a torn line costs only itself.
+//! `flight.jsonl` grows to a bound and becomes `flight.jsonl.1`. The next file begins with everything that a replay of
+//! it needs. A line is on the disk before the next one is taken. A failed write also begins the file again, so that a
+//! torn line costs only itself.
 
 mod file;
 
@@ -33,10 +33,10 @@ const LARGEST_VALUES: usize = 4 << 20;
 const MOST_WAITING: usize = 2000;
 /// Longest wait for the disk when the daemon stops.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Manifests may take one part in this many of the file.
+/// The fraction of the file (one in this many) that manifests may take.
 const SHARE_OF_MANIFESTS: u64 = 4;
 
-/// Something to be recorded.
+/// An item to record.
 pub enum FlightItem {
     /// The configuration in force.
     Configuration(Box<RecordedConfiguration>, ReadLimits),
@@ -51,7 +51,7 @@ pub enum FlightItem {
     },
     /// A decision.
     Decision(Box<DecisionToRecord>),
-    /// What became of a cure.
+    /// The result of a cure.
     Repair(Box<RecordedRepair>),
     /// Answered when everything before it is on the disk.
     Flush(Sender<()>),
@@ -65,8 +65,8 @@ pub struct FlightWriter {
 }
 
 impl FlightWriter {
-    /// Begins a flight. Nothing is written yet. Later errors stop nothing: `complain` is called once for each
-    /// new reason.
+    /// Begins a flight. Nothing is written yet. Later errors stop nothing: `complain` is called once for each new
+    /// reason.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ struct WrittenFile {
 struct FlightLog {
     file: FlightFile,
     key: DigestKey,
-    /// Where the file ended when everything that is needed was written at its beginning.
+    /// Where the file ended once its beginning was written.
     begun_at: u64,
     recorder: Recorder,
     configuration: Option<(Timestamp, String)>,
@@ -125,7 +125,7 @@ struct FlightLog {
     pending: BTreeMap<ManifestPath, RecordedFile>,
     /// The ledger after the last decision: the first line of a next file carries it.
     ledger: Option<Ledger>,
-    /// The last write failed, or none was made yet.
+    /// The last write failed, or there was none yet.
     broken: bool,
     failed: bool,
     complaint: Option<String>,
@@ -252,7 +252,7 @@ impl FlightLog {
             self.pending.insert(path, recorded);
         }
         if self.broken {
-            // Those that are gone are simply not in what is begun.
+            // Removed files are simply missing from the beginning.
             return self.begin(at);
         }
         if !known.is_empty() {

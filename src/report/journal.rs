@@ -1,9 +1,8 @@
 //! The journal: one entry per [`Event`] and per change of the node, with fields to search by.
 //!
-//! Under systemd entries go to journald's own socket with `MESSAGE_ID`, `WINDROW_CODE`,
-//! `WINDROW_FILE` and `PRIORITY`; elsewhere they are plain lines on standard error. Where the node
-//! stands has `WINDROW_READINESS`, `WINDROW_PHASE` and `WINDROW_GENERATION` too, a probe that changed
-//! its state `WINDROW_PROBE` and `WINDROW_STATE`.
+//! Under systemd entries go to journald's own socket with `MESSAGE_ID`, `WINDROW_CODE`, `WINDROW_FILE` and `PRIORITY`;
+//! elsewhere they are plain lines on standard error. Entries about the node's state also have `WINDROW_READINESS`,
+//! `WINDROW_PHASE` and `WINDROW_GENERATION`; those about a probe have `WINDROW_PROBE` and `WINDROW_STATE`.
 //!
 //! tracing has no level between INFO and WARN, and syslog has one: `notice`, for what is normal and
 //! worth seeing. So INFO is written as *notice*, DEBUG as *info* and TRACE as *debug*.
@@ -31,14 +30,14 @@ use crate::printable::printable;
 
 /// Variable with a filter by target and level, as tracing has it (`windrow=trace,warn`).
 const FILTER: &str = "WINDROW_LOG";
-/// What a daemon writes: ours, and warnings of libraries. Nothing of the cluster's client: it writes a
-/// line for each watch that is cut and for each 5xx, and Windrow says itself what that means for the node.
+/// What a daemon writes: our own entries, and warnings of libraries. The cluster's client is left out: it writes a line
+/// for each broken watch and for each 5xx, and Windrow itself reports what that means for the node.
 pub const EVERYTHING: &str = "warn,kube_client=off,windrow=debug";
-/// What is written where something else tells the story.
+/// The filter where the output shows the events in another way.
 pub const WARNINGS: &str = "warn";
 
-/// Starts writing what `default` lets through, if the environment does not say otherwise. To be
-/// called once, by the program.
+/// Starts the journal with the filter `default`, unless the environment sets another. To be called once, by the
+/// program.
 pub fn start(default: &str) {
     let asked = std::env::var(FILTER).ok();
     let filter: Targets = asked
@@ -62,7 +61,7 @@ pub fn start(default: &str) {
                 trace: Priority::Debug,
             })
             .boxed(),
-        // Not the journal, or its socket does not answer: standard error is there.
+        // Standard error is no journal, or its socket does not answer: write plain lines there.
         Some(Err(_)) | None => tracing_subscriber::fmt::layer()
             .event_format(PlainFormat {
                 colour: std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
@@ -81,7 +80,7 @@ pub fn write_event(event: &Event) {
     let reason = event.code.reason();
     let message = printable(&event.message);
     let (code, id) = (reason.id, reason.message_id);
-    // tracing's macros take the level and the set of fields at compile time only.
+    // tracing's macros need the level and the set of fields at compile time.
     macro_rules! entry {
         ($level:expr) => {
             match &event.file {
@@ -104,8 +103,8 @@ pub fn write_event(event: &Event) {
     }
 }
 
-/// Writes a change of readiness or phase. `WINDROW_ADVICE` is what to do about the reason: the
-/// catalogue's entry, which is about the change, shows it too.
+/// Writes a change of readiness or phase. `WINDROW_ADVICE` has the advice for the reason; the catalogue's entry, which
+/// is about the change, shows it too.
 pub fn write_readiness_change(change: &ReadinessChange) {
     let reason = change.code.reason();
     let (readiness, phase) = (change.readiness.to_string(), name_of(change.phase));

@@ -1,8 +1,8 @@
-//! Who logs in, and who stands at a login prompt: `/run/issue.d/windrow.issue`, which agetty shows above
-//! its prompt, and `/run/motd.d/windrow`, which `pam_motd` shows after it.
+//! The login screens: `/run/issue.d/windrow.issue`, which agetty shows above its prompt, and `/run/motd.d/windrow`,
+//! which `pam_motd` shows after it.
 //!
-//! agetty does not repaint a prompt that stands there already, so the text says from when it is. Both files
-//! are written when their text changes and are removed when Windrow stops: nothing outdated is shown.
+//! agetty does not repaint a prompt that is already there, so the text carries its time. Both files are written when
+//! their text changes and removed when Windrow stops: nothing outdated is shown.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -71,7 +71,7 @@ pub async fn serve(
             changed = status.changed() => if changed.is_err() { break },
             Ok(()) = configured.changed() => on = wanted(),
         }
-        // Of what comes in quick succession, the newest counts.
+        // Of several quick changes only the newest counts.
         sleep_until(not_before).await;
     }
     remove(&layout);
@@ -119,10 +119,10 @@ fn directory(path: Option<&Path>) -> io::Result<()> {
     }
 }
 
-/// Takes both files away, as far as they are there.
+/// Removes both files, if they exist.
 pub fn remove(layout: &Layout) {
     for path in [layout.issue(), layout.motd()] {
-        // A file that is not there need not go; one that cannot be removed carries its time.
+        // A missing file is fine. One that cannot be removed carries its time.
         let _ = fs::remove_file(path);
     }
 }
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Waits until a file reads so; without a daemon there is no other event.
+    /// Waits until a file has this text; without a daemon there is no other event.
     async fn reads(path: &Path, expected: Option<&str>) {
         let found = || fs::read_to_string(path).ok();
         tokio::time::timeout(Duration::from_secs(600), async {

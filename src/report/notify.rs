@@ -1,7 +1,7 @@
 //! The service manager: READY, STATUS, the watchdog, reloading, stopping.
 //!
-//! Silent when there is no `NOTIFY_SOCKET`. Only the driver feeds the watchdog, after a
-//! completed tick: a timer of its own would prove nothing.
+//! Silent when there is no `NOTIFY_SOCKET`. Only the daemon's loop feeds the watchdog, after a completed tick: a timer
+//! would prove nothing.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl ServiceManager {
         ]);
     }
 
-    /// One line about where the node stands, sent when it changed.
+    /// One line about the node's state, sent when it changed.
     pub fn status(&mut self, status: &Status) {
         let line = line(status);
         if line != self.last {
@@ -51,7 +51,7 @@ impl ServiceManager {
         }
     }
 
-    /// The driver has completed a tick.
+    /// The loop has completed a tick.
     pub fn alive(&self) {
         send(&[NotifyState::Watchdog]);
     }
@@ -68,7 +68,7 @@ fn send(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Where the node stands, how many files wait, and the first blocker.
+/// The node's state, how many files wait, and the first blocker.
 fn line(status: &Status) -> String {
     let held = match status.staging.held.len() {
         0 => String::new(),

@@ -17,9 +17,9 @@ use crate::printable::json_pretty;
 pub struct Publisher {
     path: PathBuf,
     writer: Option<StatusWriter>,
-    /// What an earlier run has left, until it is taken.
+    /// The document that an earlier run left, until it is taken.
     earlier: Option<Box<Status>>,
-    /// Where the count goes on: at that document.
+    /// The generation to continue from.
     generation: u64,
     current: watch::Sender<Option<Arc<Status>>>,
     written: bool,
@@ -60,11 +60,11 @@ impl Publisher {
         self.current.borrow().clone()
     }
 
-    /// Publishes a status, if it says anything new. True when it does.
+    /// Publishes a status, if it has changed. True when it has.
     ///
     /// # Errors
     ///
-    /// When the file could not be written; the watch has the new value, and the next call tries the
+    /// When the file could not be written. The watch has the new value, and the next call tries the file again.
     /// file again.
     pub fn publish(&mut self, mut status: Status, now: Timestamp) -> io::Result<bool> {
         let last = self.current();

@@ -1,5 +1,5 @@
-//! `windrow-ready.target`: what the node's own units wait for. systemd is asked to start it each time
-//! the node becomes Ready; the target itself makes sure that the node is.
+//! `windrow-ready.target`, for units of the node that wait for it. systemd is asked to start it each time the node
+//! becomes Ready; the target itself makes sure that the node is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// First and longest pause between two tries.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
-/// Follows the status until its publisher is gone. `address` is another bus than the system's.
+/// Follows the status until its publisher is gone. `address` replaces the system's bus.
 pub async fn follow(address: Option<String>, mut status: watch::Receiver<Option<Arc<Status>>>) {
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     loop {
@@ -31,8 +31,7 @@ pub async fn follow(address: Option<String>, mut status: watch::Receiver<Option<
                     return;
                 }
             }
-            // D-Bus may be late or away, and an overlay may have left the target out: that is no trouble to
-            // report.
+            // D-Bus may be late or away, and an overlay may lack the target: neither is worth reporting.
             Err(why) => {
                 tracing::debug!("{TARGET} is not started: {why}");
                 backoff.wait().await;
@@ -41,7 +40,7 @@ pub async fn follow(address: Option<String>, mut status: watch::Receiver<Option<
     }
 }
 
-/// Waits until the node is Ready, or is not.
+/// Waits until the node is Ready, or until it is not.
 async fn until(status: &mut watch::Receiver<Option<Arc<Status>>>, ready: bool) -> Option<()> {
     let fits = |status: &Option<Arc<Status>>| {
         status
@@ -51,7 +50,7 @@ async fn until(status: &mut watch::Receiver<Option<Arc<Status>>>, ready: bool) -
     status.wait_for(fits).await.ok().map(drop)
 }
 
-/// Asks systemd to start the target. The answer says that the job is queued; the job is not waited for.
+/// Asks systemd to start the target. The answer says that the job is queued; it does not wait for the job.
 async fn start(address: Option<&str>) -> Result<(), String> {
     let asked = async {
         let connection = match address {
@@ -82,7 +81,7 @@ mod tests {
     use crate::report::publish::sample;
     use crate::testing::bus;
 
-    /// systemd, as far as it is asked.
+    /// systemd, as far as these tests need it.
     struct FakeSystemd {
         jobs: mpsc::UnboundedSender<(String, String)>,
     }
@@ -107,7 +106,7 @@ mod tests {
         let address = format!("unix:path={}/bus", place.path().display());
         let (publisher, receiver) = watch::channel(None);
         let following = tokio::spawn(follow(Some(address.clone()), receiver));
-        // Ready, and there is no bus yet.
+        // The node is Ready, and there is no bus yet.
         publisher.send_replace(status(Readiness::Ready));
         let Some(_daemon) = bus::start(&address).await else {
             eprintln!("skipped: there is no dbus-daemon");
@@ -123,7 +122,7 @@ mod tests {
         let wanted = (TARGET.to_owned(), "fail".to_owned());
         assert_eq!(asked.recv().await.as_ref(), Some(&wanted));
 
-        // One job while it stays so: a change that changes nothing about that is none.
+        // One job while it stays Ready: other changes start none.
         publisher.send_replace(status(Readiness::Ready));
         publisher.send_replace(status(Readiness::Degraded));
         drop(publisher);

@@ -1,9 +1,8 @@
-//! What the journal says of the node: each change of its readiness once, and each probe that changes
-//! its state, so that `journalctl -x -u windrow` reads as the story of a bootstrap.
+//! The node's story in the journal: each change of its readiness once, and each probe that changes its state, so that
+//! `journalctl -x -u windrow` reads as the story of a bootstrap.
 //!
-//! States are the judged ones, in which every answer was counted already, so nothing flaps here that does not
-//! flap there. Everything starts as Unknown and passes through it with a new role, so Unknown is written only
-//! when it lasts.
+//! The states are already judged, with every answer counted, so nothing flaps here that does not flap there. Everything
+//! starts as Unknown and passes through it with a new role, so Unknown is written only when it lasts.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +21,11 @@ pub struct ReadinessChange {
     pub code: Code,
     /// The line for people.
     pub message: String,
-    /// Where it stands now.
+    /// The readiness now.
     pub readiness: Readiness,
-    /// In which phase.
+    /// The phase now.
     pub phase: Phase,
-    /// Generation of the status document that says so.
+    /// Generation of the status document with this change.
     pub generation: u64,
     /// Why.
     pub reason: Code,
@@ -55,12 +54,12 @@ impl ProbeChange {
     }
 }
 
-/// What is new in a status.
+/// The changes in a status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StatusChanges {
     /// The node's change of readiness or phase.
     pub node: Option<ReadinessChange>,
-    /// Its probes.
+    /// The probes that changed.
     pub probes: Vec<ProbeChange>,
 }
 
@@ -73,7 +72,7 @@ pub struct Transitions {
 }
 
 impl Transitions {
-    /// Goes on where an earlier process of the same boot left off: what that one reported is not new.
+    /// Continues where an earlier process of the same boot ended: what it reported is not new.
     pub fn after(earlier: Option<&Status>) -> Self {
         Self {
             reported: earlier.map(|status| (status.readiness, status.phase)),
@@ -84,7 +83,7 @@ impl Transitions {
         }
     }
 
-    /// What is new in a status.
+    /// Returns what is new in a status.
     pub fn changes(&mut self, status: &Status, now: Timestamp) -> StatusChanges {
         StatusChanges {
             node: self.node(status, now),
@@ -92,7 +91,7 @@ impl Transitions {
         }
     }
 
-    /// When there may be a change to report though the status stays the same.
+    /// When there may be a change to report although the status stays the same.
     pub fn due(&self) -> Option<Timestamp> {
         self.unknown_since.map(lasting_from)
     }
@@ -115,7 +114,7 @@ impl Transitions {
             }
         }
         self.unknown_since = None;
-        // Which part of it is not known is no change of what is known.
+        // A change in which part is unknown is no news.
         let same = was == Some(stands) || (was_unknown && stands.0 == Readiness::Unknown);
         if same {
             return None;
@@ -144,19 +143,19 @@ impl Transitions {
     }
 
     fn probes(&mut self, probes: &[ProbeStatus]) -> Vec<ProbeChange> {
-        // None at all: not probed yet. What an earlier process reported stays reported.
+        // No probes at all: nothing was probed yet. What an earlier process reported stays reported.
         if !probes.is_empty() {
             self.probes
                 .retain(|id, _| probes.iter().any(|probe| probe.id == *id));
         }
         let mut turned = Vec::new();
         for probe in probes {
-            // Not asked yet, or not often enough: a restart of ours, a new role. No news of the node.
+            // Not asked yet, or not often enough: a restart of ours, or a new role. That is no news of the node.
             if probe.code == Some(Code::ProbePending) {
                 continue;
             }
             let before = self.probes.insert(probe.id.clone(), probe.state);
-            // That all is well is what is expected of a new one.
+            // A new probe is expected to pass.
             let news = before.unwrap_or(ProbeState::Passing) != probe.state;
             if news {
                 turned.push(probe_change(probe));

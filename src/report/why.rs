@@ -61,7 +61,7 @@ pub struct ExplainedFile {
     /// When it will be released even if nothing changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// What it still waits for.
+    /// What it is still waiting for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<ExplainedBlocker>,
     /// How to release it by hand; absent when there is nothing to release.
@@ -69,25 +69,25 @@ pub struct ExplainedFile {
     pub release: Option<String>,
 }
 
-/// One blocker, and what blocks that.
+/// One blocker, and what blocks that one.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedBlocker {
-    /// What.
+    /// The need.
     #[serde(flatten)]
     pub blocker: Blocker,
-    /// Is it a root: does nothing that is staged stand between it and being met?
+    /// Is it a root? Then nothing that is staged has to come first.
     pub root: bool,
     /// The file that brings it, when that is held, released or failed itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<Box<ExplainedFile>>,
-    /// It has been explained further up: the chain comes back to itself.
+    /// It was explained further up: the chain comes back to itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cycle: bool,
 }
 
-/// Explains a file, an object, a probe or an incident; `None` when the document knows nothing of it. `manifests` is the
-/// manifests directory: files may be asked about by their absolute path.
+/// Explains a file, an object, a probe or an incident; `None` when the document does not have it. `manifests` is the
+/// manifests directory: a file may be named by its absolute path.
 pub fn explain(status: &Status, asked: &str, manifests: &Path) -> Option<WhyAnswer> {
     let mut files = files_named(status, asked, manifests);
     let probe = match files.is_empty() {
@@ -174,7 +174,7 @@ fn files_about(status: &Status, asked: &str) -> Vec<ManifestPath> {
     files
 }
 
-/// Does what a person typed mean this object (`Kind namespace/name`, perhaps with more behind it)?
+/// Does a person's input mean this object (`Kind namespace/name`, perhaps with more behind it)?
 fn is_object(asked: &str, object: &str) -> bool {
     let object = object.strip_prefix("the kind ").unwrap_or(object);
     let mut words = object.split_whitespace();
@@ -300,8 +300,7 @@ fn explain_held_file(
     }
 }
 
-/// Does what a person typed mean this file? Its path, its base name, and
-/// its absolute path do.
+/// Does a person's input mean this file? Its path, its base name, and its absolute path do.
 pub fn names_file(typed: &str, file: &ManifestPath, manifests: &Path) -> bool {
     *file == typed
         || file.name() == typed

@@ -1,4 +1,4 @@
-//! `windrow config check PATH…`: what an image builder has, before it is on any node.
+//! `windrow config check PATH…`: checks an image builder's files, before they are on any node.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use super::super::inputs::{
 use super::super::{Exit, complain};
 use crate::files::read_bytes;
 
-/// Checks what is named, by itself: nothing of this machine's configuration counts.
+/// Checks the given files alone: this machine's own configuration does not count.
 pub(super) fn run(paths: &[PathBuf]) -> Exit {
     let mut given = NamedConfigurations::default();
     for path in paths {
@@ -58,16 +58,16 @@ pub(super) fn run(paths: &[PathBuf]) -> Exit {
     Exit::Ok
 }
 
-/// What was named.
+/// The files to check.
 #[derive(Default)]
 struct NamedConfigurations {
-    /// What would be on one node each: files of one name may be on several, and each is looked at.
+    /// What each node would have: files of the same name may be meant for different nodes, and each is checked.
     nodes: Vec<ConfigFiles>,
-    /// What is wrong beside what the files of Windrow's say.
+    /// Problems outside of Windrow's own files.
     wrong: Vec<ConfigError>,
-    /// What cannot be looked at, or is no configuration.
+    /// Paths that cannot be read, or hold no configuration.
     unusable: Vec<String>,
-    /// Is there something that was not looked at?
+    /// Was anything left unchecked?
     not_looked_at: bool,
 }
 
@@ -130,7 +130,7 @@ impl NamedConfigurations {
         }
     }
 
-    /// A file; what it is is seen from what it says, where its place does not tell.
+    /// A file. Where its name does not show its kind, its content does.
     fn file(&mut self, path: &Path, role: Option<ConfigFileRole>, node: &mut ConfigFiles) {
         match read_bytes(path) {
             Ok(bytes) => self.text(path, bytes, role, node),
@@ -182,7 +182,7 @@ impl NamedConfigurations {
         });
     }
 
-    /// Parts that write Windrow's, together one node.
+    /// The parts that write Windrow's configuration, together one node.
     fn wrapped(&mut self, found: &Wrapped) {
         say_notes(found);
         self.problems(&found.shown, &found.problems);
@@ -212,8 +212,8 @@ impl NamedConfigurations {
         node.files.extend(files);
     }
 
-    /// Takes what keeps a configuration, or what it writes of configuration, from being read, and says what is
-    /// less. Is there any of the first?
+    /// Sorts problems: those that keep a configuration from being read are errors, the others warnings. True if there
+    /// are errors.
     fn problems(&mut self, shown: &str, problems: &[Problem]) -> bool {
         let mut broken = false;
         for problem in problems {
@@ -241,12 +241,12 @@ impl NamedConfigurations {
     }
 }
 
-/// Is a file of this name read as one of Windrow's own? Other endings and hidden files are not.
+/// Would Windrow read a file of this name as its own? Other endings and hidden files do not count.
 fn is_read(name: &str) -> bool {
     name.ends_with(".yaml") && !name.starts_with('.')
 }
 
-/// Is it a file of several documents, or with something wrong in it, of which one is an object of Kubernetes?
+/// Does it have several documents, or errors, with an object of Kubernetes among them?
 fn is_manifests(text: &str) -> bool {
     manifest::nodes(text, &ReadLimits::default())
         .iter()
@@ -256,7 +256,8 @@ fn is_manifests(text: &str) -> bool {
         })
 }
 
-/// Settings or rules; `None` for an object of Kubernetes. A text that cannot be read is told of as settings, with its line.
+/// Settings or rules; `None` for an object of Kubernetes. A text that cannot be read is reported as settings, with its
+/// line.
 fn role_of(text: &str) -> Option<ConfigFileRole> {
     let Ok(Some(root)) = yaml::parse_configuration(text) else {
         if is_manifests(text) {

@@ -1,4 +1,4 @@
-//! What gates are checked against: the files that are named, or the node's own.
+//! The configuration that gates are checked against: the given files, or the node's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,17 +21,17 @@ use crate::files::read_bytes;
 use crate::layout::Layout;
 use crate::observe::rke2::{FoundConfigFiles, config_files};
 
-/// The configuration that is looked at.
+/// The configuration to check.
 #[derive(Default)]
 pub(super) struct GateInputs {
     pub(super) files: Vec<Rke2ConfigFile>,
     pub(super) requests: Vec<GateRequest>,
-    /// Where Windrow's drop-in is, or would be.
+    /// The path of Windrow's drop-in, whether or not it exists.
     pub(super) own: Option<String>,
     pub(super) data_dir: String,
-    /// What cannot be read or used at all.
+    /// Files that cannot be read or used at all.
     errors: Vec<String>,
-    /// Is there something that was not looked at?
+    /// Was anything left unchecked?
     pub(super) not_looked_at: bool,
     /// Windrow's own configuration, and what is wrong with it.
     settings: ConfigFiles,
@@ -121,7 +121,7 @@ impl GateInputs {
         }
     }
 
-    /// A file, or what came from standard input; what it is, it says itself.
+    /// A file, or standard input; its content shows its kind.
     fn text(&mut self, shown: String, bytes: Vec<u8>, place: ConfigLayer) {
         let bytes = match user_data::open(&shown, bytes, &ReadLimits::default()) {
             OpenedFile::Text(bytes) => bytes,
@@ -160,7 +160,7 @@ impl GateInputs {
         }
     }
 
-    /// Takes what is wrong with a file that carries configuration.
+    /// Adds the problems of a file that carries configuration.
     fn problems(&mut self, shown: &str, problems: &[Problem]) {
         for problem in problems {
             let line = problem
@@ -176,7 +176,7 @@ impl GateInputs {
                     eprintln!("windrow: {shown}{line}: {message}");
                     self.not_looked_at = true;
                 }
-                // The reader's words can quote a line, and these files hold secrets.
+                // The reader's messages can quote a line, and these files hold secrets.
                 _ => self.errors.push(format!(
                     "{shown}{line}: cannot be read here; `windrow plan` says why"
                 )),
@@ -184,7 +184,7 @@ impl GateInputs {
         }
     }
 
-    /// Takes the configuration out of a file that carries it.
+    /// Extracts the configuration from a file that carries it.
     fn carried(&mut self, shown: &str, text: &str, extraction: Extraction) {
         say_if_ambiguous(shown, text);
         self.problems(shown, &extraction.problems);
@@ -227,7 +227,7 @@ impl GateInputs {
         });
     }
 
-    /// Says what cannot be used, if anything.
+    /// Prints what cannot be used, if anything.
     pub(super) fn refused(&self) -> Option<Exit> {
         for line in self.errors.iter().chain(&self.wrong) {
             eprintln!("windrow: {line}");

@@ -1,4 +1,5 @@
-//! The check of gates: by the files alone, confirmed by the node's own components, and what is in effect there.
+//! The check of gates: from the files alone, confirmed by the node's own components, and which gates are in effect
+//! there.
 
 use windrow_gates::{
     Component, DROP_IN, ResolvedVersion, Trial, TrialStatus, assess, check, drop_in, resolve,
@@ -21,12 +22,12 @@ pub(super) fn found_out(layout: &Layout, data_dir: &str) -> anyhow::Result<Resol
         .enable_all()
         .build()?;
     let mut found = runtime.block_on(candidates(layout, data_dir));
-    // As the daemon has last seen it.
+    // As the daemon last saw it.
     found.upgrade = StateFile::Upgrade.recall(layout).unwrap_or_default();
     Ok(resolve(&found))
 }
 
-/// Adds what the running components say, as far as the caller's rights reach.
+/// Adds what the running components report, as far as the caller's rights go.
 pub(super) fn observe(
     context: &Context,
     data_dir: &str,
@@ -46,7 +47,7 @@ pub(super) fn observe(
         let pod = effect::pod(&layout, component);
         report.observe(component, observed, pod.as_ref());
     }
-    // One that cannot be read is the daemon's to complain about.
+    // If it cannot be read, the daemon reports it.
     let trial: Option<Trial> = StateFile::Trial.recall(&layout).unwrap_or_default();
     let own = layout.gates_drop_in().display().to_string();
     report.trial = trial.map(|trial| TrialStatus::new(&trial, &own, None));
@@ -90,7 +91,7 @@ pub(super) fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesRepo
     } = inputs;
     let on_node = own.is_some();
     let own = own.unwrap_or_else(|| DROP_IN.to_owned());
-    // What lies there of Windrow's was written for what was asked for then.
+    // Windrow's drop-in on the disk was written for an earlier configuration.
     if on_node || !requests.is_empty() {
         files.retain(|file| file.name() != DROP_IN);
     }
@@ -104,7 +105,7 @@ pub(super) fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesRepo
     }
     let mut assessment = assess(&merge(&files), Some(&own), &resolved.target);
     for finding in check(&requests, &resolved.target) {
-        // Said of a request it is said with the reason and the place a person wrote it at.
+        // The request's own finding has the reason, and the line that a person wrote.
         if !assessment.findings.contains(&finding) {
             assessment.findings.push(finding);
         }
@@ -118,7 +119,7 @@ pub(super) fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesRepo
 pub(super) fn print(text: &str) -> anyhow::Result<()> {
     use std::io::Write as _;
     match std::io::stdout().write_all(text.as_bytes()) {
-        // `windrow gates show | head` is no error.
+        // A closed pipe (`windrow gates show | head`) is no error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),
     }

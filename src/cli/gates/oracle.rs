@@ -1,5 +1,4 @@
-//! The installed kubelet's word on gates, where it is of the version that will start: it knows more than
-//! any catalogue.
+//! The installed kubelet's answer on gates, if it has the version that will start: it knows more than any catalogue.
 
 use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_model::findings::Finding;
@@ -9,8 +8,8 @@ use crate::layout::Layout;
 use crate::observe::kubelet::Kubelet;
 use crate::render::GatesReport;
 
-/// Asks it for what each component would be given, and puts its word into the report. Where it cannot be
-/// asked the report stays as it is.
+/// Asks it about each component's gates, and adds its answers to the report. If it cannot be asked the report stays
+/// unchanged.
 pub(super) async fn confirm(layout: &Layout, resolved: &ResolvedVersion, report: &mut GatesReport) {
     let TargetVersion::Known(version) = resolved.target else {
         return;
@@ -28,7 +27,7 @@ pub(super) async fn confirm(layout: &Layout, resolved: &ResolvedVersion, report:
             .iter()
             .map(|gate| (gate.gate.clone(), gate.value))
             .collect();
-        // An answer that is none: the catalogue's word stands.
+        // Its answer cannot be understood: the catalogue decides.
         let Ok(refusals) = kubelet.all_refused(&gates).await else {
             return;
         };
@@ -54,7 +53,7 @@ pub(super) async fn confirm(layout: &Layout, resolved: &ResolvedVersion, report:
     }
 }
 
-/// It takes everything that would be written: what the catalogue could not say is said.
+/// It accepts all gates that would be written: what the catalogue did not know is now known.
 fn taken(report: &mut GatesReport) {
     if report.starts.is_none() && report.left_out.is_empty() {
         report

@@ -1,5 +1,5 @@
-//! `windrow gates apply` and `rollback`: the daemon does the work, this asks for it and tells how it
-//! goes. Who gives up watching does not stop it.
+//! `windrow gates apply` and `rollback`: the daemon does the work. These verbs request it and report its progress;
+//! interrupting them does not stop it.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::cli::{Context, Exit, style};
 use crate::daemon::request_spool::lay_request;
 use crate::observe::requests::{RequestAction, SpooledRequest};
 
-/// systemd starts a daemon that died again, and it goes on with the trial.
+/// systemd restarts a daemon that died, and it continues the trial.
 const DAEMON_RETURNS: Duration = Duration::from_secs(120);
 
 #[derive(Debug, clap::Args)]
@@ -80,7 +80,7 @@ fn without_daemon(context: &Context) -> Option<Exit> {
     Some(Exit::Failure)
 }
 
-/// Asks on the terminal. Where nobody can answer it has to be said on the command line.
+/// Asks on the terminal. Without one, `--yes` is needed.
 fn agreed(question: &str) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         eprintln!("windrow: {question} Say --yes to agree");
@@ -97,9 +97,9 @@ fn agreed(question: &str) -> anyhow::Result<bool> {
     Ok(agreed)
 }
 
-/// Lays the request, and follows what becomes of it.
+/// Leaves the request, and follows it.
 fn lay_and_follow(context: &Context, action: RequestAction, force: bool) -> anyhow::Result<Exit> {
-    // Before the request: nothing of the answer is missed.
+    // Before the request, so that no answer is missed.
     let mut follow = Follow::file(&context.layout.status())?;
     let request = SpooledRequest {
         action,
@@ -177,7 +177,7 @@ fn answer(status: &Status, name: &str) -> TrialProgress {
 
 fn progress(trial: &TrialStatus, name: &str) -> TrialProgress {
     let why = trial.why.as_deref().unwrap_or("no reason is known");
-    // Whoever asked for it to be taken back has what was asked for.
+    // A rollback is what this person asked for.
     let taken_back = trial.requests.iter().position(|request| request == name) == Some(1);
     if let Some(outcome) = trial.outcome {
         let (exit, words) = match outcome {

@@ -1,4 +1,4 @@
-//! What a text brings: manifests, or a configuration, or something around configurations.
+//! What a text carries: manifests, a configuration, or an envelope around configurations.
 
 use windrow_harvester as harvester;
 use windrow_model::findings::{Finding, Location};
@@ -12,7 +12,7 @@ use windrow_simulate::Setup;
 use super::gathered::{Destination, Inputs, manifest};
 use super::markers::ForeignMarker;
 
-/// A text whose kind is not known yet: a manifest, a configuration that carries manifests, or something around
+/// A text whose kind is not known yet: a manifest, a configuration that carries manifests, or an envelope around
 /// configurations.
 pub(super) fn text(
     inputs: &mut Inputs,
@@ -51,7 +51,7 @@ pub(super) fn text(
     }
 }
 
-/// What is in something around configurations.
+/// The parts of an envelope around configurations.
 fn wrapped(inputs: &mut Inputs, found: Wrapped, limits: &ReadLimits) {
     let shown = &found.shown;
     say_notes(&found);
@@ -71,21 +71,21 @@ fn wrapped(inputs: &mut Inputs, found: Wrapped, limits: &ReadLimits) {
     }
 }
 
-/// Says how the parts of a file were read, where that is not as it stands there.
+/// Prints how the parts of a file were read, where that is not obvious.
 pub(in crate::cli) fn say_notes(found: &Wrapped) {
     for (line, note) in &found.notes {
         eprintln!("windrow: {}:{line}: {note}", found.shown);
     }
 }
 
-/// Says what a configuration was taken for, where it could be something else.
+/// Prints which kind of configuration a file was read as, where it could be another.
 pub(in crate::cli) fn say_if_ambiguous(shown: &str, text: &str) {
     if let Some(taken) = recognise(text).where_ambiguous() {
         eprintln!("windrow: {shown}: {taken}");
     }
 }
 
-/// The manifests that a configuration carries; when it carries none, what was looked at.
+/// The manifests that a configuration carries; if there are none, where they were looked for.
 fn carried(
     inputs: &mut Inputs,
     shown: &str,
@@ -104,7 +104,7 @@ fn carried(
     inputs
         .findings
         .extend(problems.map(|problem| problem_finding(problem, shown)));
-    // What RKE2's or Windrow's own configuration says decides what is read and held.
+    // RKE2's or Windrow's own configuration decides what is read and held.
     inputs
         .findings
         .extend(extraction.configuration_problems.iter().map(|problem| {
@@ -129,7 +129,7 @@ fn carried(
     inputs.carriers.push((shown.to_owned(), text.to_owned()));
     for file in extraction.files {
         inputs.markers.extend(ForeignMarker::carried(&file));
-        // Markers and other files may ride along; RKE2 applies none of them.
+        // Markers and other files may come along; RKE2 applies none of them.
         if !is_manifest_name(file.path.rsplit('/').next().unwrap_or_default()) {
             continue;
         }
@@ -146,7 +146,7 @@ fn carried(
             first_line,
             line_by_line,
         };
-        // yip renders what it writes; what comes of it is known only on the node.
+        // yip renders what it writes; the result is known only on the node.
         let content = match String::from_utf8(file.content) {
             Ok(text) if by_yip && text.contains("{{") => stand_in(&text).into_bytes(),
             Ok(text) => text.into_bytes(),
@@ -161,7 +161,7 @@ fn carried(
     nothing
 }
 
-/// What was looked at, where nothing came of it.
+/// Where manifests were looked for, when there are none.
 fn brings_nothing(extraction: &Extraction) -> String {
     let files = match extraction.written {
         0 => "it writes no files".to_owned(),

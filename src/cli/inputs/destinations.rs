@@ -1,4 +1,4 @@
-//! Files that a configuration writes where this node's RKE2 does not look.
+//! Files that a configuration writes to where this node's RKE2 does not look.
 
 use windrow_decide::settings::ConfigFileRole;
 use windrow_model::findings::Finding;
@@ -12,7 +12,7 @@ use windrow_plan::rke2::data_dir;
 use super::gathered::{Destination, Inputs};
 use super::own::carried_configuration;
 
-/// What configurations write of RKE2's own.
+/// What configurations write of RKE2's own files.
 pub(in crate::cli) fn rke2_files(configuration: &[Extracted]) -> Vec<Rke2ConfigFile> {
     configuration
         .iter()
@@ -30,7 +30,7 @@ pub(in crate::cli) fn rke2_files(configuration: &[Extracted]) -> Vec<Rke2ConfigF
         .collect()
 }
 
-/// The data directory that the configurations name, and where; RKE2's word counts before Windrow's.
+/// The data directory that the configurations set, and where; RKE2's setting counts before Windrow's.
 fn named(configuration: &[Extracted]) -> Option<(String, String)> {
     if let Some(item) = data_dir(&rke2_files(configuration)) {
         return Some((item.text, item.at.to_string()));
@@ -44,7 +44,7 @@ fn named(configuration: &[Extracted]) -> Option<(String, String)> {
     })
 }
 
-/// Takes out what RKE2 does not read, and says so.
+/// Removes what RKE2 does not read, and reports it.
 pub(super) fn leave_out_unread(inputs: &mut Inputs) {
     let named = named(&inputs.configuration);
     let (data_dir, at) = match &named {

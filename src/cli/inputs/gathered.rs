@@ -1,4 +1,4 @@
-//! What was gathered from the inputs of a verb.
+//! The result of reading a verb's inputs.
 
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::extract::Extracted;
@@ -7,7 +7,7 @@ use windrow_plan::SourceMap;
 
 use super::markers::ForeignMarker;
 
-/// What was gathered.
+/// The result of reading a verb's inputs.
 #[derive(Default)]
 pub(in crate::cli) struct Inputs {
     pub(in crate::cli) files: Vec<Input>,
@@ -15,23 +15,23 @@ pub(in crate::cli) struct Inputs {
     pub(in crate::cli) harvester: bool,
     /// Does one preset a storage network?
     pub(in crate::cli) preset: bool,
-    /// What it is preset to.
+    /// The preset storage network.
     pub(in crate::cli) storage_network: Option<String>,
-    /// The configurations that carry manifests: how each is called, and its text.
+    /// The configurations that carry manifests: the name in messages, and the text.
     pub(in crate::cli) carriers: Vec<(String, String)>,
     /// What they write of RKE2's and Windrow's own configuration.
     pub(in crate::cli) configuration: Vec<Extracted>,
     /// Markers that keep files from RKE2 and that Windrow did not make.
     pub(in crate::cli) markers: Vec<ForeignMarker>,
-    /// Carriers that are parts of something else, by what they are called: they cannot be written as they are.
+    /// Carriers that are parts of an envelope, by their names in messages: they cannot be written as they are.
     pub(in crate::cli) parts: Vec<String>,
-    /// What is wrong with the configurations that carry manifests.
+    /// Problems of the configurations that carry manifests.
     pub(in crate::cli) findings: Vec<Finding>,
-    /// Everything that cannot be used, each with its file.
+    /// Every input that cannot be used, with its file.
     pub(in crate::cli) errors: Vec<String>,
 }
 
-/// All documents of a file may take so many times the memory of one.
+/// All documents of a file may take this many times the memory of one.
 const WHOLE_FILE: usize = 8;
 
 /// One manifest file.
@@ -40,29 +40,29 @@ pub(in crate::cli) struct Input {
     pub(in crate::cli) path: ManifestPath,
     pub(in crate::cli) content: FileContent,
     pub(in crate::cli) shown: SourceMap,
-    /// Who writes it late, if it is not there from the beginning.
+    /// Who writes it later, if it is not there from the beginning.
     pub(in crate::cli) late: Option<String>,
-    /// Where it is written to, if a configuration says so.
+    /// Where a configuration writes it, if one does.
     pub(super) destination: Option<Destination>,
     pub(in crate::cli) limits: ReadLimits,
 }
 
-/// Below which data directory a configuration writes a file, and where it says so.
+/// The data directory below which a configuration writes a file, and the line that says so.
 pub(super) struct Destination {
     pub(super) data_dir: String,
     pub(super) at: Location,
 }
 
 impl Inputs {
-    /// How much there is that came of what was named.
+    /// How many things the inputs yielded.
     pub(super) fn looked_at(&self) -> usize {
         self.files.len() + self.carriers.len() + self.findings.len() + self.errors.len()
     }
 }
 
 impl Input {
-    /// The file, read whole. Its documents together may take more memory than one of them may: what is played in
-    /// simulated time needs all of them.
+    /// The file, read whole. Its documents together may take more memory than one of them may: simulated time needs all
+    /// of them.
     pub(in crate::cli) fn manifest(&self) -> ManifestFile {
         let limits = ReadLimits {
             expanded_bytes: WHOLE_FILE * self.limits.expanded_bytes,

@@ -1,4 +1,4 @@
-//! Markers among what a person gives: `x.yaml.skip` keeps every `x.yaml` from RKE2, whoever made it.
+//! Markers among a verb's inputs: `x.yaml.skip` keeps every `x.yaml` from RKE2, whoever made it.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -13,7 +13,7 @@ use windrow_plan::rke2;
 use super::super::document::now;
 use crate::observe::scan::MarkerEntry;
 
-/// A marker that Windrow did not make, so that it never removes it.
+/// A foreign marker, which Windrow never removes.
 pub(in crate::cli) struct ForeignMarker {
     /// Its path.
     pub(in crate::cli) path: MarkerPath,
@@ -25,7 +25,7 @@ impl ForeignMarker {
         marker.mark.is_none().then_some(Self { path: marker.path })
     }
 
-    /// The packaged component of RKE2's that it switches off, if it does, and where.
+    /// The packaged component of RKE2 that it switches off, if any, and where.
     pub(in crate::cli) fn disables(&self) -> Option<(String, Location)> {
         let hidden = self.path.hides();
         let is_rke2s = rke2::owner(&hidden.as_str().into()) == Some("RKE2");
@@ -36,7 +36,7 @@ impl ForeignMarker {
     /// A file or directory of this name, if there is one.
     pub(super) fn at(path: &Path) -> Option<Self> {
         let metadata = fs::symlink_metadata(path).ok()?;
-        // Whatever cannot be read is a marker to RKE2 all the same.
+        // RKE2 looks only at the name: an unreadable marker counts too.
         let marker = MarkerPath::parse(&path.file_name()?.to_string_lossy())?;
         let is_ours =
             metadata.is_file() && File::open(path).is_ok_and(|file| is_windrows(file, &marker));
@@ -50,12 +50,12 @@ impl ForeignMarker {
     }
 }
 
-/// Does the marker say that Windrow made it?
+/// Did Windrow make the marker?
 fn is_windrows(content: impl Read, path: &MarkerPath) -> bool {
     Mark::read(content, path, now()).is_ok_and(|mark| mark.is_some())
 }
 
-/// The first of these markers that hides this file; in whatever directory it is.
+/// The first of these markers that hides this file, in any directory.
 pub(in crate::cli) fn skipped_by<'m>(
     markers: &'m [ForeignMarker],
     path: &ManifestPath,

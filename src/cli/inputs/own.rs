@@ -1,5 +1,4 @@
-//! Rules and settings of Windrow's own: those in force here, those that are named, and those that a configuration
-//! brings to its node.
+//! Windrow's own rules and settings: this machine's, the given ones, and those that a configuration brings to its node.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,8 +10,7 @@ use windrow_plan::rules::RuleSet;
 
 use crate::layout::Layout;
 
-/// The rules in force on this machine, those of further directories or files, and those that follow
-/// from a preset storage network.
+/// This machine's rules, those of the given directories and files, and those that follow from a preset storage network.
 pub(in crate::cli) fn rules(
     loaded: &Loaded,
     further: &[PathBuf],
@@ -36,7 +34,7 @@ pub(in crate::cli) fn rules(
     let (rules, wrong) = RuleSet::load(&sources);
     for error in wrong {
         let text = format!("{}: {}", error.at, error.message);
-        // The node's own packs were loaded, and complained about, before.
+        // The node's own packs were loaded before, and their errors printed.
         if !errors.contains(&text) {
             errors.push(text);
         }
@@ -44,9 +42,9 @@ pub(in crate::cli) fn rules(
     (rules, errors)
 }
 
-/// Windrow's own configuration among what configurations write, as the node would read it: in the same order, without what is
-/// masked. It is named and counted by the lines of the files that carry it; where their lines do not follow one another, by the
-/// line in which it begins there and its own.
+/// Windrow's own configuration among the files that configurations write, as the node would read it: in the same order,
+/// without masked files. It has the names and line numbers of the files that carry it. Where those lines are not
+/// contiguous, a place is given by the line at which it begins there and by its own line.
 pub(in crate::cli) fn carried_configuration(configuration: &[Extracted]) -> Vec<ConfigFile> {
     let directories = Layout::new("/").config_dirs();
     let mut files = BTreeMap::new();
@@ -75,7 +73,7 @@ pub(in crate::cli) fn carried_configuration(configuration: &[Extracted]) -> Vec<
         }
         let text = String::from_utf8_lossy(&file.content);
         let (path, text) = match file.lines {
-            // Blank lines before it say nothing, and its own are counted as the outer file's.
+            // Blank lines before it have no meaning, but make its line numbers those of the outer file.
             InnerLines::Follow { first } => {
                 let before = usize::try_from(first.saturating_sub(1)).unwrap_or_default();
                 (file.source.clone(), "\n".repeat(before) + &text)

@@ -1,5 +1,5 @@
-//! Where texts come from that are no files under a name of their own: standard input, and what lies in a directory
-//! under other names than those that are read there.
+//! Texts that are not files under their usual name: standard input, and files of a directory under other names than
+//! those that are read there.
 
 use std::fs;
 use std::io::{IsTerminal as _, Read as _};
@@ -9,7 +9,7 @@ use windrow_model::manifest::user_data::is_configuration;
 
 use crate::files::read_bytes;
 
-/// How standard input is called.
+/// The name of standard input in messages.
 pub(in crate::cli) const STANDARD_INPUT: &str = "standard input";
 
 /// Is this path standard input?
@@ -17,7 +17,7 @@ pub(in crate::cli) fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// All of it, at most so many bytes; what is wrong with it otherwise.
+/// All of it, up to this many bytes; or why it cannot be read.
 pub(in crate::cli) fn standard_input(limit: u64) -> Result<Vec<u8>, String> {
     if stdin_is_terminal() {
         eprintln!("windrow: reading from the terminal; end with Ctrl-D");
@@ -35,7 +35,7 @@ pub(in crate::cli) fn standard_input(limit: u64) -> Result<Vec<u8>, String> {
     Err(format!("{STANDARD_INPUT}: {wrong}"))
 }
 
-/// Configurations in a directory, under names that are not read there: user-data is often called `user-data`.
+/// Configurations in a directory under names that are not read there: user-data is often called `user-data`.
 pub(in crate::cli) fn other_configurations(
     directory: &Path,
     is_read: impl Fn(&str) -> bool,
@@ -59,7 +59,7 @@ pub(in crate::cli) fn other_configurations(
     texts.collect()
 }
 
-/// Is standard input something to read from?
+/// Is there anything to read on standard input?
 pub(in crate::cli) fn stdin_is_terminal() -> bool {
     std::io::stdin().is_terminal()
 }

@@ -1,10 +1,8 @@
-//! What runs before every start of RKE2, whoever asks for it and whether or not the daemon runs
-//! (`windrow gates settle`, by `50-windrow-gates.conf` and `before-rke2`). It reads and writes local
-//! files and waits for nothing.
+//! What runs before every start of RKE2, whoever asks for it and whether or not the daemon runs (`windrow gates
+//! settle`, by `50-windrow-gates.conf` and `before-rke2`). It reads and writes local files and waits for nothing.
 //!
-//! It is also the last safety: gates that a trial put there and that nobody judges, because the daemon
-//! is gone, are put back after [`TrialStarts::ALLOWED`] starts; and a gate of ours that a component has
-//! refused in its log is taken out.
+//! It is also the last safety. If the daemon is gone and cannot judge a trial, its gates are put back after
+//! [`TrialStarts::ALLOWED`] starts. A gate of ours that a component has refused in its log is taken out.
 
 use std::fs;
 use std::time::Duration;
@@ -22,10 +20,10 @@ use crate::configuration::Configuration;
 use crate::layout::Layout;
 use crate::observe::effect;
 
-/// Does it. What is to be told.
+/// Settles the gates; returns what to report.
 pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
-    // The first start of a boot takes up what is asked for; later ones are restarts of a server that
-    // worked, and only lose what would stop them.
+    // The first start of a boot applies what the configuration asks for. Later ones are restarts of a server that
+    // worked, and only remove gates that would stop it.
     let started = root.run_dir().join("rke2-started");
     let rke2 = match started.exists() {
         true => Rke2State::Running,
@@ -44,7 +42,7 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
             );
         }
         Ok(_) => startup_watch::own_refusal(&configuration),
-        // Settling trusts nothing of a trial that cannot be read.
+        // Settling ignores a trial that cannot be read.
         Err(why) => events.push(failed("read the trial of feature gates", &why)),
     }
     events.extend(settle_for_start(&configuration, rke2).events);
@@ -56,7 +54,7 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
     events
 }
 
-/// Counts a start with what a trial put there, and puts back what it saved when they are too many.
+/// Counts a start with a trial's gates, and restores what the trial saved when there were too many.
 fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> Result<(), String> {
     let current = read_drop_in(layout).map_err(|error| error.to_string())?;
     if trial.on_disk(current.as_deref()) != OnDisk::Asked {
@@ -70,7 +68,7 @@ fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> 
                 format!("kube-apiserver says: {}", said.line)
             });
         let own = layout.gates_drop_in().display().to_string();
-        // First what keeps it from being written again, last what the daemon goes by.
+        // First remove what would write it again, last what the daemon goes by.
         remember_refused(layout, &trial.version, &trial.novel(&own), &why, &own)?;
         let saved = trial.saved.clone().unwrap_or_default();
         put_drop_in(layout, saved.content.as_deref()).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Everything that the drop-in depends on, as it lies on the disk.
+//! Everything that the drop-in depends on, as it is on the disk.
 
 use windrow_decide::settings::Settings;
 use windrow_gates::{
@@ -12,7 +12,7 @@ use crate::configuration::Configuration;
 use crate::layout::Layout;
 use crate::observe::rke2::{candidates_on_disk, config_files};
 
-/// Everything that the drop-in depends on, as it lies on the disk.
+/// Everything that the drop-in depends on, as it is on the disk.
 pub(super) struct DropInInputs {
     pub(super) layout: Layout,
     pub(super) settings: Settings,
@@ -22,12 +22,12 @@ pub(super) struct DropInInputs {
     pub(super) current: Option<String>,
     pub(super) resolved: ResolvedVersion,
     pub(super) history: TrialHistory,
-    /// The trial that is under way.
+    /// The current trial.
     trial: Option<Trial>,
 }
 
 impl DropInInputs {
-    /// With an upgrade that is on its way: what will start may be another version.
+    /// As if an upgrade were under way: the version that starts may be another.
     pub(super) fn read(configuration: &Configuration) -> Self {
         Self::read_for(configuration, true)
     }
@@ -43,7 +43,7 @@ impl DropInInputs {
             candidates.upgrade = StateFile::Upgrade.recall(&layout).unwrap_or_default();
         }
         let resolved = resolve(&candidates);
-        // What cannot be read shows nothing; the next trial writes it again.
+        // A record that cannot be read shows nothing; the next trial writes it again.
         let known = StateFile::KnownGood.recall::<KnownGood>(&layout);
         let refused = StateFile::Refused.recall::<RefusedGates>(&layout);
         let trial = StateFile::Trial
@@ -59,7 +59,7 @@ impl DropInInputs {
                 }),
                 tried: trial.as_ref().and_then(|trial| trial.trusted(&own)),
             },
-            // What cannot be read is overwritten.
+            // A record that cannot be read is overwritten.
             current: read_drop_in(&layout).unwrap_or_default(),
             trial: trial.filter(Trial::under_way),
             files,
@@ -71,7 +71,7 @@ impl DropInInputs {
     }
 
     pub(super) fn settled(&self, rke2: Rke2State) -> Settled {
-        // A trial is not disturbed: what it put there stays, or what it saved goes back.
+        // A trial is not disturbed: its gates stay, or what it saved is restored.
         let (rke2, current) = match &self.trial {
             Some(trial) if trial.going_back() => {
                 let saved = trial.saved.clone().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The daemon's part in feature gates: before READY=1 the drop-in is made fit for the version that
-//! will start; after it the status says what is asked for, written and in effect.
+//! The daemon's part in feature gates. Before READY=1 the drop-in is made fit for the version that will start.
+//! Afterwards the status reports which gates are asked for, written and in effect.
 //!
 //! ```text
 //!   inputs (files on the disk) ──> settle ──> the drop-in, GatesView ──────────────────────────> status
@@ -42,27 +42,27 @@ use crate::observe::systemd::{RKE2_UNITS, Systemd};
 use crate::observe::upgrade::upgrade;
 use crate::report::journal;
 
-/// How often it is looked for an upgrade: its preparations take longer.
+/// How often to look for an upgrade: its preparations take longer than this.
 const UPGRADES: Duration = Duration::from_secs(5 * 60);
 
 /// Watches over the feature gates while the daemon runs.
 pub struct GateController {
-    /// Published also when somebody asks for something that concerns gates: what is in force is then as fresh as the request.
+    /// Published also after a request about gates, so that the gates in force are as fresh as the answer.
     configured: Published,
     api: ApiServer,
     view: watch::Sender<Option<GatesView>>,
-    /// What follows from files alone.
+    /// What is known from files alone.
     base: Option<GatesView>,
     trial: TrialDriver,
     startup: StartupWatch,
-    /// When it was last looked for an upgrade.
+    /// When an upgrade was last looked for.
     upgrades: Option<Instant>,
-    /// There are requests that could not be answered: they are taken up again.
+    /// Some requests could not be answered yet: they are taken up again.
     unanswered: bool,
 }
 
 impl GateController {
-    /// Does what has to be done before RKE2 starts. Where nobody asks for a gate that is nothing.
+    /// Does what has to be done before RKE2 starts. Without any gate asked for, that is nothing.
     pub async fn begin(
         configured: Published,
         api: ApiServer,
@@ -85,10 +85,9 @@ impl GateController {
         controller
     }
 
-    /// Looks again whenever it is nudged, drives a trial, and watches over RKE2's starts, until the
-    /// daemon ends.
+    /// Looks again whenever it is nudged, drives a trial, and watches RKE2's starts, until the daemon ends.
     pub async fn run(mut self) {
-        // What others set is worth a finding too, but nothing waits for it.
+        // Gates that others set are worth a finding too, but nothing waits for it.
         if self.base.is_none() {
             self.settle().await;
         }
@@ -100,7 +99,7 @@ impl GateController {
                 None => self.watch_over().await,
             };
             match under_way && !self.is_trying() {
-                // What waited for it waits no longer.
+                // The requests that waited for this have been answered.
                 true => self.settle().await,
                 false => self.publish(),
             }
@@ -129,7 +128,7 @@ impl GateController {
         self.trial.trial().is_some_and(Trial::under_way)
     }
 
-    /// Between trials: is RKE2 kept from coming up by a gate? Is an upgrade on its way?
+    /// Between trials: does a gate keep RKE2 from coming up? Is an upgrade under way?
     async fn watch_over(&mut self) -> Duration {
         let pause = self.startup.check().await;
         let upgrade = self.startup.is_ready() && self.look_for_upgrade().await;
@@ -139,7 +138,7 @@ impl GateController {
         pause
     }
 
-    /// Looks now and then whether an upgrade is on its way, where that matters. True when that has changed.
+    /// Looks now and then whether an upgrade is under way, where that matters. True when that has changed.
     async fn look_for_upgrade(&mut self) -> bool {
         let looked = self.upgrades.is_some_and(|at| at.elapsed() < UPGRADES);
         let configuration = self.configuration();
@@ -153,7 +152,7 @@ impl GateController {
         let Ok(client) = effect::client(&self.api, &kubeconfig, component).await else {
             return false;
         };
-        // Without an answer, what was known before is the best that is known.
+        // Without an answer the last known one stands.
         let Ok(upgrade) = upgrade(&client).await else {
             return false;
         };
@@ -168,7 +167,7 @@ impl GateController {
         kept.is_ok()
     }
 
-    /// Takes up what people ask for.
+    /// Takes up people's requests.
     async fn requests(&mut self) {
         self.unanswered = false;
         let found =
@@ -183,7 +182,7 @@ impl GateController {
         self.publish();
     }
 
-    /// Answers a request. Where it is not known how the node is, it stays until it is.
+    /// Answers a request. It stays open while the node's state is unknown.
     async fn answer(&mut self, path: &Path, request: &SpooledRequest, node: Option<DropInInputs>) {
         let Some(node) = node else {
             self.unanswered = true;
@@ -199,7 +198,7 @@ impl GateController {
         }
     }
 
-    /// It reads RKE2's binary: a hundred megabytes, for which the loop does not wait.
+    /// This reads RKE2's binary, a hundred megabytes: the loop does not wait for it.
     async fn node(&self) -> Option<DropInInputs> {
         let configuration = self.configuration();
         tokio::task::spawn_blocking(move || DropInInputs::read(&configuration))
@@ -249,7 +248,7 @@ impl GateController {
     }
 }
 
-/// Does RKE2 run? As long as it is not known to be down it is taken to run.
+/// Does RKE2 run? Unless it is known to be down, it is assumed to run.
 async fn rke2_state() -> Rke2State {
     let Ok(systemd) = Systemd::connect().await else {
         return Rke2State::Running;

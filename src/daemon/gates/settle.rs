@@ -1,4 +1,4 @@
-//! Makes the drop-in what it should be, and says what the status has to say of it. Reads files only and waits for nothing.
+//! Brings the drop-in up to date, and says what the status reports about it. Reads files only and waits for nothing.
 
 use std::fs;
 
@@ -12,26 +12,26 @@ use super::inputs::DropInInputs;
 use crate::act::{StateFile, put_drop_in};
 use crate::configuration::Configuration;
 
-/// What the status document says of feature gates.
+/// What the status document reports about feature gates.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GatesView {
     /// Its `gates` section.
     pub section: GatesStatus,
-    /// What is wrong or worth knowing.
+    /// Findings about gates.
     pub findings: Vec<Finding>,
 }
 
-/// What became of the drop-in, and what is to be told of it.
+/// The result of settling the drop-in.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SettleOutcome {
-    /// For the status; `None` when gates are nobody's concern on this node.
+    /// For the status; `None` when this node has nothing to do with gates.
     pub view: Option<GatesView>,
     /// For the journal.
     pub events: Vec<Event>,
 }
 
 impl DropInInputs {
-    /// What the status says once the drop-in is `settled`.
+    /// What the status reports once the drop-in is `settled`.
     pub(super) fn view(&self, settled: &Settled) -> GatesView {
         let mut section = GatesStatus::new(
             &self.resolved,
@@ -59,7 +59,7 @@ impl DropInInputs {
                 }));
         }
         let mut findings: Vec<Finding> = assessment.findings;
-        // What is wrong with ours is said of the place where a person asked for it.
+        // A problem with our own gates is located where the configuration asks for them.
         findings.retain(|finding| {
             finding.at.is_empty() || finding.at.iter().any(|at| at.file != self.own)
         });
@@ -69,7 +69,7 @@ impl DropInInputs {
             }
         };
         for finding in check(&settled.kept, &self.resolved.target) {
-            // A person who forced a gate has heard it, and a trial has shown otherwise.
+            // Whoever forced a gate has been warned, and a trial has shown otherwise.
             if finding.severity != Severity::Error {
                 add(finding);
             }
@@ -96,12 +96,12 @@ impl DropInInputs {
     }
 }
 
-/// Makes the drop-in what it should be now that RKE2 is in this state.
+/// Brings the drop-in up to date for this state of RKE2.
 pub fn settle(configuration: &Configuration, rke2: Rke2State) -> SettleOutcome {
     settle_on(&DropInInputs::read(configuration), rke2)
 }
 
-/// The same right before a start: what is installed is what starts, whatever is on its way.
+/// The same right before a start: the installed version is the one that starts, even during an upgrade.
 pub(super) fn settle_for_start(configuration: &Configuration, rke2: Rke2State) -> SettleOutcome {
     settle_on(&DropInInputs::read_for(configuration, false), rke2)
 }
@@ -138,8 +138,7 @@ fn settle_on(inputs: &DropInInputs, rke2: Rke2State) -> SettleOutcome {
     }
 }
 
-/// Is there anything that has to be done before RKE2 starts? Where nobody asks for a gate, nothing is
-/// read and nothing is delayed.
+/// Must anything be done before RKE2 starts? Where no gate is asked for, nothing is read and nothing is delayed.
 pub fn concerns(configuration: &Configuration) -> bool {
     let layout = configuration.layout();
     !configuration.settings().feature_gates.is_empty()

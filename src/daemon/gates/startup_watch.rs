@@ -1,7 +1,7 @@
 //! Between trials: a component that does not come up because of a feature gate, whoever set it.
 //!
-//! The component's own log says which gate; RKE2's configuration says who set it. A gate of others is
-//! a finding and is never edited. One of ours is taken out: the catalogue was wrong about it.
+//! The component's own log names the gate; RKE2's configuration shows who set it. A gate that others set is a finding
+//! and is never edited. One of ours is taken out: the catalogue was wrong about it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,11 +25,11 @@ use crate::observe::rke2::candidates_on_disk;
 use crate::observe::systemd::{RKE2_SERVER, Systemd};
 use crate::report::journal;
 
-/// How often it is looked at RKE2 while it is not ready.
+/// How often to look at RKE2 while it is not ready.
 const WHILE_STARTING: Duration = Duration::from_secs(10);
 /// How often otherwise.
 const AT_REST: Duration = Duration::from_secs(30);
-/// A refusal that is older is nothing to go by: RKE2 starts kube-apiserver again every few minutes.
+/// An older refusal proves nothing: RKE2 starts kube-apiserver again every few minutes.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
 
 /// Watches over RKE2's starts.
@@ -37,7 +37,7 @@ pub(super) struct StartupWatch {
     configured: Published,
     api: ApiServer,
     now: fn() -> Timestamp,
-    /// The start that was seen ready.
+    /// The start that was last seen ready.
     ready: String,
     findings: Vec<Finding>,
     changed: bool,
@@ -60,17 +60,17 @@ impl StartupWatch {
         &self.findings
     }
 
-    /// Is RKE2 up, as far as was seen?
+    /// Was RKE2 up at the last look?
     pub(super) fn is_ready(&self) -> bool {
         !self.ready.is_empty() && self.findings.is_empty()
     }
 
-    /// Was the drop-in's fate changed by the last look?
+    /// Did the last look change anything about the drop-in?
     pub(super) fn changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// Looks. After which pause to look again.
+    /// Looks. Returns the pause until the next look.
     pub(super) async fn check(&mut self) -> Duration {
         let Ok(systemd) = Systemd::connect().await else {
             return AT_REST;
@@ -116,8 +116,8 @@ impl StartupWatch {
     }
 }
 
-/// What components say since then of gates that are set, and whether one of ours was among them, which
-/// is remembered.
+/// What components have said since then of gates that are set, and whether one of ours was among them. Ours are
+/// remembered as refused.
 fn fatal(configuration: &Configuration, since: Option<Timestamp>) -> (Vec<Finding>, bool) {
     let layout = configuration.layout();
     let mut findings = Vec::new();
@@ -141,7 +141,7 @@ fn fatal(configuration: &Configuration, since: Option<Timestamp>) -> (Vec<Findin
             .iter()
             .filter_map(|gate| Some((gate, set_last_at(&files, component, gate)?)))
             .collect();
-        // Whoever has removed it since has done what can be done.
+        // If the gate has been removed since, there is nothing left to do.
         if set.is_empty() {
             continue;
         }
@@ -210,7 +210,7 @@ pub(super) fn own_refusal(configuration: &Configuration) {
     });
     if !told {
         let why = format!("kube-apiserver says: {}", said.line);
-        // What cannot be remembered is met again at the next start.
+        // What cannot be remembered is found again at the next start.
         let _ = remember_refused(layout, &version, &mine, &why, &own);
     }
 }

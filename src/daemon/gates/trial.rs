@@ -1,8 +1,8 @@
-//! Drives a trial of feature gates: sees, asks [`next`] what to do, does it, and remembers where
-//! it stands before each step, so that a crash at any point is met by going on.
+//! Drives a trial of feature gates: observes, asks [`next`] what to do, and does it. Its state is recorded before each
+//! step, so that after a crash it continues from there.
 //!
-//! What runs before each start of RKE2 (`windrow gates settle`) plays its part too: it lets the gates
-//! of a trial through, counts the starts, and puts back what was saved when nobody else does.
+//! The hook that runs before each start of RKE2 (`windrow gates settle`) takes part: it lets a trial's gates through,
+//! counts the starts, and restores what was saved when the daemon does not.
 
 mod announce;
 mod asked;
@@ -31,12 +31,12 @@ use crate::observe::effect;
 use crate::observe::systemd::{RKE2_SERVER, Systemd, Unit};
 use crate::report::journal;
 
-/// The pause between two looks at something that does not tell of its changes.
+/// The pause between two looks at something that does not report its changes.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The pause after a step that failed.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
-/// The one who drives it.
+/// Drives a trial.
 pub(super) struct TrialDriver {
     configured: Published,
     api: ApiServer,
@@ -46,13 +46,13 @@ pub(super) struct TrialDriver {
     lease: Option<ClusterLease>,
     leased: bool,
     waits_for: Option<String>,
-    /// Since when kube-apiserver is as asked and other components are not seen.
+    /// Since when kube-apiserver has the right gates while other components were not seen.
     as_asked: Option<Instant>,
-    /// What fails and was told.
+    /// The failure that was reported and still lasts.
     told: Option<String>,
 }
 
-/// Paths and settings, as they are in force at a step.
+/// Paths and settings, as they are in force at one step.
 struct TrialSite {
     layout: Layout,
     own: String,
@@ -79,7 +79,7 @@ impl TrialDriver {
     pub(super) fn new(configured: Published, api: ApiServer, now: fn() -> Timestamp) -> Self {
         let recalled = StateFile::Trial.recall(configured.borrow().layout());
         let trial = recalled.unwrap_or_else(|why| {
-            // Nothing is trusted because of it: what was forced is taken out before the next start.
+            // Nothing is trusted because of it: a forced gate is taken out before the next start.
             journal::write_event(&Event::new(
                 Code::ActionFailed,
                 Code::ActionFailed
@@ -105,7 +105,7 @@ impl TrialDriver {
         TrialSite::from(&**self.configured.borrow())
     }
 
-    /// What is told of it.
+    /// What its findings and journal entries say.
     pub(super) fn status(&self) -> (Option<TrialStatus>, Vec<RequestAnswer>) {
         let own = self.site().own;
         let trial = self
@@ -115,7 +115,7 @@ impl TrialDriver {
         (trial, self.answers.clone())
     }
 
-    /// The trial that is under way, or the last one.
+    /// The current trial, or the last one.
     pub(super) fn trial(&self) -> Option<&Trial> {
         self.trial.as_ref()
     }
@@ -124,7 +124,7 @@ impl TrialDriver {
         self.remember(&node.layout, trial)
     }
 
-    /// To disk first: what is done next is done because of it.
+    /// First to disk: the next actions rely on it.
     fn remember(&mut self, layout: &Layout, trial: &Trial) -> Result<(), String> {
         StateFile::Trial
             .keep(layout, trial)
@@ -133,7 +133,7 @@ impl TrialDriver {
         Ok(())
     }
 
-    /// One step. After which pause the next one is due; `None` when nothing is under way.
+    /// Does one step. Returns the pause until the next one; `None` when no trial is running.
     pub(super) async fn step(&mut self) -> Option<Duration> {
         let trial = self.trial.clone()?;
         let site = self.site();
@@ -162,7 +162,7 @@ impl TrialDriver {
     }
 
     async fn go_on(&mut self, mut trial: Trial, site: &TrialSite) -> Result<Duration, String> {
-        // In this order: a start that is seen has read what is seen of the drop-in, or older.
+        // In this order: a start that we see has read the drop-in that we see, or an older one.
         let current = read_drop_in(&site.layout).map_err(|error| error.to_string())?;
         let on_disk = trial.on_disk(current.as_deref());
         let unit = unit().await?;
@@ -220,7 +220,7 @@ impl TrialDriver {
         })
     }
 
-    /// What has to be on disk before the new state is.
+    /// Does what has to be on disk before the new state is.
     async fn enter(
         &mut self,
         trial: &mut Trial,
@@ -240,8 +240,8 @@ impl TrialDriver {
                 let restored = starts
                     .filter(|starts| starts.request == trial.request)
                     .and_then(|starts| starts.restored);
-                // Whoever puts it back may be the daemon that comes after a crash: only a start that comes then has
-                // read it. What runs before RKE2's starts put it back for one that has.
+                // After a crash, another daemon may have restored it, and only a start after that has read it. If the
+                // hook restored it, the start that it ran for has read it.
                 if restored.is_none() {
                     trial.baseline = None;
                 }
@@ -309,7 +309,7 @@ impl TrialDriver {
         });
         trial.why = Some(why);
         trial.outcome = Some(TrialOutcome::NotTried);
-        // Whether the lease is ours is found out when it is given back.
+        // Giving the lease back shows whether it was ours.
         trial.state = TrialState::Leased;
         trial.since = (self.now)();
         self.remember(&site.layout, &trial)?;
@@ -339,7 +339,7 @@ impl TrialDriver {
                 self.write(trial, content, site)
             }
             TrialStep::Restart => units::restart(RKE2_SERVER).await,
-            // The lease is asked for before every step, and given back after the last one.
+            // The lease is renewed before every step, and given back after the last one.
             TrialStep::TakeLease | TrialStep::ReleaseLease => Ok(()),
         }
     }
@@ -350,7 +350,7 @@ impl TrialDriver {
         content: Option<String>,
         site: &TrialSite,
     ) -> Result<(), String> {
-        // Which start has read it is only known once it is there.
+        // Which start has read it is known only once it is there.
         trial.baseline = None;
         self.remember(&site.layout, trial)?;
         put_drop_in(&site.layout, content.as_deref())
@@ -382,7 +382,7 @@ impl TrialDriver {
     }
 }
 
-/// Is the drop-in what this state is about, so that later starts have read it?
+/// Does the drop-in hold what this state is about, so that later starts have read it?
 fn is_settled(state: TrialState, on_disk: OnDisk) -> bool {
     match state {
         TrialState::Saved | TrialState::Written => on_disk == OnDisk::Asked,
@@ -413,7 +413,7 @@ fn why_not(
     }
 }
 
-/// What kube-apiserver says that it is, as [`version_text`] writes it.
+/// The version that kube-apiserver reports, as [`version_text`] writes it.
 async fn version_that_runs(api: &ApiServer, layout: &Layout) -> Option<String> {
     let client = effect::client(api, &layout.admin_kubeconfig(), Component::KubeApiserver).await;
     let version = client.ok()?.apiserver_version().await.ok()?.git_version;

@@ -1,5 +1,5 @@
-//! Is RKE2 up with the gates that it was given? Asked of the components themselves: what systemd says
-//! is only that it was started, and `/readyz` may be answered by the kube-apiserver of before.
+//! Is RKE2 up with the gates that it was given? The components themselves are asked: systemd only knows that it was
+//! started, and `/readyz` may be answered by the previous kube-apiserver.
 
 use std::time::{Duration, Instant};
 
@@ -12,12 +12,12 @@ use crate::layout::Layout;
 use crate::observe::effect;
 use crate::observe::systemd::Unit;
 
-/// So long the other components are waited for once kube-apiserver is as asked; they start after it.
+/// How long to wait for the other components, which start after kube-apiserver.
 const OTHERS: Duration = Duration::from_secs(30);
-/// The clock of processes is coarser than systemd's by so much, in seconds.
+/// By how many seconds the clock of processes is coarser than systemd's.
 const COARSE: f64 = 2.0;
 
-/// What is judged.
+/// What is verified.
 pub(super) struct Verification<'a> {
     pub(super) api: &'a ApiServer,
     pub(super) layout: &'a Layout,
@@ -25,22 +25,22 @@ pub(super) struct Verification<'a> {
     pub(super) unit: &'a Unit,
     /// The gates that should be in effect.
     pub(super) gates: Vec<GateRequest>,
-    /// Does kube-apiserver get other arguments than before, so that its process must be a new one?
+    /// Do kube-apiserver's arguments change, so that its process must be a new one?
     pub(super) restarts_apiserver: bool,
-    /// What a component has said since then counts.
+    /// A component's messages count from this time on.
     pub(super) since: Option<Timestamp>,
 }
 
-/// What was seen.
+/// What a look found.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct VerificationResult {
     pub(super) ready: bool,
     pub(super) in_effect: InEffect,
-    /// Has a component said that it does not take its gates?
+    /// Has a component refused its gates?
     pub(super) refused: bool,
-    /// What is wrong, or waited for.
+    /// What is wrong, or still missing.
     pub(super) why: Option<String>,
-    /// What cannot be seen.
+    /// What cannot be observed.
     pub(super) unverified: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl VerificationResult {
 }
 
 impl Verification<'_> {
-    /// Looks. `as_asked`: since when kube-apiserver is as asked and the others are not seen.
+    /// Looks. `as_asked`: since when kube-apiserver has the right gates while the others were not seen.
     pub(super) async fn run(&self, as_asked: Option<Instant>) -> VerificationResult {
         let apiserver = self.apiserver().await;
         if apiserver.in_effect != InEffect::AsAsked {
@@ -167,7 +167,7 @@ impl Verification<'_> {
         ))
     }
 
-    /// What the static pod was told of the gates, in words.
+    /// The gates that the static pod was given, in words.
     fn arguments_of(&self, component: Component) -> String {
         let Some(arguments) = effect::pod(self.layout, component) else {
             return String::new();

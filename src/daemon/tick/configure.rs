@@ -1,4 +1,4 @@
-//! A configuration comes into force, and the platform is found.
+//! A configuration comes into force, and the platform is detected.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::observe::platform;
 use crate::report::journal;
 
 impl Daemon {
-    /// Somebody asks for the configuration to be loaded again: SIGHUP. It is loaded beside the loop.
+    /// SIGHUP asks for the configuration to be loaded again. It is loaded beside the loop.
     pub(in crate::daemon) fn reload(&mut self) {
         self.manager.reloading();
         self.reloading.begin(&self.root, true);
     }
 
-    /// The configuration was loaded. It comes into force here, and then everywhere else.
+    /// The configuration was loaded. It comes into force here first, then everywhere else.
     pub(in crate::daemon) fn loaded(&mut self, loaded: Reloaded) {
         if loaded.configuration.is_none() {
             let what = "load the configuration (what was in force stays)";
@@ -32,7 +32,7 @@ impl Daemon {
         let known = Arc::clone(&self.configuration.borrow());
         let new = match loaded.configuration {
             Some(new) if loaded.was_asked_for || !new.says_the_same(&known) => Arc::new(new),
-            // A request about gates wants what is in force to be fresh, and it is.
+            // A request about gates needs the gates in force to be fresh, and now they are.
             _ => known,
         };
         if !Arc::ptr_eq(&new, &self.configuration.borrow()) {
@@ -40,7 +40,7 @@ impl Daemon {
             self.tick();
         }
         self.configuration.send_replace(new);
-        // One that was asked for meanwhile is still to come.
+        // Another load that was asked for meanwhile is still to come.
         if loaded.was_asked_for && !self.reloading.is_asked_for() {
             self.manager.ready();
         }
@@ -76,7 +76,7 @@ impl Daemon {
             .or_else(|| platform::detect(&self.root))
     }
 
-    /// On a first boot the files that tell what the node is may come after the daemon.
+    /// On a first boot the files that show the platform may come after the daemon.
     pub(super) fn find_platform(&mut self) {
         if self.state.plan().platform.is_none()
             && let Some(found) = platform::detect(&self.root)

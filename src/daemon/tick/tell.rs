@@ -1,4 +1,4 @@
-//! What a tick tells: the status document and the journal.
+//! How a tick reports: the status document and the journal.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::Daemon;
 use crate::report::journal;
 
 impl Daemon {
-    /// Tells what came true since: the marker is there, or gone, after all.
+    /// Reports what took effect late: the marker is there, or gone, after all.
     pub(super) fn tell_withheld(&mut self) {
         let troubles = self.executor.marker_troubles();
         let mut withheld = std::mem::take(&mut self.withheld);
@@ -51,7 +51,7 @@ impl Daemon {
         }
     }
 
-    /// The journal tells of the node what the document says, once it is there to be read.
+    /// The journal reports the node's state once the status document can be read.
     pub(super) fn tell_transitions(&mut self, now: jiff::Timestamp) {
         let Some(status) = self.publisher.current() else {
             return;

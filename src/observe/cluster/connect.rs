@@ -1,4 +1,4 @@
-//! A session with kube-apiserver under one credential: begins when it answers, ends when the
+//! A session with kube-apiserver under one credential: it begins when kube-apiserver answers, and ends when the
 //! credential is refused or changes on disk.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const COMPARE: Duration = Duration::from_secs(30);
 pub(super) enum SessionEnd {
     /// The receiver of the events is gone.
     Closed,
-    /// The kubeconfig is another one.
+    /// The kubeconfig has changed.
     CredentialChanged,
     /// kube-apiserver refuses the credential.
     Refused(String),
@@ -28,21 +28,21 @@ pub(super) enum SessionEnd {
     Panicked,
 }
 
-/// How a session went.
+/// The result of a session.
 pub(super) struct SessionResult {
-    /// Was it ever answered?
+    /// Did kube-apiserver ever answer?
     pub(super) answered: bool,
     pub(super) end: SessionEnd,
 }
 
-/// Runs a session. What it started ends with it.
+/// Runs a session. Its tasks end with it.
 pub(super) async fn run_session(
     connection: Connection,
     interests: &watch::Receiver<Interests>,
     events: &Events,
 ) -> SessionResult {
     let session = Arc::new(ApiSession::new(connection, events.clone()));
-    // Nothing is asked before kube-apiserver answers at all.
+    // No watch starts before kube-apiserver answers at all.
     if let Some(end) = until_answered(&session).await {
         return SessionResult {
             answered: false,
@@ -63,7 +63,7 @@ pub(super) async fn run_session(
     }
 }
 
-/// Compares the credential with its files, and asks whether kube-apiserver is there whenever there is a doubt.
+/// Compares the credential with its files, and checks whether kube-apiserver is there whenever that is in doubt.
 async fn watch_health(session: &ApiSession) -> SessionEnd {
     loop {
         let doubted = timeout(spread(COMPARE), session.doubt.notified())
@@ -78,7 +78,7 @@ async fn watch_health(session: &ApiSession) -> SessionEnd {
     }
 }
 
-/// Asks until kube-apiserver answers. Sends an event when it begins to be silent, and when it answers.
+/// Asks until kube-apiserver answers. Sends an event when it falls silent, and when it answers.
 async fn until_answered(session: &ApiSession) -> Option<SessionEnd> {
     let mut pauses = Backoff::new(Duration::from_millis(500), Duration::from_secs(5));
     let mut last = None;
@@ -86,7 +86,7 @@ async fn until_answered(session: &ApiSession) -> Option<SessionEnd> {
         // Every identity may ask for the version.
         let event = match session.answer(session.client().apiserver_version()).await {
             Ok(_) => ClusterEvent::ApiReachable,
-            // What may be asked is for each request to find out; that there is an answer is enough.
+            // What a credential may read shows with each request; here any answer will do.
             Err(failure) if failure.is_forbidden() => ClusterEvent::ApiReachable,
             Err(failure) if failure.is_unauthorized() => {
                 return Some(SessionEnd::Refused(failure.why));
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// Refuses everything, which is an answer, and breaks when RKE2's Addons are asked for.
+    /// Refuses everything, which counts as an answer, and breaks the connection when RKE2's Addons are asked for.
     async fn breaks(request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let path = request.uri().path();
         assert!(!path.ends_with("/addons"), "as a bug would");

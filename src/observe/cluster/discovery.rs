@@ -1,9 +1,8 @@
-//! Which of the kinds that are waited for does the API serve?
+//! Which of the kinds that files wait for does the API serve?
 //!
 //! Only the groups of kinds that are not known to be served are asked: at once, then whenever a
-//! CustomResourceDefinition or an APIService changes, and also after pauses that double up to a
-//! minute. Each change makes the pauses short again: a definition that is established is not yet in
-//! the discovery documents.
+//! CustomResourceDefinition or an APIService changes, and also after pauses that double up to a minute. Each change
+//! resets the pauses: an established definition takes a while to reach the discovery documents.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -27,24 +26,24 @@ use crate::backoff::Backoff;
 
 /// The pause after something changed.
 const SOON: Duration = Duration::from_secs(2);
-/// The longest pause: nothing has changed for long.
+/// The longest pause while nothing changes.
 const SELDOM: Duration = Duration::from_secs(60);
-/// The longest pause as long as discovery itself cannot be asked.
+/// The longest pause while discovery itself fails.
 const UNANSWERED: Duration = Duration::from_secs(10);
 /// For this long further changes of definitions are collected before discovery is asked.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// What is known of a kind.
+/// What is known about a kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum KindState {
-    /// It is served in this way.
+    /// It is served like this.
     Served {
         resource: ApiResource,
         namespaced: bool,
     },
     /// Discovery does not list it.
     NotServed,
-    /// Discovery could not be asked.
+    /// Discovery failed.
     Unknown(String),
 }
 
@@ -127,7 +126,7 @@ pub(super) async fn discover(
     }
 }
 
-/// A watch on the metadata of what defines kinds, as a trigger and for nothing else.
+/// A watch on the metadata of whatever defines kinds. It is only a trigger.
 fn watch_definitions<K: Resource<DynamicType = ()>>(
     session: &Arc<ApiSession>,
     changed: &Arc<Notify>,
@@ -170,7 +169,7 @@ async fn ask_groups(session: &ApiSession, kinds: &Kinds, needed: &BTreeSet<Group
                     what: path.clone(),
                     why: failure.why.clone(),
                 };
-                // It fails when the receiver is gone, which the loop around this sees next.
+                // It fails when the receiver is gone, which the loop around this notices next.
                 let _ = session.events.send(event).await;
             }
         }
@@ -192,7 +191,7 @@ async fn ask_groups(session: &ApiSession, kinds: &Kinds, needed: &BTreeSet<Group
     answered
 }
 
-/// A discovery document that could not be had.
+/// Why a discovery document could not be read.
 struct Unanswered {
     path: String,
     failure: RequestFailure,

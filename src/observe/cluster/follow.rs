@@ -1,6 +1,6 @@
 //! The one loop under every watch: it lists, watches, and lists again when the watch breaks.
 //!
-//! A watch that kube-apiserver ends after its time is taken up where it stood. One that breaks, expires or is refused is
+//! A watch that kube-apiserver ends after its time continues where it was. One that breaks, expires or is refused is
 //! followed by a pause and a new list.
 
 use std::time::Duration;
@@ -24,15 +24,15 @@ const DEAD: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 20);
 /// Objects in a page of a list.
 const PAGE: u32 = 500;
 
-/// What a watch has seen.
+/// What a watch reports.
 pub(super) enum WatchChange {
-    /// All that is there.
+    /// All objects.
     Listed(Vec<Value>),
     /// One object is new or changed.
     Applied(Value),
-    /// One object is gone; how it was at the end.
+    /// One object is gone; this is its last state.
     Gone(Value),
-    /// It cannot be asked.
+    /// The request failed.
     Failed {
         /// Why.
         why: String,
@@ -50,7 +50,7 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// Lists and watches until the receiver of the events is gone. `meaning` makes events of a change.
+    /// Lists and watches until the receiver of the events is gone. `meaning` turns a change into events.
     pub(super) async fn follow<F>(&self, session: &ApiSession, meaning: F)
     where
         F: FnMut(WatchChange) -> Vec<ClusterEvent> + Send,
@@ -97,7 +97,7 @@ impl Followed {
         }
     }
 
-    /// What is asked for, in words.
+    /// The request, in words.
     fn request(&self) -> String {
         let url = self.api.resource_url();
         match &self.fields {
@@ -149,7 +149,7 @@ impl Followed {
             let began = tokio::time::Instant::now();
             loop {
                 match timeout(DEAD, stream.next()).await {
-                    // Silent, or ended: it is taken up where it stood.
+                    // Silent, or ended by the server: continue where it was.
                     Err(_) | Ok(None) => break,
                     Ok(Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)))) => {
                         remember(&mut version, &object);
@@ -174,14 +174,14 @@ impl Followed {
                             WatchEnd::Failed(failure)
                         };
                     }
-                    // What was cut off or cannot be read may have hidden a change: list again.
+                    // A line that was cut off or cannot be read may have hidden a change: list again.
                     Ok(Some(Err(error))) => {
                         tracing::trace!("a watch broke: {}", explain(&error));
                         return WatchEnd::Expired;
                     }
                 }
             }
-            // Where a server ends every watch at once, a pause and a new list keep this loop from turning as fast as it can.
+            // If a server ends every watch at once, a pause and a new list keep this loop from spinning.
             if began.elapsed() < Duration::from_secs(5) {
                 return WatchEnd::Expired;
             }
@@ -189,7 +189,7 @@ impl Followed {
     }
 }
 
-/// Sends what a change means.
+/// Sends the events of a change.
 struct EventSink<'s, F> {
     session: &'s ApiSession,
     meaning: F,
@@ -270,7 +270,7 @@ fn plain<K: Clone + serde::Serialize>(event: WatchEvent<K>) -> WatchEvent<Value>
     }
 }
 
-/// The object without what is large and never asked for.
+/// The object without its large fields, which no expression needs.
 fn slim<K: serde::Serialize>(object: &K) -> Option<Value> {
     let mut value = serde_json::to_value(object).ok()?;
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {

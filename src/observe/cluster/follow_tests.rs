@@ -17,7 +17,7 @@ const LIST: &str = r#"{"kind": "PartialObjectMetadataList", "apiVersion": "meta.
 const TOO_OLD: &str = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure",
     "reason": "Expired", "message": "too old resource version", "code": 410}"#;
 
-/// Lists are answered; a watch gets this status and body. The counter has the watches.
+/// Lists are answered; each watch gets this status and body. Also returns the counter of watches.
 fn client(status: u16, body: String, watches: Arc<AtomicUsize>) -> Client {
     let answer = move |request: Request<Body>| {
         let query = request.uri().query().unwrap_or_default();
@@ -37,7 +37,7 @@ fn client(status: u16, body: String, watches: Arc<AtomicUsize>) -> Client {
     Client::new(tower::service_fn(answer), "default")
 }
 
-/// What is seen up to the second list.
+/// The events up to the second list.
 async fn seen(status: u16, body: &str) -> Vec<String> {
     let watches = Arc::new(AtomicUsize::new(0));
     let client = client(status, body.to_owned(), watches.clone());

@@ -1,4 +1,4 @@
-//! Keeps a watch for everything of interest, and for nothing else.
+//! Keeps a watch for everything of interest, and no other.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::session::{ApiSession, SessionTask};
 
 /// Where RKE2 keeps its Addons (k3s `pkg/deploy/controller.go`).
 const ADDONS_NAMESPACE: &str = "kube-system";
-/// Reasons of the events with which RKE2 says that it could not apply a file.
+/// The reasons of events in which RKE2 reports that it could not apply a file.
 const FAILURES: &[&str] = &[
     "ReadManifestFailed",
     "ParseManifestFailed",
@@ -27,7 +27,7 @@ const FAILURES: &[&str] = &[
     "ApplyManifestFailed",
 ];
 
-/// Watches what is of interest for as long as the session lives.
+/// Watches the objects of interest as long as the session lives.
 pub(super) async fn watch_interests(
     session: &Arc<ApiSession>,
     mut interests: watch::Receiver<Interests>,
@@ -76,7 +76,7 @@ async fn watch_object(
                 resource,
                 namespaced,
             }) => break (resource.clone(), *namespaced),
-            // Nothing of a kind exists that the API does not serve.
+            // A kind that the API does not serve has no objects.
             Some(KindState::NotServed) => Some(ObjectSeen::Absent),
             Some(KindState::Unknown(why)) => Some(ObjectSeen::Unknown { why: why.clone() }),
             None => None,
@@ -110,7 +110,7 @@ async fn watch_object(
     followed
         .follow(&session, |change| {
             let seen = match change {
-                // The selector leaves one; a server that ignores it is not believed.
+                // The selector leaves one object. A server that ignores the selector is not trusted.
                 WatchChange::Listed(objects) => objects
                     .into_iter()
                     .find(|found| name_of(found) == object.name)
@@ -128,7 +128,7 @@ async fn watch_object(
         .await;
 }
 
-/// Lists leave out what each of their items is.
+/// Items of a list come without version and kind.
 fn typed(mut value: Value, resource: &ApiResource) -> Value {
     if let Some(object) = value.as_object_mut() {
         object.insert("apiVersion".to_owned(), resource.api_version.clone().into());
@@ -164,7 +164,7 @@ async fn watch_addons(session: Arc<ApiSession>) {
                     ClusterEvent::Addon(name_of(&addon).into(), Some(addon_of(&addon)))
                 }
                 WatchChange::Gone(addon) => ClusterEvent::Addon(name_of(&addon).into(), None),
-                // RKE2 registers the kind while it starts. What was listed stays known.
+                // RKE2 registers the kind while it starts. Addons listed before stay known.
                 WatchChange::Failed { why, .. } => {
                     tracing::trace!("RKE2's Addons cannot be listed: {why}");
                     return Vec::new();
@@ -183,7 +183,7 @@ fn addon_of(addon: &Value) -> Addon {
     }
 }
 
-/// Watches the events with which RKE2 says that it could not apply a file.
+/// Watches the events in which RKE2 reports that it could not apply a file.
 async fn watch_failures(session: Arc<ApiSession>) {
     let resource = ApiResource::erase::<KubernetesEvent>(&());
     let followed = Followed {
@@ -223,7 +223,7 @@ fn failure_of(event: &Value) -> Option<(AddonName, ApplyFailure)> {
         .iter()
         .find_map(|key| event[key].as_str())
         .or_else(|| event["metadata"]["creationTimestamp"].as_str())?;
-    // RKE2 hands on what kube-apiserver quotes of an object. It is cut before the text is shortened.
+    // RKE2 passes on what kube-apiserver quotes of an object. The quote is cut before the text is shortened.
     let message = redact::message(event["message"].as_str().unwrap_or_default());
     Some((
         event["involvedObject"]["name"].as_str()?.into(),

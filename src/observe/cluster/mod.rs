@@ -1,4 +1,4 @@
-//! Observes the cluster: what something waits for, and nothing else.
+//! Observes the cluster: only what some file waits for.
 //!
 //! ```text
 //!   kubeconfig ──> session ─┬─ health: does kube-apiserver answer?
@@ -8,9 +8,9 @@
 //!                                └──> ClusterEvent
 //! ```
 //!
-//! No API yet is normal and quiet. Whatever goes wrong with a request becomes an observation,
-//! `Unknown` with the reason; it is asked again with growing pauses. A session ends when its
-//! credential is refused or the kubeconfig changes, and the next one reads it again.
+//! No API yet is normal and quiet. A failed request becomes an observation, `Unknown` with the reason, and is repeated
+//! with growing pauses. A session ends when its credential is refused or the kubeconfig changes, and the next one reads
+//! it again.
 
 mod connect;
 mod discovery;
@@ -30,8 +30,8 @@ use self::connect::SessionEnd;
 use crate::apiserver::{ApiServer, Connection};
 use crate::backoff::Backoff;
 
-/// Observes until the receiver of the events is gone, or until a watch panics: what it watched would stay as it was last seen,
-/// and no event would say so.
+/// Observes until the receiver of the events is gone, or until a watch panics: its objects would keep their last state
+/// without any event to say so.
 pub async fn observe(
     api: ApiServer,
     kubeconfig: PathBuf,
@@ -39,20 +39,20 @@ pub async fn observe(
     events: mpsc::Sender<ClusterEvent>,
 ) {
     let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(10));
-    // The trouble that the last event told of, while it lasts.
+    // The trouble that the last event reported, while it lasts.
     let mut reported = String::new();
     while !events.is_closed() {
         let why = match connection(&api, &kubeconfig).await {
             Ok(connection) => {
                 let ended = connect::run_session(connection, &interests, &events).await;
                 if ended.answered {
-                    // It worked meanwhile: the same trouble is news again, and no old trouble.
+                    // It worked meanwhile, so the same trouble is reported again.
                     reported.clear();
                     pauses.reset();
                 }
                 match ended.end {
                     SessionEnd::Closed | SessionEnd::Panicked => return,
-                    // Ask again at once, with the credential that the file holds now.
+                    // Try again at once, with the credential that the file holds now.
                     SessionEnd::CredentialChanged => {
                         pauses.reset();
                         continue;
@@ -78,7 +78,7 @@ pub async fn observe(
 }
 
 async fn connection(api: &ApiServer, kubeconfig: &Path) -> Result<Connection, String> {
-    // Not an error in the file: RKE2 has not written it yet.
+    // No error in the file: RKE2 has not written it yet.
     if matches!(kubeconfig.try_exists(), Ok(false)) {
         return Err(format!("there is no {} yet", kubeconfig.display()));
     }

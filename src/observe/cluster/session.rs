@@ -1,4 +1,5 @@
-//! What the parts of a session share: its connection, where its events go, its tasks, and why a request came to nothing.
+//! What the parts of a session share: its connection, the channel for events, its tasks, and the reasons why requests
+//! fail.
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
@@ -19,14 +20,14 @@ use crate::causes;
 /// How long a request may take. Watches last longer, and are bounded in `follow`.
 const ANSWER: Duration = Duration::from_secs(15);
 
-/// Takes everything that was observed.
+/// Receives every observation.
 pub(super) type Events = mpsc::Sender<ClusterEvent>;
 
 /// A session with kube-apiserver under one credential.
 pub(super) struct ApiSession {
     pub(super) connection: Connection,
     pub(super) events: Events,
-    /// Something failed in a way that lets one doubt whether kube-apiserver is there.
+    /// A failure that raises doubt whether kube-apiserver is there.
     pub(super) doubt: Notify,
     /// One of the session's tasks panicked.
     pub(super) panicked: Notify,
@@ -46,11 +47,11 @@ impl ApiSession {
         self.connection.client().clone()
     }
 
-    /// The answer to a request. The time for which kube-apiserver asks to be left alone does not count.
+    /// The answer to a request. The time that kube-apiserver asks to be left alone does not count.
     ///
     /// # Errors
     ///
-    /// Why there is none within [`ANSWER`].
+    /// Why no answer came within [`ANSWER`].
     pub(super) async fn answer<T>(
         &self,
         request: impl Future<Output = kube::Result<T>>,
@@ -70,7 +71,7 @@ impl ApiSession {
 pub(super) struct SessionTask(AbortHandle);
 
 impl SessionTask {
-    /// A panic of `work` ends the session: what it watched would stay as it was seen last.
+    /// A panic of `work` ends the session: its objects would keep their last state.
     pub(super) fn start(
         session: &Arc<ApiSession>,
         work: impl Future<Output = ()> + Send + 'static,
@@ -91,7 +92,7 @@ impl Drop for SessionTask {
     }
 }
 
-/// Why a request came to nothing.
+/// Why a request failed.
 pub(super) struct RequestFailure {
     /// In a line.
     pub(super) why: String,
@@ -123,7 +124,7 @@ impl RequestFailure {
         self.status == Some(404)
     }
 
-    /// The version that was asked for is too old.
+    /// The requested version is too old.
     pub(super) fn is_gone(&self) -> bool {
         self.status == Some(410)
     }
@@ -135,8 +136,8 @@ impl RequestFailure {
     }
 }
 
-/// An error in a line: the status as kube-apiserver words it, or the chain of causes. What it quotes of an
-/// object, which may be a secret, is cut here: everything that Windrow says goes on from here.
+/// An error in a line: the status in kube-apiserver's words, or the chain of causes. Values that it quotes, which may
+/// be secrets, are cut here, before the text reaches any outlet.
 pub(in crate::observe) fn explain(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
         let reason = if status.reason.is_empty() {
@@ -154,7 +155,7 @@ pub(in crate::observe) fn explain(error: &kube::Error) -> String {
     let mut cause: Option<&dyn Error> = error.source();
     while let Some(error) = cause {
         let text = error.to_string();
-        // Many errors repeat their cause's words.
+        // Many errors repeat the words of their cause.
         if !chain.iter().any(|known| known.contains(&text)) {
             chain.push(text);
         }

@@ -1,5 +1,5 @@
-//! What the cluster holds, as far as this node may ask: a server with the admin's credential, any other
-//! node with its own identity and only for what the node authorizer grants.
+//! The cluster's objects, as far as this node may read them: a server uses the admin's credential, any other node its
+//! own identity, and only for what the node authorizer grants.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::causes;
 use crate::kubeconfig;
 use crate::observe::objects::escaped;
 
-/// No answer takes longer.
+/// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Objects in a page.
 const PAGE: usize = 500;
-/// Most pages of a kind: what is cut off proves nothing.
+/// Most pages of a kind. A list that was cut off proves nothing.
 const MOST_PAGES: usize = 10;
 
 /// A kind and where its objects are listed.
@@ -29,11 +29,11 @@ struct ListedKind {
     group: &'static str,
     version: &'static str,
     kind: &'static str,
-    /// The resource, with the namespace before it where only one is asked.
+    /// The resource, with the namespace before it where only one is read.
     resource: &'static str,
-    /// A selector, where not all are wanted.
+    /// A selector, where not all objects are wanted.
     selector: &'static str,
-    /// Another one: what fits either is wanted.
+    /// A second selector: objects that match either are wanted.
     also: &'static str,
 }
 
@@ -53,14 +53,14 @@ const fn kind(
     }
 }
 
-/// Everything that is asked with the admin's credential. No Secrets.
+/// All that is read with the admin's credential. No Secrets.
 const KINDS: &[ListedKind] = &[
     kind("", "v1", "Node", "nodes"),
     kind("", "v1", "Namespace", "namespaces"),
     kind("", "v1", "Pod", "pods"),
     ListedKind {
         selector: "&fieldSelector=type%3DWarning",
-        // RKE2's own: some incidents are recognised by what went well.
+        // RKE2's own: some incidents are recognised by events of success.
         also: "&fieldSelector=involvedObject.kind%3DAddon,type%3DNormal",
         ..kind("", "v1", "Event", "events")
     },
@@ -186,7 +186,7 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
             }
             Err(failure) => {
                 collection.missing(format!("GET {path}"), failure.why());
-                // No answer: every other request would only wait.
+                // Without an answer here, every other request would only wait.
                 if matches!(failure, GetFailure::NoAnswer(_)) {
                     let why = "kube-apiserver does not answer";
                     return collection.missing("all objects of the cluster", why);
@@ -206,7 +206,7 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
     }
 }
 
-/// What a node's identity may ask (KEP-4601).
+/// All that a node's identity may read (KEP-4601).
 async fn of_own_node(collection: &mut Collection<'_>, client: &Client, node: &str) {
     let why = "this node's identity may not ask for them; make a report on a server too";
     collection.missing("most objects of the cluster", why);
@@ -272,7 +272,7 @@ async fn list(collection: &mut Collection<'_>, client: &Client, kind: &ListedKin
     collection.add(name, "objects of the cluster", format!("GET {path}"), found);
 }
 
-/// Objects of a kind, as far as they were taken.
+/// The objects of a kind, as far as they were read.
 #[derive(Default)]
 struct ListedObjects {
     items: Vec<Value>,
@@ -280,7 +280,7 @@ struct ListedObjects {
     truncated: bool,
 }
 
-/// Takes a list page by page, up to a bound.
+/// Reads a list page by page, up to a bound.
 async fn pages(
     collection: &Collection<'_>,
     client: &Client,
@@ -302,7 +302,7 @@ async fn pages(
             return Ok(());
         }
         next = format!("&continue={}", escaped(token));
-        // What is more than the archive takes need not be asked for.
+        // Whatever exceeds the archive is not requested.
         if collection.bytes + taken.bytes > LARGEST_OF_ALL {
             break;
         }
@@ -315,7 +315,7 @@ async fn pages(
 enum GetFailure {
     /// Refused, or not there.
     Answer(String),
-    /// Nothing came.
+    /// No answer came.
     NoAnswer(String),
 }
 

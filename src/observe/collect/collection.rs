@@ -1,4 +1,4 @@
-//! A collection under way: what is wanted, what has come together, and its bounds.
+//! A running collection: what is wanted, what was collected, and its bounds.
 
 use std::time::Duration;
 
@@ -18,20 +18,20 @@ pub(super) const LARGEST_OF_ALL: usize = 96 << 20;
 pub struct Wanted {
     /// Where things live, with the data directory that the settings name.
     pub layout: Layout,
-    /// Does the layout describe the running machine? Otherwise no command is asked about it.
+    /// Does the layout describe the running machine? Otherwise no command is run.
     pub live: bool,
     /// With the manifests themselves?
     pub manifests: bool,
-    /// What the node's own files say of known incidents.
+    /// What the node's own files show of known incidents.
     pub own: OwnNode,
     /// How long all of it may take.
     pub patience: Duration,
 }
 
-/// Hears what is being collected.
+/// Is called with what is being collected.
 pub type OnProgress<'a> = &'a mut dyn FnMut(&str);
 
-/// A collection under way.
+/// A running collection.
 pub(super) struct Collection<'a> {
     pub(super) wanted: &'a Wanted,
     pub(super) until: Instant,
@@ -45,12 +45,12 @@ impl Collection<'_> {
         (self.on_progress)(what);
     }
 
-    /// How long something may take that is given `most`: never longer than is left for all.
+    /// How long a step may take that is given `most`: never longer than the time left for all.
     pub(super) fn time(&self, most: Duration) -> Duration {
         most.min(self.until.saturating_duration_since(Instant::now()))
     }
 
-    /// Takes something in, as long as there is room.
+    /// Adds a part, as long as there is room.
     pub(super) fn add(&mut self, path: String, what: &str, source: String, found: CollectedPart) {
         if self.bytes + found.bytes > LARGEST_OF_ALL {
             let why = format!("the report has reached {} MiB", LARGEST_OF_ALL >> 20);
@@ -71,7 +71,7 @@ impl Collection<'_> {
     }
 }
 
-/// A part of the report, before it is taken in.
+/// A part of the report, before it is added.
 pub(super) struct CollectedPart {
     pub(super) content: CollectedContent,
     pub(super) bytes: usize,

@@ -1,4 +1,4 @@
-//! What commands of the node say: the journal, unit states, addresses, file systems.
+//! The output of commands on the node: the journal, unit states, addresses, file systems.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use super::collection::{CollectedPart, Collection, LARGEST};
 
-/// No command takes longer.
+/// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Units whose journal is taken, and how many of its last lines.
@@ -41,7 +41,7 @@ const UNITS: &[&str] = &[
     "systemd-networkd.service",
 ];
 
-/// What of a unit is taken. Nothing that holds its environment or its arguments.
+/// The properties of a unit that are taken: none that holds its environment or its arguments.
 const PROPERTIES: &str = "--property=Id,LoadState,UnitFileState,ActiveState,SubState,Result,NRestarts,\
     MainPID,ExecMainCode,ExecMainStatus,StatusText,ActiveEnterTimestamp,InactiveEnterTimestamp,\
     ConditionResult,FragmentPath,DropInPaths,NeedDaemonReload,MemoryCurrent,CPUUsageNSec";
@@ -113,7 +113,7 @@ async fn journal(collection: &mut Collection<'_>, name: &str, of: &[&str]) {
     ];
     words.extend(of);
     match run(collection, &words).await {
-        // A unit that is not there has said nothing.
+        // A unit that is not installed has no journal.
         Ok(out) if out.text.trim().is_empty() => {}
         Ok(out) => {
             let found = CollectedPart::text(out.text, out.truncated);
@@ -154,7 +154,7 @@ fn properties(text: &str) -> Value {
     Value::Object(unit)
 }
 
-/// What a command said.
+/// A command's output.
 struct CommandOutput {
     text: String,
     truncated: bool,

@@ -1,5 +1,4 @@
-//! Files of the node: configuration, Windrow's own state, markers; and those that only teach which
-//! secrets there are.
+//! Files of the node: configuration, Windrow's own state, markers. Some are only read to learn which secrets there are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use crate::files::read_text;
 use crate::observe::rke2;
 use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 
-/// Configuration that is shown, below one name each.
+/// Configuration files, each with its name in the archive.
 const CONFIGURATION: &[(&str, &str)] = &[
     ("/oem/harvester.config", "harvester/harvester.config"),
     (
@@ -95,7 +94,7 @@ pub(super) fn collect(collection: &mut Collection<'_>) {
     }
 }
 
-/// What is secret on this node, so that it is found wherever it stands.
+/// Learns the secrets of this node, so that they are found wherever they occur.
 fn learn(collection: &mut Collection<'_>) {
     let layout = &collection.wanted.layout;
     let mut paths: Vec<PathBuf> = SECRETS
@@ -123,7 +122,7 @@ fn learn(collection: &mut Collection<'_>) {
     }
 }
 
-/// A file that may be there.
+/// A file that may exist.
 fn file(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str) {
     match read_text(path) {
         Ok(text) => parsed(collection, path, name, what, &text),
@@ -132,8 +131,7 @@ fn file(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str) {
     }
 }
 
-/// What is YAML or JSON is read, and written without its comments: only of a tree is it known what is
-/// secret in it.
+/// YAML and JSON are parsed, and written without comments: only in a tree is it known which values are secret.
 fn parsed(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str, text: &str) {
     let source = path.display().to_string();
     // The flight recorder's file and the one before it.

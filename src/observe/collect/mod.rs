@@ -1,8 +1,7 @@
-//! Collects what `windrow report` sends: files, what commands say, what the cluster holds. Everything
-//! is bounded in size and in time, and what cannot be had is noted with the reason: a report is wanted
-//! most where little works.
+//! Collects what `windrow report` sends: files, the output of commands, the cluster's objects. Everything is bounded in
+//! size and in time, and whatever is missing is noted with the reason: a report is wanted most where little works.
 //!
-//! Nothing is changed, and nothing is needed: no daemon, no cluster, no disk that can be written.
+//! It changes nothing and needs nothing: no daemon, no cluster, no writable disk.
 
 mod cluster;
 mod collection;
@@ -18,7 +17,7 @@ use crate::archive::{Collected, OWN_NODE};
 use self::collection::{CollectedPart, Collection};
 pub use self::collection::{OnProgress, Wanted};
 
-/// Collects.
+/// Collects the report.
 pub async fn collect(
     api: &ApiServer,
     wanted: &Wanted,

@@ -1,9 +1,9 @@
-//! The part of an object that is worth sending. What fills pages and says nothing is left out, and so is what may hold
-//! anything at all.
+//! The part of an object that is worth sending. It leaves out fields that fill pages without saying anything, and
+//! fields that may hold secrets.
 
 use serde_json::{Map, Value, json};
 
-/// An object without what is left out.
+/// An object without those fields.
 pub(super) fn reduce(kind: &str, mut object: Value) -> Value {
     drop(object.pointer_mut("/metadata"), &["managedFields"]);
     match kind {
@@ -27,7 +27,7 @@ pub(super) fn reduce(kind: &str, mut object: Value) -> Value {
     object
 }
 
-/// Environment and arguments can hold anything; mounts and probes say nothing here.
+/// Environment and arguments can hold anything; mounts and probes do not help here.
 fn containers(spec: Option<&mut Value>) {
     const LEFT_OUT: &[&str] = &[
         "env",
@@ -55,13 +55,13 @@ fn drop(value: Option<&mut Value>, keys: &[&str]) {
     }
 }
 
-/// A list as the archive has it, whatever the API calls its own.
+/// A list as the archive has it, under the archive's own name.
 pub(super) fn list(api_version: &str, kind: &str, items: Vec<Value>) -> Value {
     let items: Vec<Value> = items
         .into_iter()
         .map(|item| {
             let mut item = reduce(kind, item);
-            // In a list of the API the items do not say what they are.
+            // In a list of the API the items come without their kind.
             if let Some(map) = item.as_object_mut() {
                 let mut whole = Map::new();
                 whole.insert("apiVersion".to_owned(), json!(api_version));

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use windrow_model::redact;
 
-/// An item with its version and kind, which the API says once for the whole list. It loses what says who wrote which field, and
-/// its messages lose the values that they quote.
+/// An item with its version and kind, which the API sends once for the whole list. Its managed fields are dropped, and
+/// the values that its messages quote.
 pub(super) fn complete(mut item: Value, api_version: &str, kind: &str) -> Value {
     if let Some(object) = item.as_object_mut() {
         let text = |text: &str| Value::String(text.to_owned());

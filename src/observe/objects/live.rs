@@ -1,4 +1,4 @@
-//! From the API.
+//! Objects from the API.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::apiserver::ApiServer;
 use crate::kubeconfig::KubeconfigFiles;
 use crate::observe::cluster::explain;
 
-/// A page takes no longer.
+/// How long a page may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Objects in a page, and the longest one. Of large objects fewer are asked for at once.
 const PAGE: usize = 500;
 const LONGEST_PAGE: usize = 16 << 20;
-/// No kind with more objects is taken in. A hundred nodes full of pods have as many.
+/// Larger kinds are not read. A hundred nodes full of pods have this many.
 const LARGEST_LIST: usize = 25_000;
 
 /// How much more memory the objects of one look may take, in bytes, by an estimate.
@@ -32,7 +32,7 @@ const LARGEST_LIST: usize = 25_000;
 pub struct Room(usize);
 
 impl Room {
-    /// For the daemon: its unit has 512 MiB, and a page that is read takes some of it too.
+    /// For the daemon: its unit has 512 MiB, and reading a page takes some of it too.
     pub const fn of_the_daemon() -> Self {
         Self(192 << 20)
     }
@@ -42,7 +42,7 @@ impl Room {
         Self(2 << 30)
     }
 
-    /// Takes what an object takes.
+    /// Counts the memory of an object.
     fn take(&mut self, object: &Value) -> Result<usize, ListFailure> {
         let bytes = memory_of(object);
         self.0 = self.0.checked_sub(bytes).ok_or(ListFailure::TooLarge)?;
@@ -50,9 +50,9 @@ impl Room {
     }
 }
 
-/// The memory of a value, about.
+/// The approximate memory of a value.
 fn memory_of(value: &Value) -> usize {
-    // What an allocation takes beside its bytes. The nodes of a map are rarely full: twice the key is an estimate of that.
+    // The overhead of an allocation. The nodes of a map are rarely full: twice the key is an estimate.
     const OVERHEAD: usize = 16;
     let of_text = |text: &String| text.capacity() + OVERHEAD;
     size_of::<Value>()
@@ -69,7 +69,7 @@ fn memory_of(value: &Value) -> usize {
         }
 }
 
-/// Why something was not listed.
+/// Why a kind was not listed.
 #[derive(Debug)]
 enum ListFailure {
     TooLarge,
@@ -97,7 +97,7 @@ impl fmt::Display for ListFailure {
 ///
 /// # Errors
 ///
-/// Why it cannot be asked.
+/// Why it does not answer.
 pub async fn reach(
     api: &ApiServer,
     kubeconfig: impl Into<KubeconfigFiles>,
@@ -178,7 +178,7 @@ async fn by_name(
             )
             .await
         }
-        // It is not served: it has no objects.
+        // A kind that is not served has no objects.
         None => Ok(Vec::new()),
     }
 }
@@ -213,7 +213,7 @@ async fn pages(
     });
     match found.await {
         Ok(()) => Ok(items),
-        // What is not kept leaves its room to the others.
+        // Dropped objects leave their room to others.
         Err(why) => {
             room.0 += taken;
             Err(why)
@@ -232,7 +232,7 @@ async fn every_page(
         let mut page = match get(client, &format!("{path}?limit={most}{query}{next}")).await {
             Ok(Some(page)) => page,
             Ok(None) => return Ok(()),
-            // Of large objects fewer at once.
+            // Large objects come in smaller pages.
             Err(ListFailure::TooLarge) if most > 1 => {
                 most = (most / 10).max(1);
                 continue;
@@ -249,7 +249,7 @@ async fn every_page(
     }
 }
 
-/// What is at a path; `None` when there is nothing.
+/// The object at a path; `None` when there is none.
 async fn get(client: &Client, path: &str) -> Result<Option<Value>, ListFailure> {
     let request = Request::get(path)
         .body(Body::empty())
@@ -285,7 +285,7 @@ fn late() -> String {
     format!("no answer within {} s", PATIENCE.as_secs())
 }
 
-/// What stands for itself in a query (RFC 3986).
+/// Characters that need no escape in a query (RFC 3986).
 const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -306,7 +306,7 @@ mod tests {
 
     use super::*;
 
-    /// Serves 30 objects of some size, as many at once as are asked for.
+    /// Serves 30 objects of some size, in pages as large as requested.
     async fn serve(request: Request<Body>, size: usize) -> Result<Response<Body>, Infallible> {
         let number = |key: &str| -> Option<usize> {
             let query = request.uri().query()?;
@@ -355,7 +355,7 @@ mod tests {
 
     #[tokio::test]
     async fn of_large_objects_fewer_are_read_at_once() {
-        // Thirty of them are more than is read at once.
+        // Thirty of them exceed one page.
         assert_eq!(
             listed_with(1 << 20, &mut Room::of_the_daemon()).await,
             Ok(30)

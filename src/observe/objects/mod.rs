@@ -1,7 +1,8 @@
-//! Lists of objects for a diagnosis: live from the API, or from what was saved of it.
+//! Lists of objects for a diagnosis: live from the API, or from saved files.
 //!
-//! Lists, never watches; only what [`Kind::ALL`](windrow_harvester::objects::ObjectKind::ALL) names, in pages, up to a bound. A kind that is refused,
-//! late or too large is Unknown with the reason, and one that is not served has no objects.
+//! Lists, never watches; only what [`Kind::ALL`](windrow_harvester::objects::ObjectKind::ALL) names, in pages, up to a
+//! bound. A kind that is refused, late or too large is Unknown with the reason, and one that is not served has no
+//! objects.
 
 mod item;
 mod live;

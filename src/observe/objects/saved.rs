@@ -1,5 +1,5 @@
-//! From what was saved: the archive of `windrow report`, or a directory of lists as
-//! `kubectl get -o json` writes them.
+//! Objects from saved files: the archive of `windrow report`, or a directory of lists as `kubectl get -o json` writes
+//! them.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -19,23 +19,23 @@ const LARGEST: u64 = 256 << 20;
 /// How deep directories are searched.
 const DEEPEST: usize = 4;
 
-/// What was saved.
+/// A saved state.
 #[derive(Debug)]
 pub struct SavedObjects {
     /// The objects.
     pub objects: Objects,
-    /// When; `None` where that is not written down.
+    /// When it was saved; `None` where that is not recorded.
     pub at: Option<Timestamp>,
-    /// What the files of the node said that the report is of.
+    /// What the files of the reported node showed.
     pub own: Option<OwnNode>,
 }
 
-/// Reads the archive of a report, or every `.json` file at or below a path: lists and single objects. A
-/// kind that was not saved, or not as a whole, stays Unknown.
+/// Reads the archive of a report, or every `.json` file at or below a path: lists and single objects. A kind that was
+/// not saved completely stays Unknown.
 ///
 /// # Errors
 ///
-/// What cannot be read, all of it.
+/// All files that cannot be read.
 pub fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
     match is_packed(path) {
         true => {
@@ -66,8 +66,8 @@ fn is_packed(path: &Path) -> bool {
     opened.is_some_and(|mut file| file.read_exact(&mut begin).is_ok()) && begin == [0x1f, 0x8b]
 }
 
-/// The lists of an archive. What its index says was not served has no objects; what was cut off, and all
-/// else that is not there, is Unknown.
+/// The lists of an archive. A kind that its index calls not served has no objects; one that was cut off or is missing
+/// is Unknown.
 fn of_archive(archive: &Archive) -> Objects {
     let mut objects = Objects::default();
     for missing in &archive.index.missing {
@@ -75,7 +75,7 @@ fn of_archive(archive: &Archive) -> Objects {
             continue;
         };
         let group = version.split_once('/').map_or("", |(group, _)| group);
-        // A group that is not served is answered without words of the API's own.
+        // A group that is not served gets an answer without a Kubernetes status.
         let not_served = missing.why.starts_with("404") || missing.why == "HTTP 404";
         let listed = match not_served {
             true => KindListing::Objects(Vec::new()),
@@ -149,7 +149,7 @@ fn read(path: &Path) -> io::Result<Value> {
         return Err(io::Error::other("it is larger than 256 MiB"));
     }
     let content = fs::read(path)?;
-    // The words of the parser do not quote the text.
+    // The parser's message does not quote the text.
     serde_json::from_slice(&content).map_err(|error| {
         io::Error::other(format!(
             "it is no JSON (line {}, column {})",
@@ -159,7 +159,7 @@ fn read(path: &Path) -> io::Result<Value> {
     })
 }
 
-/// Takes a list or an object in. True when it was one.
+/// Adds a list or an object. True when it was one.
 fn take(objects: &mut Objects, mut value: Value) -> bool {
     let (version, kind) = (
         text(&value, "/apiVersion").to_owned(),
@@ -175,7 +175,7 @@ fn take(objects: &mut Objects, mut value: Value) -> bool {
     };
     let of_items = kind.strip_suffix("List").unwrap_or_default();
     if !of_items.is_empty() {
-        // A list of a kind says by its name what it has none of.
+        // The list's own kind shows what it has none of.
         let group = version.split_once('/').map_or("", |(group, _)| group);
         let kind = GroupKind::new(group, of_items);
         if objects.list(&kind).is_err() {

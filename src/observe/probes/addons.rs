@@ -1,4 +1,4 @@
-//! Harvester's Addons: each that is not settled is looked at down to the pods of its Job.
+//! Harvester's Addons. Each one that is not settled is followed down to the pods of its Job.
 
 use serde_json::Value;
 use windrow_harvester::addons::{AddonParts, AddonState, is_settled, job_of, judge};
@@ -11,7 +11,7 @@ use super::kubernetes::{Ask, Credential, NamespacedName, asked, object};
 /// More Addons in trouble are counted, not named.
 const NAMED: usize = 3;
 
-/// Are all of them settled, or on their way?
+/// Is each of them settled, or progressing?
 pub(super) async fn settled(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let list = match admin(context, Ask::Addons, node, "").await {
         Ok(list) => list,
@@ -78,7 +78,7 @@ async fn state(
     Ok(judge(&parts, (context.now)()))
 }
 
-/// `None` when it does not exist; an error when that could not be found out.
+/// `None` when it does not exist; an error when that is unknown.
 async fn found(
     context: &ProbeContext,
     node: &str,

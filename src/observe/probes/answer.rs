@@ -1,8 +1,8 @@
-//! What comes of asking a probe.
+//! The result of asking a probe.
 
 use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome};
 
-/// A probe's answer, and what else was seen on the way.
+/// A probe's answer, and further events that it found.
 pub(super) struct ProbeAnswer {
     pub(super) outcome: ProbeOutcome,
     pub(super) events: Vec<NodeEvent>,

@@ -1,4 +1,4 @@
-//! Asks a probe: of the table, or of the configuration. Keeps what each of them remembers.
+//! Asks a probe, whether built in or configured, and keeps the memory of each.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
     addons, certificates, cluster, components, custom, harvester, host, unit, upgrade, webhooks,
 };
 
-/// The node as it is probed. When it changes, other probes run.
+/// What the probes depend on. When it changes, other probes run.
 #[derive(Clone, PartialEq)]
 pub(super) struct ProbedNode {
     pub(super) interest: ProbeInterest,
@@ -19,7 +19,7 @@ pub(super) struct ProbedNode {
     pub(super) name: String,
 }
 
-/// Asks probes, and keeps what they remember from one question to the next.
+/// Asks probes, and keeps what they remember between questions.
 pub(super) struct Prober {
     context: Arc<ProbeContext>,
     vip: harvester::VipMemory,

@@ -1,4 +1,4 @@
-//! systemd and timedate1 over D-Bus: properties are read, nothing is called that changes anything.
+//! systemd and timedate1 over D-Bus. Properties are read, and no method is called that changes anything.
 
 use std::collections::HashMap;
 
@@ -58,7 +58,7 @@ impl Bus {
                 .unwrap_or_default()
                 .to_owned()
         };
-        // A unit that is not there has no service properties.
+        // A unit that is not installed has no service properties.
         let service = service.unwrap_or_default();
         Ok(UnitState {
             load: text(&unit, "LoadState"),
@@ -133,7 +133,7 @@ impl Bus {
                 .map_err(|error| error.to_string()),
             Err(error) => {
                 if !matches!(error, zbus::Error::MethodError(..)) {
-                    // The bus itself failed: next time there is a new connection.
+                    // The bus itself failed: the next call connects again.
                     *self.connection.lock().await = None;
                 }
                 Err(error.to_string())

@@ -1,4 +1,4 @@
-//! RKE2's certificates: when do they run out? RKE2 renews them when it starts, and only then.
+//! RKE2's certificates: when do they expire? RKE2 renews them when it starts, and only then.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ const DAY: i64 = 24 * 60 * 60;
 /// No certificate is longer.
 const LARGEST: u64 = 1 << 20;
 
-/// The first to run out.
+/// The first to expire.
 pub(super) fn expiry(context: &ProbeContext) -> ProbeOutcome {
     let mut soonest: Option<(i64, String)> = None;
     let mut unreadable = None;

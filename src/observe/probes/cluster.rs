@@ -1,4 +1,4 @@
-//! What kube-apiserver says about itself, the own Node and Harvester's parts.
+//! What kube-apiserver reports about itself, the node's own Node and Harvester's parts.
 
 use serde_json::Value;
 use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, Transition};
@@ -17,7 +17,7 @@ pub(super) async fn apiserver(context: &ProbeContext, role: NodeRole, node: &str
         Ok(reply) if reply.status == 200 => ProbeOutcome::Passed,
         Ok(reply) if matches!(reply.status, 401 | 403 | 404 | 429) => unknown(words(&reply)),
         Ok(reply) => ProbeOutcome::failed(failed_checks(&reply.body, reply.status)),
-        // kube-apiserver is there or it is not: that its own endpoint is silent is an answer.
+        // A silent endpoint of kube-apiserver itself is an answer: it is not up.
         Err(none @ (NoApiReply::Down(_) | NoApiReply::Late(_))) => ProbeOutcome::failed(none.say()),
         Err(none @ (NoApiReply::NotNow | NoApiReply::Other(_))) => unknown(none.say()),
     }
@@ -36,7 +36,7 @@ fn failed_checks(body: &[u8], status: u16) -> String {
     }
 }
 
-/// The own Node: its condition, not its existence. What is done to the node stands there too.
+/// The node's own Node: its Ready condition. Its upgrades show there too.
 pub(super) async fn own_node(
     context: &ProbeContext,
     upgrade: &SignMemory,
@@ -47,7 +47,7 @@ pub(super) async fn own_node(
     let credential = Credential::for_role(role);
     let absent = format!("there is no Node {node} yet");
     let upgrades = upgrade::is_seen_by_signs(platform, role.serves_api());
-    // Both at once: together they must not take longer than one may.
+    // Both at once: together they must take no longer than one.
     let (found, job) = tokio::join!(
         object(&context.kubernetes, Ask::OwnNode, credential, node, &absent),
         async {
@@ -58,7 +58,7 @@ pub(super) async fn own_node(
         }
     );
     let mut events = Vec::new();
-    // Not known: what was known stays.
+    // Unknown: the last known answer stands.
     if let Some(jobs) = job {
         events.push(upgrade::take_sign(
             context,
@@ -90,7 +90,7 @@ pub(super) async fn own_node(
     }
 }
 
-/// The Plan whose Job is at work, of the Jobs that system-upgrade-controller has made for the node.
+/// The Plan whose Job is running, among the Jobs that system-upgrade-controller created for the node.
 fn plan_at_work(jobs: &Value) -> Option<String> {
     let ended = |job: &Value| {
         ["Complete", "Failed"]
@@ -160,7 +160,8 @@ pub(super) async fn managed_chart(context: &ProbeContext, node: &str) -> ProbeOu
     }
 }
 
-/// Fleet says Modified of what it has installed and what was changed since. That it was installed is what counts here. (`NotReady(1) Modified(2) [Cluster …]` lists several states.)
+/// Fleet reports Modified for a chart that was changed after its installation, and only the installation counts here.
+/// (`NotReady(1) Modified(2) [Cluster …]` lists several states.)
 fn only_modified(message: &str) -> bool {
     let states: Vec<&str> = message
         .split([' ', ';'])
@@ -190,7 +191,7 @@ pub(super) async fn ready_endpoint(context: &ProbeContext, node: &str) -> ProbeO
     }
 }
 
-/// Harvester's server keeps its settings; and is Harvester being upgraded?
+/// Harvester's server keeps its settings. Is Harvester being upgraded?
 pub(super) async fn settings(context: &ProbeContext, node: &str) -> ProbeAnswer {
     let absent = "Setting server-version does not exist";
     let outcome = match admin(context, Ask::ServerVersion, node, absent).await {
@@ -199,7 +200,7 @@ pub(super) async fn settings(context: &ProbeContext, node: &str) -> ProbeAnswer 
     };
     let events = match admin(context, Ask::Upgrades, node, "").await {
         Ok(list) => vec![NodeEvent::Transition(Transition::Upgrade, upgrading(&list))],
-        // Not known: what was known stays.
+        // Unknown: the last known answer stands.
         Err(_) => Vec::new(),
     };
     ProbeAnswer { outcome, events }
@@ -211,7 +212,7 @@ fn upgrading(list: &Value) -> Option<String> {
     (!matches!(state, "" | "Succeeded" | "Failed")).then(|| format!("Harvester: {state}"))
 }
 
-/// The storage network: the setting is there, and configured if it says anything.
+/// The storage network: the setting exists, and is configured unless it is empty.
 pub(super) async fn storage_network(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "Setting storage-network does not exist yet";
     let setting = match admin(context, Ask::StorageNetwork, node, absent).await {

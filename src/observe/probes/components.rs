@@ -1,7 +1,7 @@
 //! Health of what runs on the node itself: the kubelet, etcd, the supervisor.
 //!
-//! They are asked on the loopback interface. RKE2's certificates name the node, not 127.0.0.1: the certificate is not checked,
-//! and nothing secret is sent.
+//! They are asked on the loopback interface. RKE2's certificates name the node, not 127.0.0.1, so the certificate is
+//! not checked, and no secret is sent.
 
 use windrow_plan::readiness::node::ProbeOutcome;
 
@@ -14,7 +14,7 @@ pub(super) async fn kubelet(context: &ProbeContext) -> ProbeOutcome {
     healthy(context, &url, |body| body.starts_with(b"ok")).await
 }
 
-/// RKE2's supervisor. It listens before etcd and kube-apiserver are up: a first sign of life.
+/// RKE2's supervisor. It listens before etcd and kube-apiserver are up: the first sign that RKE2 is working.
 pub(super) async fn supervisor(context: &ProbeContext) -> ProbeOutcome {
     let url = format!("{}/ping", context.endpoints.supervisor);
     healthy(context, &url, |body| body.starts_with(b"pong")).await
@@ -37,7 +37,7 @@ pub(super) async fn etcd(context: &ProbeContext) -> ProbeOutcome {
     .await
 }
 
-/// 200 with the body that is expected. Who answers something else altogether is not who was asked, and nothing is known.
+/// 200 with the expected body. Another answer comes from another program, so nothing is known.
 async fn healthy(context: &ProbeContext, url: &str, expected: fn(&[u8]) -> bool) -> ProbeOutcome {
     match get(&context.http, url, None).await {
         Ok(answer) if answer.status == 200 && expected(&answer.body) => ProbeOutcome::Passed,

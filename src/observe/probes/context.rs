@@ -1,5 +1,5 @@
-//! What every probe may touch: paths, addresses, clients, a clock. All of it is passed in, so that
-//! probes run against a temporary directory and servers on the loopback interface.
+//! What every probe may use: paths, addresses, clients, a clock. All of it is passed in, so that probes run against a
+//! temporary directory and servers on the loopback interface.
 
 use jiff::Timestamp;
 use windrow_model::manifest::{Node, yaml};
@@ -11,7 +11,7 @@ use super::kubernetes::Kubernetes;
 use crate::apiserver::ApiServer;
 use crate::layout::Layout;
 
-/// Where things answer on a node.
+/// The addresses on a node that probes ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints {
     /// RKE2's supervisor.
@@ -41,7 +41,7 @@ impl Default for Endpoints {
     }
 }
 
-/// What probes look with. It remembers nothing of what they found.
+/// The tools of a probe. It keeps none of their answers.
 pub struct ProbeContext {
     layout: CurrentLayout,
     pub(super) endpoints: Endpoints,
@@ -74,12 +74,12 @@ impl ProbeContext {
         })
     }
 
-    /// Where things live now.
+    /// The current layout.
     pub(super) fn layout(&self) -> Layout {
         self.layout.get()
     }
 
-    /// From now on, RKE2's data directory is this one.
+    /// Sets RKE2's data directory from now on.
     pub(super) fn set_data_dir(&self, data_dir: &str) {
         self.layout.set_data_dir(data_dir);
     }
@@ -90,7 +90,7 @@ impl ProbeContext {
         yaml::parse_configuration(&text).ok().flatten()
     }
 
-    /// rancherd's configuration. It holds the cluster token: nothing of it is ever printed.
+    /// rancherd's configuration. It holds the cluster token and is never printed.
     pub(super) fn rancherd(&self) -> Option<Node> {
         self.config("/etc/rancher/rancherd/config.yaml")
     }

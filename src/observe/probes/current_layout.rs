@@ -1,4 +1,4 @@
-//! Where things live on the node now.
+//! The node's current layout.
 
 use std::sync::{Arc, Mutex};
 

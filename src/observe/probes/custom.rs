@@ -1,4 +1,4 @@
-//! Probes of the configuration: HTTP, TCP, units, files, objects.
+//! Configured probes: HTTP, TCP, units, files, objects.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,13 +25,13 @@ use super::kubernetes::{Ask, Credential, NamespacedName, asked, object, object_p
 use crate::files::read_text;
 use crate::locked::lock;
 
-/// No more of a file is looked at.
+/// How much of a file is read.
 const LOOKED_AT: u64 = 256 * 1024;
 
-/// Paths of the files that are being looked at.
+/// Paths of the files that are being read.
 pub(super) type PendingFiles = Arc<Mutex<BTreeSet<String>>>;
 
-/// Asks a probe of the configuration.
+/// Asks a configured probe.
 pub(super) async fn ask(
     context: &ProbeContext,
     pending: &PendingFiles,
@@ -39,7 +39,7 @@ pub(super) async fn ask(
     node: &str,
     probe: &CustomProbe,
 ) -> ProbeOutcome {
-    // What is asked is given up a little before the probe is: its answer says more.
+    // A request is given up a little before its probe is: its own error says more.
     let patience = probe.timeout * 9 / 10;
     let outcome = match &probe.question {
         CustomQuestion::Http(question) => over_http(context, question, patience).await,
@@ -84,7 +84,7 @@ async fn over_http(
         some => some.contains(&status),
     };
     match (&question.contains, expected) {
-        // Who is refused has found nothing out.
+        // A refused request shows nothing.
         (_, false) if matches!(status, 401 | 403) => {
             ProbeOutcome::unknown(asked(), format!("HTTP {status}"))
         }
@@ -181,7 +181,7 @@ async fn file(
     question: &FileQuestion,
 ) -> ProbeOutcome {
     let path = &question.path;
-    // A file system that hangs keeps one thread waiting, which is its own, and never a second one.
+    // If a file system hangs, it blocks one thread of its own, and never a second one.
     if !lock(pending).insert(path.clone()) {
         return ProbeOutcome::unknown(path, "the file system does not answer");
     }
@@ -285,7 +285,7 @@ async fn an_object(
             }
             Err(outcome) => return outcome,
         },
-        // The configuration lets no other question through; should one come all the same, it is not asked.
+        // The configuration allows no other request; another one would not be sent.
         Credential::Node => {
             if !question.is_for_nodes() {
                 let asked = format!("{} {name} as system:node:{node}", question.kind);
@@ -317,7 +317,7 @@ async fn an_object(
     }
 }
 
-/// Where the object stands: only discovery knows the plural, and whether there are namespaces.
+/// The object's path: only discovery knows the plural, and whether there are namespaces.
 async fn path(
     context: &ProbeContext,
     node: &str,

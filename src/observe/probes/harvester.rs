@@ -1,4 +1,4 @@
-//! Harvester seen from outside: its VIP, and what it says over it.
+//! Harvester seen from outside: its VIP, and the answers behind it.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use super::kubernetes::{Ask, Credential, object};
 use crate::locked::lock;
 use crate::observe::kube_vip;
 
-/// A connection takes no longer to be made.
+/// How long connecting may take.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Finding the address out takes no longer, so that there is time left to ask it.
+/// How long finding the address may take, so that there is time left to ask it.
 const LOOKUP: Duration = Duration::from_millis(1500);
-/// For this long an address that answers is not looked up again.
+/// How long an address that answers is kept before it is looked up again.
 const KNOWN: Duration = Duration::from_secs(60);
 
 /// The VIP that was last found, for all probes that ask it.
@@ -29,7 +29,7 @@ pub(super) struct VipMemory(Mutex<Option<KnownVip>>);
 #[derive(Debug, Clone)]
 struct KnownVip {
     vip: Vip,
-    /// When; `None` once it has stopped answering.
+    /// When it was found; `None` once it has stopped answering.
     at: Option<Instant>,
 }
 
@@ -40,7 +40,7 @@ impl KnownVip {
     }
 }
 
-/// Does the VIP answer? An event says which address it is.
+/// Does the VIP answer? Also reports its address as an event.
 pub(super) async fn vip_answers(
     context: &ProbeContext,
     memory: &VipMemory,
@@ -51,7 +51,7 @@ pub(super) async fn vip_answers(
         Ok(vip) => {
             let outcome = connects(&vip.address, context.endpoints.vip_https).await;
             if outcome != ProbeOutcome::Passed {
-                // It may be another one by now: it is looked up again, and kept when that fails.
+                // The address may have changed: it is looked up again, and kept when that fails.
                 if let Some(known) = lock(&memory.0).as_mut() {
                     known.at = None;
                 }
@@ -91,10 +91,10 @@ async fn connects(vip: &str, port: u16) -> ProbeOutcome {
     }
 }
 
-/// The VIP: from Harvester's own ConfigMap, which a server may read, else from the Service that
-/// carries it, else, on a node that joined, from the address it joined by. What was found stays
-/// found: the VIP is asked about just when kube-apiserver may be gone. Where the cluster does not say
-/// how its address is found, the installer's configuration may.
+/// The VIP: from Harvester's own ConfigMap, which a server may read, else from the Service that carries it, else, on a
+/// node that joined, from the address it joined by. The last address found is kept, because the VIP matters most when
+/// kube-apiserver may be gone. Where the cluster does not show how its address is found, the installer's configuration
+/// may.
 async fn vip(
     context: &ProbeContext,
     memory: &VipMemory,
@@ -176,7 +176,7 @@ fn address(object: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Can kube-vip get the VIP's address from DHCP? Its own log says so, where the address comes from DHCP.
+/// Can kube-vip get the VIP's address from DHCP? Its own log shows it, where DHCP is used.
 pub(super) fn dhcp_clash(context: &ProbeContext, memory: &VipMemory) -> ProbeOutcome {
     let known = lock(&memory.0).clone().and_then(|known| known.vip.mode);
     if known.or_else(|| installed_mode(context)) != Some(VipMode::Dhcp) {
@@ -188,7 +188,7 @@ pub(super) fn dhcp_clash(context: &ProbeContext, memory: &VipMemory) -> ProbeOut
     }
 }
 
-/// How the installer's configuration has the VIP's address found.
+/// How the installer's configuration obtains the VIP's address.
 fn installed_mode(context: &ProbeContext) -> Option<VipMode> {
     let config = context.config("/oem/harvester.config")?;
     vip_mode(&config).and_then(VipMode::read)
@@ -205,9 +205,9 @@ fn host(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_owned())
 }
 
-/// Harvester's own word. `/v1/harvester/readyz` says most and wants the cluster token; where this node's
-/// Harvester does not serve it, or the token is not taken, the question is the one that Harvester's console
-/// asks. The token is sent nowhere else.
+/// Harvester's own readiness. `/v1/harvester/readyz` says most but needs the cluster token. Where this node's Harvester
+/// does not serve it, or refuses the token, the request of Harvester's console is sent instead. The token is sent
+/// nowhere else.
 pub(super) async fn ready(
     context: &ProbeContext,
     memory: &VipMemory,
@@ -238,7 +238,7 @@ pub(super) async fn ready(
     cluster_local(&url, get(&context.http, &url, None).await)
 }
 
-/// Does this node's Harvester serve `readyz`? No, where its version is not known.
+/// Does this node's Harvester serve `readyz`? No, where its version is unknown.
 fn serves_readyz(context: &ProbeContext) -> bool {
     let release = context.config("/etc/harvester-release.yaml");
     let version = release.as_ref().and_then(|one| one.str_at(&["harvester"]));
@@ -273,7 +273,7 @@ fn cluster_local(url: &str, answer: Result<HttpAnswer, NoAnswer>) -> ProbeOutcom
     }
 }
 
-/// What every answer but a 200 means.
+/// The meaning of every answer but a 200.
 fn usual(url: &str, answer: Result<HttpAnswer, NoAnswer>) -> Result<HttpAnswer, ProbeOutcome> {
     let asked = || format!("GET {url}");
     match answer {

@@ -24,7 +24,7 @@ fn outcome(judged: Result<ProbeOutcome, ProbeOutcome>) -> ProbeOutcome {
     judged.unwrap_or_else(|unknown| unknown)
 }
 
-/// Is there a way out?
+/// Is there a default route?
 pub(super) fn default_route(context: &ProbeContext) -> ProbeOutcome {
     outcome((|| {
         let v4 = read(context, "/proc/net/route")?;
@@ -69,11 +69,11 @@ pub(super) fn carrier(context: &ProbeContext) -> ProbeOutcome {
     };
     let mut without = Vec::new();
     for entry in entries.flatten() {
-        // What is made of software has no device behind it.
+        // Virtual interfaces have no device behind them.
         if !entry.path().join("device").exists() {
             continue;
         }
-        // Reading it is refused while the interface is down.
+        // The kernel refuses to read it while the interface is down.
         let carrier = std::fs::read_to_string(entry.path().join("carrier"));
         if carrier.is_ok_and(|carrier| carrier.trim() == "1") {
             return ProbeOutcome::Passed;
@@ -87,7 +87,7 @@ pub(super) fn carrier(context: &ProbeContext) -> ProbeOutcome {
     }
 }
 
-/// Which part of a file system is looked at.
+/// What of a file system is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scarce {
     Space,
@@ -129,14 +129,14 @@ pub(super) fn disk(context: &ProbeContext, scarce: Scarce) -> ProbeOutcome {
     }
 }
 
-/// The path as it is on the node.
+/// The path without the layout's root.
 fn shown(context: &ProbeContext, path: &Path) -> String {
     let layout = context.layout();
     let inside = path.strip_prefix(layout.root()).unwrap_or(path);
     Path::new("/").join(inside).display().to_string()
 }
 
-/// A file system that counts no inodes has none to run out of.
+/// A file system that counts no inodes cannot run out of them.
 fn percent(free: u64, total: u64) -> Option<u64> {
     (u128::from(free) * 100)
         .checked_div(u128::from(total))

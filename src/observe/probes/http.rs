@@ -1,13 +1,13 @@
-//! HTTP for probes: clients, requests with a bound on time and size, and why there is no answer.
+//! HTTP for probes: clients, requests bounded in time and size, and the reasons for no answer.
 
 use std::time::Duration;
 
 use crate::causes;
 
-/// No answer that is looked at is longer.
+/// Longer answers are refused.
 const LONGEST: usize = 256 * 1024;
-/// A health endpoint that takes longer is not healthy. Shorter than the probe's own limit, so that
-/// the answer is about the endpoint and not about the probe.
+/// How long a health endpoint may take. Shorter than the probe's own limit, so that the answer is about the endpoint
+/// and not about the probe.
 pub(super) const PATIENCE: Duration = Duration::from_secs(4);
 
 /// A client that follows no redirect, uses no proxy and accepts the node's own certificates.
@@ -15,9 +15,9 @@ pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
     builder().tls_danger_accept_invalid_certs(true).build()
 }
 
-/// The same, but for certificates: they are checked.
+/// The same, but it checks certificates.
 pub(super) fn builder() -> reqwest::ClientBuilder {
-    // Ours may be the first use of TLS in the process; a provider that is set already is as good.
+    // This may be the first use of TLS in the process; a provider that is already set will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -33,16 +33,16 @@ pub(super) struct HttpAnswer {
 
 /// Why there is no answer.
 pub(super) enum NoAnswer {
-    /// The connection was refused or broke: the other side is not up.
+    /// The connection was refused or broke: the server is not up.
     Down(String),
     /// It took too long.
     Late,
-    /// What came was no HTTP, or too much of it.
+    /// The answer was no HTTP, or too long.
     Garbage(String),
 }
 
 impl NoAnswer {
-    /// In a line; `patience` is how long it was waited for.
+    /// In a line; `patience` is how long we waited.
     pub(super) fn say(&self, patience: Duration) -> String {
         match self {
             NoAnswer::Down(why) | NoAnswer::Garbage(why) => why.clone(),
@@ -51,7 +51,7 @@ impl NoAnswer {
     }
 }
 
-/// Asks. `token` goes into the Authorization header and nowhere else.
+/// Sends a request. `token` goes into the Authorization header and nowhere else.
 pub(super) async fn get(
     client: &reqwest::Client,
     url: &str,
@@ -64,7 +64,7 @@ pub(super) async fn get(
     send(request, PATIENCE).await
 }
 
-/// Sends a request and reads the answer, as far as it is of a sane size.
+/// Sends a request and reads the answer, up to a bound.
 pub(super) async fn send(
     request: reqwest::RequestBuilder,
     patience: Duration,

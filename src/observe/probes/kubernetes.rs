@@ -1,6 +1,6 @@
-//! What is asked of kube-apiserver, and with which credential. Probes ask it only from here, and only what
-//! stands in [`Ask`]. A node's identity asks nothing that the node authorizer would refuse (KEP-4601), so
-//! that the audit log never shows a probe of ours as forbidden.
+//! All requests of probes to kube-apiserver, and the credential for each. Probes send only what [`Ask`] lists. A node's
+//! identity sends nothing that the node authorizer would refuse (KEP-4601), so that the audit log never shows a probe
+//! of ours as forbidden.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use super::current_layout::CurrentLayout;
 use crate::apiserver::ApiServer;
 use crate::causes;
 
-/// An answer takes no longer. Shorter than the shortest probe's own limit.
+/// How long an answer may take. Shorter than the shortest probe's own limit.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// kube-apiserver itself waits up to 10 s for a webhook that does not say otherwise, and may ask two in
-/// a row: the one that changes objects, the one that judges them.
+/// kube-apiserver itself waits up to 10 s for a webhook that sets no other limit, and may call two in a row: the
+/// mutating one, then the validating one.
 const WEBHOOKS: Duration = Duration::from_secs(24);
 
 /// The credential of a request.
@@ -41,12 +41,12 @@ impl Credential {
     }
 }
 
-/// Everything that is asked: GET requests, and one update that changes nothing.
+/// All requests: GET, and one update that changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ask<'a> {
     /// kube-apiserver's own readiness: open to every identity (`system:public-info-viewer`).
     Readyz,
-    /// The own Node, by its name: never the list.
+    /// The node's own Node, by its name: never the list.
     OwnNode,
     /// Service `kube-system/rke2-traefik`: a node may read Services.
     Traefik,
@@ -64,8 +64,8 @@ pub(super) enum Ask<'a> {
     WebhookConfigurations(&'a str),
     /// The first object of a list, by the list's path: its metadata alone.
     First(&'a str),
-    /// An update of an object, by its path, that changes nothing and is not kept (`dryRun=All`): what is
-    /// called for it is called.
+    /// An update of an object, by its path, that changes nothing and is not kept (`dryRun=All`): it only makes
+    /// kube-apiserver call the webhooks.
     Unchanged(&'a str),
     /// Setting `server-version`.
     ServerVersion,
@@ -73,7 +73,7 @@ pub(super) enum Ask<'a> {
     StorageNetwork,
     /// The newest Upgrade.
     Upgrades,
-    /// The Jobs that system-upgrade-controller has made for the node, in whichever namespace.
+    /// The Jobs that system-upgrade-controller created for the node, in any namespace.
     UpgradeJobs,
     /// Harvester's Addons, all of them.
     Addons,
@@ -81,17 +81,17 @@ pub(super) enum Ask<'a> {
     HelmChart(NamespacedName<'a>),
     /// The Job of a HelmChart.
     Job(NamespacedName<'a>),
-    /// The pods of such a Job: why one waits for its image stands nowhere else.
+    /// The pods of such a Job: only they show why one waits for its image.
     JobPods(NamespacedName<'a>),
-    /// A Service of the configuration's choice: a node may read Services.
+    /// A configured Service: a node may read Services.
     Service(NamespacedName<'a>),
     /// What an API version serves (`v1`, `apps/v1`): discovery.
     Resources(&'a str),
-    /// An object of the configuration's choice, by its path ([`object_path`]).
+    /// A configured object, by its path ([`object_path`]).
     Object(&'a str),
 }
 
-/// Of an object its metadata is enough: the rest may be large, or secret.
+/// The object's metadata is enough: the rest may be large, or secret.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
@@ -103,7 +103,7 @@ pub(super) struct NamespacedName<'a> {
 }
 
 impl Ask<'_> {
-    /// Everything.
+    /// One of each kind of request.
     #[cfg(test)]
     const ALL: &'static [Ask<'static>] = &[
         Ask::Readyz,
@@ -130,7 +130,7 @@ impl Ask<'_> {
         Ask::Object("/apis/apps/v1/namespaces/some/deployments/thing"),
     ];
 
-    /// May it be asked with this credential?
+    /// Is this credential allowed to send it?
     pub(super) fn allowed(self, credential: Credential) -> bool {
         match credential {
             Credential::Admin => true,
@@ -141,7 +141,7 @@ impl Ask<'_> {
         }
     }
 
-    /// How it is asked.
+    /// How it is sent.
     fn method(self) -> Method {
         match self {
             Ask::Unchanged(_) => Method::PATCH,
@@ -253,10 +253,10 @@ impl NamespacedName<'_> {
     }
 }
 
-/// Everything but what a name in Kubernetes is made of.
+/// All characters except those of a Kubernetes name.
 const NO_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// A name as one segment of a path: what comes from the cluster must not lead elsewhere.
+/// A name as one segment of a path: a name from the cluster must not lead elsewhere.
 fn segment(name: &str) -> PercentEncode<'_> {
     // A name of dots alone would be taken for a directory.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -278,7 +278,7 @@ pub(super) struct ApiReply {
     pub(super) body: Vec<u8>,
 }
 
-/// Why there is none.
+/// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum NoApiReply {
     /// The connection was refused.
@@ -287,7 +287,7 @@ pub(super) enum NoApiReply {
     Late(Duration),
     /// kube-apiserver asks to be left alone for a while.
     NotNow,
-    /// Anything else: no credential, no trust, no request that may be made.
+    /// Anything else: no credential, no trust, or no valid request.
     Other(String),
 }
 
@@ -295,7 +295,7 @@ impl NoApiReply {
     pub(super) fn say(&self) -> String {
         match self {
             NoApiReply::Down(why) | NoApiReply::Other(why) => why.clone(),
-            // Without the time that is left: the reason should not change with every question.
+            // Without the time that is left: the reason should stay the same between questions.
             NoApiReply::NotNow => "kube-apiserver asks to be left alone for a while".to_owned(),
             NoApiReply::Late(patience) => format!("no answer within {} s", patience.as_secs()),
         }
@@ -313,7 +313,7 @@ impl Kubernetes {
         Self { layout, api }
     }
 
-    /// Asks, if it may be asked.
+    /// Sends the request, if it is allowed.
     pub(super) async fn ask(
         &self,
         ask: Ask<'_>,
@@ -334,7 +334,7 @@ impl Kubernetes {
         let answer = tokio::time::timeout(patience, async {
             let connection = self.api.connection(&path).await;
             let connection = connection.map_err(NoApiReply::Other)?;
-            // It is asked again soon enough, and has not so much time.
+            // The next try comes soon, and this one has little time.
             if !connection.left().is_zero() {
                 return Err(NoApiReply::NotNow);
             }
@@ -367,7 +367,7 @@ fn no_reply(error: &kube::Error) -> NoApiReply {
     }
 }
 
-/// How a question is named in an answer.
+/// The name of a request in an answer.
 pub(super) fn asked(ask: Ask<'_>, credential: Credential, node: &str) -> String {
     let path = ask.path(node);
     let path = path.split('?').next().unwrap_or_default();
@@ -382,8 +382,8 @@ pub(super) fn asked(ask: Ask<'_>, credential: Credential, node: &str) -> String 
     }
 }
 
-/// The object, or what follows from its not being had: an object that does not exist is a failure
-/// with `absent`, everything else is not known.
+/// The object, or what its absence means: an object that does not exist is a failure with `absent`, any other error is
+/// unknown.
 pub(super) async fn object(
     kubernetes: &Kubernetes,
     ask: Ask<'_>,
@@ -407,7 +407,7 @@ pub(super) async fn object(
     }
 }
 
-/// A refusal in kube-apiserver's own words, without the values that they quote.
+/// A refusal in kube-apiserver's own words, without the values that it quotes.
 pub(super) fn words(reply: &ApiReply) -> String {
     let message = serde_json::from_slice::<Value>(&reply.body)
         .ok()

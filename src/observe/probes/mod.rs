@@ -1,12 +1,13 @@
-//! Probes the node: each probe on its own clock, none waiting for another, all answers as events.
+//! Probes the node: each probe on its own clock, independent of the others, all answers as events.
 //!
 //! ```text
 //!   Interests (on? platform? day 0 over?) ─┐
 //!   role, node name (read again) ──────────┴─> one task per probe ──> ClusterEvent::Node
 //! ```
 //!
-//! `schedule` says when a probe is asked, `ask` finds the one that can answer. A probe has a [`ProbeContext`] to look with; what it
-//! remembers is its own type, and `ask` keeps it. What is asked of kube-apiserver stands in `kubernetes`, and nothing else is.
+//! `schedule` says when a probe is asked, `ask` finds the one that can answer. A probe looks through a
+//! [`ProbeContext`]; what it remembers is its own type, and `ask` keeps it. `kubernetes` lists every request to
+//! kube-apiserver.
 
 mod addons;
 mod answer;

@@ -1,4 +1,4 @@
-//! What the node is in its cluster. It is read again and again: a node can be promoted.
+//! The node's role in its cluster. It is read again and again, because a node can be promoted.
 
 use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_plan::readiness::node::NodeRole;
@@ -7,21 +7,20 @@ use super::bus::UnitState;
 use super::context::ProbeContext;
 use crate::observe::rke2;
 
-/// What the node is in its cluster, and the name of its own Node, as they are now.
+/// The node's current role in its cluster, and the name of its own Node.
 pub async fn role_and_name(context: &ProbeContext) -> (NodeRole, String) {
     let config = Config::read(context);
     let server = context.bus.unit("rke2-server.service").await;
     let agent = context.bus.unit("rke2-agent.service").await;
     let serves = match (server, agent) {
         (Ok(server), Ok(agent)) => by_units(&server, &agent),
-        // Without the bus, what RKE2 has left on the disk tells.
+        // Without the bus, the files that RKE2 left on the disk decide.
         _ => by_files(context),
     };
     (role(serves, &config), config.name)
 }
 
-/// Is it a server? Both units may be installed: which one is at work tells, then which one is
-/// enabled.
+/// Is it a server? Both units may be installed: the running one decides, then the enabled one.
 fn by_units(server: &UnitState, agent: &UnitState) -> Option<bool> {
     let at_work = |unit: &UnitState| {
         unit.load == "loaded"
@@ -38,7 +37,7 @@ fn by_units(server: &UnitState, agent: &UnitState) -> Option<bool> {
             _ => {}
         }
     }
-    // Both (a promotion under way) or neither: a masked unit still says which one it was.
+    // Both (a promotion under way) or neither: a masked unit still shows which one it was.
     (server.load == "masked" && agent.load == "not-found").then_some(true)
 }
 
@@ -63,13 +62,13 @@ fn role(serves: Option<bool>, config: &Config) -> NodeRole {
     }
 }
 
-/// What of RKE2's configuration matters here.
+/// The part of RKE2's configuration that matters here.
 struct Config {
     /// It names a server to join.
     joins: bool,
-    /// It keeps kube-apiserver from this server.
+    /// It switches kube-apiserver off on this server.
     witness: bool,
-    /// The own Node's name.
+    /// The node's own name as a Node.
     name: String,
 }
 
@@ -131,7 +130,7 @@ mod tests {
             (unit("loaded", "activating", "disabled"), idle(), Some(true)),
             (idle(), unit("loaded", "active", "enabled"), Some(false)),
             (unit("loaded", "inactive", "enabled"), idle(), Some(true)),
-            // A promoted node: the agent's unit is still enabled, the server's works.
+            // A promoted node: the agent's unit is still enabled, the server's unit runs.
             (
                 unit("loaded", "active", "enabled"),
                 unit("loaded", "inactive", "enabled"),

@@ -1,9 +1,9 @@
 //! When each probe is asked.
 //!
-//! A probe that hangs is given up after its timeout and is Unknown. The next question comes when its period is over; there are
-//! never two questions to one probe at a time. A probe that goes on passing is asked less and less often, down to its rest. When
-//! one stops passing, all of them are asked at once, and as often as in the beginning: what has happened is then seen as soon
-//! and as fully as if no probe had ever rested.
+//! A probe that hangs is given up after its timeout and is Unknown. The next question comes when its period is over; a
+//! probe is never asked twice at a time. A probe that keeps passing is asked less and less often, down to its rest.
+//! When one stops passing, all of them are asked at once, and as often as in the beginning, so that the trouble is seen
+//! as soon and as fully as if no probe had ever rested.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,7 @@ use crate::backoff::spread;
 /// How often the role is read: a node can be promoted.
 const ROLE_EVERY: Duration = Duration::from_secs(20);
 
-/// Probes until the receiver of the events is gone, or until a probe panics: its last answer would stay
-/// for ever.
+/// Probes until the receiver of the events is gone, or until a probe panics: its last answer would stay forever.
 pub async fn probe(
     context: Arc<ProbeContext>,
     mut interests: watch::Receiver<Interests>,
@@ -49,7 +48,7 @@ pub async fn probe(
             None => None,
         };
         if now != probed {
-            // Answers about the node as it was are of no use any more.
+            // Answers about the earlier role are of no use any more.
             tasks.shutdown().await;
             let wanted = now.as_ref().map(wanted).unwrap_or_default();
             let event = match &now {
@@ -112,20 +111,20 @@ impl ProbePace {
         }
     }
 
-    /// It passed: how much longer than its period it may be left alone.
+    /// It passed: how much longer than its period it may rest.
     pub(super) fn extra_pause(&mut self) -> Duration {
         let pause = self.next;
         self.next = (pause * 2).min(self.rest);
         pause.saturating_sub(self.period)
     }
 
-    /// Something is not as it was.
+    /// Something has changed.
     pub(super) fn hurry(&mut self) {
         self.next = self.period;
     }
 }
 
-/// Asks one probe again and again, for ever.
+/// Asks one probe again and again, forever.
 pub(super) async fn repeat_probe(
     prober: Arc<Prober>,
     node: ProbedNode,
@@ -136,7 +135,7 @@ pub(super) async fn repeat_probe(
     let mut disturbed = unrest.subscribe();
     let mut passed = false;
     loop {
-        // From here on: what happens while it is asked may not be in its answer.
+        // Count from here: a change while it is asked may be missing from its answer.
         disturbed.mark_unchanged();
         let answer = prober.ask(&node, spec.id.as_str());
         let answer = tokio::time::timeout(spec.timeout, answer)

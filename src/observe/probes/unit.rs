@@ -1,4 +1,4 @@
-//! RKE2's unit: is it there, does it run, does it end again and again?
+//! RKE2's unit: is it installed, does it run, does it crash again and again?
 
 use std::sync::Mutex;
 
@@ -12,7 +12,8 @@ use super::context::ProbeContext;
 use super::upgrade::{self, SignMemory};
 use crate::locked::lock;
 
-/// A unit that systemd has restarted this often and that does not run is in a crash loop, even when we have not seen the count rise.
+/// A unit that systemd has restarted this often and that does not run is in a crash loop, even if we never saw the
+/// count rise.
 const MANY: u32 = 3;
 
 /// What is remembered of the unit's restarts between two questions.
@@ -24,11 +25,11 @@ pub(super) struct RestartMemory(Mutex<RestartHistory>);
 struct RestartHistory {
     /// Which unit: a promoted node has another one.
     unit: &'static str,
-    /// systemd's count of the restarts that it made by itself.
+    /// systemd's own count of the restarts that it made.
     last: Option<u32>,
     /// How often that count has risen since the unit last ran.
     rises: u32,
-    /// Did it run when it was last seen?
+    /// Did it run when last seen?
     ran: bool,
     /// Is it being restarted by hand?
     by_hand: bool,
@@ -45,7 +46,7 @@ pub(super) fn name_of(role: NodeRole) -> Option<&'static str> {
     }
 }
 
-/// Is it installed? Of a node whose role is not known, either unit will do.
+/// Is it installed? While the role is unknown, either unit will do.
 pub(super) async fn installed(context: &ProbeContext, role: NodeRole) -> ProbeOutcome {
     let names: &[&str] = match name_of(role) {
         Some("rke2-agent.service") => &["rke2-agent.service"],
@@ -76,8 +77,8 @@ fn loaded(name: &str, unit: &UnitState) -> ProbeOutcome {
     }
 }
 
-/// Does it run? Also tells whether the machine shuts down (the unit ends then), and whether the unit is
-/// being restarted, by hand or because there is a newer RKE2.
+/// Does it run? Also reports whether the machine shuts down (the unit ends then), and whether the unit is being
+/// restarted, by hand or because there is a newer RKE2.
 pub(super) async fn service(
     context: &ProbeContext,
     restarts: &RestartMemory,
@@ -126,7 +127,7 @@ fn runs(
     before: RestartHistory,
 ) -> (ProbeOutcome, RestartHistory) {
     let rose = before.last.is_some_and(|last| unit.restarts > last);
-    // What systemd restarts by itself waits in auto-restart first, and is counted.
+    // A unit that systemd restarts by itself first waits in auto-restart, and is counted.
     let in_between = matches!(unit.active.as_str(), "activating" | "deactivating");
     let by_hand = in_between
         && !unit.sub.starts_with("auto-restart")

@@ -1,8 +1,8 @@
 //! RKE2 being upgraded where Harvester does not do it: by system-upgrade-controller, or by hand.
 //!
-//! Three signs, each seen by another probe: a Job of a Plan is at work on the node (a server may ask);
-//! the binary on the disk is newer than what runs, and the unit does not run, or the node is cordoned.
-//! A newer binary alone is none: it may lie there for weeks.
+//! Three signs, each seen by another probe: a Job of a Plan runs on the node (a server may ask); the binary on the disk
+//! is newer than the running version, and either the unit does not run or the node is cordoned. A newer binary alone is
+//! no sign: it may lie there for weeks.
 
 use std::sync::Mutex;
 
@@ -20,21 +20,21 @@ pub(super) struct SignMemory(Mutex<Signs>);
 
 #[derive(Debug, Default)]
 struct Signs {
-    /// What runs (`v1.34.2+rke2r1`), as the own Node says.
+    /// The running version (`v1.34.2+rke2r1`), as the node's own Node reports it.
     running: Option<String>,
-    /// What lies on the disk, and by what that file is known.
+    /// The version on the disk, and the stamp of that file.
     installed: Option<(rke2::BinaryStamp, Option<String>)>,
     /// A Job of a Plan.
     job: Option<String>,
-    /// The unit does not run, and will run something newer.
+    /// The unit does not run, and will run a newer version.
     restart: Option<String>,
-    /// The node is cordoned, and something newer lies on the disk.
+    /// The node is cordoned, and a newer version lies on the disk.
     cordon: Option<String>,
 }
 
-/// One sign, seen or not.
+/// One sign, present or not.
 pub(super) enum Sign {
-    /// A Job of this Plan is at work on the node; `None`: none is.
+    /// A Job of this Plan runs on the node; `None`: no Job runs.
     Job(Option<String>),
     /// The unit does not run.
     Down(bool),
@@ -45,12 +45,12 @@ pub(super) enum Sign {
     },
 }
 
-/// Is an upgrade recognised by these signs here? On a server of Harvester, Harvester's own Upgrade says it.
+/// Do these signs count here? On a server of Harvester, Harvester's own Upgrade does.
 pub(super) fn is_seen_by_signs(platform: Option<Platform>, serves_api: bool) -> bool {
     !(platform == Some(Platform::Harvester) && serves_api)
 }
 
-/// Takes a sign in. What all of them amount to is the event.
+/// Adds a sign. The event says what they amount to.
 pub(super) fn take_sign(context: &ProbeContext, memory: &SignMemory, sign: Sign) -> NodeEvent {
     let mut signs = lock(&memory.0);
     match sign {
@@ -73,7 +73,7 @@ pub(super) fn take_sign(context: &ProbeContext, memory: &SignMemory, sign: Sign)
     NodeEvent::Transition(Transition::Upgrade, sign.cloned())
 }
 
-/// What is newer on the disk than what runs; looked for only when it matters.
+/// The version on the disk, if it is newer than the running one; looked for only when it matters.
 fn newer(context: &ProbeContext, signs: &mut Signs, matters: bool) -> Option<String> {
     let running = signs.running.as_deref().filter(|_| matters)?;
     let (running, _) = running.split_once('+').unwrap_or((running, ""));

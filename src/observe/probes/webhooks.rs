@@ -1,10 +1,9 @@
-//! Do the admission webhooks answer without which nothing can be changed?
+//! Do the admission webhooks answer? Without them nothing can be changed.
 //!
-//! A pod that is ready proves little. So each webhook is tried as it is used: by an update of an object
-//! that it guards. The update changes nothing (an empty patch) and would not be kept if it did
-//! (`dryRun=All`). kube-apiserver calls every webhook that is registered for such an update, and says
-//! which one does not answer. A webhook with side effects is not called for a dry run, and one that
-//! looks at some objects only may not be called for ours: neither is tried.
+//! A ready pod proves little. So each webhook is tried as it is used: by an update of an object that it guards. The
+//! update changes nothing (an empty patch) and would not be kept if it did (`dryRun=All`). kube-apiserver calls every
+//! webhook that is registered for such an update, and reports which one does not answer. A webhook with side effects is
+//! not called for a dry run, and one that selects objects may not be called for ours: neither is tried.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -20,28 +19,28 @@ use super::context::ProbeContext;
 use super::kubernetes::{Ask, Credential, asked, words};
 use crate::locked::lock;
 
-/// As their configurations begin: Harvester's `harvester-validator` and `harvester-mutator`, Rancher's
+/// How the names of their configurations begin: Harvester's `harvester-validator` and `harvester-mutator`, Rancher's
 /// `rancher.cattle.io`, KubeVirt's `virt-api-…` and `virt-operator-…`.
 const OURS: &[&str] = &[HARVESTER, "rancher.cattle.io", "virt-api", "virt-operator"];
 const HARVESTER: &str = "harvester";
 const SETTINGS: &str = "/apis/harvesterhci.io/v1beta1/settings";
-/// This many kinds are looked through for an object to try with.
+/// How many kinds are searched for an object to try with.
 const TRIED: usize = 8;
-/// While all goes well, what the configurations said is believed for this long.
+/// How long the configurations found are used while all goes well.
 const BELIEVED: Duration = Duration::from_secs(600);
 
-/// Webhooks that the same pods answer.
+/// Webhooks that the same pods serve.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Answerer {
     /// Harvester's own: without them the node is not Ready.
     harvesters: bool,
-    /// Paths of lists of the kinds whose updates they are called for.
+    /// Paths of the lists of kinds whose updates they are called for.
     kinds: Vec<String>,
-    /// An object of one of them, once it was found.
+    /// An object of one of these kinds, once one is found.
     object: Option<String>,
 }
 
-/// The webhooks that were last found, with the objects to try them with.
+/// The webhooks last found, with the objects to try them with.
 #[derive(Default)]
 pub(super) struct WebhookMemory(Mutex<Option<KnownWebhooks>>);
 
@@ -51,15 +50,15 @@ struct KnownWebhooks {
     at: Instant,
 }
 
-/// What came of a try.
+/// The result of a try.
 #[derive(Debug, PartialEq)]
 enum Tried {
     Answers,
-    /// It does not: why.
+    /// It does not answer: why.
     Silent(String),
-    /// Neither is said: what was asked, and how it was answered.
+    /// Neither is known: the request, and its answer.
     NotKnown(String, String),
-    /// There is nothing that it could be tried with.
+    /// There is no object to try it with.
     Nothing,
 }
 
@@ -90,7 +89,7 @@ pub(super) async fn answer(
             (_, Tried::Silent(why)) => ProbeOutcome::failed(why),
             (true, Tried::NotKnown(asked, why)) => ProbeOutcome::unknown(asked, why),
             (true, Tried::Nothing) => ready_endpoint(context, node).await,
-            // Nothing of the node rests on them alone: what is not known of them is no blocker.
+            // They alone do not decide the node's readiness: an unknown webhook is no blocker.
             (_, Tried::Answers | Tried::NotKnown(..) | Tried::Nothing) => ProbeOutcome::Passed,
         }
     });
@@ -99,7 +98,7 @@ pub(super) async fn answer(
     let wrong = outcome(|said| matches!(said, ProbeOutcome::Failed { .. }))
         .or_else(|| outcome(|said| matches!(said, ProbeOutcome::Unknown { .. })));
     match wrong {
-        // Objects may be gone and configurations changed: next time they are looked up again.
+        // Objects or configurations may have changed: they are looked up again next time.
         Some(wrong) => wrong,
         None => {
             *lock(&memory.0) = Some(known);
@@ -125,7 +124,7 @@ async fn registered(context: &ProbeContext, node: &str) -> Result<Vec<Answerer>,
     for answerer in &mut answerers {
         for kind in &answerer.kinds {
             let found = match kind.as_str() {
-                // A setting that never changes. The check of some others reaches out to other servers.
+                // A setting that never changes. The check of some others contacts other servers.
                 SETTINGS => admin(context, Ask::ServerVersion, node, "")
                     .await
                     .ok()
@@ -158,9 +157,9 @@ async fn attempt(context: &ProbeContext, node: &str, answerer: &Answerer) -> Tri
     }
 }
 
-/// What a refusal says of the webhooks, in the words of `k8s.io/apiserver`
-/// (`pkg/admission/plugin/webhook/errors`): `admission webhook "N" denied the request`, `failed calling
-/// webhook "N": failed to call webhook: …`.
+/// Reads from a refusal what it says of the webhooks, in the words of `k8s.io/apiserver`
+/// (`pkg/admission/plugin/webhook/errors`): `admission webhook "N" denied the request`, `failed calling webhook "N":
+/// failed to call webhook: …`.
 fn judge(asked: String, refusal: &str) -> Tried {
     let silent = ["failed calling webhook ", "failed to call webhook "]
         .iter()
@@ -175,7 +174,7 @@ fn judge(asked: String, refusal: &str) -> Tried {
     Tried::NotKnown(asked, refusal.to_owned())
 }
 
-/// Who answers the webhooks of these configurations that matter.
+/// The servers of the webhooks that matter in these configurations.
 fn answerers(configurations: &[Value]) -> Vec<Answerer> {
     let mut found: BTreeMap<String, Answerer> = BTreeMap::new();
     for configuration in configurations {
@@ -198,7 +197,7 @@ fn answerers(configurations: &[Value]) -> Vec<Answerer> {
     }
     let mut answerers: Vec<Answerer> = found.into_values().collect();
     for answerer in &mut answerers {
-        // What Kubernetes itself lives on comes last.
+        // Kubernetes' own essential kinds come last.
         let rank = |path: &String| (path != SETTINGS, path.starts_with("/api/"));
         answerer.kinds.sort_by_key(rank);
         answerer.kinds.dedup();
@@ -207,7 +206,7 @@ fn answerers(configurations: &[Value]) -> Vec<Answerer> {
     answerers
 }
 
-/// Where a webhook is asked: the same for all that the same pods answer.
+/// The address of a webhook: the same for all that the same pods serve.
 fn address(config: &Value) -> String {
     match text(&config["url"]) {
         "" => {

@@ -1,4 +1,4 @@
-//! What a scan finds, and the stamps by which the next one notices changes.
+//! The results of a scan, and the stamps by which the next one notices changes.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use windrow_decide::{Directory, FileChange, Mark, Marker};
 use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath};
 
-/// A file that changed less than this before a look may change again within the same tick of the file
-/// system's clock: its stamp proves nothing yet.
+/// A file that changed less than this before a scan may change again within the same tick of the file system's clock:
+/// its stamp proves nothing yet.
 const SETTLES_NANOS: i128 = 2_000_000_000;
 
-/// What came of a look.
+/// The result of a scan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScanResult {
     /// The directory does not exist: normal before RKE2's first start.
@@ -28,15 +28,14 @@ pub enum ScanResult {
     Found(ScannedDirectory),
 }
 
-/// What is in the directory.
+/// The content of the directory.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScannedDirectory {
-    /// Every manifest file, and every entry at which RKE2 stumbles, in the order in which RKE2
-    /// applies them.
+    /// Every manifest file, and every entry that makes RKE2 stop, in the order in which RKE2 applies them.
     pub files: Vec<FileEntry>,
     /// Every `*.skip`, sorted by path.
     pub markers: Vec<MarkerEntry>,
-    /// Every directory that was walked, the first one included: what has to be watched.
+    /// Every directory below, including the first one: all of them have to be watched.
     pub directories: Vec<PathBuf>,
 }
 
@@ -45,7 +44,7 @@ pub struct ScannedDirectory {
 pub struct FileEntry {
     /// Its path. Bytes that are not UTF-8 are written `\xff`.
     pub path: ManifestPath,
-    /// What it is.
+    /// Its kind.
     pub state: ScannedContent,
     /// Shows whether it has changed.
     pub stamp: FileStamp,
@@ -54,7 +53,7 @@ pub struct FileEntry {
 /// A file's content, as far as it had to be read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScannedContent {
-    /// Its stamp is the one it had at the last look: it was not read again.
+    /// Its stamp has not changed since the last scan: it was not read again.
     Unchanged,
     /// It is new or its stamp changed.
     Read(FileContent),
@@ -67,13 +66,13 @@ pub struct MarkerEntry {
     pub path: MarkerPath,
     /// Windrow's mark in it; `None` when it is not Windrow's.
     pub mark: Option<Mark>,
-    /// Why it could not be read; whose it is then is not known.
+    /// Why it could not be read; whose marker it is, is unknown then.
     pub unreadable: Option<String>,
     /// Shows whether it has changed.
     pub stamp: FileStamp,
 }
 
-/// Shows whether a file has changed. Its path is only a name: what counts is the inode.
+/// Shows whether a file has changed. Its path is only a name: the inode is what matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
     /// Device.
@@ -114,8 +113,8 @@ impl FileStamp {
     }
 }
 
-/// What an earlier look saw, by path. What has not changed since is not opened again: opening takes time,
-/// and it is an event for every watch on the directory, Windrow's own included.
+/// What an earlier scan found, by path. An unchanged file is not opened again: opening takes time, and it is an event
+/// for every watch on the directory, Windrow's own included.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileStamps {
     pub(super) files: BTreeMap<ManifestPath, FileStamp>,
@@ -128,16 +127,16 @@ impl FileStamps {
         Self::default()
     }
 
-    /// The file of this path is read at the next look, whatever its stamp says.
+    /// The next scan reads the file at this path, whatever its stamp is.
     pub fn forget(&mut self, path: &ManifestPath) {
         self.files.remove(path);
     }
 }
 
 impl ScannedDirectory {
-    /// The stamps, for the next look.
+    /// The stamps, for the next scan.
     pub fn stamps(&self) -> FileStamps {
-        // What there was no room for is read at a later look.
+        // Files that there was no room for are read at a later scan.
         let no_room = |file: &&FileEntry| {
             !matches!(file.state, ScannedContent::Read(FileContent::NoRoom { .. }))
         };
@@ -145,7 +144,7 @@ impl ScannedDirectory {
         let markers = self.markers.iter();
         FileStamps {
             files: files.map(|file| (file.path.clone(), file.stamp)).collect(),
-            // What could not be read is read again.
+            // Files that could not be read are read again.
             markers: markers
                 .filter(|marker| marker.unreadable.is_none())
                 .map(|marker| (marker.path.clone(), (marker.stamp, marker.mark.clone())))
@@ -153,7 +152,7 @@ impl ScannedDirectory {
         }
     }
 
-    /// The look as the core takes it in.
+    /// The result in the form that the core takes.
     pub fn into_directory(self) -> Directory {
         Directory {
             files: self

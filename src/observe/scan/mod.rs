@@ -1,9 +1,8 @@
-//! One look at the manifests directory, on the real file system.
+//! One scan of the manifests directory, on the real file system.
 //!
-//! It walks as RKE2 does (k3s `pkg/deploy`): every directory below, hidden ones too, a symbolic link
-//! to a directory by one level. Unlike RKE2 it never opens what could block, never leaves the
-//! directory, and one bad entry does not hide the others. What vanishes while it is looked at is
-//! simply not there.
+//! It walks as RKE2 does (k3s `pkg/deploy`): every directory below, hidden ones too, a symbolic link to a directory by
+//! one level. Unlike RKE2 it never opens anything that could block, never leaves the directory, and one bad entry does
+//! not hide the others. An entry that vanishes meanwhile counts as absent.
 
 mod found;
 mod read;
@@ -25,7 +24,7 @@ pub use self::read::bytes;
 
 use self::walk::walk;
 
-/// Looks at the directory. Files whose stamp is the one in `seen` are not read again.
+/// Scans the directory. Files whose stamp is the one in `seen` are not read again.
 pub fn scan(dir: &Path, limits: &ReadLimits, seen: &FileStamps, now: Timestamp) -> ScanResult {
     match walk(dir, limits, seen, now) {
         Ok(found) => ScanResult::Found(found),
@@ -36,12 +35,12 @@ pub fn scan(dir: &Path, limits: &ReadLimits, seen: &FileStamps, now: Timestamp) 
     }
 }
 
-/// How many looks at a large directory are made to read all of it.
+/// How many scans of a large directory are made to read all of it.
 const MOST_LOOKS: usize = 8;
 
-/// Reads the whole directory, in as many looks as it takes, so that no more than `limits.directory_bytes` of it is in
-/// memory: each file that was read goes to `take`, and what is left is every marker. What there was no room for in any
-/// look goes to `take` last. `None` where the directory is not there or cannot be read.
+/// Reads the whole directory, in as many scans as it takes, so that no more than `limits.directory_bytes` of it is in
+/// memory. Each file that was read goes to `take`; every marker is returned. Files that no scan had room for go to
+/// `take` last. `None` where the directory does not exist or cannot be read.
 pub fn scan_whole(
     dir: &Path,
     limits: &ReadLimits,

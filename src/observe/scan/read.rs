@@ -1,4 +1,4 @@
-//! Opening and reading one file. Nothing here waits for anything, and no link is followed.
+//! Opening and reading one file. Nothing here blocks, and no link is followed.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -10,7 +10,7 @@ use nix::fcntl::OFlag;
 use windrow_decide::Mark;
 use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath};
 
-/// Gone, or not a directory any more.
+/// Gone, or no longer a directory.
 pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
@@ -28,8 +28,8 @@ pub(super) fn read_mark(
     Mark::read(open(at)?, path, now)
 }
 
-/// Reads a regular file. What else has taken its place meanwhile is named, not read. The metadata is older than the content:
-/// a change after it will be noticed.
+/// Reads a regular file. Anything else that took its place is named, not read. The metadata is older than the content:
+/// a later change will be noticed.
 pub(super) fn read(at: &Path, limit: u64) -> io::Result<(FileContent, Metadata)> {
     let file = match open(at) {
         Ok(file) => file,
@@ -59,8 +59,8 @@ pub(super) fn read(at: &Path, limit: u64) -> io::Result<(FileContent, Metadata)>
     Ok((FileContent::Bytes(bytes), metadata))
 }
 
-/// The bytes of one regular file of the directory; `None` of anything else, of what is larger, and of what
-/// cannot be read.
+/// The bytes of one regular file of the directory; `None` for anything else, for a larger file, and for one that cannot
+/// be read.
 pub fn bytes(dir: &Path, path: &ManifestPath, limit: u64) -> Option<Vec<u8>> {
     let inside = fs::canonicalize(dir).ok()?;
     let at = fs::canonicalize(dir.join(path.as_str())).ok()?;
@@ -71,7 +71,7 @@ pub fn bytes(dir: &Path, path: &ManifestPath, limit: u64) -> Option<Vec<u8>> {
     }
 }
 
-/// Opens without waiting for anything and without following a link.
+/// Opens without blocking and without following a link.
 fn open(at: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
     OpenOptions::new()

@@ -216,7 +216,7 @@ fn links_are_followed_within_the_directory_only() {
         content(&found, "one.yaml"),
         FileContent::DanglingSymlink { .. }
     ));
-    // A linked directory by one level, a loop by one round.
+    // A linked directory is followed by one level, a loop by one round.
     assert_eq!(content(&found, "linked/a.yaml"), bytes("a"));
     assert_eq!(content(&found, "real/again/a.yaml"), bytes("a"));
     assert_eq!(content(&found, "loop/in.yaml"), bytes("d"));
@@ -277,13 +277,13 @@ fn a_marker_that_has_not_changed_is_not_opened_again() {
     let at = dir.path();
     let path = at.join("a.yaml.skip");
     write(&path, mark("a.yaml").to_json()).unwrap();
-    // What was remembered of it could not be read from it.
+    // Its remembered stamp did not come from reading it.
     let mut seen = look(at).stamps();
     seen.markers.get_mut("a.yaml.skip").unwrap().1 = Some(mark("remembered"));
     let remembered = look_again(at, &seen);
     assert_eq!(remembered.markers[0].mark, Some(mark("remembered")));
     assert_eq!(remembered.stamps(), seen);
-    // Another one of the same size in its place is.
+    // Another file of the same size in its place is read.
     write(at.join("new"), mark("b.yaml").to_json()).unwrap();
     fs::rename(at.join("new"), &path).unwrap();
     let third = look_again(at, &seen);
@@ -396,7 +396,7 @@ fn a_file_that_is_read_at_each_look_keeps_no_other_from_being_read() {
         directory_bytes: 100,
         ..ReadLimits::default()
     };
-    // The clock is behind: what was just written may be written again without a trace.
+    // The clock is behind: a file written just now may be written again with the same stamp.
     let now = Timestamp::UNIX_EPOCH;
     let mut seen = FileStamps::new();
     let mut read = Vec::new();

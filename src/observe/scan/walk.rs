@@ -26,23 +26,23 @@ struct DirectoryToWalk {
     follows: bool,
 }
 
-/// A file that has to be read.
+/// A file to be read.
 struct UnreadFile {
     at: PathBuf,
     below: PathBuf,
     metadata: Metadata,
-    /// Its stamp when it was last read. It has not changed, but it is too new for the stamp to prove that.
+    /// Its stamp when it was last read. It is unchanged, but too new to prove that the file is.
     read_before: Option<FileStamp>,
 }
 
-/// A walk under way.
+/// A walk in progress.
 struct DirectoryWalk<'s> {
     /// The directory without any link in its path.
     inside: PathBuf,
     limits: &'s ReadLimits,
     seen: &'s FileStamps,
     now: Timestamp,
-    /// What has to be read.
+    /// The files to be read.
     unread: Vec<UnreadFile>,
     found: ScannedDirectory,
 }
@@ -51,7 +51,7 @@ struct DirectoryWalk<'s> {
 ///
 /// # Errors
 ///
-/// When the directory itself is not there or cannot be read.
+/// When the directory itself does not exist or cannot be read.
 pub(super) fn walk(
     dir: &Path,
     limits: &ReadLimits,
@@ -75,7 +75,7 @@ pub(super) fn walk(
         match walk.directory(&directory) {
             Ok(more) => todo.extend(more),
             Err(error) if is_gone(&error) => {}
-            // RKE2 then gives its whole pass up: the directory stands among the files.
+            // RKE2 then gives up its whole pass, so the directory is listed among the files.
             Err(error) => {
                 if let Ok(metadata) = fs::symlink_metadata(&directory.at) {
                     let content = FileContent::Unreadable {
@@ -150,7 +150,7 @@ impl DirectoryWalk<'_> {
         };
         let (mark, unreadable) = match read {
             Ok(mark) => (mark, None),
-            // Gone meanwhile: the next look does not see it.
+            // Gone meanwhile: the next scan will not see it.
             Err(error) if is_gone(&error) => return,
             Err(error) => (None, Some(error.to_string())),
         };
@@ -174,7 +174,7 @@ impl DirectoryWalk<'_> {
         let target = printable(written.as_os_str());
         let real = match fs::canonicalize(&at) {
             Ok(real) => real,
-            // RKE2 stops at such a link whatever its name is, unless it only just went away.
+            // RKE2 stops at such a link whatever its name is, unless it vanished just now.
             Err(_) if fs::symlink_metadata(&at).is_err() => return None,
             Err(_) => {
                 self.file(&below, FileContent::DanglingSymlink { target }, metadata);
@@ -207,7 +207,7 @@ impl DirectoryWalk<'_> {
         None
     }
 
-    /// A manifest's name and no link any more: `at` is what is opened, `below` what it is called.
+    /// A manifest's name that is no link: `at` is the path to open, `below` its name in the plan.
     fn regular(&mut self, at: &Path, below: &Path, metadata: &Metadata) {
         if let Some(content) = special(metadata) {
             self.file(below, content, metadata);
@@ -232,8 +232,8 @@ impl DirectoryWalk<'_> {
         }
     }
 
-    /// Reads what has to be read until it is as much as is read at one look: first what was never read, in the
-    /// order of the paths, so that nothing waits for ever behind a file that is written again and again.
+    /// Reads the files until the bound of one scan is reached: first those that were never read, in the order of their
+    /// paths, so that none waits forever behind a file that is written again and again.
     fn read_files(&mut self) {
         let mut unread = std::mem::take(&mut self.unread);
         unread.sort_by(|one, other| {
@@ -252,7 +252,7 @@ impl DirectoryWalk<'_> {
             } = file;
             let size = metadata.size();
             let fits = size <= self.limits.file_bytes;
-            // At least one file is read at each look, however large it is.
+            // At least one file is read at each scan, however large it is.
             if fits && taken > 0 && taken + size > self.limits.directory_bytes {
                 match read_before {
                     Some(stamp) => self.found.files.push(FileEntry {
@@ -296,7 +296,7 @@ impl DirectoryWalk<'_> {
                     },
                 }
             }
-            // A marker's path is made of the file's, and there is no such directory, or the marker hides another name.
+            // A marker's path is derived from the file's. There is no such directory, or the marker hides another name.
             FileContent::Fifo if below.to_str().is_none() => FileContent::NotUtf8Name {
                 special: Some("a FIFO"),
             },
@@ -317,7 +317,7 @@ fn is_manifest(name: &OsStr) -> bool {
     is_manifest_name(&name.to_string_lossy())
 }
 
-/// A name as text. Bytes that are not UTF-8 stay visible, and two names stay two.
+/// A name as text. Bytes that are not UTF-8 stay visible, and different names stay different.
 fn printable(name: &OsStr) -> String {
     let mut text = String::new();
     for part in name.as_bytes().utf8_chunks() {

@@ -19,7 +19,7 @@ const COLUMN_GAP: f64 = 92.0;
 /// More findings than this are summed up in a last line.
 const FINDINGS: usize = 6;
 
-/// Where the columns and the parts of the picture stand.
+/// The positions of the columns and of the picture's parts.
 struct PictureFrame {
     /// Left edge and width of each column.
     columns: Vec<(f64, f64)>,
@@ -67,7 +67,7 @@ pub(super) fn draw(
     let height = frame.legend + 26.0 + findings.len() as f64 * 20.0 + 12.0;
     draw_page(&mut out, plan, drawn, frame.width, height);
     draw_headings(&mut out, drawn, &frame);
-    // Edges come before boxes, and the ones that matter most come last, so that they are on top.
+    // Edges come before boxes, and the most important ones last, so that they are on top.
     let mut edges: Vec<(&Edge, &Route)> = graph.edges.iter().zip(&layout.routes).collect();
     edges.sort_by_key(|(edge, _)| (edge.cycle, !edge.yields && edge.tier == Tier::Required));
     for (edge, route) in edges {

@@ -13,7 +13,7 @@ const GAP: f64 = 26.0;
 /// Space between lanes.
 const LANE_GAP: f64 = 12.0;
 
-/// A box to place: its height and where its rows' middles are, from its top.
+/// A box to place: its height and the middles of its rows, from its top.
 pub(super) struct Shape {
     pub(super) height: f64,
     pub(super) rows: Vec<f64>,
@@ -36,7 +36,7 @@ pub(super) struct BoxLayout {
 /// How an edge runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Route {
-    /// It was turned round for the layout: it runs from right to left.
+    /// It was reversed for the layout: it runs from right to left.
     pub(super) reversed: bool,
     /// Middle of its lane in every column between its ends: column, height.
     pub(super) lanes: Vec<(usize, f64)>,
@@ -49,7 +49,7 @@ struct ColumnSlot {
     gap: f64,
     top: f64,
     order: f64,
-    /// Slots on the left that it is tied to: slot, height there, height here.
+    /// Slots on the left that it is connected to: slot, height there, height here.
     left: Vec<(usize, f64, f64)>,
     /// The same on the right.
     right: Vec<(usize, f64, f64)>,
@@ -110,8 +110,8 @@ pub(super) fn layout(graph: &BoxGraph, shapes: &[Shape]) -> BoxLayout {
     }
 }
 
-/// Which edges have to be turned round so that no cycle is left: those that lead back to a box that
-/// is still being visited, files visited in their order.
+/// Which edges have to be reversed so that no cycle is left: those that lead back to a box that is still being visited,
+/// files visited in their order.
 fn reversed(graph: &BoxGraph, shapes: &[Shape]) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
     enum VisitMark {
@@ -162,14 +162,14 @@ fn ends(edge: &Edge, reversed: bool) -> ((usize, usize), (usize, usize)) {
     }
 }
 
-/// The column of each box: one right of the last thing it needs.
+/// The column of each box: one right of the last box that it needs.
 fn columns(graph: &BoxGraph, shapes: &[Shape], reversed: &[bool]) -> Vec<usize> {
     let shift = usize::from(shapes.iter().any(|shape| shape.first));
     let mut column: Vec<usize> = shapes
         .iter()
         .map(|shape| if shape.first { 0 } else { shift })
         .collect();
-    // At most as many rounds as boxes: the turned graph has no cycle.
+    // At most as many rounds as boxes: the reversed graph has no cycle.
     for _ in 0..shapes.len() {
         let mut changed = false;
         for (edge, reversed) in graph.edges.iter().zip(reversed) {
@@ -234,7 +234,7 @@ fn tie(slots: &mut [ColumnSlot], from: (usize, f64), to: (usize, f64)) {
     }
 }
 
-/// Orders each column for few crossings: by the mean place of what a slot is tied to.
+/// Orders each column for few crossings: by the mean position of a slot's neighbours.
 fn arrange(slots: &mut [ColumnSlot], members: &mut [Vec<usize>]) {
     for column in members.iter_mut() {
         column.sort_by(|a, b| slots[*a].order.total_cmp(&slots[*b].order));
@@ -259,7 +259,7 @@ fn arrange(slots: &mut [ColumnSlot], members: &mut [Vec<usize>]) {
     }
 }
 
-/// Where a slot's middle would like to be: level with what it is tied to on the sides asked for.
+/// The height at which a slot would be level with its neighbours on the given sides.
 fn pull(slots: &[ColumnSlot], slot: usize, left: bool, right: bool) -> f64 {
     let own = &slots[slot];
     let ties = own
@@ -288,7 +288,7 @@ fn stack_up(slots: &mut [ColumnSlot], column: &[usize]) {
     }
 }
 
-/// Heights: each column is moved, its order and gaps kept, as near to level edges as it can be.
+/// Heights: each column is moved, with its order and gaps, until its edges are as level as possible.
 fn place(slots: &mut [ColumnSlot], members: &[Vec<usize>]) {
     for round in 0..24 {
         let rightwards = round % 2 == 0;
@@ -298,7 +298,7 @@ fn place(slots: &mut [ColumnSlot], members: &[Vec<usize>]) {
             (0..members.len()).rev().collect()
         };
         for id in sweep {
-            // The last rounds look both ways, so that neither side wins for good.
+            // The last rounds look both ways, so that neither side wins.
             let both = round >= 12;
             let wish: Vec<f64> = members[id]
                 .iter()
@@ -316,8 +316,8 @@ fn place(slots: &mut [ColumnSlot], members: &[Vec<usize>]) {
     }
 }
 
-/// The tops nearest to the wishes (least squares) that keep order and gaps: isotonic regression by
-/// pooling neighbours that would overlap.
+/// The tops closest to the wishes (least squares) that keep order and gaps: isotonic regression by pooling neighbours
+/// that would overlap.
 fn settle(slots: &mut [ColumnSlot], column: &[usize], wish: &[f64]) {
     let mut offsets = Vec::with_capacity(column.len());
     let mut offset = 0.0;

@@ -9,7 +9,7 @@ pub(super) fn width(text: &str, size: f64, bold: bool) -> f64 {
     em * size * if bold { 1.12 } else { 1.0 }
 }
 
-/// The longest beginning of a text that fits, with an ellipsis when something is left out.
+/// The longest beginning of a text that fits, with an ellipsis if it is shortened.
 pub(super) fn clip(text: &str, size: f64, bold: bool, room: f64) -> String {
     if width(text, size, bold) <= room {
         return text.to_owned();
@@ -24,7 +24,7 @@ pub(super) fn clip(text: &str, size: f64, bold: bool, room: f64) -> String {
     String::new()
 }
 
-/// Like [`clip`], but what is left out is left out in the middle: names differ at their ends.
+/// Like [`clip`], but it is shortened in the middle: names differ at their ends.
 pub(super) fn clip_middle(text: &str, size: f64, room: f64) -> String {
     if width(text, size, false) <= room {
         return text.to_owned();

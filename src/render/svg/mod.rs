@@ -17,7 +17,7 @@ use super::graph::{BoxGraph, Edge, GraphBox};
 const WIDEST: f64 = 380.0;
 /// More rows than this are summed up in a last one.
 const ROWS: usize = 12;
-/// Rows that nothing is tied to are listed up to here.
+/// Rows without edges are listed up to this number.
 const UNTIED_ROWS: usize = 6;
 /// This many edges from one row into one box are drawn as one edge to the box.
 const BUNDLE: usize = 4;
@@ -44,7 +44,7 @@ pub fn svg(plan: &Plan) -> String {
     draw::draw(plan, &graph, &drawn, &shapes, &layout)
 }
 
-/// The rows with an edge first, then the others; in their own order, and not too many.
+/// The rows with an edge first, then the others; in their own order, and only a few.
 fn shown_rows(graph: &BoxGraph, id: usize) -> (Vec<usize>, usize) {
     let rows = graph.boxes[id].rows.len();
     if rows <= ROWS {
@@ -64,7 +64,7 @@ fn shown_rows(graph: &BoxGraph, id: usize) -> (Vec<usize>, usize) {
     (shown, hidden)
 }
 
-/// Re-ties edges to the rows that are drawn; those of rows that are not go to the last one.
+/// Connects edges to the rows that are drawn; edges of other rows go to the last one.
 fn fold_hidden_rows(graph: &mut BoxGraph, rows: &[(Vec<usize>, usize)]) {
     let place = |(id, row): (usize, usize)| {
         let shown = &rows[id].0;
@@ -97,7 +97,7 @@ fn fold_hidden_rows(graph: &mut BoxGraph, rows: &[(Vec<usize>, usize)]) {
     graph.edges = bundled(folded, rows);
 }
 
-/// What many rows of one box need from one place is drawn once, to the box as a whole.
+/// If many rows of one box need the same box, one edge to the whole box is drawn.
 fn bundled(edges: Vec<Edge>, rows: &[(Vec<usize>, usize)]) -> Vec<Edge> {
     let key = |edge: &Edge| (edge.from, edge.to.0, edge.tier, edge.cycle, edge.yields);
     let mut bundled: Vec<Edge> = Vec::new();
@@ -149,7 +149,7 @@ fn shape((id, drawn): (usize, &DrawnBox<'_>)) -> Shape {
         height: HEADER + lines as f64 * ROW + 8.0,
         rows: (0..lines)
             .map(|row| HEADER + 4.0 + (row as f64 + 0.5) * ROW)
-            // One more, for what concerns the box as a whole.
+            // One more, for what concerns the whole box.
             .chain([HEADER / 2.0])
             .collect(),
         first: !drawn.one.kind.is_file(),

@@ -1,5 +1,5 @@
-//! Colours and fonts, light first. A viewer that knows `prefers-color-scheme` gets the dark ones;
-//! the page is always painted, so the picture is readable on any background.
+//! Colours and fonts, light first. A viewer that supports `prefers-color-scheme` gets the dark ones; the background is
+//! always painted, so the picture is readable everywhere.
 
 pub(super) const STYLE: &str = r#"<style>
 text { font-family: "DejaVu Sans", Verdana, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; font-size: 12px; fill: #1f2937; }

@@ -1,4 +1,4 @@
-//! What the Node says of a status: the condition and the events. Pure.
+//! The Node's condition and events for a status. Pure.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use windrow_model::reasons::{Code, Severity};
 
 /// The condition's type.
 pub(super) const CONDITION: &str = "WindrowBootstrap";
-/// Longest message, in characters: that of a core/v1 Event is 1024 bytes at most, and a line that
-/// `kubectl describe` shows is read by people.
+/// Longest message, in characters: a core/v1 Event takes 1024 bytes at most, and people read it as one line of `kubectl
+/// describe`.
 const LONGEST: usize = 256;
 
-/// The condition, but for its times.
+/// The condition, without its times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeCondition {
     /// `True`, `False` or `Unknown`.
@@ -25,7 +25,7 @@ impl NodeCondition {
     pub(super) fn from_status(status: &Status) -> Self {
         Self {
             status: match status.readiness {
-                // It works; what is wrong besides is the reason.
+                // It works; the reason names what else is wrong.
                 Readiness::Ready | Readiness::Degraded => "True",
                 Readiness::SettingUp | Readiness::Failed => "False",
                 Readiness::Unknown => "Unknown",
@@ -60,13 +60,13 @@ impl NodeCondition {
         }]}})
     }
 
-    /// The patch that takes it away.
+    /// The patch that removes it.
     pub(super) fn removal() -> Value {
         json!({"status": {"conditions": [{"$patch": "delete", "type": CONDITION}]}})
     }
 }
 
-/// What stands on a Node: the condition's status and since when.
+/// The condition on a Node: its status, and since when.
 pub(super) fn condition_on_node(node: &Value) -> Option<(String, Timestamp)> {
     let conditions = node["status"]["conditions"].as_array()?;
     let own = conditions.iter().find(|one| one["type"] == CONDITION)?;
@@ -110,14 +110,14 @@ impl Notice {
         })
     }
 
-    /// The patch that says that it happened again.
+    /// The patch that counts one more occurrence.
     pub(super) fn again(count: u32, at: Timestamp) -> Value {
         json!({"count": count, "lastTimestamp": seconds(at)})
     }
 }
 
-/// What a person who looks at the Node wants to know of a change. What stands at the start of the
-/// daemon is reported too, except the readiness: the condition has that.
+/// What a person who looks at the Node wants to know of a change. The state at the daemon's start is reported too,
+/// except the readiness: the condition has that.
 pub(super) fn notices(before: Option<&Status>, now: &Status) -> Vec<Notice> {
     let mut notices = Vec::new();
     if let Some(before) = before

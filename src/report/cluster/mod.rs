@@ -1,5 +1,4 @@
-//! The cluster: condition `WindrowBootstrap` on the own Node, and Events about it, for
-//! `kubectl describe node`.
+//! The cluster: condition `WindrowBootstrap` on the node's own Node, and Events about it, for `kubectl describe node`.
 //!
 //! ```text
 //!   Status ──> condition (the newest only) ──┐
@@ -8,10 +7,10 @@
 //!                                                 └── pause <───┘ down 1 to 30 s, refused 30 min
 //! ```
 //!
-//! A change of status or reason is written at once, a change of the message alone at most every 30
-//! seconds, and what stays as it is every ten minutes (the kubelet writes its own every five): an
-//! older heartbeat shows a reader that Windrow does not keep the condition true any more. When Windrow stops it
-//! says `Unknown` itself. All requests are such as a node identity may make, whichever credential makes them.
+//! A change of status or reason is written at once, a change of the message alone at most every 30 seconds, and an
+//! unchanged condition every ten minutes (the kubelet writes its own every five). An older heartbeat shows a reader
+//! that Windrow no longer keeps the condition true. When Windrow stops it writes `Unknown` itself. Whichever credential
+//! is used, all requests are ones that a node identity may make.
 
 mod content;
 
@@ -37,7 +36,7 @@ use super::journal;
 use crate::apiserver::ApiServer;
 use crate::backoff::spread;
 
-/// An answer takes no longer.
+/// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often an unchanged condition is written.
 const HEARTBEAT: Duration = Duration::from_secs(10 * 60);
@@ -52,10 +51,10 @@ const BURST: u32 = 10;
 const ONE_EVENT: Duration = Duration::from_secs(60);
 /// Most events that wait; the oldest is dropped first.
 const WAITING: usize = 20;
-/// Events that are remembered, to be counted when they come again.
+/// Events that are remembered, so that a repeated one is counted.
 const REMEMBERED: usize = 50;
 
-/// What is to be written.
+/// What the outlet writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeOutletSwitches {
     /// The condition.
@@ -64,7 +63,7 @@ pub struct NodeOutletSwitches {
     pub events: bool,
 }
 
-/// Who writes, and on which Node.
+/// The credential and the Node to write to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeWriter {
     /// The kubeconfig.
@@ -73,19 +72,19 @@ pub struct NodeWriter {
     pub node: String,
 }
 
-/// What the outlet needs of the daemon.
+/// What the outlet gets from the daemon.
 pub trait NodeOutletContext: Send + Sync + 'static {
-    /// What the configuration says now.
+    /// The published configuration.
     fn switches(&self) -> NodeOutletSwitches;
 
-    /// Who the node is now: it can be promoted.
+    /// The node's role and name now: it can be promoted.
     fn writer(&self) -> BoxFuture<'_, NodeWriter>;
 
     /// The time.
     fn now(&self) -> Timestamp;
 }
 
-/// Writes until the publisher of the status is gone, and then that nothing is known.
+/// Writes until the publisher of the status is gone, and then that the state is unknown.
 pub async fn serve(
     api: ApiServer,
     context: Arc<dyn NodeOutletContext>,
@@ -112,7 +111,7 @@ pub async fn serve(
     outlet.write_stopped().await;
 }
 
-/// Takes the condition away from the Node, for the removal of Windrow.
+/// Removes the condition from the Node, when Windrow is removed.
 ///
 /// # Errors
 ///
@@ -143,7 +142,7 @@ struct SentEvent {
     count: u32,
 }
 
-/// What stands on the Node, as far as this process wrote it.
+/// The state of the Node, as far as this process wrote it.
 struct WrittenCondition {
     condition: NodeCondition,
     transition: Timestamp,
@@ -154,18 +153,18 @@ struct NodeOutlet {
     api: ApiServer,
     context: Arc<dyn NodeOutletContext>,
     switches: NodeOutletSwitches,
-    /// Who writes, while it goes well.
+    /// The connection, while it works.
     writer: Option<NodeWriter>,
     last: Option<Arc<Status>>,
     wanted: Option<NodeCondition>,
     written: Option<WrittenCondition>,
     waiting: VecDeque<(Notice, Timestamp)>,
     sent: VecDeque<SentEvent>,
-    /// Events that may be written now, and when one more may.
+    /// How many events may be written now, and when one more may.
     tokens: u32,
     refill: Instant,
     heartbeat: Duration,
-    /// Not before; after something went wrong.
+    /// Nothing is written before this time, after a failure.
     pause: Option<Instant>,
     next_pause: Duration,
     reported: Option<String>,
@@ -173,11 +172,11 @@ struct NodeOutlet {
 
 /// Why something was not written.
 enum WriteError {
-    /// The credential may not.
+    /// The credential is not allowed to.
     Refused(String),
-    /// The object is not there.
+    /// The object does not exist.
     Missing,
-    /// It will not be taken, however often it is sent.
+    /// It will be refused however often it is sent.
     Invalid,
     /// Anything else: no answer, no credential yet, an error of the server.
     Down,
@@ -204,7 +203,7 @@ impl NodeOutlet {
         }
     }
 
-    /// Takes a status in.
+    /// Takes a new status.
     fn observe(&mut self, status: &Arc<Status>) {
         if self
             .last
@@ -228,7 +227,7 @@ impl NodeOutlet {
         self.last = Some(status.clone());
     }
 
-    /// The configuration was read again: a refusal may not hold any more.
+    /// The configuration was read again: a refusal may have ended.
     fn configured(&mut self) {
         self.switches = self.context.switches();
         if !self.switches.events {
@@ -238,7 +237,7 @@ impl NodeOutlet {
         self.writer = None;
     }
 
-    /// When something has to be written, if nothing happens until then.
+    /// When something has to be written, if nothing changes until then.
     fn due(&self) -> Option<Instant> {
         let condition = match (&self.wanted, &self.written) {
             (_, Some(_)) if !self.switches.condition => Some(Instant::now()),
@@ -324,7 +323,7 @@ impl NodeOutlet {
         let now = self.context.now();
         let standing = match &self.written {
             Some(written) => Some((written.condition.status.to_owned(), written.transition)),
-            // What an earlier run of the daemon left there.
+            // The condition that an earlier run of the daemon left there.
             None => {
                 let (client, writer) = self.connect().await?;
                 let path = format!("/api/v1/nodes/{}", writer.node);
@@ -411,7 +410,7 @@ impl NodeOutlet {
         Ok((client, writer))
     }
 
-    /// Writes each refusal to the journal once: it goes on being refused.
+    /// Writes each refusal to the journal once, because it repeats.
     fn refused(&mut self, what: &str) {
         if self.reported.as_deref() == Some(what) {
             return;
@@ -425,12 +424,12 @@ impl NodeOutlet {
         });
     }
 
-    /// A condition that is not kept true must not go on saying what was true.
+    /// Once it is not kept true, the condition must not keep its last value.
     async fn write_stopped(&mut self) {
         if self.written.is_none() || !self.switches.condition {
             return;
         }
-        // Windrow stops, whether it can be written or not: an old heartbeat says the same.
+        // Windrow stops whether or not this can be written: an old heartbeat shows the same.
         let _ = self.write_condition(NodeCondition::stopped()).await;
     }
 }

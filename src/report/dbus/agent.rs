@@ -1,5 +1,5 @@
-//! The interface `dev.windrow.Agent1`, as `config/dbus/dev.windrow.Agent1.xml` describes it: what a call asks
-//! for, and the answer.
+//! The interface `dev.windrow.Agent1`, as `config/dbus/dev.windrow.Agent1.xml` describes it: its calls and their
+//! answers.
 
 use std::collections::HashMap;
 use std::fs;
@@ -78,7 +78,7 @@ impl AgentProperties {
         ]
     }
 
-    /// The properties that are not as they were.
+    /// The properties that have changed.
     pub(super) fn differs_from(&self, before: &Self) -> HashMap<&'static str, Variant<'_>> {
         let pairs = self.properties().into_iter().zip(before.properties());
         pairs
@@ -88,7 +88,7 @@ impl AgentProperties {
     }
 }
 
-/// The word that the status document has for it.
+/// The word that the status document uses for it.
 fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
@@ -103,7 +103,7 @@ fn count(number: usize) -> u32 {
 /// Never changes while the daemon runs.
 pub(super) const VERSION: (&str, &str) = ("Version", env!("CARGO_PKG_VERSION"));
 
-/// What a call asks for.
+/// The calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AgentCall {
     /// Does the daemon answer?
@@ -112,15 +112,15 @@ pub(super) enum AgentCall {
     MachineId,
     /// What is at this path?
     Introspect(String),
-    /// One property.
+    /// Reads one property.
     Get(String),
-    /// All properties.
+    /// Reads all properties.
     GetAll,
     /// The status document.
     Status,
     /// Why a file or an object is as it is.
     Why(String),
-    /// Files are to be held or released.
+    /// Hold or release files.
     Order(ManualVerb, Vec<String>, String),
 }
 
@@ -135,7 +135,7 @@ impl AgentCall {
         let unknown =
             || fdo::Error::UnknownMethod(format!("there is no method {interface}.{member}"));
         match (interface.as_str(), member.as_str()) {
-            // Of any path, the specification says.
+            // At any path, according to the specification.
             ("org.freedesktop.DBus.Peer", "Ping") => return Ok(Self::Ping),
             ("org.freedesktop.DBus.Peer", "GetMachineId") => return Ok(Self::MachineId),
             ("org.freedesktop.DBus.Introspectable", "Introspect") if leads_here(&path) => {
@@ -216,11 +216,11 @@ fn below(path: &str) -> Option<&'static str> {
     rest.strip_prefix('/')?.split('/').next()
 }
 
-/// What is described in the file that is installed.
+/// The description in the installed file.
 const INTERFACE: &str = include_str!("../../../config/dbus/dev.windrow.Agent1.xml");
 const DOCTYPE: &str = "<!DOCTYPE node PUBLIC \"-//freedesktop//DTD D-BUS Object Introspection 1.0//EN\"\n \
                        \"http://www.freedesktop.org/standards/dbus/1.0/introspect.dtd\">\n";
-/// What every object has.
+/// The interfaces of every object.
 const EVERY_OBJECT: &str = r#"  <interface name="org.freedesktop.DBus.Peer">
     <method name="Ping"/>
     <method name="GetMachineId">
@@ -263,7 +263,7 @@ pub(super) fn introspection(path: &str) -> String {
     format!("{DOCTYPE}<node>\n{EVERY_OBJECT}{within}</node>\n")
 }
 
-/// The document as text, for as long as it is the newest.
+/// The document as text, while it is the newest.
 type StatusText = Option<(Arc<Status>, Arc<str>)>;
 
 /// The object.
@@ -326,7 +326,7 @@ impl Agent {
         AgentProperties::from_status(self.status.borrow().as_deref())
     }
 
-    /// The status document, as JSON: written once, however often it is asked for.
+    /// The status document as JSON, serialised once however often it is read.
     fn document(&self) -> fdo::Result<Arc<str>> {
         let failed = |why: String| fdo::Error::Failed(why);
         let status = self.current()?;
@@ -379,7 +379,7 @@ impl Agent {
     }
 }
 
-/// Where an answer goes.
+/// Where an answer is sent.
 struct CallReply<'a> {
     connection: &'a Connection,
     header: &'a Header<'a>,
@@ -419,7 +419,7 @@ fn machine_id() -> fdo::Result<String> {
     }
 }
 
-/// What a caller wrote goes into the journal and into markers.
+/// The caller's text goes into the journal and into markers.
 fn one_line(reason: &str) -> String {
     const LONGEST: usize = 200;
     let line: String = reason

@@ -1,5 +1,5 @@
-//! Who calls, and is that user allowed to? root is, and others are if PolicyKit says so. Where there is no
-//! PolicyKit only root is.
+//! Who is calling, and is that user allowed to? root is, and others are if PolicyKit allows it. Without PolicyKit only
+//! root is.
 
 use std::collections::HashMap;
 
@@ -17,13 +17,13 @@ const AUTHORITY: &str = "org.freedesktop.PolicyKit1.Authority";
 /// `AllowUserInteraction` of CheckAuthorization: a person may be asked for a password.
 const ASK_THE_USER: u32 = 1;
 
-/// Who calls, as the bus knows it.
+/// A caller, as the bus identifies it.
 pub(super) struct Caller<'c> {
     connection: &'c Connection,
     /// Its unique name.
     name: String,
     uid: Uid,
-    /// Is there a person who can be asked for a password?
+    /// Can a person be asked for a password?
     interactive: bool,
 }
 
@@ -48,7 +48,7 @@ impl<'c> Caller<'c> {
         })
     }
 
-    /// Who it is, as it is recorded, when it may.
+    /// The caller's name for the record, if it is allowed.
     pub(super) async fn may(self, verb: ManualVerb) -> fdo::Result<String> {
         let action = action(verb);
         if !self.uid.is_root() {
@@ -93,7 +93,7 @@ impl<'c> Caller<'c> {
     }
 }
 
-/// Whose connection a unique name is.
+/// The user of a connection's unique name.
 pub(super) async fn uid_of(connection: &Connection, name: &str) -> zbus::Result<u32> {
     let answer = connection
         .call_method(

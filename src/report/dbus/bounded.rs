@@ -1,9 +1,8 @@
-//! A connection to the bus that reads no long message.
+//! A connection to the bus that skips long messages.
 //!
-//! The library takes in a whole message before it can be refused, and a bus lets every user send 32 MB
-//! (dbus-daemon) or 128 MB (dbus-broker). Here the head of a message is looked at first: what stands behind the
-//! head of a long one is thrown away as it comes, and the library is given the head alone, with which a call can
-//! be answered ([`is_cut`]).
+//! The library reads a whole message before it can be refused, and a bus lets every user send 32 MB (dbus-daemon) or
+//! 128 MB (dbus-broker). So the head of a message is read first. The body of a long one is thrown away as it arrives,
+//! and the library gets the head alone, which is enough to answer a call ([`is_cut`]).
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -18,12 +17,12 @@ use zbus::export::async_trait::async_trait;
 use zbus::message::Message;
 use zbus::{Address, Connection};
 
-/// A message that is longer, in bytes, is none for us: paths and reasons are short.
+/// Longer messages, in bytes, are cut: paths and reasons are short.
 pub(super) const LONGEST: usize = 16 << 10;
-/// The part of a message that says how long the rest is: the body from byte 4 on, the fields from byte 12 on.
+/// The part of a message that gives the length of the rest: of the body at byte 4, of the fields at byte 12.
 const HEAD: usize = 16;
 
-/// Was its body thrown away? Then it has none, and still says what is in it.
+/// Was its body thrown away? Then it is empty, although the head describes one.
 pub(super) fn is_cut(message: &Message) -> bool {
     let header = message.header();
     header.primary().body_len() == 0 && !header.signature().to_string().is_empty()
@@ -56,15 +55,15 @@ impl Socket for BoundedSocket {
     }
 }
 
-/// Reads messages one after the other, and before them the lines of the handshake.
+/// Reads messages one after the other; before them, the lines of the handshake.
 #[derive(Debug)]
 struct BoundedReader<R> {
     from: R,
-    /// What was read and not handed on yet.
+    /// What was read and not passed on yet.
     held: Vec<u8>,
-    /// Bytes of the message that are handed on as they come.
+    /// How many bytes of the message are still passed on as they come.
     rest: usize,
-    /// A line of the handshake is not at its end yet.
+    /// A line of the handshake is not complete yet.
     in_line: bool,
 }
 
@@ -105,7 +104,7 @@ impl<R: tokio::io::AsyncRead + Unpin> BoundedReader<R> {
         Ok(taken)
     }
 
-    /// Begins a message: a long one comes without its body, one with a long head not at all.
+    /// Begins a message. A long one is passed on without its body; one with a long head is skipped.
     async fn message(&mut self, order: u8) -> io::Result<()> {
         let mut head = [order; HEAD];
         self.from.read_exact(&mut head[1..]).await?;
@@ -157,7 +156,7 @@ where
     R: tokio::io::AsyncRead + Unpin + std::fmt::Debug + Send + Sync + 'static,
 {
     async fn recvmsg(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-        // No open file comes along: the bus is not told that any may.
+        // No file descriptor is accepted: the bus never learns that we would take any.
         Ok((self.read(buffer).await?, Vec::new()))
     }
 }
@@ -187,7 +186,7 @@ mod tests {
         call.unwrap().data().to_vec()
     }
 
-    /// Everything that comes through, read in pieces of this size.
+    /// Everything that gets through, read in pieces of this size.
     async fn through(bytes: &[u8], piece: usize) -> Vec<u8> {
         let mut reader = BoundedReader::new(bytes);
         let (mut all, mut buffer) = (Vec::new(), vec![0; piece]);

@@ -1,4 +1,4 @@
-//! The calls that come over the bus, one after the other.
+//! The calls on the bus, answered one after the other.
 //!
 //! ```text
 //!   call ──> whose is it? ──> may he, now? ──> Status, Why, properties ──> reply, and then the next call
@@ -7,10 +7,10 @@
 //!                                  └── no: LimitsExceeded
 //! ```
 //!
-//! The library's own dispatcher starts a task for each call, and each task keeps its reply until the bus has
-//! taken it: a caller who asks faster than the bus takes them fills the memory. Here the next call is read when the
-//! last reply is gone. A bus that takes none for a while is left: it keeps the replies of callers who do not
-//! read them, up to its own limit, and takes no more from the connection that they came from.
+//! The library's own dispatcher starts a task for each call, and each task keeps its reply until the bus has taken it.
+//! A caller who asks faster than the bus takes replies would fill the memory. So the next call is read when the last
+//! reply is gone. If the bus takes no reply for a while, the connection is given up: the bus keeps the replies of
+//! callers who do not read them, up to its own limit, and then takes no more from us.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -29,17 +29,17 @@ use super::bounded::{LONGEST, is_cut};
 use super::limits::{CallCost, CallLimits};
 use super::reply::reply_error;
 
-/// Calls that are read from the bus and not looked at yet.
+/// How many calls are read from the bus before they are handled.
 const QUEUED: NonZeroUsize = NonZeroUsize::MIN;
-/// Callers whose user the bus is asked for at once. A user may have 256 connections.
+/// For how many callers at once the bus is asked who they are. A user may have 256 connections.
 const STRANGERS: usize = 512;
-/// Calls of each that wait for that.
+/// How many calls of each wait for that.
 const CALLS: usize = 4;
-/// Callers whose user is remembered.
+/// How many callers' users are remembered.
 const KNOWN: usize = 1024;
-/// Orders (Hold, Release) at once: of one user, and of all.
+/// How many orders (Hold, Release) run at once: of one user, and of all.
 const ORDERS: (usize, usize) = (4, 16);
-/// Why a connection ends that the bus has ended.
+/// The reason when the bus has closed a connection.
 pub(super) const GONE: &str = "the bus has gone away";
 /// Longest time that the bus may take for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,7 +63,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// From here on no call is lost: to be made before the name is taken.
+    /// From here on no call is lost. To be made before the name is taken.
     pub(super) async fn open(connection: &Connection, agent: Agent) -> zbus::Result<Self> {
         let rule = MatchRule::builder().msg_type(Type::MethodCall).build()?;
         let rule = zbus::OwnedMatchRule::from(rule);
@@ -81,7 +81,7 @@ impl Calls {
         })
     }
 
-    /// Answers until the bus takes no more; why it does not.
+    /// Answers until the bus takes no more replies; returns why.
     pub(super) async fn answer(&mut self) -> String {
         loop {
             let answered = tokio::select! {
@@ -96,7 +96,7 @@ impl Calls {
                 Ok(()) => {}
                 Err(zbus::Error::Failure(why)) => return why,
                 Err(zbus::Error::InputOutput(_)) => return GONE.to_owned(),
-                // It is of this call alone.
+                // The failure concerns this call alone.
                 Err(error) => tracing::debug!("a call over D-Bus is not answered: {error}"),
             }
             // A caller who asks without end must not keep the other tasks of this thread waiting.
@@ -135,7 +135,7 @@ impl Calls {
         Ok(())
     }
 
-    /// The bus has named a caller's user; `None` for a caller that is gone already.
+    /// The bus has named a caller's user; `None` for a caller that has gone.
     async fn presented(&mut self, name: String, uid: Option<u32>) -> zbus::Result<()> {
         let calls = self.waiting.remove(&name).unwrap_or_default();
         let Some(uid) = uid else { return Ok(()) };

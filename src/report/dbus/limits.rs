@@ -1,26 +1,24 @@
 //! How much a user may ask of the daemon over the bus. Pure: the time is passed in.
 //!
-//! Everybody may read, and a user may have 256 connections; so users are counted, not connections. root is
-//! not: it can end the daemon anyway. No share is the whole: one user who asks without end leaves
-//! room for the others.
+//! Every user may read, and a user may have 256 connections, so users are counted, not connections. root is not
+//! counted: it can stop the daemon anyway. One user who asks without end still leaves room for the others.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What is asked for, by what it costs.
+/// The kinds of calls, by their cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallCost {
     /// A property, the introspection, a ping.
     Little,
     /// The status document, or a part of it.
     Document,
-    /// Files held or released: PolicyKit is asked, and a person may be.
+    /// Hold or release files: PolicyKit is asked, and perhaps a person.
     Order,
 }
 
 impl CallCost {
-    /// How many calls a user may make at once, and then in a second. All users together may make three
-    /// times as many.
+    /// How many calls a user may make at once, and then per second. All users together may make three times as many.
     const fn share(self) -> (u32, u32) {
         match self {
             CallCost::Little => (200, 100),
@@ -45,7 +43,7 @@ impl CallCost {
     }
 }
 
-/// Calls that may be made yet. They come back with time.
+/// The calls that are left. They come back with time.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     left: f64,
@@ -69,20 +67,20 @@ impl Bucket {
     }
 }
 
-/// What users have asked for.
+/// The calls that users have made.
 #[derive(Debug, Default)]
 pub(super) struct CallLimits {
     users: HashMap<u32, [Option<Bucket>; 3]>,
     all: [Option<Bucket>; 3],
 }
 
-/// More users than this are not remembered one by one.
+/// Beyond this number, users are no longer remembered one by one.
 const USERS: usize = 256;
-/// All users together may make as many calls as this many single users.
+/// All users together may make as many calls as this number of single users.
 const ALL: f64 = 3.0;
 
 impl CallLimits {
-    /// May this user ask for it now? `now` is the time since some start.
+    /// May this user make this call now? `now` is the time since some start.
     pub(super) fn admit(&mut self, uid: u32, cost: CallCost, now: Duration) -> bool {
         if uid == 0 {
             return true;
@@ -98,7 +96,7 @@ impl CallLimits {
         };
         let kind = cost as usize;
         let own = self.users.entry(uid).or_default();
-        // Who has nothing left takes nothing from the others.
+        // A user who has nothing left takes nothing from the others.
         own[kind]
             .get_or_insert(full(at_once))
             .take(now, at_once, in_a_second)
@@ -140,7 +138,7 @@ mod tests {
         let mut limits = CallLimits::default();
         assert_eq!(admitted(&mut limits, 65534, CallCost::Document, START), 20);
         assert_eq!(admitted(&mut limits, 1000, CallCost::Document, START), 20);
-        // All together have three shares, however many they are.
+        // All together have three shares, whatever their number.
         let more: usize = (2000..3000)
             .map(|uid| admitted(&mut limits, uid, CallCost::Document, START))
             .sum();

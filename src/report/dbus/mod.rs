@@ -1,5 +1,4 @@
-//! D-Bus: the status as properties of `dev.windrow.Agent1` on the system bus, and the verbs for hands
-//! as its methods.
+//! D-Bus: the status as properties of `dev.windrow.Agent1` on the system bus, and hold and release as its methods.
 //!
 //! ```text
 //!   no bus ── connect, take the name ──> served ── the bus goes away ──┐
@@ -7,9 +6,8 @@
 //!     └──────────────────────── pause, up to 30 s ─────────────────────┘
 //! ```
 //!
-//! The bus may come up after Windrow and may go away: nothing waits for it, and nothing fails
-//! without it. `authority` says who may call the verbs, `limits` how often each user may call, and
-//! `calls` keeps to it.
+//! The bus may come up after Windrow and may go away: nothing waits for it, and nothing fails without it. `authority`
+//! decides who may hold and release, `limits` how often each user may call, and `calls` enforces both.
 
 mod agent;
 mod authority;
@@ -43,12 +41,12 @@ pub const NAME: &str = "dev.windrow.Agent1";
 /// Where the object is.
 pub const PATH: &str = "/dev/windrow/Agent1";
 
-/// Longest wait for a bus that takes the connection and says nothing.
+/// How long a silent bus is waited for after the connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// First and longest pause between two tries.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
-/// A verb for hands.
+/// An order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManualVerb {
     /// Keep files from RKE2.
@@ -57,14 +55,14 @@ pub enum ManualVerb {
     Release,
 }
 
-/// What callers on the bus may ask of the daemon.
+/// What the daemon provides for callers on the bus.
 pub trait AgentHandler: Send + Sync + 'static {
-    /// Why a file or an object is as it is, as JSON; `None` when nothing is known of it. It must not block:
-    /// every user may call it, many times a second.
+    /// Why a file or an object is as it is, as JSON; `None` when it is unknown. It must not block: every user may call
+    /// it, many times a second.
     fn why(&self, status: &Status, what: &str) -> Option<String>;
 
-    /// Carries a verb out for `by`. The files it was done to. It may block: it is called on a thread of
-    /// its own.
+    /// Carries an order out for `by`. Returns the files that it changed. It may block: it is called on a thread of its
+    /// own.
     ///
     /// # Errors
     ///
@@ -78,7 +76,7 @@ pub trait AgentHandler: Send + Sync + 'static {
     ) -> Result<Vec<String>, String>;
 }
 
-/// Serves the status until its publisher is gone. `address` is another bus than the system's.
+/// Serves the status until its publisher is gone. `address` replaces the system's bus.
 pub async fn serve(
     address: Option<String>,
     handler: Arc<dyn AgentHandler>,
@@ -101,13 +99,13 @@ pub async fn serve(
                     why = calls.answer() => why,
                 };
                 drop(calls);
-                // What is half written is of no use to the bus.
+                // A half-written description is useless on the bus.
                 let _ = tokio::time::timeout(PATIENCE, connection.close()).await;
                 why
             }
             Err(why) => why,
         };
-        // A bus that is not there is reported once, however often it is tried.
+        // A missing bus is reported once, however often it is tried.
         if reported.as_ref() != Some(&why) {
             report(Code::OutletDown, "why", &why);
             reported = Some(why);
@@ -138,7 +136,7 @@ async fn connect(address: Option<&str>, agent: Agent) -> Result<(Connection, Cal
     }
 }
 
-/// Announces every change until the bus is gone, and returns why. `None` when there will be no change.
+/// Announces every change until the bus is gone, and returns why. `None` when no further change can come.
 async fn follow(
     connection: &Connection,
     status: &mut watch::Receiver<Option<Arc<Status>>>,

@@ -9,7 +9,7 @@ use nix::fcntl::OFlag;
 
 use crate::files::{Durability, make_private, replace};
 
-/// Where the flight goes.
+/// Where the flight is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlightDestination {
     /// The file.
@@ -61,14 +61,14 @@ impl FlightFile {
         self.end
     }
 
-    /// Is it time for the next file? Its beginning, up to `begun_at`, may be large by itself: the file has to grow by
-    /// half of the bound before it begins again.
+    /// Is it time for the next file? The beginning alone, up to `begun_at`, may be large: the file has to grow by half
+    /// of the bound before the next one.
     pub(super) fn is_full(&self, begun_at: u64) -> bool {
         let bound = self.destination.bound;
         self.end > bound && self.end > begun_at + bound / 2
     }
 
-    /// Opens the file to go on at its end; a full one is set aside first.
+    /// Opens the file to continue at its end; a full one is set aside first.
     pub(super) fn open(&mut self) -> io::Result<()> {
         if let Some(directory) = self.destination.path.parent() {
             make_private(directory)?;
@@ -92,7 +92,7 @@ impl FlightFile {
             let mut last = [0];
             file.read_exact_at(&mut last, self.end - 1)?;
             if last != *b"\n" {
-                // Torn by a power cut; a line of its own, it is left out.
+                // Torn by a power cut. Ended here, it is a line of its own and is skipped.
                 file.write_all(b"\n")?;
                 self.end += 1;
             }
@@ -104,7 +104,7 @@ impl FlightFile {
         Ok(())
     }
 
-    /// Appends a line; where it begins.
+    /// Appends a line; returns where it begins.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<u64> {
         let at = self.end;
         let file = self
@@ -116,7 +116,7 @@ impl FlightFile {
         Ok(at)
     }
 
-    /// A line that was appended before, also to the file before this one while that is still open.
+    /// A line that was appended before, even to the previous file while that is still open.
     pub(super) fn read(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut line = vec![0; length];
         if let Some(file) = &self.file {
@@ -125,12 +125,12 @@ impl FlightFile {
         Ok(line)
     }
 
-    /// Everything that was appended is on the disk.
+    /// Puts everything that was appended on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.as_ref().map_or(Ok(()), File::sync_data)
     }
 
-    /// Copies both files, the older one first, to where they outlive the node's disk.
+    /// Copies both files, the older one first, to a place that survives the node's disk.
     pub(super) fn copy(&self) -> io::Result<()> {
         let Some(directory) = &self.destination.copy_to else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Who may connect: bounds on connections and on how often one peer comes. Pure; time is passed in.
+//! Bounds on connections, and on how often one peer connects. Pure; time is passed in.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -31,7 +31,7 @@ impl From<IpAddr> for Peer {
 
 struct PeerUsage {
     open: usize,
-    /// What it may still ask at once, as it was `at` this time.
+    /// The requests it has left, at this time.
     left: f64,
     at: Duration,
 }
@@ -43,7 +43,7 @@ impl PeerUsage {
     }
 }
 
-/// The bounds, and what is used of them.
+/// The bounds, and how much of them is used.
 #[derive(Default)]
 pub(super) struct ConnectionLimits {
     peers: HashMap<Peer, PeerUsage>,
@@ -60,7 +60,7 @@ impl ConnectionLimits {
             self.peers
                 .retain(|_, usage| usage.open > 0 || usage.left(now) < AT_ONCE);
             if self.peers.len() >= PEERS {
-                // This many busy peers are an attack: all without an open connection are forgotten.
+                // This many busy peers are an attack: those without an open connection are forgotten.
                 self.peers.retain(|_, usage| usage.open > 0);
             }
         }

@@ -1,9 +1,8 @@
 //! The status over HTTPS, for operators without a login: off by default, read-only, behind a token.
 //!
-//! One request for each connection, and a bound on everything that the other side can do: how many
-//! connect and how often (`limits`), how long the handshake, the request's head and the answer take,
-//! how large the head is. What is asked for is judged in `request`; certificate and token are read
-//! again when their files change (`secrets`).
+//! One request for each connection, and a bound on everything that a peer can do: how many connect and how often
+//! (`limits`), how long the handshake, the request's head and the answer take, and how large the head is. `request`
+//! judges the request; certificate and token are read again when their files change (`secrets`).
 
 mod limits;
 mod request;
@@ -49,7 +48,7 @@ const HEADERS: usize = 32;
 /// Pauses between two tries to listen.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// Where it listens, and what it has to show and to be shown.
+/// The address, certificate and token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Address and port.
@@ -60,7 +59,7 @@ pub struct ServerSettings {
     pub certificates: Vec<(PathBuf, PathBuf)>,
 }
 
-/// The document as it is sent, for as long as it is the newest.
+/// The document in the form that is sent, while it is the newest.
 type StatusBytes = Option<(Arc<Status>, Bytes)>;
 
 /// One server.
@@ -107,7 +106,7 @@ impl StatusService {
 
     async fn run(self: &Arc<Self>, listener: TcpListener) {
         let mut status = self.status.clone();
-        // With this set the connections end too.
+        // The connections end with this set.
         let mut connections = JoinSet::new();
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
         self.report(self.check_files().map(drop));
@@ -126,7 +125,7 @@ impl StatusService {
                         Ok(mut limits) => limits.admit(peer, now),
                         Err(_) => false,
                     };
-                    // A peer over its limit gets no answer: a handshake is what a flood is after.
+                    // A peer over its limit gets no answer, not even a handshake: that is the costly part.
                     if admitted {
                         let server = self.clone();
                         connections.spawn(async move {
@@ -171,7 +170,7 @@ impl StatusService {
             .max_headers(HEADERS)
             .max_buf_size(HEAD)
             .serve_connection(TokioIo::new(stream), service);
-        // Errors are the other side's: it went away, or sent something else than HTTP.
+        // These errors are the peer's: it went away, or sent something other than HTTP.
         let _ = timeout(HANDSHAKE + LONGEST_WAIT + ANSWER, connection).await;
     }
 
@@ -197,7 +196,7 @@ impl StatusService {
         }
     }
 
-    /// As soon as the generation is another than `from`; 304 when it is not within `wait`.
+    /// The document once its generation differs from `from`; 304 if it does not within `wait`.
     async fn change(&self, from: u64, wait: Duration) -> Response<Full<Bytes>> {
         let mut status = self.status.clone();
         let changed = status.wait_for(|status| {
@@ -241,7 +240,7 @@ impl StatusService {
         Ok(bytes)
     }
 
-    /// Writes each change between serving and not serving once.
+    /// Reports each change between serving and not serving once.
     fn report(&self, now: Result<(), String>) {
         let Ok(mut reported) = self.reported.lock() else {
             return;
@@ -263,7 +262,7 @@ impl StatusService {
     }
 }
 
-/// A connection counts for as long as this is there, however it ends.
+/// A connection counts while this exists, however it ends.
 struct OpenConnection(Arc<StatusService>, Peer);
 
 impl Drop for OpenConnection {

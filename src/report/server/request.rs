@@ -1,4 +1,4 @@
-//! What is asked for: a request's method, path, query and token, judged. Pure.
+//! Judges a request: its method, path, query and token. Pure.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use windrow_plan::rules::parse_duration;
 
-/// How long a reader waits for the next generation when it says nothing of it, and at most.
+/// How long a request waits for the next generation by default, and at most.
 const WAIT: Duration = Duration::from_secs(60);
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
 
@@ -18,16 +18,16 @@ pub(super) enum StatusRequest {
     Health,
     /// `/status`.
     Status,
-    /// `/status?generation=N`: as soon as it is another.
+    /// `/status?generation=N`: the document once its generation differs.
     Change {
-        /// The one that is known.
+        /// The generation that the client has.
         from: u64,
         /// For how long at most.
         wait: Duration,
     },
 }
 
-/// A request that cannot.
+/// A request that is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RefusedRequest(pub(super) StatusCode, pub(super) String);
 
@@ -35,7 +35,7 @@ fn refused<T>(status: StatusCode, why: impl Into<String>) -> Result<T, RefusedRe
     Err(RefusedRequest(status, why.into()))
 }
 
-/// What is asked for. `token`: what has to be shown; without one every request but `/healthz` is refused.
+/// Judges a request. `token` is the one to present; without one every request but `/healthz` is refused.
 pub(super) fn judge(
     method: &Method,
     uri: &Uri,
@@ -45,7 +45,7 @@ pub(super) fn judge(
     if method != Method::GET {
         return refused(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered");
     }
-    // It says only that the program runs.
+    // It shows only that the program runs.
     if uri.path() == "/healthz" {
         return Ok(StatusRequest::Health);
     }
@@ -102,7 +102,7 @@ fn query(query: &str) -> Result<StatusRequest, RefusedRequest> {
     }
 }
 
-/// Is the token shown? The comparison takes equally long for every token.
+/// Was the token presented? The comparison takes equally long for every token.
 fn is_shown(headers: &HeaderMap, token: Option<&str>) -> bool {
     let mut shown = headers.get_all(http::header::AUTHORIZATION).iter();
     let (Some(token), Some(header), None) = (token, shown.next(), shown.next()) else {

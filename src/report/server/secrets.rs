@@ -1,5 +1,5 @@
-//! What the server has of files: its certificate with its key, and the token. Each is read again when
-//! its file is another: RKE2 renews its certificates, and people change tokens.
+//! The server's files: its certificate with its key, and the token. Each is read again when its file changes: RKE2
+//! renews its certificates, and people change tokens.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::files::{Kept, read_text};
 
-/// No token is shorter.
+/// Shorter tokens are refused.
 const SHORTEST: usize = 16;
 
 /// The certificate.
@@ -29,8 +29,7 @@ impl Certificate {
         }
     }
 
-    /// The configuration with the certificate as it is now. While a new one is half written the old
-    /// one serves on.
+    /// The configuration with the current certificate. While a new one is half written, the old one is used.
     pub(super) fn config(&self) -> Result<Arc<ServerConfig>, String> {
         let place = self
             .places
@@ -54,7 +53,7 @@ impl Certificate {
                 CertificateDer::pem_slice_iter(chain.as_bytes())
                     .collect::<Result<_, _>>()
                     .map_err(|error| format!("{}: {error}", certificate.display()))?;
-            // The error of a key reveals nothing of the key.
+            // The error of a key reveals nothing about the key.
             let text = read_text(key).map_err(|error| format!("{}: {error}", key.display()))?;
             let private = PrivateKeyDer::from_pem_slice(text.as_bytes())
                 .map_err(|_| format!("{}: it is no private key in PEM", key.display()))?;
@@ -87,8 +86,7 @@ impl Token {
         }
     }
 
-    /// The token as it is now: the file's text without white space around it. A token that is gone
-    /// counts no more.
+    /// The current token: the file's text without white space around it. A removed token is no longer accepted.
     pub(super) fn get(&self) -> Result<Arc<String>, String> {
         let shown = self.path.display();
         self.kept.get(&[&self.path], || {

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::report::publish::sample;
 
-/// Far longer than anything takes: passing it is a failure, not a measurement.
+/// Far longer than anything takes: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(600);
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -51,7 +51,7 @@ fn write(path: &std::path::Path, text: &str, mode: u32) {
     fs::rename(temporary, path).unwrap();
 }
 
-/// A server, and what it has.
+/// A server and its files.
 struct Served {
     directory: tempfile::TempDir,
     authority: Authority,
@@ -197,7 +197,7 @@ async fn a_reader_waits_for_the_next_generation() {
     assert_eq!(none, (304, String::new()));
     let waiting = served.get("/status?generation=1&timeout=5m", TOKEN);
     let (answer, ()) = tokio::join!(waiting, async {
-        // Once it is asked, or before: it is answered either way.
+        // Whether it is asked before or after this, it is answered.
         tokio::task::yield_now().await;
         served.says(2);
     });
@@ -212,7 +212,7 @@ async fn a_renewed_certificate_and_a_new_token_count_at_once() {
     let mut served = Served::start().await;
     assert_eq!(served.get("/status", TOKEN).await.unwrap().0, 200);
     let renewed = Authority::new();
-    // Half of it: the old one serves on.
+    // It is half written: the old one is used.
     let pair = KeyPair::generate().unwrap();
     write(
         &served.directory.path().join("serving.key"),
@@ -252,9 +252,9 @@ async fn connect(from: [u8; 4], to: SocketAddr) -> std::io::Result<TcpStream> {
     socket.connect(to).await
 }
 
-/// Is it closed without a word?
+/// Is the connection closed without a byte?
 async fn is_turned_away(stream: &mut TcpStream) -> bool {
-    // A handshake begins with what the client says: the server has nothing to say before.
+    // The client speaks first in a handshake: the server has nothing to say before.
     let mut byte = [0];
     let read = tokio::time::timeout(DEADLINE, stream.read(&mut byte)).await;
     matches!(read, Ok(Ok(0) | Err(_)))
@@ -267,11 +267,11 @@ async fn one_peer_that_floods_does_not_keep_others_out() {
     for _ in 0..8 {
         open.push(connect([127, 0, 0, 2], served.address).await.unwrap());
     }
-    // The ninth is turned away while the others say nothing.
+    // The ninth is turned away while the others are silent.
     let mut ninth = connect([127, 0, 0, 2], served.address).await.unwrap();
     assert!(is_turned_away(&mut ninth).await);
     assert_eq!(served.get("/status", TOKEN).await.unwrap().0, 200);
-    // More than one peer may come so often: the rest is turned away, others are served.
+    // This is more than one peer may send: the rest is turned away, while other peers are served.
     for _ in 0..200 {
         drop(connect([127, 0, 0, 3], served.address).await.unwrap());
     }
@@ -322,7 +322,7 @@ async fn a_peer_without_tls_or_http_or_with_too_much_is_cut_off() {
         let answer = String::from_utf8_lossy(&answer).into_owned();
         assert!(!answer.contains(" 200 "), "{answer}");
     }
-    // One that says nothing after the handshake, or half a head, is cut off too.
+    // One that is silent after the handshake, or sends half a head, is cut off too.
     let stream = connect([127, 0, 0, 5], served.address).await.unwrap();
     let mut slow = connector
         .connect("node1".try_into().unwrap(), stream)

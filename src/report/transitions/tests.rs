@@ -1,4 +1,4 @@
-//! What is reported of a course of statuses, and what is not.
+//! Which changes in a series of statuses are reported.
 
 use windrow_decide::StatusReason;
 use windrow_plan::readiness::node::ProbeSeverity;
@@ -51,7 +51,7 @@ fn with_probe(state: ProbeState, code: Option<Code>) -> Status {
     status
 }
 
-/// What is reported of the node, one code each.
+/// The codes reported of the node.
 fn reported(transitions: &mut Transitions, course: &[(i64, &Status)]) -> Vec<Code> {
     course
         .iter()
@@ -105,7 +105,7 @@ fn unknown_is_told_when_it_lasts_and_a_moment_of_it_never_was() {
         [Code::BecameReady]
     );
     assert_eq!(transitions.due(), None);
-    // A new role: nothing is known of its probes for a moment.
+    // A new role: its probes are unknown for a moment.
     assert!(
         reported(
             &mut transitions,

@@ -1,7 +1,6 @@
-//! Which events hold, read from the status. Pure.
+//! Which events are true, read from the status. Pure.
 //!
-//! An event is sent while it is true. Of each topic at most one event holds at a time: a later one replaces
-//! the earlier.
+//! An event is sent while it is true. Each topic has at most one event at a time: a later one replaces the earlier.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,9 +18,9 @@ const BLOCKED_AFTER: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Topic {
-    /// Where the node stands.
+    /// The node's readiness.
     Node,
-    /// The cluster that its first server has made.
+    /// The cluster that its first server has created.
     Cluster,
     /// The manifests.
     Staging,
@@ -41,21 +40,21 @@ impl Topic {
     }
 }
 
-/// What the status says of a topic.
+/// What the status says about a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TopicState {
-    /// The event is true. It is a new occurrence where `of` has something that it had not before.
+    /// The event is true. It is a new occurrence if `of` has something that it lacked before.
     Holds {
         event: WebhookEvent,
         of: BTreeSet<String>,
     },
-    /// It is not known, or in between: what was true is remembered and not sent.
+    /// Unknown, or in between: the last event is remembered and not sent.
     Silent,
-    /// It is over: should it come back, that is a new occurrence.
+    /// It is over: if it comes back, that is a new occurrence.
     Over,
 }
 
-/// What events are read from.
+/// The inputs of events.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventInputs<'s> {
     pub(super) status: &'s Status,
@@ -64,7 +63,7 @@ pub(super) struct EventInputs<'s> {
     pub(super) now: Timestamp,
 }
 
-/// What holds of a topic. `before`: of what the last occurrence was.
+/// The state of a topic. `before`: what the last occurrence was about.
 pub(super) fn topic_state(
     topic: Topic,
     inputs: &EventInputs<'_>,
@@ -77,7 +76,7 @@ pub(super) fn topic_state(
     }
 }
 
-/// Once for each boot, and whenever it is another than the last one.
+/// Once for each boot, and whenever it differs from the last one.
 fn node(status: &Status) -> TopicState {
     let event = match status.readiness {
         Readiness::Ready => WebhookEvent::NodeReady,
@@ -92,8 +91,8 @@ fn node(status: &Status) -> TopicState {
     }
 }
 
-/// Once for each cluster, by the server that made it: it is Ready, and with it Harvester where the
-/// node has one.
+/// Once for each cluster, by the server that created it: the server is Ready, and so is Harvester where the node has
+/// it.
 fn cluster(inputs: &EventInputs<'_>) -> TopicState {
     let status = inputs.status;
     let up = matches!(status.readiness, Readiness::Ready | Readiness::Degraded);
@@ -125,8 +124,8 @@ fn staging(inputs: &EventInputs<'_>, before: &BTreeSet<String>) -> TopicState {
         .map(|held| held.file.to_string())
         .chain(failed.map(|failed| failed.file.to_string()))
         .collect();
-    // A file that was stuck is so until it is applied or gone: after a restart its deadline starts again,
-    // and RKE2 has not answered yet.
+    // A stuck file stays stuck until it is applied or gone: after a restart its deadline starts again, and RKE2 has not
+    // answered yet.
     let waiting = staging.held.iter().map(|held| &held.file);
     let doubtful: BTreeSet<String> = waiting
         .chain(staging.released.iter().map(|released| &released.file))
@@ -150,7 +149,7 @@ fn blocked_at(released: Timestamp) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-/// When time alone may make an event true.
+/// When the passing of time alone may make an event true.
 pub(super) fn next_change(inputs: &EventInputs<'_>) -> Option<Timestamp> {
     let failed = inputs.status.staging.failed.iter();
     failed

@@ -1,8 +1,7 @@
-//! Webhooks: each console gets a request when an event comes to be true, however slow, wrong or dead it is.
+//! Webhooks: each console gets a request when an event becomes true, however slow, wrong or dead the console is.
 //!
-//! `event` reads events from the status, `queue` decides which console gets which event and when, `payload`
-//! writes the request: all pure. `send` sends it. This file runs them beside the daemon's loop, which never
-//! waits for any of it.
+//! `event` reads events from the status, `queue` decides which console gets which event and when, `payload` writes the
+//! request: all pure. `send` sends it. This file runs them beside the daemon's loop, which never waits for them.
 
 mod event;
 mod payload;
@@ -36,12 +35,12 @@ use crate::files::{Durability, make_private, replace};
 
 /// Longest time for one try, all in all.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Longest time between two looks at the status: clocks are set, and then a time that was far is near.
+/// Longest time between two looks at the status: when the clock is set, a distant time may suddenly be near.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// What the webhooks need of the node.
+/// What the webhooks get from the node.
 pub struct WebhookContext {
-    /// The file with what was delivered.
+    /// The file that records deliveries.
     pub memory: PathBuf,
     /// The node's name and addresses now.
     pub identity: Arc<dyn Fn() -> NodeIdentity + Send + Sync>,
@@ -84,7 +83,7 @@ pub async fn deliver(
             for tried in queue.start(start.elapsed()) {
                 let message = payload::message(&tried, &status, &(context.identity)());
                 tries.spawn(async move {
-                    // A try that panics has failed, and the queue has to know.
+                    // A try that panics has failed, and the queue must learn of it.
                     let sent = send::send(&tried.hook, message, PATIENCE);
                     let result = AssertUnwindSafe(sent).catch_unwind().await;
                     let result = result.unwrap_or_else(|_| Err("the request panicked".to_owned()));
@@ -135,13 +134,13 @@ fn write_outcome(tried: &DeliveryTry, outcome: &TryOutcome, why: &str) {
     });
 }
 
-/// A file that cannot be read counts as empty: an event twice is better than never.
+/// A file that cannot be read counts as empty: sending an event twice is better than never.
 fn read_memory(path: &Path) -> DeliveryMemory {
     let content = fs::read(path).unwrap_or_default();
     serde_json::from_slice(&content).unwrap_or_default()
 }
 
-/// Saves the memory if it has changed. A disk that takes nothing does not stop deliveries.
+/// Saves the record of deliveries if it has changed. A full disk does not stop deliveries.
 async fn save_memory(path: &Path, queue: &WebhookQueue, kept: &mut DeliveryMemory) {
     if queue.memory() == kept {
         return;

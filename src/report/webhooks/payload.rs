@@ -1,4 +1,4 @@
-//! What is sent: the payload that is configured, or a CloudEvent (1.0, structured JSON). Pure.
+//! The body of a request: the configured payload, or a CloudEvent (1.0, structured JSON). Pure.
 
 use serde_json::{Value, json};
 use windrow_decide::Status;
@@ -11,10 +11,10 @@ use crate::printable::json;
 
 /// Media type of a CloudEvent in structured mode.
 pub(super) const CLOUD_EVENT: &str = "application/cloudevents+json";
-/// Most files that are named; their number is always given.
+/// How many files are named; their total number is always given.
 const NAMED: usize = 20;
 
-/// The node, as its consoles know it.
+/// The node, as consoles identify it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeIdentity {
     /// Its name.
@@ -27,16 +27,16 @@ pub struct NodeIdentity {
     pub ipv6: String,
 }
 
-/// What one try sends.
+/// The request of one try.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct WebhookMessage {
     pub(super) url: String,
     pub(super) body: Option<String>,
-    /// Where the configuration names none.
+    /// Where the configuration sets none.
     pub(super) content_type: Option<&'static str>,
 }
 
-/// Writes it, of the status as it is now.
+/// Writes the request from the current status.
 pub(super) fn message(tried: &DeliveryTry, status: &Status, node: &NodeIdentity) -> WebhookMessage {
     let hook = &tried.hook;
     let readiness = serde_json::to_value(status.readiness).unwrap_or_default();
@@ -67,7 +67,7 @@ pub(super) fn message(tried: &DeliveryTry, status: &Status, node: &NodeIdentity)
 fn cloud_event(tried: &DeliveryTry, status: &Status, node: &NodeIdentity) -> Value {
     let occurrence = &tried.occurrence;
     let event = tried.hook.event;
-    // The same for every try and every restart, so that a console can drop what it has had.
+    // It stays the same for every try and every restart, so that a console can drop duplicates.
     let of: Vec<&str> = occurrence.of.iter().map(String::as_str).collect();
     let name = event.name();
     let what = format!(

@@ -8,12 +8,11 @@
 //!      └─────────────────────────────────┴──> failing <──────────────┘ (to pending)
 //! ```
 //!
-//! Bounded by construction: a webhook has one event, and of it only the last occurrence is kept. What
-//! is sent is written at the moment of sending, so a console that was away gets the newest state.
-//! One console gets one request at a time, the oldest event first, so that none overtakes another.
+//! Bounded by construction: a webhook has one event, and only its last occurrence is kept. The request is written at
+//! the moment of sending, so a console that was away gets the newest state. One console gets one request at a time, the
+//! oldest event first, so that none overtakes another.
 //!
-//! [`DeliveryMemory`] outlives the daemon: an occurrence that was delivered is not sent again, and one that was
-//! not is.
+//! [`DeliveryMemory`] survives the daemon: an occurrence that was delivered is not sent again, and one that was not is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,23 +27,23 @@ use super::event::{EventInputs, Topic, TopicState, topic_state};
 
 /// First and longest pause between two tries.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5 * 60));
-/// Most webhooks that are remembered after they have left the configuration.
+/// How many webhooks are remembered after they have left the configuration.
 const REMEMBERED: usize = 256;
 
-/// An event that came to be true.
+/// An occurrence of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Occurrence {
     pub(super) event: WebhookEvent,
-    /// Of what: a boot, a cluster, files.
+    /// What it is about: a boot, a cluster, files.
     pub(super) of: BTreeSet<String>,
     /// Counts the occurrences of the topic.
     pub(super) number: u64,
-    /// When.
+    /// When it happened.
     pub(super) since: Timestamp,
 }
 
-/// What is kept on disk.
+/// The record on the disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DeliveryMemory {
@@ -53,7 +52,7 @@ pub(super) struct DeliveryMemory {
     /// Topics whose last occurrence is over.
     #[serde(default)]
     over: BTreeSet<Topic>,
-    /// The occurrence that each webhook delivered last.
+    /// The last occurrence that each webhook delivered.
     delivered: BTreeMap<String, u64>,
 }
 
@@ -62,12 +61,12 @@ pub(super) struct DeliveryMemory {
 struct Lane {
     id: u64,
     hook: Webhook,
-    /// By which it is remembered: neither a secret nor the place in a file.
+    /// Its name in the record: neither a secret nor the line of a file.
     key: String,
     console: String,
     /// Failed tries in a row.
     tries: u32,
-    /// Not before this time since the daemon's start.
+    /// No try before this time since the daemon's start.
     not_before: Duration,
     busy: bool,
     trouble: Option<String>,
@@ -77,18 +76,18 @@ struct Lane {
 /// One try that is due.
 #[derive(Debug, Clone)]
 pub(super) struct DeliveryTry {
-    /// To be handed back to [`WebhookQueue::finished`].
+    /// To be passed to [`WebhookQueue::finished`].
     pub(super) lane: u64,
     pub(super) hook: Webhook,
     pub(super) occurrence: Occurrence,
 }
 
-/// What a try means for the journal.
+/// What the journal reports of a try.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TryOutcome {
     /// It arrived.
     Delivered,
-    /// It failed, and did not before.
+    /// It failed, after it had worked.
     Failing,
     /// Nothing new.
     Nothing,
@@ -120,7 +119,7 @@ impl WebhookQueue {
         self.lanes.is_empty()
     }
 
-    /// The webhooks in force. Those that stay keep their pauses.
+    /// Sets the configured webhooks. Those that stay keep their pauses.
     pub(super) fn configure(&mut self, hooks: Vec<Webhook>, now: Timestamp) {
         let mut before = std::mem::take(&mut self.lanes);
         for hook in hooks {
@@ -152,7 +151,7 @@ impl WebhookQueue {
         }
     }
 
-    /// The status is another, or time has passed.
+    /// The status has changed, or time has passed.
     pub(super) fn observe(&mut self, inputs: &EventInputs<'_>) {
         for topic in Topic::ALL {
             let last = self.memory.occurrences.get(&topic);
@@ -194,7 +193,7 @@ impl WebhookQueue {
         }
     }
 
-    /// A new occurrence: what webhooks of the topic said of the last one does not count.
+    /// A new occurrence: the answers to the last one no longer count.
     fn renew(&mut self, topic: Topic, now: Timestamp) {
         for lane in &mut self.lanes {
             if Topic::for_event(lane.hook.event) == topic {
@@ -213,7 +212,7 @@ impl WebhookQueue {
         due.then_some(occurrence)
     }
 
-    /// What is to be sent at this time since the daemon's start; each is under way from now on.
+    /// The requests to send at this time since the daemon's start. Each counts as running from now on.
     pub(super) fn start(&mut self, now: Duration) -> Vec<DeliveryTry> {
         let mut due: Vec<(usize, Occurrence)> = Vec::new();
         for (position, lane) in self.lanes.iter().enumerate() {
@@ -246,7 +245,7 @@ impl WebhookQueue {
         tries
     }
 
-    /// A try has ended. `spread` takes something at random off a pause.
+    /// A try has ended. `spread` shortens a pause by a random part.
     pub(super) fn finished(
         &mut self,
         tried: &DeliveryTry,
@@ -256,7 +255,7 @@ impl WebhookQueue {
         spread: impl Fn(Duration) -> Duration,
     ) -> TryOutcome {
         let Some(lane) = self.lanes.iter_mut().find(|lane| lane.id == tried.lane) else {
-            // It was configured away meanwhile.
+            // It was removed from the configuration meanwhile.
             return TryOutcome::Nothing;
         };
         lane.busy = false;
@@ -288,13 +287,13 @@ impl WebhookQueue {
         }
     }
 
-    /// When something will be due though nothing happens.
+    /// When the next request is due if nothing changes.
     pub(super) fn next(&self) -> Option<Duration> {
         let waits = self
             .lanes
             .iter()
             .filter(|lane| !lane.busy && self.due(lane).is_some())
-            // A lane that waits for another try of the same console is looked at when that ends.
+            // A webhook that waits for another request of the same console is looked at when that ends.
             .filter(|lane| {
                 let mut others = self.lanes.iter();
                 !others.any(|other| other.busy && other.console == lane.console)

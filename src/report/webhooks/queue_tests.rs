@@ -73,7 +73,7 @@ fn end(
     queue.finished(tried, result, seconds(now), wall, |pause| pause)
 }
 
-/// What is sent now, all of it answered with 200.
+/// The requests that are sent now, each answered with 200.
 fn sent(queue: &mut WebhookQueue, now: u64) -> Vec<&'static str> {
     let mut told = Vec::new();
     loop {
@@ -271,7 +271,7 @@ fn a_restart_tells_what_was_not_told_and_nothing_twice() {
     let mut queue = again(queue.memory().clone(), &ALL[..2]);
     observe(&mut queue, &node(Readiness::Ready, "b1"), 5);
     assert_eq!(sent(&mut queue, 5), [""; 0]);
-    // A console that is configured later hears how things are.
+    // A console that is added later gets the current state.
     queue.configure(vec![hook(WebhookEvent::NodeReady, "http://new")], at(6));
     observe(&mut queue, &node(Readiness::Ready, "b1"), 6);
     assert_eq!(sent(&mut queue, 6), ["NODE_READY"]);
@@ -356,8 +356,8 @@ fn the_outcome_of_a_webhook_that_was_configured_away_is_dropped() {
 }
 
 proptest! {
-    /// Whatever the node and the console do: in the end the console knows what is so, was never told
-    /// the same occurrence twice after it had answered, and news came in their order.
+    /// Whatever the node and the console do: in the end the console knows the current state, never got an occurrence
+    /// again that it had answered, and got events in their order.
     #[test]
     fn the_newest_state_arrives_in_the_end(
         steps in prop::collection::vec((0_u8..5, any::<bool>(), any::<bool>()), 1..60)
@@ -394,7 +394,7 @@ proptest! {
             prop_assert!(tries.len() <= 1, "one thing at a time");
             under_way.extend(tries);
         }
-        // The console is back, and the node is what it last was.
+        // The console is back, and the node is in its last state.
         now += 10_000;
         for tried in under_way {
             heard.push((tried.occurrence.number, tried.hook.event.name()));

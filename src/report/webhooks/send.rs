@@ -1,4 +1,4 @@
-//! One try: a request over HTTP(S), with bounds on everything that the other side can do.
+//! One try: a request over HTTP(S), with bounds on everything that the console can do.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use windrow_decide::settings::Webhook;
 use super::payload::WebhookMessage;
 use crate::causes;
 
-/// Most redirects that are followed.
+/// How many redirects are followed.
 const REDIRECTS: usize = 3;
 
 /// Sends it; `patience` is for the whole try. An answer of 200 to 299 is a success.
@@ -49,7 +49,7 @@ pub(super) async fn send(
     if let Some(body) = message.body {
         request = request.body(body);
     }
-    // Whatever stands in the answer's body is not read.
+    // The body of the answer is not read.
     let answer = request.send().await.map_err(describe)?;
     match answer.status() {
         status if status.is_success() => Ok(()),
@@ -63,7 +63,7 @@ pub(super) async fn send(
 }
 
 fn client(insecure: bool, redirects: Policy, patience: Duration) -> reqwest::Result<Client> {
-    // Ours may be the first use of TLS in the process; a provider that is set already is as good.
+    // This may be the first use of TLS in the process; a provider that is already set will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .tls_danger_accept_invalid_certs(insecure)
@@ -74,7 +74,7 @@ fn client(insecure: bool, redirects: Policy, patience: Duration) -> reqwest::Res
         .build()
 }
 
-/// To the same console, or from http to https there, and where the request stays what it is.
+/// Only to the same console, or from http to https there, and only where the request stays the same.
 fn redirects(method: &Method) -> Policy {
     let bodiless = matches!(*method, Method::GET | Method::HEAD);
     Policy::custom(move |attempt: Attempt<'_>| {

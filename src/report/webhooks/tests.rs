@@ -17,13 +17,13 @@ use super::*;
 use crate::report::publish::sample;
 use crate::testing::server::{self, Stream};
 
-/// Far longer than anything takes: passing it is a failure, not a measurement.
+/// Far longer than anything takes: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Clone)]
 enum Says {
     Http(u16, &'static str),
-    /// To `/moved`, where it says yes.
+    /// Redirects to `/moved`, which answers 200.
     Moved(u16),
     Garbage,
     Nothing,
@@ -390,7 +390,7 @@ async fn a_slow_console_keeps_no_other_from_being_told() {
     slow.next().await;
     quick.next().await;
     node.shows(1, DeliveryState::Delivered).await;
-    // Still under way, or given up where this machine is slower than its patience.
+    // It is still running, or was given up where this machine is slower than its limit.
     let slow = node.view.borrow()[0].state;
     assert_ne!(slow, DeliveryState::Delivered);
 }
@@ -408,7 +408,7 @@ async fn nothing_is_told_twice_over_a_restart_and_nothing_is_lost() {
     node.is(Readiness::Ready);
     let second = console.next().await;
     node.shows(0, DeliveryState::Delivered).await;
-    // A try of before the restart may have come too.
+    // A try from before the restart may have arrived too.
     while console.requests.try_recv().is_ok() {}
     let id = |request: &Request| -> serde_json::Value {
         let body: serde_json::Value = serde_json::from_str(&request.body).unwrap();
@@ -420,8 +420,8 @@ async fn nothing_is_told_twice_over_a_restart_and_nothing_is_lost() {
     node.is(Readiness::Ready);
     node.shows(0, DeliveryState::Delivered).await;
     node.is(Readiness::Unknown);
-    // A console that is configured now hears how things are, and its answer shows that the other
-    // one would have been asked before.
+    // A console that is added now gets the current state, and its answer shows that the other one would have been asked
+    // before.
     let mut hooks = node.hooks.borrow().clone();
     let mut late = Console::new(Says::Http(200, "")).await;
     hooks.push(hook(WebhookEvent::NodeReady, &late.url));

@@ -1,4 +1,4 @@
-//! What is told of a trial: in the journal step by step, and as a finding once it is over.
+//! How a trial is reported: in the journal step by step, and as a finding once it is over.
 
 use windrow_decide::Event;
 use windrow_gates::trial::TrialState;
@@ -39,7 +39,7 @@ pub(super) fn announce_step(trial: &Trial, own: &str, step: &str) {
     ));
 }
 
-/// Tells where a trial stands now.
+/// Reports the trial's new state.
 pub(super) fn announce_state(trial: &Trial, own: &str) {
     let step = match trial.state {
         TrialState::Written => "written; rke2-server has to be restarted",
@@ -55,7 +55,7 @@ pub(super) fn announce_state(trial: &Trial, own: &str) {
     }
 }
 
-/// What is to be told of a trial that is over.
+/// What to report of a trial that is over.
 fn ended(trial: &Trial, own: &str) -> Option<Event> {
     let gates = list(&trial.gates(own, &[]));
     let why = trial.why.as_deref().unwrap_or_default();

@@ -1,5 +1,4 @@
-//! What people, and a configuration that changed, ask of the driver of trials: to begin a trial, or to take one
-//! back.
+//! What people, or a changed configuration, ask of the driver of trials: to begin a trial, or to roll one back.
 
 use windrow_decide::Event;
 use windrow_gates::trial::TrialState;
@@ -18,11 +17,11 @@ use crate::observe::requests::{RequestAction, SpooledRequest};
 use crate::observe::systemd::RKE2_SERVER;
 use crate::report::journal;
 
-/// So many answers are kept for who asks.
+/// How many answers are kept for those who ask.
 const ANSWERS: usize = 8;
 
 impl TrialDriver {
-    /// Takes a request up. `node` is what the drop-in depends on, read just now.
+    /// Handles a request. `node` is what the drop-in depends on, read just now.
     pub(in crate::daemon::gates) async fn take_request(
         &mut self,
         name: &str,
@@ -100,7 +99,7 @@ impl TrialDriver {
         self.begin(name, GateChange::Apply, request, asked.content, node)
     }
 
-    /// Takes back what is tried, or else what was kept last.
+    /// Rolls back the current trial, or else the last one that was kept.
     async fn rollback(
         &mut self,
         name: &str,
@@ -126,7 +125,7 @@ impl TrialDriver {
             .unwrap_or_default();
         let before = match (known.and_then(|known| known.previous), &node.current) {
             (Some(previous), _) => previous.content,
-            // What was written at a boot was never tried: without it there is nothing of ours.
+            // What was written at a boot was never tried: without it no gate of ours is left.
             (None, Some(_)) => None,
             (None, None) => {
                 return Err((
@@ -154,7 +153,7 @@ impl TrialDriver {
         self.begin(name, GateChange::Rollback, &request, before, node)
     }
 
-    /// Begins a trial of a configuration that changed, where the settings say so.
+    /// Begins a trial of a changed configuration, where the settings allow it.
     pub(in crate::daemon::gates) async fn changed(&mut self, node: &DropInInputs) {
         let now = (self.now)();
         let request = SpooledRequest {
@@ -167,7 +166,7 @@ impl TrialDriver {
             at: now,
             reason: String::new(),
         };
-        // What cannot be tried now is pending, and said so.
+        // What cannot be tried now is reported as pending.
         let name = format!("changed-{}", now.as_nanosecond());
         let _ = self.apply(&name, &request, node).await;
     }
@@ -218,7 +217,7 @@ impl TrialDriver {
     }
 }
 
-/// What the installed kubelet says against these gates, where it is of the version that will start.
+/// What the installed kubelet says against these gates, if it has the version that will start.
 async fn refused_by_kubelet(node: &DropInInputs, gates: &[gates::GateRequest]) -> Option<String> {
     let kubelet = Kubelet::find(&node.layout).await?;
     if node.resolved.target != TargetVersion::Known(kubelet.version) {

@@ -1,4 +1,4 @@
-//! A trial's turn in the cluster: the lease that lets one server at a time be tried.
+//! A trial's turn in the cluster: the lease that lets one server at a time try gates.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::observe::effect;
 use crate::observe::management::lease_holder;
 
 impl TrialDriver {
-    /// Takes or renews the cluster's lease. A rollback by hand goes on without it where nobody answers:
-    /// it is what a server that is down needs.
+    /// Takes or renews the cluster's lease. A rollback by hand goes on without it where kube-apiserver does not answer:
+    /// a server that is down needs it.
     pub(super) async fn hold_lease(&mut self, trial: &Trial, site: &TrialSite, ready: bool) {
         let before = matches!(trial.state, TrialState::Idle | TrialState::Leased);
         if !before && !ready {
@@ -43,7 +43,7 @@ impl TrialDriver {
         )
         .await?;
         let lease = self.lease.get_or_insert_with(|| {
-            // As long as a trial that is rolled back may take: nobody can renew it meanwhile.
+            // As long as a trial with its rollback may take, because the lease cannot be renewed meanwhile.
             let longest = site.patience.saturating_mul(3);
             let holder = lease_holder(&site.layout);
             ClusterLease::new(ClusterLease::GATES, holder, longest)
@@ -51,7 +51,7 @@ impl TrialDriver {
         lease.take(&client, (self.now)()).await
     }
 
-    /// It is over; what is left is to give the lease back.
+    /// The trial is over, and only the lease is left to give back.
     pub(super) async fn give_back(
         &mut self,
         mut trial: Trial,

@@ -1,4 +1,4 @@
-//! Harvester's Addons, as a server says them.
+//! Harvester's Addons, as a server reports them.
 
 use jiff::SignedDuration;
 use serde_json::json;
@@ -19,7 +19,7 @@ fn addon(status: &str) -> serde_json::Value {
                {"type": "InProgress", "status": "True", "lastUpdateTime": long_ago.to_string()}]}})
 }
 
-/// A server with one Addon, and what is said of its Job; nothing: it does not exist.
+/// A server with one Addon, and the state of its Job; without a state there is no Job.
 async fn server(
     status: &'static str,
     job: Option<serde_json::Value>,

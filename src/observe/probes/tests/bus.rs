@@ -176,7 +176,7 @@ async fn units_and_the_clock_are_read_over_the_bus() {
         }
     }
 
-    // The other side goes and comes back: the next question connects again.
+    // The peer goes and comes back: the next question connects again.
     drop(connection);
     let again = played(&address, "active", "stopping").await;
     let asked = unit::service(&context, &restarts, &upgrade, NodeRole::FirstServer, None).await;
@@ -185,7 +185,7 @@ async fn units_and_the_clock_are_read_over_the_bus() {
         asked.events.last(),
         Some(NodeEvent::Transition(Transition::Shutdown, Some(_)))
     ));
-    // It ran, and now it is stopped or started: by hand, for systemd counts no restart.
+    // It ran, and was then stopped or started by hand, because systemd counts no restart.
     drop(again);
     let _third = played(&address, "deactivating", "running").await;
     let asked = unit::service(&context, &restarts, &upgrade, NodeRole::FirstServer, None).await;

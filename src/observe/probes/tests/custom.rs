@@ -1,4 +1,4 @@
-//! Probes of the configuration, against servers, files and units that do as they please.
+//! Configured probes, against servers, files and units that misbehave.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ async fn an_answer_over_http_has_to_have_the_status_and_the_text() {
     assert_eq!(ask(at("/ok")).await, ProbeOutcome::Passed);
     assert_eq!(failed(&ask(at("/other")).await), "HTTP 503");
     assert_eq!(failed(&ask(at("/moved")).await), "HTTP 302", "not followed");
-    // Refused: nothing was found out, unless that is what is expected.
+    // Refused: nothing is known, unless a refusal is what the probe expects.
     assert!(unknown(&ask(at("/login")).await).ends_with("HTTP 401"));
     let mut expected = at("/login");
     expected.status = vec![200, 401];
@@ -215,7 +215,7 @@ async fn a_file_is_there_or_not_says_something_and_is_new() {
     let written = fs::File::options().write(true).open(&path).unwrap();
     written.set_modified(long_ago.into()).unwrap();
     assert!(failed(&ask(new).await).contains("not written for too long"));
-    // A FIFO would keep a reader waiting for ever.
+    // A FIFO would block a reader forever.
     let fifo = place.layout().path("/run/fifo");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let mut hangs = file("/run/fifo");

@@ -1,4 +1,4 @@
-//! The VIP and what Harvester says over it.
+//! The VIP and Harvester's answers behind it.
 
 use windrow_plan::readiness::node::{Vip, VipMode};
 
@@ -214,7 +214,7 @@ async fn kube_vips_own_words_tell_that_the_dhcp_clients_port_is_taken() {
         "/var/log/pods/harvester-system_kube-vip-x7l2k_1/kube-vip/0.log",
         format!("{} stderr F {said}\n", Timestamp::now()),
     );
-    // Two sockets of the system's own client are no clash.
+    // Two sockets of the system's own client do not clash.
     place.write(
         "/proc/net/udp",
         "sl local\n 1: 00000000:0044\n 2: 0A00000A:0044\n",

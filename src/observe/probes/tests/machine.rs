@@ -54,7 +54,7 @@ fn the_disk_is_looked_at_where_rke2_lives() {
     let nothing = host::disk(&place.context(), host::Scarce::Space);
     assert!(unknown(&nothing).contains("none of RKE2's directories"));
     place.write("/var/lib/rancher/rke2/agent/x", "");
-    // The file system of the tests has what it has; both answers are answers.
+    // This depends on the machine's own file system; both answers are valid.
     for scarce in [host::Scarce::Space, host::Scarce::Inodes] {
         let outcome = host::disk(&place.context(), scarce);
         assert!(!matches!(outcome, ProbeOutcome::Unknown { .. }));

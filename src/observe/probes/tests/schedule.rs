@@ -1,4 +1,4 @@
-//! The scheduler: which probes run, and what becomes of one that hangs.
+//! The scheduler: which probes run, and what happens to one that hangs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -152,7 +152,7 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
         let repeated = repeat_probe(prober, probed, paced, Unrest::default(), events.clone());
         tokio::spawn(repeated)
     };
-    // This one has more patience than the test: whatever comes, comes from the other.
+    // This one outlasts the test: every answer comes from the other.
     let hangs = ask("node", PATIENCE * 60);
     let goes_on = ask("kubelet", PATIENCE);
     for _ in 0..3 {
@@ -213,7 +213,7 @@ async fn a_probe_that_rests_is_asked_at_once_when_another_one_stops_passing() {
     let unrest = Unrest::default();
     for spec in specs(NodeRole::FirstServer, Some(Platform::Rke2)) {
         let period = Duration::from_millis(5);
-        // Longer than this test has patience.
+        // Longer than this test waits.
         let rest = match spec.id.as_str() {
             "default-route" => PATIENCE * 60,
             "nic-carrier" => period,

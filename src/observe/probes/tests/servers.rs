@@ -1,4 +1,4 @@
-//! Small servers with answers that a test chooses. They remember what they were asked.
+//! Small servers with answers that a test chooses. They remember their requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ pub(super) enum ServerReply {
     Http(u16, String),
     /// Bytes that are no HTTP.
     Garbage,
-    /// More than anybody wants to read.
+    /// More than any reader accepts.
     TooMuch,
     /// Nothing, and the connection stays open.
     Nothing,

@@ -1,4 +1,4 @@
-//! What tells that RKE2 is being upgraded where Harvester does not do it.
+//! The signs that RKE2 is being upgraded where Harvester does not do it.
 
 use windrow_plan::readiness::node::Transition;
 use windrow_plan::rules::Platform;
