@@ -226,6 +226,7 @@ mod tests {
             json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": "hunter2"}),
             json!({"kind": "X", "spec": {"password": "hunter2", "bootstrapToken": "hunter2",
                 "url": "https://hunter2@host/", "n": {"apiKey": "hunter2"},
+                "hostPublicKey": "hunter2", "authorized": "hunter2",
                 "pin": "K10aB3dE5fG7hI9jK1lhunter2", "DSN": "hunter2/x", "regcodes": ["hunter2"],
                 "note": "docker login -u ann -p hunter2 reg.example"}}),
             json!({"kind": "Secret", "metadata": {"name": "s", "annotations": {"note": "hunter2"}},
@@ -247,9 +248,17 @@ mod tests {
             "spec": {"runStrategy": "RerunOnFailure", "running": true, "template": {"spec": {
                 "volumes": [{"persistentVolumeClaim": {"claimName": "vm-disk"}},
                     {"cloudInitNoCloud": {"secretRef": {"name": "vm-init"}}}],
+                "authorizedGroups": ["admins"], "accessCredentials": [{"sshPublicKey": {"source": "vm-keys"}}],
                 "networks": [{"multus": {"networkName": "default/vlan-1"}}]}}},
             "status": {"conditions": [{"type": "Ready", "message": "Any words, even \"these\""}]}});
         assert_eq!(object(&vm), vm);
+        // These are printed in every reason, and are kept as they are written.
+        let long = "/namespaces/default/ConfigMap/0123456789abcdef0123456789abcdef";
+        for key in ["windrow.dev/depends-on", "config.kubernetes.io/depends-on"] {
+            let ordered =
+                json!({"kind": "X", "metadata": {"name": "x", "annotations": {key: long}}});
+            assert_eq!(object(&ordered), ordered);
+        }
         let empty = json!({"kind": "Setting", "value": "", "default": ""});
         assert_eq!(object(&empty), empty);
     }

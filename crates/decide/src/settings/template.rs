@@ -211,6 +211,9 @@ mod tests {
             ("{{.}}", "cannot be rendered"),
             ("{{.A.B}}", "cannot be rendered"),
             ("{{-.Hostname}}", "{{-.Hostname}} cannot be rendered"),
+            // A comment that is not closed, or was never opened, is no comment.
+            ("{{/* said }}", "{{/* said}} cannot be rendered"),
+            ("{{ said */}}", "{{said */}} cannot be rendered"),
         ] {
             let why = WebhookTemplate::parse(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");

@@ -80,6 +80,9 @@ mod tests {
             "https:///geheim",
             "https://:80/geheim",
             "https://ho st/geheim",
+            // A parser leaves out tabs and line ends, and finds a login where none was before.
+            "https://\t/geheim@host/",
+            "https://\t/:geheim@host/",
             "ftp://host/geheim",
             "host/geheim",
         ] {

@@ -59,6 +59,24 @@ fn a_look_that_finds_nothing_new_leaves_what_has_to_be_watched_as_it_is() {
 }
 
 #[test]
+fn a_pipe_that_is_found_again_is_the_same_pipe_and_nothing_is_planned_again() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    let look = |node: &mut Node| {
+        let pipe = FileChange {
+            path: "pipe.yaml".into(),
+            content: Some(Arc::new(FileContent::Fifo)),
+        };
+        node.state.take_directory(Directory {
+            files: vec![pipe],
+            markers: Vec::new(),
+        });
+        node.tick();
+        std::ptr::from_ref(node.state.plan())
+    };
+    assert_eq!(look(&mut node), look(&mut node));
+}
+
+#[test]
 fn what_was_not_carried_out_is_asked_for_again_and_again() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     let holds = |decision: &Decision| {
@@ -163,6 +181,29 @@ fn what_rke2_cannot_apply_is_reported_once_for_each_reason() {
     let both = failures(&node);
     assert_eq!(both.len(), 2, "another reason is another event: {both:?}");
     assert!(both[1].contains("the webhook refuses it"), "{both:?}");
+}
+
+#[test]
+fn a_marker_that_says_what_does_not_hold_any_more_is_written_again() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    let right = node.markers["a.yaml.skip"].clone().unwrap();
+    let provisional = Mark {
+        code: Code::Provisional,
+        ..right.clone()
+    };
+    let kept = Mark {
+        on_failure: OnFailure::Keep,
+        ..right.clone()
+    };
+    assert_eq!(right.on_failure, OnFailure::Lift);
+    for outdated in [provisional, kept] {
+        node.markers.insert(marker_of("a.yaml"), Some(outdated));
+        node.scan();
+        node.tick();
+        assert_eq!(node.markers["a.yaml.skip"].as_ref(), Some(&right));
+    }
 }
 
 #[test]

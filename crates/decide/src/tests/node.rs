@@ -159,3 +159,16 @@ fn a_node_whose_probes_are_switched_off_is_not_judged() {
     );
     assert!(status.phases.is_empty() && status.probes.is_empty());
 }
+
+#[test]
+fn a_file_that_waits_without_a_deadline_keeps_the_node_setting_up_and_is_no_failure() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    let kind = GroupKind::new("example.com", "Widget");
+    node.observe(ClusterEvent::Kind(kind, KindSeen::NotServed));
+    healthy(&mut node, NodeRole::FirstServer);
+    let status = node.tick().status;
+    assert_eq!(status.staging.held[0].deadline, None);
+    assert_eq!(status.findings[0].code, Code::KindWithoutProvider);
+    assert_eq!(status.readiness, Readiness::SettingUp);
+}

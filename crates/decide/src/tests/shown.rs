@@ -196,6 +196,66 @@ fn that_a_held_file_is_gone_is_told_once_and_of_one_that_was_released_never() {
 }
 
 #[test]
+fn what_was_decided_of_a_file_holds_when_it_comes_back_however_long_it_was_gone() {
+    let waits = waits_for("a", "/namespaces/default/ConfigMap/x (exists)");
+    let files = [("a.yaml", waits.as_str()), ("b.yaml", &free("b"))];
+    let mut node = Node::new(&files);
+    node.api();
+    node.exists(config_map("x"));
+    node.tick();
+    let (hold, now) = (order_by("root", true, node.now), node.now);
+    node.state
+        .hold_or_release(&"b.yaml".into(), &BTreeMap::new(), hold, now)
+        .unwrap();
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+    node.observe(ClusterEvent::Object(config_map("x"), ObjectSeen::Absent));
+    node.files.clear();
+    node.scan();
+    node.tick();
+    node.later(60);
+    node.tick();
+    let back = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
+    node.files = back.into();
+    node.scan();
+    node.tick();
+    assert_eq!(
+        node.held(),
+        ["b.yaml"],
+        "one was released, the other is held by hand"
+    );
+}
+
+#[test]
+fn only_a_loss_of_what_was_asked_for_is_a_regression_not_one_of_what_was_inferred() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    let kind = GroupKind::new("example.com", "Widget");
+    node.api();
+    node.tick();
+    node.observe(ClusterEvent::Kind(kind.clone(), KindSeen::Served));
+    node.tick();
+    assert!(node.held().is_empty());
+    node.observe(ClusterEvent::Kind(kind, KindSeen::NotServed));
+    node.tick();
+    assert_eq!(count(&node, Code::Regressed), 0);
+}
+
+#[test]
+fn the_ledger_writes_down_of_a_file_only_what_there_is() {
+    let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", &free("b"))]);
+    node.api();
+    node.tick();
+    node.fails("b.yaml", "quota exceeded");
+    node.tick();
+    let ledger = serde_json::to_value(&node.ledger_on_disk).unwrap();
+    assert_eq!(ledger["files"]["a.yaml"].get("told"), None);
+    assert_eq!(
+        ledger["files"]["b.yaml"]["told"],
+        json!({"failure": "ApplyManifestFailed: quota exceeded"})
+    );
+}
+
+#[test]
 fn the_newest_failure_of_a_file_is_the_one_that_counts_whenever_it_is_heard_of() {
     let mut node = Node::new(&[("a.yaml", &free("a"))]);
     node.api();

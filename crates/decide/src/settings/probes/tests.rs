@@ -117,6 +117,7 @@ period: {tcp: {address: 'a:1'}, period: 1s}
 timeout: {tcp: {address: 'a:1'}, period: 10s, timeout: 10s}
 phase: {tcp: {address: 'a:1'}, phase: manifests}
 text: 5
+zero: {tcp: {address: 'host:0'}}
 ",
     );
     let starts = [
@@ -140,6 +141,7 @@ text: 5
         ":18: probes.custom.timeout.timeout: 10s is too long",
         ":19: probes.custom.phase.phase: expected network,",
         ":20: probes.custom.text: expected a map",
+        ":21: probes.custom.zero.tcp.address: expected HOST:PORT",
     ];
     for (said, start) in said.iter().zip(starts) {
         let expected = format!("windrow.yaml{start}");
