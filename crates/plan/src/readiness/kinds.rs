@@ -4,7 +4,7 @@ use serde_json::Value;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
 use super::fields::{
-    FieldResult, at, condition, failed, has_status, progressing, ready, text, unknown,
+    FieldResult, condition, failed, has_status, progressing, ready, text, unknown,
 };
 use super::{Judgement, KindSeen, ObjectSeen, ObservedCluster, Related, Verdict, workloads};
 
@@ -290,7 +290,7 @@ fn helm_chart(
         return Ok(failed("ChartFailed", failure.says()));
     }
     let Some(job) = chart_job(id, object) else {
-        return Ok(if at(object, &["status"]).is_some() && has_status(object) {
+        return Ok(if has_status(object) {
             progressing("NoJob", "helm-controller has not made its Job yet")
         } else {
             unknown("NoStatus", "helm-controller has not looked at it yet")

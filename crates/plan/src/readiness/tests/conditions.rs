@@ -337,3 +337,32 @@ fn the_controllers_own_words_are_handed_on() {
     assert!(stalled("NoQuota", "").contains("NoQuota"));
     assert!(stalled("", "used up").contains("used up"));
 }
+
+#[test]
+fn what_a_rule_says_of_an_object_names_the_phase_that_the_object_reports() {
+    for (kind, object, expected) in [
+        (
+            "kubevirt.io/KubeVirt",
+            json!({"status": {"phase": "Deploying"}}),
+            "not ready yet: its phase is Deploying",
+        ),
+        (
+            "kubevirt.io/KubeVirt",
+            json!({"status": {"phase": "Deployed"}}),
+            "ready: its phase is Deployed",
+        ),
+        (
+            "kubevirt.io/VirtualMachine",
+            json!({"spec": {"runStrategy": "Always"}, "status": {"printableStatus": "Starting"}}),
+            "not ready yet: its printableStatus is Starting",
+        ),
+        (
+            "kubevirt.io/KubeVirt",
+            json!({"status": {"phase": ""}}),
+            "not ready yet",
+        ),
+    ] {
+        let judged = judge(&object, &id(kind), &RuleSet::shipped(), &World::default());
+        assert_eq!(judged.message, expected, "{object}");
+    }
+}

@@ -281,6 +281,13 @@ fn the_rows_of_helm_charts() {
                 "NoStatus",
             ),
             (
+                "its status is made, and nothing is in it",
+                kind,
+                json!({"status": {}}),
+                Unknown,
+                "NoStatus",
+            ),
+            (
                 "no Job yet",
                 kind,
                 json!({"status": {"conditions": [{"type": "JobCreated", "status": "False"}]}}),

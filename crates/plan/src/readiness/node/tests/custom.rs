@@ -51,6 +51,28 @@ fn a_required_one_keeps_the_node_from_being_ready_and_a_wanted_one_degrades_it()
 }
 
 #[test]
+fn its_last_answer_counts_until_one_more_is_missed_than_makes_it_fail() {
+    // Every 30 s, with 5 s for an answer, and three of them make it fail.
+    let mut asked = node(
+        Platform::Harvester,
+        probe(ProbeSeverity::Required, Phase::Node),
+    );
+    asked.settles("user/registry", &ProbeOutcome::Passed);
+    let state = |node: &Node, seconds: i64| {
+        let seen = node.seen.as_ref().unwrap();
+        let mut tracks = seen.probes.values();
+        let track = tracks.find(|track| track.spec.id.as_str() == "user/registry");
+        as_of(
+            track.unwrap(),
+            node.now + SignedDuration::from_secs(seconds),
+        )
+        .0
+    };
+    assert_eq!(state(&asked, 4 * 35 - 1), ProbeState::Passing);
+    assert_eq!(state(&asked, 4 * 35), ProbeState::Unknown);
+}
+
+#[test]
 fn it_is_asked_in_its_roles_only() {
     let mut node = node(
         Platform::Harvester,

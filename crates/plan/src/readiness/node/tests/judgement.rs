@@ -136,7 +136,9 @@ fn a_transition_excuses_what_fails_for_a_while() {
         node.passes_but(&[]);
         node.judge();
         node.event(NodeEvent::Transition(kind, Some("told".to_owned())));
-        assert_eq!(node.judge().readiness, Readiness::Ready, "{kind:?}");
+        let judged = node.judge();
+        assert_eq!(judged.readiness, Readiness::Ready, "{kind:?}");
+        assert_eq!(judged.transition.map(|shown| shown.kind), Some(kind));
         node.fails("apiserver", "connection refused");
         let (readiness, phase, said) = node.verdict();
         assert_eq!(
@@ -178,13 +180,13 @@ fn slow_stalled_and_stuck_are_three_things() {
     assert_eq!(node.judge().pace, Some(Pace::Moving));
     node.later(10);
     node.fails("apiserver", "poststarthook/rbac failed");
-    node.later(6);
+    node.later(12);
     assert_eq!(
         node.judge().pace,
         Some(Pace::Slow),
         "15 minutes are usual, and something moved"
     );
-    node.later(14);
+    node.later(8);
     assert_eq!(node.judge().pace, Some(Pace::Stalled));
     // What was seen before is no movement: two errors that take turns do not hide a stall.
     node.fails("apiserver", "etcd failed");
@@ -211,6 +213,33 @@ fn the_judgement_asks_to_be_woken_when_time_alone_changes_it() {
         "answers have stopped coming"
     );
     assert!(judged.message.contains("stopped"), "{}", judged.message);
+}
+
+#[test]
+fn a_node_that_is_not_ready_asks_to_be_woken_when_its_pace_changes_and_a_ready_one_does_not() {
+    let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
+    node.event(NodeEvent::Probing {
+        role: NodeRole::FirstServer,
+        boot: "boot-1".to_owned(),
+        specs: Vec::new(),
+    });
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+    assert_eq!(node.judge().next_wake, None);
+    node.manifests = Manifests::Waiting {
+        code: Code::WaitsForKind,
+        message: "vm.yaml: kind is not served".to_owned(),
+        done: 2,
+        total: 3,
+        stuck: false,
+        moved: node.now,
+    };
+    let mut paces = vec![node.judge().pace];
+    while let Some(wake) = node.judge().next_wake {
+        node.now = wake;
+        paces.push(node.judge().pace);
+    }
+    let expected = [Pace::Moving, Pace::Slow, Pace::Stalled];
+    assert_eq!(paces, expected.map(Some));
 }
 
 #[test]

@@ -44,9 +44,9 @@ fn the_manifests_are_counted_as_files_and_the_other_phases_as_probes() {
 #[test]
 fn a_phase_before_the_current_one_of_which_something_is_not_known_is_unknown_and_no_other() {
     let each = one_of_each();
-    let (first, middle, last) = (&each[0], &each[1], &each[2]);
+    let (first, middle, last, later) = (&each[0], &each[1], &each[2], &each[3]);
     let mut node = Node::harvester(NodeRole::FirstServer);
-    node.passes_but(&[middle.id.as_str(), last.id.as_str()]);
+    node.passes_but(&[&middle.id, &last.id, &later.id].map(|id| id.as_str()));
     node.refused(middle.id.as_str(), "HTTP 403");
     node.fails(last.id.as_str(), "no");
     let judged = node.judge();
@@ -54,6 +54,7 @@ fn a_phase_before_the_current_one_of_which_something_is_not_known_is_unknown_and
     assert_eq!(state(&judged, first.phase).0, PhaseState::Done);
     assert_eq!(state(&judged, middle.phase).0, PhaseState::Unknown);
     assert_eq!(state(&judged, last.phase).0, PhaseState::Current);
+    assert_eq!(state(&judged, later.phase).0, PhaseState::Pending);
     assert_eq!(state(&judged, Phase::Ready).0, PhaseState::Pending);
 }
 
