@@ -418,6 +418,19 @@ fn lines_of_a_manifest_inside_another_file_are_those_of_that_file() {
         ..shown
     };
     assert_eq!(quoted.at(Some(3)), Location::line("config.yaml", 40));
+    // What is true of a whole file has no line, unless the file is a part of another.
+    let itself = SourceMap::itself("a.yaml");
+    assert_eq!(itself.at(None), Location::file("a.yaml"));
+    let inside = SourceMap {
+        line_by_line: true,
+        ..quoted.clone()
+    };
+    assert_eq!(inside.at(None), Location::line("config.yaml", 40));
+    let first = SourceMap {
+        first_line: 1,
+        ..quoted
+    };
+    assert_eq!(first.at(None), Location::line("config.yaml", 1));
 }
 
 #[test]
@@ -483,5 +496,18 @@ fn that_no_marker_keeps_a_file_from_rke2_is_said_with_its_reason() {
             (Some(why), Some(words)) => assert!(why.contains(words), "{why}"),
             (why, words) => assert_eq!(why, words),
         }
+    }
+}
+
+#[test]
+fn that_readiness_is_asked_of_what_is_never_stored_is_told() {
+    for (on, expected) in [
+        ("policy/namespaces/default/Eviction/e (ready)", true),
+        ("policy/namespaces/default/Eviction/e (exists)", false),
+        ("apps/namespaces/default/Deployment/d (ready)", false),
+    ] {
+        let plan = plan(&[("a.yaml", &depends_on("a", on))]);
+        let told = codes(&plan).contains(&Code::Unobservable);
+        assert_eq!(told, expected, "{on}: {:?}", plan.findings);
     }
 }

@@ -170,6 +170,18 @@ fn what_is_no_configuration_is_tolerated_and_only_the_first_document_counts() {
 }
 
 #[test]
+fn every_empty_item_is_named_at_its_line_and_once() {
+    let text = "kube-apiserver-arg:\n- ''\n- a\n- ''\nkubelet-arg:\n- ~\n";
+    let merged = merge(&[main_file(text)]);
+    let lines: Vec<Option<u32>> = merged
+        .findings
+        .iter()
+        .map(|finding| finding.at[0].line)
+        .collect();
+    assert_eq!(lines, [Some(2), Some(4), Some(6)]);
+}
+
+#[test]
 fn items_that_are_no_texts_are_named() {
     let merged = merge(&[main_file(
         "kube-apiserver-arg:\n- feature-gates: A=true\n- [x]\nkubelet-arg: {a: b}\n",

@@ -276,11 +276,6 @@ fn explain(error: &ExecutionError) -> EvaluationError {
         ExecutionError::UnexpectedType { got, want } => {
             EvaluationError::Type(format!("a {got} where a {want} is expected"))
         }
-        ExecutionError::ValuesNotComparable(left, right) => EvaluationError::Type(format!(
-            "a {} cannot be compared with a {}",
-            left.type_of(),
-            right.type_of()
-        )),
         _ => EvaluationError::Type("a value is of another type than the expression assumes".into()),
     }
 }

@@ -47,6 +47,34 @@ fn an_object_that_no_api_server_takes_is_named_and_not_given_to_the_rules() {
 }
 
 #[test]
+fn nothing_of_a_file_that_goes_beyond_a_limit_waits() {
+    let needs = depends_on("a", "ConfigMap/default/b");
+    let wants = |text: &str| {
+        examined(text, &ReadLimits::default()).objects[0]
+            .wants
+            .len()
+    };
+    assert_eq!(wants(&needs), 1);
+    let beyond = format!("{needs}---\n{}", large("z", 9 << 20));
+    assert_eq!(wants(&beyond), 0);
+}
+
+#[test]
+fn a_reference_by_the_longest_name_is_followed_and_by_a_longer_one_not() {
+    let pod = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{volumes: [{{name: v, configMap: {{name: {name}}}}}]}}\n"
+        )
+    };
+    for (length, followed) in [(1000, 1), (1001, 0)] {
+        let file = examined(&pod(&"n".repeat(length)), &ReadLimits::default());
+        let wants = file.objects[0].wants.iter();
+        let named = wants.filter(|want| want.reason.contains("nnn"));
+        assert_eq!(named.count(), followed, "{length}");
+    }
+}
+
+#[test]
 fn that_a_limit_is_exceeded_is_told_however_much_else_is() {
     // Each has a name that no API server takes.
     let mut text: String = (0..2500)
@@ -77,6 +105,41 @@ fn a_file_that_no_marker_hides_is_labelled_and_kept_from_being_held() {
         (Some(FileObstacle::Refused), None)
     );
     assert!(FileObstacle::Refused.why_not_held().is_some());
+}
+
+#[test]
+fn what_keeps_rke2_or_windrow_from_a_file_is_told_apart() {
+    let text = |text: &str| text.to_owned();
+    for (content, expected) in [
+        (
+            FileContent::TooLarge { size: 1 << 30 },
+            Some(FileObstacle::Unseen),
+        ),
+        (
+            FileContent::NoRoom { size: 1 << 20 },
+            Some(FileObstacle::Unseen),
+        ),
+        (
+            FileContent::SymlinkOutside { target: text("/x") },
+            Some(FileObstacle::Unseen),
+        ),
+        (
+            FileContent::Unreadable {
+                error: text("I/O error"),
+            },
+            Some(FileObstacle::Unreadable),
+        ),
+        (
+            FileContent::DanglingSymlink { target: text("/x") },
+            Some(FileObstacle::Dangling),
+        ),
+        (FileContent::Bytes(config_map("a", "").into()), None),
+    ] {
+        let (shown, rules) = (SourceMap::itself("a.yaml"), RuleSet::shipped());
+        let limits = ReadLimits::default();
+        let file = examine_content(&"a.yaml".into(), &content, &limits, shown, &rules, None);
+        assert_eq!(file.trouble, expected, "{content:?}");
+    }
 }
 
 #[test]

@@ -56,6 +56,19 @@ fn a_missing_field_is_missing_and_a_wrong_type_is_a_type_error() {
         let error = holds(source, object).unwrap_err();
         assert!(matches!(error, EvaluationError::Type(_)), "{error:?}");
     }
+    for (source, expected) in [
+        (
+            "object.a ? true : false",
+            "a string where a bool is expected",
+        ),
+        (
+            "object.a.all(x, x)",
+            "a string where a iterable is expected",
+        ),
+    ] {
+        let error = holds(source, json!({"a": "x"})).unwrap_err();
+        assert_eq!(error.to_string(), expected, "{source}");
+    }
 }
 
 #[test]
@@ -102,8 +115,11 @@ fn what_can_be_known_to_be_wrong_is_refused_when_it_is_compiled() {
         assert!(error.contains(expected), "{source}: {error}");
         assert!(!error.contains('\n'), "{source}: {error}");
     }
-    let long = format!("object.a == '{}'", "x".repeat(MAX_SOURCE));
-    assert!(Expression::compile(&long).unwrap_err().contains("limit"));
+    let sized = |bytes: usize| format!("object.a == '{}'", "x".repeat(bytes - 14));
+    assert_eq!(sized(MAX_SOURCE).len(), MAX_SOURCE);
+    assert!(Expression::compile(&sized(MAX_SOURCE)).is_ok());
+    let why = Expression::compile(&sized(MAX_SOURCE + 1)).unwrap_err();
+    assert!(why.contains("limit"), "{why}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Whatever the expression and the object: the steps are bounded, and no answer comes from an evaluation that
 //! was cut short.
 
+use cel::common::ast::{Expr, IdedExpr};
+
 use super::*;
 
 /// A list of so many entries, as an API gives them.
@@ -34,6 +36,8 @@ fn loops_over_long_lists_within_loops_are_an_error() {
         "object.entries.all(a, size(object.entries + object.entries) > 1)",
         "object.entries.all(a, [object.entries, object.entries] != [])",
         "object.entries.all(a, {'a': object.entries} != {})",
+        // A name costs what it stands for.
+        "[object.entries].all(all, object.entries.all(a, a != all))",
         "object.entries.all(a, object.?entries.hasValue())",
         "object.entries.all(a, object[?'entries'].hasValue())",
         "object.entries.all(a, optional.of(object.entries).hasValue())",
@@ -104,6 +108,59 @@ fn the_steps_of_an_evaluation_are_at_most_its_budget_and_always_the_same() {
         assert_eq!(taken(all), (answer, all), "{source}");
         let (none, _) = taken(all - 1);
         assert!(matches!(none, Err(EvaluationError::Limit(_))), "{source}");
+    }
+}
+
+#[test]
+fn what_is_looked_up_step_by_step_in_optional_values_is_counted_once() {
+    let object = json!({"a": {"b": {"c": vec!["x"; 1_000]}}});
+    let steps = |source: &str| {
+        let budget = EvaluationBudget::new(MOST_STEPS);
+        let expression = Expression::compile(source).unwrap();
+        assert_eq!(expression.holds_within(&object, &budget), Ok(true));
+        budget.taken()
+    };
+    let (first, last) = (
+        steps("object.?a.hasValue()"),
+        steps("object.?a.?b.?c.hasValue()"),
+    );
+    assert!(last < first + 100, "{first}, {last}");
+}
+
+/// The step of a loop: its function, and where what was gathered so far stands in it.
+fn shape(expression: &IdedExpr) -> String {
+    let Expr::Comprehension(looped) = &expression.expr else {
+        panic!("no loop: {expression:?}");
+    };
+    let Expr::Call(step) = &looped.loop_step.expr else {
+        panic!("no call: {expression:?}");
+    };
+    let gathered =
+        |value: &IdedExpr| matches!(&value.expr, Expr::Ident(name) if *name == looped.accu_var);
+    let part = |value: &IdedExpr| match &value.expr {
+        _ if gathered(value) => "gathered",
+        Expr::Call(call) if call.args.first().is_some_and(gathered) => "more",
+        _ => "other",
+    };
+    let parts: Vec<&str> = step.args.iter().map(part).collect();
+    format!("{}({})", step.func_name, parts.join(", "))
+}
+
+#[test]
+fn a_loop_that_counts_gathers_in_the_shape_that_the_interpreter_knows() {
+    // In another shape it copies what was gathered so far in each round.
+    for (source, expected) in [
+        ("[1].all(x, x > 0)", "_&&_(gathered, other)"),
+        ("[1].exists(x, x > 0)", "_||_(gathered, other)"),
+        ("[1].exists_one(x, x > 0)", "_?_:_(other, more, gathered)"),
+        ("[1].filter(x, x > 0)", "_?_:_(other, more, gathered)"),
+        ("[1].map(x, x + 1)", "_+_(gathered, other)"),
+        ("[1].map(x, x > 0, x + 1)", "_?_:_(other, more, gathered)"),
+    ] {
+        let program = ENVIRONMENT.compile(source).unwrap();
+        assert_eq!(shape(program.expression()), expected, "{source}");
+        let counting = metered(program.expression());
+        assert_eq!(shape(&counting), expected, "{source}, as it is evaluated");
     }
 }
 
