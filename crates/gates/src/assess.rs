@@ -226,7 +226,7 @@ fn judge(
     let each_use = !component.splits_by_prefix(version)
         && !matches!(component, Component::Kubelet | Component::KubeProxy);
     let rounds = written.iter().map(|one| one.round).max().unwrap_or(0);
-    if each_use && rounds > 0 {
+    if each_use {
         for round in 0..=rounds {
             let of_round: BTreeMap<&str, &WrittenGate> = written
                 .iter()

@@ -212,6 +212,12 @@ fn up_to_1_30_each_use_of_the_flag_is_judged_and_later_only_the_last_value() {
         "feature-gates=AdmissionWebhookMatchConditions=true",
     ];
     assert!(api(&items, "1.30").contains(&Code::GateLocked));
+    let and_again = [items[0], items[1], items[1]];
+    assert!(api(&and_again, "1.30").contains(&Code::GateLocked));
+    assert!(!api(&items[1..], "1.30").contains(&Code::GateLocked));
+    // Within one use only the last value of a gate is looked at.
+    let within = "AdmissionWebhookMatchConditions=false,AdmissionWebhookMatchConditions=true";
+    assert!(!api(&[&format!("feature-gates={within}")], "1.30").contains(&Code::GateLocked));
     assert!(!api(&items, "1.31.14").contains(&Code::GateLocked));
 }
 

@@ -212,6 +212,21 @@ fn every_line_that_is_wrong_is_named() {
 }
 
 #[test]
+fn a_line_with_a_word_too_many_or_too_few_and_a_minor_that_stands_twice_are_wrong() {
+    for (line, expected) in [
+        ("minor 1.36 1 4 5", "is not a fact, or lacks a word"),
+        ("gate B", "is not a fact, or lacks a word"),
+        ("gate B 1.36=beta:on 1.36=ga:on", "are not in order"),
+        ("gate B 1.36=beta:on 1.35=ga:on", "are not in order"),
+    ] {
+        let problems = Catalogue::parse(&format!("minor 1.36 1\n{line}\n")).map(|_| ());
+        let problems = problems.unwrap_err();
+        assert!(problems[0].contains("line 2"), "{line}: {problems:?}");
+        assert!(problems[0].contains(expected), "{line}: {problems:?}");
+    }
+}
+
+#[test]
 fn a_gate_that_needs_none_is_no_fact() {
     let gate = "minor 1.34 1\ngate One 1.34=beta:on\n";
     let needs = |rest: &str| Catalogue::parse(&format!("{gate}needs One 1.34..{rest}\n"));

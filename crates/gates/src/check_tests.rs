@@ -242,6 +242,11 @@ fn a_minor_beyond_the_catalogue_is_not_guessed_at() {
             (Code::GateUncovered, Severity::Warning)
         ]
     );
+    let mut minors = Catalogue::builtin().minors();
+    let (first, last) = (minors.next().unwrap(), minors.next_back().unwrap());
+    let message = &check(&[api("NoSuchGate", true)], &at("1.38.0"))[0].message;
+    let known = format!("the catalogue covers {first} to {last}");
+    assert!(message.contains(&known), "{message}");
 }
 
 #[test]

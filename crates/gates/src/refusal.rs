@@ -139,6 +139,11 @@ mod tests {
                 "\"command failed\" err=\"[OneByDefault is enabled, but depends on features that are disabled: [AtomicFIFO, Other], TwoByDefault is enabled, but depends on features that are disabled: [AtomicFIFO]]\"",
                 &["OneByDefault", "AtomicFIFO", "Other", "TwoByDefault"],
             ),
+            ("panic: unrecognized feature gate: NotAGate", &["NotAGate"]),
+            (
+                "E1 \"failed to set feature gates from initial flags-based config\" err=\"unrecognized feature gate: NotAGate\"",
+                &["NotAGate"],
+            ),
             (
                 "W1121 feature_gate.go:354] Setting GA feature gate X=true. It will be removed in a future release.",
                 &[],

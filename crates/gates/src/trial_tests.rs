@@ -201,6 +201,38 @@ fn a_refusal_is_not_waited_out_and_what_cannot_be_written_ends_without_a_restart
     );
 }
 
+#[test]
+fn a_trial_that_is_over_gives_the_lease_back_before_another_may_begin() {
+    for state in [TrialState::Kept, TrialState::RolledBack] {
+        let mut seen = Node::new(Gates::Good).seen();
+        seen.leased = true;
+        assert_eq!(next(state, &seen), (state, vec![TrialStep::ReleaseLease]));
+        seen.leased = false;
+        assert_eq!(next(state, &seen), (TrialState::Idle, Vec::new()));
+    }
+}
+
+#[test]
+fn what_cannot_be_verified_in_time_is_rolled_back() {
+    let mut node = Node::new(Gates::Good);
+    node.on_disk = OnDisk::Asked;
+    for ready in [false, true] {
+        for (overdue, expected) in [
+            (false, TrialState::Verifying),
+            (true, TrialState::RollingBack),
+        ] {
+            let seen = TrialObservation {
+                ready,
+                refused: false,
+                in_effect: InEffect::Unknown,
+                overdue,
+                ..node.seen()
+            };
+            assert_eq!(next(TrialState::Verifying, &seen).0, expected, "{seen:?}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn crashes_and_boots_at_any_step_end_kept_with_good_gates_and_restored_with_others(
