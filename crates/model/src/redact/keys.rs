@@ -314,7 +314,7 @@ pub(super) fn class(key: &str) -> KeyClass {
     if WHOLE.contains(&whole.as_str()) {
         return KeyClass::Whole;
     }
-    while words.len() > 1 && words.last().is_some_and(is_number) {
+    while words.last().is_some_and(is_number) {
         words.pop();
     }
     let Some(last) = words.last() else {

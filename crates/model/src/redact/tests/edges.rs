@@ -20,6 +20,8 @@ fn conditions_and_items_of_an_object_quote_no_values_either() {
             "status": {
                 "conditions": [{"type": "Ready", "message": said}],
                 "lastError": said,
+                // What is no message is left as it is: decisions are made by it.
+                "selector": "token=web-1",
                 "inner": {"deep": [{"errorMessage": said}]},
             },
         })
@@ -234,6 +236,11 @@ fn a_line_break_that_is_written_out_is_no_part_of_the_key_after_it() {
         text(r#"msg="done\ntoken=abc next""#),
         r#"msg="done\ntoken=[redacted] next""#
     );
+    // With the letter before it, it would be the name of something else.
+    assert_eq!(
+        text(r#"msg="done\npin=1234 next""#),
+        r#"msg="done\npin=[redacted] next""#
+    );
 }
 
 #[test]
@@ -381,4 +388,97 @@ fn where_a_token_lies_is_shown_and_a_token_in_its_place_is_not() {
     for hidden in ["token: path: K8x3Qm9Zr2Vt7Yb1Nc5L", "token: user: ann"] {
         assert_ne!(text(hidden), hidden);
     }
+}
+
+#[test]
+fn a_key_of_a_known_service_is_taken_out_of_the_middle_of_a_text_and_what_is_around_it_stays() {
+    let key = format!("glpat-{}", "a".repeat(20));
+    for (found, expected) in [
+        (
+            format!("{key} and {key} were seen"),
+            "[redacted] and [redacted] were seen",
+        ),
+        (format!("seen: {key}, twice"), "seen: [redacted], twice"),
+    ] {
+        assert_eq!(text(&found), expected);
+    }
+    // Within a longer word it is no such key.
+    let word = format!("the x{key}");
+    assert_eq!(text(&word), word);
+}
+
+#[test]
+fn however_often_one_word_stands_in_a_text_the_others_are_looked_for() {
+    let often = "bearer, ".repeat(500);
+    let shown = text(&format!("{often}neighbor 10.0.0.1 password geheim04"));
+    assert!(shown.ends_with("[redacted]"), "{}", &shown[4000..]);
+}
+
+#[test]
+fn a_map_named_http_that_asks_for_no_address_is_shown_as_it_is() {
+    for http in [json!({"port": 80}), json!("off"), json!({"url": 1})] {
+        let found = json!({ "http": http });
+        assert_eq!(value(&found), found);
+    }
+}
+
+#[test]
+fn a_manifest_inside_a_text_is_read_whatever_its_lines_look_like() {
+    for found in [
+        "apiVersion: v1\nkind: Secret\nstringData: {user: geheim01}",
+        "apiVersion: v1\nkind: Secret\nstringData:\n  user: geheim01",
+        "{\"apiVersion\": \"v1\", \"kind\": \"Secret\", \"stringData\": {\"user\": \"geheim01\"}}",
+    ] {
+        let shown = value(&json!({ "file": found })).to_string();
+        assert!(!shown.contains("geheim"), "{shown}");
+        assert!(shown.contains("user"), "{shown}");
+    }
+}
+
+#[test]
+fn texts_within_texts_are_read_as_deep_as_anybody_packs_them_and_no_depth_is_too_deep() {
+    let mut found =
+        json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"user": "geheim01"}});
+    for depth in 1..12 {
+        found = json!({ "file": found.to_string() });
+        let shown = value(&found).to_string();
+        assert!(depth > 4 || !shown.contains("geheim"), "{depth}: {shown}");
+    }
+}
+
+#[test]
+fn a_limit_is_shown_and_of_several_errors_each_value_is_taken_by_itself() {
+    for (said, expected) in [
+        (
+            "metadata.name: Too long: must have at most 63 bytes",
+            "metadata.name: Too long: must have at most 63 bytes",
+        ),
+        (
+            "spec.volumes[0].password: Not found: \"a geheim\"",
+            "spec.volumes[0].password: Not found: [redacted]",
+        ),
+        (
+            "[spec.password: Invalid value: geheim, spec.pin: Invalid value: 12345]",
+            "[spec.password: Invalid value: [redacted], spec.pin: Invalid value: [redacted]]",
+        ),
+    ] {
+        assert_eq!(message(said), expected);
+    }
+}
+
+#[test]
+fn what_was_taken_out_before_teaches_nothing() {
+    let mut learner = Learner::default();
+    learner.text("spec.password: Invalid value: [redacted]: too short");
+    let line = "the value [redacted] is too short";
+    assert_eq!(learner.redactor().text(line), line);
+}
+
+#[test]
+fn the_text_inside_a_value_in_base64_is_known_elsewhere() {
+    let packed = BASE64_STANDARD_NO_PAD.encode("geheim-word-01");
+    let mut learner = Learner::default();
+    learner.value(&json!({ "password": packed }));
+    let shown = learner.redactor().text("it said geheim-word-01 to me");
+    assert_eq!(shown, "it said [redacted] to me");
 }
