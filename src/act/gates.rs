@@ -171,6 +171,8 @@ mod tests {
             "nothing is made for nothing"
         );
         assert!(put_drop_in(&layout, Some("a: 1\n")).unwrap());
+        let written = read_drop_in(&layout).unwrap();
+        assert_eq!(written.as_deref(), Some("a: 1\n"));
         assert!(!put_drop_in(&layout, Some("a: 1\n")).unwrap());
         let mode = fs::metadata(layout.gates_drop_in()).unwrap().permissions();
         assert_eq!(mode.mode() & 0o777, 0o600);

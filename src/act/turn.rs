@@ -83,17 +83,9 @@ impl<'c> Turn<'c> {
         let mut failing: Option<Instant> = None;
         loop {
             sleep(RENEW).await;
-            match self.lease.take(self.client, (self.now)()).await {
-                Ok(LeaseHolder::Us) => failing = None,
-                Ok(LeaseHolder::Other(who)) => {
-                    return format!("{who} has the cluster's lease on repairs by now");
-                }
-                // kube-apiserver may be away for a moment, and a lease that has not run out is not taken over.
-                Err(why) => {
-                    if failing.get_or_insert_with(Instant::now).elapsed() > LEASE {
-                        return format!("the lease on repairs cannot be renewed: {why}");
-                    }
-                }
+            let renewed = self.lease.take(self.client, (self.now)()).await;
+            if let Some(why) = why_lost(renewed, &mut failing, Instant::now()) {
+                return why;
             }
         }
     }
@@ -121,6 +113,29 @@ impl<'c> Turn<'c> {
         // One that is not given back runs out.
         let _ = self.lease.release(self.client).await;
         self.lease
+    }
+}
+
+/// Why the turn is lost, after the lease was to be renewed; `None` while it is not.
+fn why_lost(
+    renewed: Result<LeaseHolder, String>,
+    failing: &mut Option<Instant>,
+    now: Instant,
+) -> Option<String> {
+    match renewed {
+        Ok(LeaseHolder::Us) => {
+            *failing = None;
+            None
+        }
+        Ok(LeaseHolder::Other(who)) => {
+            Some(format!("{who} has the cluster's lease on repairs by now"))
+        }
+        // kube-apiserver may be away for a moment, and a lease that has not run out is not taken over.
+        Err(why) => {
+            let since = *failing.get_or_insert(now);
+            (now.duration_since(since) > LEASE)
+                .then(|| format!("the lease on repairs cannot be renewed: {why}"))
+        }
     }
 }
 
@@ -155,7 +170,14 @@ mod tests {
         let why = why_not("node2", there.path(), &client).await;
         assert!(why.starts_with("node1 has"), "{why}");
 
-        assert_eq!(turn.during(async { Ok(7) }).await, Ok(7));
+        // The lease is kept for as long as the work takes.
+        let work = async {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            Ok(7)
+        };
+        assert_eq!(turn.during(work).await, Ok(7));
         let failed: Result<(), _> = turn.during(async { Err("x".to_owned()) }).await;
         assert_eq!(failed, Err("x".to_owned()));
         assert_eq!(turn.note().await, Ok(None));
@@ -167,5 +189,27 @@ mod tests {
             why_not("node2", there.path(), &client).await,
             "it was taken"
         );
+    }
+
+    #[test]
+    fn a_turn_is_lost_when_another_server_has_it_or_when_it_was_not_renewed_for_as_long_as_it_counts()
+     {
+        let start = Instant::now();
+        let away = || Err("connection refused".to_owned());
+        let mut failing = None;
+        let mut lost = |renewed, seconds: u64| {
+            why_lost(renewed, &mut failing, start + Duration::from_secs(seconds))
+        };
+        assert_eq!(lost(away(), 20), None);
+        assert_eq!(lost(away(), 80), None, "its last minute is not over");
+        assert_eq!(lost(Ok(LeaseHolder::Us), 81), None);
+        assert_eq!(lost(away(), 100), None, "it was renewed meanwhile");
+        let why = lost(away(), 161).unwrap();
+        assert!(
+            why.ends_with("cannot be renewed: connection refused"),
+            "{why}"
+        );
+        let why = lost(Ok(LeaseHolder::Other("node2".to_owned())), 20).unwrap();
+        assert!(why.starts_with("node2 has"), "{why}");
     }
 }
