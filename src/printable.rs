@@ -115,8 +115,19 @@ pub(crate) fn json_pretty<T: Serialize + ?Sized>(value: &T) -> serde_json::Resul
     serde_json::to_string_pretty(value).map(escaped)
 }
 
-/// Hidden characters stand in JSON inside of strings alone, where they may be escaped; line breaks are
-/// JSON's own.
+/// A value as a YAML document. One with hidden characters is written as JSON, which is YAML too, and where they can be escaped.
+///
+/// # Errors
+///
+/// When the value has no form in YAML: a map in place of a key.
+pub(crate) fn yaml<T: Serialize>(value: &T) -> anyhow::Result<String> {
+    let text = windrow_model::manifest::yaml::to_text(value)?;
+    match text.chars().any(|one| one != '\n' && is_hidden(one)) {
+        true => Ok(json_pretty(value)? + "\n"),
+        false => Ok(text),
+    }
+}
+
 /// A word of a shell's command, quoted where a shell would read it as something else.
 pub(crate) fn shell_word(word: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,=@%".contains(&byte);
@@ -126,6 +137,8 @@ pub(crate) fn shell_word(word: &str) -> Cow<'_, str> {
     }
 }
 
+/// Hidden characters stand in JSON inside of strings alone, where they may be escaped; line breaks are
+/// JSON's own.
 fn escaped(json: String) -> String {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n');
     if json.bytes().all(is_plain) {
@@ -182,6 +195,17 @@ mod tests {
             assert_eq!(shell.unwrap().stdout, word.as_bytes(), "{command}");
         }
         assert_eq!(shell_word("/a/b.yaml.skip"), "/a/b.yaml.skip");
+    }
+
+    #[test]
+    fn yaml_means_the_same_and_hides_nothing() {
+        for text in [HOSTILE, "yes", "x\ny", "1:30", "plain"] {
+            let value = serde_json::json!({"on": [text, text]});
+            let text = yaml(&value).unwrap();
+            assert!(!text.replace('\n', "").chars().any(is_hidden), "{text}");
+            let read = windrow_model::manifest::yaml::parse_configuration(&text);
+            assert_eq!(read.unwrap().unwrap().to_json(), value, "{text}");
+        }
     }
 
     #[test]

@@ -16,6 +16,9 @@ _windrow() {
             ",$1")
                 cmd="windrow"
                 ;;
+            windrow,check)
+                cmd="windrow__subcmd__check"
+                ;;
             windrow,cleanup)
                 cmd="windrow__subcmd__cleanup"
                 ;;
@@ -127,6 +130,9 @@ _windrow() {
             windrow__subcmd__gates__subcmd__help,show)
                 cmd="windrow__subcmd__gates__subcmd__help__subcmd__show"
                 ;;
+            windrow__subcmd__help,check)
+                cmd="windrow__subcmd__help__subcmd__check"
+                ;;
             windrow__subcmd__help,cleanup)
                 cmd="windrow__subcmd__help__subcmd__cleanup"
                 ;;
@@ -212,12 +218,82 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help"
+            opts="-h -V --root --help --version run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__check)
+            opts="-o -h --node --harvester --rke2 --reboot --rules --images --fix --seeds --timeout --output --fail-on --accept --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --harvester)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rke2)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --reboot)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rules)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --images)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fix)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seeds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml sarif junit github html" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml sarif junit github html" -- "${cur}"))
+                    return 0
+                    ;;
+                --fail-on)
+                    COMPREPLY=($(compgen -W "error unknown warning" -- "${cur}"))
+                    return 0
+                    ;;
+                --accept)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --root)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -499,11 +575,11 @@ _windrow() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
                     return 0
                     ;;
                 --root)
@@ -663,11 +739,11 @@ _windrow() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
                     return 0
                     ;;
                 --root)
@@ -682,8 +758,22 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help"
+            opts="run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1089,11 +1179,11 @@ _windrow() {
             fi
             case "${prev}" in
                 --output)
-                    COMPREPLY=($(compgen -W "table json dot mermaid svg" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json yaml dot mermaid svg" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table json dot mermaid svg" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json yaml dot mermaid svg" -- "${cur}"))
                     return 0
                     ;;
                 --platform)
@@ -1116,7 +1206,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__rehearse)
-            opts="-o -h --node --harvester --rke2 --reboot --rules --images --fix --seeds --output --root --help"
+            opts="-o -h --node --harvester --rke2 --reboot --rules --images --fix --seeds --timeout --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1154,12 +1244,16 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --output)
-                    COMPREPLY=($(compgen -W "text json html" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json yaml html" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "text json html" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json yaml html" -- "${cur}"))
                     return 0
                     ;;
                 --root)

@@ -28,6 +28,7 @@ complete -c windrow -n "__fish_windrow_needs_command" -l root -d 'Run below this
 complete -c windrow -n "__fish_windrow_needs_command" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_needs_command" -s V -l version -d 'Print version'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "run" -d 'Run the daemon'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "check" -d 'Check everything that can be known before the image is burned, and say one verdict'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "status" -d 'Show the node\'s state and its causes'
@@ -52,8 +53,31 @@ complete -c windrow -n "__fish_windrow_using_subcommand run" -l config -d 'Harve
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l seed -d 'Which of the possible courses of events the sandbox takes' -r
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand run" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l node -d 'One of several nodes of a cluster and its configuration; once for each file of it' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l rke2 -d 'RKE2\'s version: feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of --harvester]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l reboot -d 'Restart a node (the first one, or the one that is named) so long after power-on; can be repeated' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l rules -d 'A directory or file with further rule packs; can be repeated' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l images -d 'A list of the images of an air-gapped bundle, one image a line: every image that is in no list is a finding; can be repeated' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l fix -d 'Write a corrected copy of all files into this directory, where correcting is mechanical' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l seeds -d 'By how many seeds: each is one possible course of events' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l timeout -d 'End the rehearsal after so long, whatever is played by then' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''
+sarif\t'For code hosts that show findings beside the source'
+junit\t'For CI systems that show test reports'
+github\t'Annotations of GitHub Actions'
+html\t'A page of its own, to be looked at in a browser'"
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l fail-on -d 'What makes the command fail' -r -f -a "error\t'Only what cannot work'
+unknown\t'That, and what could not be judged'
+warning\t'That, and what is slower or noisier without a change'"
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l accept -d 'A file with accepted findings, each with its reason [default: .windrow-accept.yaml beside the first input]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
+yaml\t''
 dot\t''
 mermaid\t''
 svg\t''"
@@ -70,8 +94,10 @@ complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rules -d 'A
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l images -d 'A list of the images of an air-gapped bundle, one image a line: every image that is in no list is a finding; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l fix -d 'Write a corrected copy of all files into this directory, where correcting is mechanical' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l seeds -d 'By how many seeds: each is one possible course of events' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l timeout -d 'End the rehearsal after so long, whatever is played by then' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s o -l output -d 'Output format' -r -f -a "text\t''
 json\t''
+yaml\t''
 html\t'A page of its own, to be looked at in a browser'"
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -116,12 +142,14 @@ complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_se
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; detected when it is not given' -r
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s o -l output -d 'Output format' -r -f -a "table\t''
-json\t''"
+json\t''
+yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; detected when it is not given' -r
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
-json\t''"
+json\t''
+yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l root -d 'Run below this directory as if it were `/`' -r -F
@@ -188,26 +216,27 @@ complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'H
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Include the manifests themselves, not only what they declare; Secrets without their data'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "run" -d 'Run the daemon'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "status" -d 'Show the node\'s state and its causes'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "why" -d 'Show what a held file or object waits for, down to the root, what a probe found, or a known incident'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "wait" -d 'Wait until the node or a file has reached a state'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "stage" -d 'Add manifests to a running node without a race'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "hold" -d 'Hold files by hand: RKE2 does not apply them until they are released'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "release" -d 'Release held files by hand: RKE2 applies them at its next pass'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "gates" -d 'Check feature gates before they keep a component from starting, and show what is set'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "drain-check" -d 'Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "diagnose" -d 'Recognise known incidents, with the evidence, the proof and the cure'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "repair" -d 'Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "config" -d 'Show and check the configuration'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "replay" -d 'Make recorded decisions again, and compare'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "cleanup" -d 'Remove what Windrow put on this node: its holds, its feature gates, and its condition on the Node. Holds made by a person (`windrow hold`) stay and are named. For the removal of Windrow; the packages do it by themselves'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "report" -d 'Collect the node\'s state and its causes, without secrets, in one archive to send'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Check whether every component would start; all problems are printed at once'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "run" -d 'Run the daemon'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "check" -d 'Check everything that can be known before the image is burned, and say one verdict'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "status" -d 'Show what the node is and why'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "why" -d 'Show what a held file or object waits for, down to the root, what a probe found, or a known incident'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "wait" -d 'Wait until the node or a file is as far as asked'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "stage" -d 'Add manifests to a running node without a race'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "hold" -d 'Hold files by hand: RKE2 does not apply them until they are released'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "release" -d 'Release held files by hand: RKE2 applies them at its next pass'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "gates" -d 'Check feature gates before they keep a component from starting, and show what is set'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "drain-check" -d 'Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "diagnose" -d 'Recognise known incidents, with the evidence, the proof and the cure'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "repair" -d 'Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "config" -d 'Show and check the configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "replay" -d 'Make recorded decisions again, and compare'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "cleanup" -d 'Take back what Windrow has put on this node: its holds, its feature gates, and what it told of the node. What a person holds (`windrow hold`) stays and is named. For the removal of Windrow; the packages do it by themselves'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "report" -d 'Collect what tells how the node is, without secrets, in one archive to send'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Would every component start? Everything that is wrong is said at once'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show which gates are set, and where each comes from'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try the gates that the configuration asks for on the running server: rke2-server is restarted, and everything is put back when kube-apiserver does not come up with them'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "rollback" -d 'Put back what was in force before the last change, or end the running trial'

@@ -11,8 +11,10 @@ use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_plan::version::Version;
 
 use self::inputs::GateInputs;
-use self::node::{confirm, found_out, judge, observe, print};
+pub(super) use self::node::judge_files;
+use self::node::{confirm, found_out, judge, observe};
 use super::document::now;
+use super::out::print_whole;
 use super::{Context, Exit, style};
 use crate::daemon::gates::hook;
 use crate::layout::Layout;
@@ -60,6 +62,7 @@ struct LookArgs {
 enum Output {
     Table,
     Json,
+    Yaml,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
@@ -99,11 +102,11 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     if shows && on_node {
         observe(context, &data_dir, &mut report)?;
     }
-    let text = match look.output {
+    print_whole(&match look.output {
         Output::Table => report.to_table(style()),
         Output::Json => report.to_json(),
-    };
-    print(&text)?;
+        Output::Yaml => crate::printable::yaml(&report)?,
+    })?;
     Ok(match report.starts {
         _ if shows => Exit::Ok,
         Some(true) if not_looked_at => Exit::Unknown,

@@ -6,6 +6,7 @@
 #[macro_use]
 mod out;
 
+mod check;
 mod cleanup;
 mod cluster;
 mod config;
@@ -69,6 +70,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Run(run::Args),
+    Check(check::Args),
     Plan(plan::Args),
     Rehearse(rehearse::Args),
     Status(status::Args),
@@ -92,6 +94,7 @@ impl Verb {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
             Verb::Run(args) => run::run(args, context),
+            Verb::Check(args) => check::run(args, context),
             Verb::Plan(args) => plan::run(args, context),
             Verb::Rehearse(args) => rehearse::run(args, context),
             Verb::Status(args) => status::run(args, context),

@@ -3,7 +3,7 @@
 //!
 //! The macros replace those of the standard library for every verb, so that none is forgotten.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use crate::render::Style;
 
@@ -36,6 +36,15 @@ macro_rules! eprintln {
 pub(super) fn complain<E: std::fmt::Display>(errors: &[E]) {
     for error in errors {
         eprintln!("windrow: {error}");
+    }
+}
+
+/// Prints what was rendered as a whole.
+pub(super) fn print_whole(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // A closed pipe (`windrow plan | head`) is no error.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windrow_decide::settings::{self, ConfigFiles, Loaded};
+use windrow_decide::settings::{self, ConfigError, ConfigFiles, Loaded};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::ReadLimits;
 use windrow_model::reasons::{Code, Severity};
@@ -13,6 +13,7 @@ use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::proofs::switched_off;
 
 use super::inputs::{self, ForeignMarker, Inputs, skipped_by};
+use super::out::print_whole;
 use super::{Context, Exit, complain, style};
 use crate::observe::platform::detect;
 use crate::render;
@@ -39,6 +40,7 @@ pub(super) struct Args {
 enum Output {
     Table,
     Json,
+    Yaml,
     Dot,
     Mermaid,
     Svg,
@@ -106,7 +108,7 @@ pub(super) fn plan_node(
     context: &Context,
     loaded: &Loaded,
     inputs: Inputs,
-) -> Result<Plan, Vec<String>> {
+) -> Result<Plan, Vec<ConfigError>> {
     let (rules, errors) = inputs::rules(loaded, &[], inputs.preset);
     if !errors.is_empty() {
         return Err(errors);
@@ -142,19 +144,14 @@ fn plan_inputs(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> P
 }
 
 fn print(plan: &Plan, output: Output) -> anyhow::Result<()> {
-    use std::io::Write as _;
-    let text = match output {
+    print_whole(&match output {
         Output::Table => render::table(plan, style()),
         Output::Json => render::PlanReport::from_plan(plan).to_json(),
+        Output::Yaml => crate::printable::yaml(&render::PlanReport::from_plan(plan))?,
         Output::Dot => render::dot(plan),
         Output::Mermaid => render::mermaid(plan),
         Output::Svg => render::svg(plan),
-    };
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // `windrow plan | head` is no error.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result?),
-    }
+    })
 }
 
 /// An error is what keeps it from working; everything less does not. What was not looked at could.

@@ -178,7 +178,10 @@ fn own(context: &Context, into: &mut Collected) {
                 "the plan",
                 json!(PlanReport::from_plan(&plan)),
             ),
-            Err(errors) => into.missing("the plan", errors.join("; ")),
+            Err(errors) => {
+                let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                into.missing("the plan", errors.join("; "));
+            }
         }
         let markers = markers(&manifests, &loaded.settings.staging.limits);
         add(into, "markers.json", "the .skip markers", markers);

@@ -2,6 +2,7 @@
 //!
 //! Pure: a [`Plan`](windrow_plan::Plan) comes in, text goes out. Nothing here decides anything.
 
+mod check;
 mod diagnosis;
 mod dot;
 mod drain;
@@ -17,12 +18,13 @@ mod table;
 mod text;
 mod timing;
 
+pub use check::{check_github, check_junit, check_sarif, check_table};
 pub use diagnosis::{cure_text, diagnosis_table};
 pub use dot::dot;
 pub use drain::drain_table;
 pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport, gates_schema};
 pub use mermaid::mermaid;
-pub use page::page;
+pub use page::{check_page, page};
 pub use rehearsal::rehearsal;
 pub use report::{DocumentReport, FileReport, PlanReport, RequirementReport, plan_schema};
 pub use svg::svg;

@@ -1,32 +1,59 @@
 //! A rehearsal as a self-contained page: no script, nothing loaded from anywhere, readable in light and in dark. The
 //! page is `templates/rehearsal.html`; everything in `{{ }}` is escaped by [`markup`](super::markup).
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use windrow_model::manifest::ManifestPath;
-use windrow_model::reasons::Severity;
+use windrow_model::reasons::{Code, Severity};
+use windrow_simulate::rehearse::check::{CheckReport, CheckVerdict};
 use windrow_simulate::rehearse::{
     EndCount, Ending, FileFate, NodeRehearsal, Rehearsal, Side, Span, TimelineEntry,
     VersionOutcome, Weight,
 };
 
 use super::rehearsal::{
-    RECOGNISED, clock, describe_end, describe_end_on_node, describe_fate, in_seeds, platform, span,
+    RECOGNISED, clock, describe_end_on_node, describe_fate, in_seeds, platform, span,
 };
 use super::timing::timing;
+
+/// The most nodes that the title names.
+const NAMED: usize = 8;
 
 #[derive(Template)]
 #[template(path = "rehearsal.html", config = "src/render/templates/askama.toml")]
 struct RehearsalPage<'r> {
+    /// What stands above the rehearsal, where it is part of a check.
+    check: Option<&'r CheckReport>,
     rehearsal: &'r Rehearsal,
     names: String,
 }
 
 /// A rehearsal as an HTML document.
 pub fn page(rehearsal: &Rehearsal) -> String {
-    let names = rehearsal.nodes.iter().map(|node| node.name.as_str());
+    render_page(None, rehearsal)
+}
+
+/// A check as an HTML document: its verdict and findings, and below them the rehearsal.
+pub fn check_page(check: &CheckReport, rehearsal: &Rehearsal) -> String {
+    render_page(Some(check), rehearsal)
+}
+
+fn render_page(check: Option<&CheckReport>, rehearsal: &Rehearsal) -> String {
+    let names: Vec<&str> = rehearsal
+        .nodes
+        .iter()
+        .take(NAMED)
+        .map(|node| node.name.as_str())
+        .collect();
+    let more = match rehearsal.nodes.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
     let page = RehearsalPage {
+        check,
         rehearsal,
-        names: names.collect::<Vec<_>>().join(", "),
+        names: names.join(", ") + &more,
     };
     // Writing to a string cannot fail.
     page.render().unwrap_or_default()
@@ -44,6 +71,27 @@ fn comes_up(ended: &Ending, version: &VersionOutcome, node: &NodeRehearsal) -> b
     *ended == Ending::Complete && (!is_this || node.beyond.is_empty())
 }
 
+fn advice(code: &Code) -> &'static str {
+    code.reason().advice
+}
+
+fn verdict_class(verdict: &CheckVerdict) -> &'static str {
+    match verdict {
+        CheckVerdict::Fine => "good",
+        CheckVerdict::Slower | CheckVerdict::Unknown => "staging",
+        CheckVerdict::CannotWork => "bad",
+    }
+}
+
+/// How many nodes come to each verdict, the worst first, and which.
+fn node_groups(check: &CheckReport) -> Vec<(CheckVerdict, Vec<&str>)> {
+    let mut groups: BTreeMap<CheckVerdict, Vec<&str>> = BTreeMap::new();
+    for node in &check.nodes {
+        groups.entry(node.verdict).or_default().push(&node.name);
+    }
+    groups.into_iter().rev().collect()
+}
+
 fn is_none(count: &u64) -> bool {
     *count == 0
 }
@@ -53,7 +101,7 @@ fn end_of(node: &NodeRehearsal, side: &Side, end: &EndCount) -> String {
 }
 
 fn end(ended: &Ending) -> String {
-    capital(describe_end(*ended))
+    capital(ended.describe())
 }
 
 fn seeds(count: &u64, of: &u64) -> String {

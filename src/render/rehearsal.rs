@@ -115,22 +115,6 @@ pub(super) fn platform(node: &NodeRehearsal) -> String {
     }
 }
 
-/// A result in words.
-pub(super) fn describe_end(ended: Ending) -> &'static str {
-    match ended {
-        Ending::Complete => "the node comes up, and everything is applied",
-        Ending::Unknown => {
-            "whether it comes up is not known: it does if installers bring what nothing known brings"
-        }
-        Ending::Unconfigured => {
-            "it comes up, but the storage network you preset is never configured"
-        }
-        Ending::Underway => "things were still happening after twelve hours",
-        Ending::Stuck => "it stays unfinished",
-        Ending::Deadlocked => "it never comes up",
-    }
-}
-
 /// This node's result in words. What is not modelled is unknown.
 pub(super) fn describe_end_on_node(node: &NodeRehearsal, side: &Side, ended: Ending) -> String {
     let unknown = match node.beyond.is_empty() {
@@ -139,7 +123,7 @@ pub(super) fn describe_end_on_node(node: &NodeRehearsal, side: &Side, ended: End
     };
     format!(
         "{unknown}{}{}",
-        describe_end(ended),
+        ended.describe(),
         but_for_skipped(ended, side)
     )
 }
@@ -282,8 +266,8 @@ fn versions(out: &mut String, node: &NodeRehearsal, style: Style) {
             "  {:8} {}without Windrow {}; with Windrow {}",
             version.version,
             if beyond { "(not modelled) " } else { "" },
-            describe_end(version.without),
-            describe_end(version.with)
+            version.without.describe(),
+            version.with.describe()
         );
     }
     out.push('\n');

@@ -158,6 +158,14 @@ fn the_schema_of_a_rehearsal_is_current() {
 }
 
 #[test]
+fn the_schema_of_a_check_is_current() {
+    current(
+        "docs/check.schema.json",
+        windrow_simulate::rehearse::check::schema().as_bytes(),
+    );
+}
+
+#[test]
 fn the_manual_pages_are_current() {
     // Not of which build the pages are: they would change with each commit.
     let mut command = windrow::cli::command().version(env!("CARGO_PKG_VERSION"));

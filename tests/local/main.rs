@@ -4,6 +4,8 @@
 mod support;
 
 mod cases;
+mod check;
+mod check_outputs;
 mod cli;
 mod cluster_faults;
 mod config;

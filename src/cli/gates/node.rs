@@ -2,7 +2,8 @@
 //! there.
 
 use windrow_gates::{
-    Component, DROP_IN, ResolvedVersion, Trial, TrialStatus, assess, check, drop_in, resolve,
+    Component, DROP_IN, GateRequest, ResolvedVersion, Trial, TrialStatus, assess, check, drop_in,
+    resolve,
 };
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 
@@ -83,19 +84,23 @@ pub(super) fn confirm(
 
 /// What the files do once Windrow's drop-in is among them.
 pub(super) fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesReport {
-    let GateInputs {
-        mut files,
-        requests,
-        own,
-        ..
-    } = inputs;
+    judge_files(inputs.files, &inputs.requests, inputs.own, resolved)
+}
+
+/// The same of files that were read already. `own` is where Windrow's drop-in is on a node.
+pub(in crate::cli) fn judge_files(
+    mut files: Vec<Rke2ConfigFile>,
+    requests: &[GateRequest],
+    own: Option<String>,
+    resolved: &ResolvedVersion,
+) -> GatesReport {
     let on_node = own.is_some();
     let own = own.unwrap_or_else(|| DROP_IN.to_owned());
     // Windrow's drop-in on the disk was written for an earlier configuration.
     if on_node || !requests.is_empty() {
         files.retain(|file| file.name() != DROP_IN);
     }
-    let planned = drop_in(&requests, &resolved.target, &merge(&files));
+    let planned = drop_in(requests, &resolved.target, &merge(&files));
     if let Some(content) = &planned.content {
         files.push(Rke2ConfigFile::new(
             ConfigLayer::DropIn,
@@ -104,7 +109,7 @@ pub(super) fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesRepo
         ));
     }
     let mut assessment = assess(&merge(&files), Some(&own), &resolved.target);
-    for finding in check(&requests, &resolved.target) {
+    for finding in check(requests, &resolved.target) {
         // The request's own finding has the reason, and the line that a person wrote.
         if !assessment.findings.contains(&finding) {
             assessment.findings.push(finding);
@@ -114,13 +119,4 @@ pub(super) fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesRepo
         .findings
         .retain(|finding| finding.at.is_empty() || finding.at.iter().any(|at| at.file != own));
     GatesReport::new(resolved, &assessment, &planned, &own)
-}
-
-pub(super) fn print(text: &str) -> anyhow::Result<()> {
-    use std::io::Write as _;
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // A closed pipe (`windrow gates show | head`) is no error.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result?),
-    }
 }

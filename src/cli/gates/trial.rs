@@ -8,10 +8,11 @@ use windrow_decide::Status;
 use windrow_gates::trial::TrialState;
 use windrow_gates::{TrialOutcome, TrialStatus};
 
-use super::node::{node_report, print};
+use super::node::node_report;
 use crate::cli::document::{FoundStatus, current, daemon_runs, now};
 use crate::cli::follow::Follow;
 use crate::cli::manual::who;
+use crate::cli::out::print_whole;
 use crate::cli::{Context, Exit, style};
 use crate::daemon::request_spool::lay_request;
 use crate::observe::requests::{RequestAction, SpooledRequest};
@@ -45,7 +46,7 @@ pub(super) fn apply(args: &ApplyArgs, context: &Context) -> anyhow::Result<Exit>
         Err(exit) => return Ok(exit),
     };
     if report.starts == Some(false) && !args.force {
-        print(&report.to_table(style()))?;
+        print_whole(&report.to_table(style()))?;
         eprintln!(
             "windrow: nothing was changed. Mend what is named above; --force tries it all the same \
              and puts everything back when kube-apiserver does not come up"

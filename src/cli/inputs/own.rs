@@ -4,39 +4,45 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windrow_decide::settings::{ConfigFile, ConfigFileRole, Loaded, rule_sources};
+use windrow_decide::settings::{ConfigError, ConfigFile, ConfigFileRole, Loaded, rule_sources};
+use windrow_model::findings::Location;
 use windrow_model::manifest::extract::{Extracted, InnerLines};
-use windrow_plan::rules::RuleSet;
+use windrow_plan::rules::{RuleError, RuleSet};
 
 use crate::layout::Layout;
 
-/// This machine's rules, those of the given directories and files, and those that follow from a preset storage network.
+/// This machine's rules, those of the given directories and files, and those that follow from a preset storage network;
+/// and every error in them and in the settings.
 pub(in crate::cli) fn rules(
     loaded: &Loaded,
     further: &[PathBuf],
     preset: bool,
-) -> (RuleSet, Vec<String>) {
-    let mut errors: Vec<String> = loaded.errors.iter().map(ToString::to_string).collect();
+) -> (RuleSet, Vec<ConfigError>) {
+    let mut errors = loaded.errors.clone();
     if further.is_empty() && !preset {
         return (loaded.rules.clone(), errors);
     }
     let mut sources = rule_sources(&loaded.files, preset);
     for path in further {
-        match rule_files(path) {
-            Ok(files) if files.is_empty() => errors.push(format!(
-                "{}: no rule packs (*.yaml) in this directory",
-                path.display()
-            )),
-            Ok(files) => sources.extend(files),
-            Err(error) => errors.push(format!("{}: cannot be read: {error}", path.display())),
-        }
+        let why = match rule_files(path) {
+            Ok(files) if files.is_empty() => "no rule packs (*.yaml) in this directory".to_owned(),
+            Ok(files) => {
+                sources.extend(files);
+                continue;
+            }
+            Err(error) => format!("cannot be read: {error}"),
+        };
+        errors.push(ConfigError {
+            at: Location::file(path.display().to_string()),
+            message: why,
+        });
     }
     let (rules, wrong) = RuleSet::load(&sources);
-    for error in wrong {
-        let text = format!("{}: {}", error.at, error.message);
+    for RuleError { at, message } in wrong {
+        let error = ConfigError { at, message };
         // The node's own packs were loaded before, and their errors printed.
-        if !errors.contains(&text) {
-            errors.push(text);
+        if !errors.contains(&error) {
+            errors.push(error);
         }
     }
     (rules, errors)

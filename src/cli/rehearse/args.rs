@@ -19,13 +19,23 @@ pub(super) const POWER_ON: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// Rehearse a boot in simulated time, with Windrow and without it
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
+    #[command(flatten)]
+    pub(super) setup: SetupArgs,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(super) output: Output,
+}
+
+/// Which nodes are rehearsed, and how.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct SetupArgs {
     /// Harvester configurations, cloud-init user-data, yip files, manifests or directories of them,
     /// or `-`: together one node
     #[arg(value_name = "CONFIG", required_unless_present = "node")]
-    pub(super) paths: Vec<PathBuf>,
+    pub(in crate::cli) paths: Vec<PathBuf>,
     /// One of several nodes of a cluster and its configuration; once for each file of it
     #[arg(long, value_name = "NAME=CONFIG", value_parser = node, conflicts_with = "paths")]
-    pub(super) node: Vec<(String, PathBuf)>,
+    pub(in crate::cli) node: Vec<(String, PathBuf)>,
     /// Harvester's version [default: the newest that is modelled, where a Harvester configuration is
     /// given]
     #[arg(long, value_name = "VERSION")]
@@ -52,17 +62,30 @@ pub(in crate::cli) struct Args {
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(super) seeds: u64,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    pub(super) output: Output,
+    /// End the rehearsal after so long, whatever is played by then
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    pub(super) timeout: Duration,
+}
+
+impl SetupArgs {
+    /// The first file or directory that is given.
+    pub(in crate::cli) fn first_input(&self) -> PathBuf {
+        let named = self.node.first().map(|(_, path)| path);
+        self.paths.first().or(named).cloned().unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Output {
     Text,
     Json,
+    Yaml,
     /// A page of its own, to be looked at in a browser
     Html,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|_| format!("`{text}` is not a duration; write it like 20m"))
 }
 
 fn reboot(text: &str) -> Result<(Option<String>, Duration), String> {
@@ -70,9 +93,7 @@ fn reboot(text: &str) -> Result<(Option<String>, Duration), String> {
         Some((node, after)) => (Some(node.to_owned()), after),
         None => (None, text),
     };
-    parse_duration(after)
-        .map(|after| (node, after))
-        .map_err(|_| format!("`{after}` is not a duration; write it like 20m"))
+    duration(after).map(|after| (node, after))
 }
 
 fn node(text: &str) -> Result<(String, PathBuf), String> {

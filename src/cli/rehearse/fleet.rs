@@ -13,6 +13,7 @@ use windrow_simulate::rehearse::membership::{AgentBecause, Membership};
 use windrow_simulate::{JoinRole, JoiningNode, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::Input;
+use super::findings::{FoundOnNode, NodeFindings};
 
 /// How many control-plane nodes Harvester keeps, where there are as many nodes.
 const CONTROL_PLANES: usize = 3;
@@ -25,7 +26,7 @@ pub(super) struct ReadNode {
     pub(super) membership: Membership,
     pub(super) laid: Vec<LaidManifest>,
     pub(super) setup: Setup,
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: NodeFindings,
 }
 
 /// A manifest that lies on a node.
@@ -50,12 +51,23 @@ impl LaidManifest {
 }
 
 /// A node and what is found of it.
-type NodeFindings = (String, Vec<Finding>);
+pub(super) struct NamedNode {
+    pub(super) name: String,
+    pub(super) found: FoundOnNode,
+}
+
+impl NamedNode {
+    fn new(name: String, findings: NodeFindings, laid: Vec<LaidManifest>) -> Self {
+        let files = laid.into_iter().map(|file| (file.path, file.at)).collect();
+        let found = FoundOnNode { findings, files };
+        Self { name, found }
+    }
+}
 
 /// All nodes together.
 pub(super) struct Fleet {
     pub(super) setup: Setup,
-    pub(super) nodes: Vec<NodeFindings>,
+    pub(super) nodes: Vec<NamedNode>,
     /// What is wrong between them.
     pub(super) findings: Vec<Finding>,
 }
@@ -124,11 +136,10 @@ pub(super) fn join_nodes(
             agent.then(|| unread(node, &servers)).flatten()
         })
         .collect();
-    let mut named = vec![(first.name.clone(), first.findings)];
-    for (node, unread) in nodes.into_iter().zip(unread) {
-        let mut findings = node.findings;
-        findings.extend(unread);
-        named.push((node.name, findings));
+    let mut named = vec![NamedNode::new(first.name, first.findings, first.laid)];
+    for (mut node, unread) in nodes.into_iter().zip(unread) {
+        node.findings.files.extend(unread);
+        named.push(NamedNode::new(node.name, node.findings, node.laid));
     }
     Ok(Fleet {
         setup,
@@ -154,7 +165,7 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
             rules: RuleSet::default().into(),
             joins: Vec::new(),
         },
-        findings: Vec::new(),
+        findings: NodeFindings::default(),
     }
 }
 

@@ -5,17 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_decide::settings::{self, ConfigFiles, Loaded};
-use windrow_gates::{TargetVersion, assess};
+use windrow_decide::settings::{self, ConfigError, ConfigFiles, Loaded, Settings};
+use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_harvester::HarvesterVersion;
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::{FileContent, ManifestFile, ReadLimits};
-use windrow_plan::rke2::config::merge;
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
 use windrow_plan::{Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
+use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::guesses::guesses;
 use windrow_simulate::rehearse::membership::{Membership, membership};
 use windrow_simulate::rehearse::proofs::{
@@ -24,10 +23,12 @@ use windrow_simulate::rehearse::proofs::{
 use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::{self, ForeignMarker, Input, Inputs, rke2_files, skipped_by};
-use super::args::{Args, POWER_ON, UnusableInput};
+use super::args::{POWER_ON, SetupArgs, UnusableInput};
+use super::findings::NodeFindings;
 use super::fix::{sources, write_corrected};
 use super::fleet::{LaidManifest, ReadNode};
 use crate::cli::Exit;
+use crate::cli::gates::judge_files;
 use crate::files::read_text;
 
 /// What cloud-init and yip write when units have started already: the earliest delay, and how much later it can be. Modelled.
@@ -35,7 +36,7 @@ const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs
 
 /// Reads the files of one node.
 pub(super) fn read_node(
-    args: &Args,
+    args: &SetupArgs,
     name: &str,
     paths: &[PathBuf],
 ) -> Result<ReadNode, UnusableInput> {
@@ -45,7 +46,7 @@ pub(super) fn read_node(
     if !inputs.errors.is_empty() {
         return Err((Exit::Usage, inputs.errors));
     }
-    let (loaded, rules) = configuration(args, &inputs)?;
+    let (loaded, rules, configuration) = configuration(args, &inputs);
     let versions = Versions::new(args, inputs.harvester);
     let plan = plan(&inputs, &rules, versions.platform());
 
@@ -74,7 +75,11 @@ pub(super) fn read_node(
     };
     findings.extend(proofs(&given));
     findings.extend(plan.findings.iter().cloned());
-    findings.extend(gate_findings(&inputs.configuration, versions.named_rke2));
+    let gates = gate_findings(&inputs, &loaded.settings, versions.named_rke2);
+    let mut accepted = Acceptances::default();
+    for (read, shown) in &read {
+        accepted.annotations(read, shown);
+    }
     if let Some(directory) = &args.fix {
         let (sources, lacking) = (sources(&inputs), lacking(&given));
         write_corrected(directory, &sources, &findings, &lacking, &limits)?;
@@ -104,7 +109,12 @@ pub(super) fn read_node(
         name: name.to_owned(),
         membership,
         laid,
-        findings,
+        findings: NodeFindings {
+            configuration,
+            files: findings,
+            gates,
+            accepted,
+        },
         setup: Setup {
             scenario,
             files,
@@ -116,18 +126,22 @@ pub(super) fn read_node(
     })
 }
 
-/// Windrow's own configuration and the rules on that node.
-fn configuration(args: &Args, inputs: &Inputs) -> Result<(Loaded, RuleSet), UnusableInput> {
-    let loaded = settings::merge(ConfigFiles {
+/// Windrow's own configuration and the rules on that node, and what is wrong with them.
+fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, RuleSet, Vec<ConfigError>) {
+    let mut loaded = settings::merge(ConfigFiles {
         files: inputs::carried_configuration(&inputs.configuration),
         errors: Vec::new(),
         preset: inputs.preset,
     });
-    let (rules, errors) = inputs::rules(&loaded, &args.rules, inputs.preset);
-    match errors.is_empty() {
-        true => Ok((loaded, rules)),
-        false => Err((Exit::Configuration, errors)),
+    // On the node the installer's webhooks are Windrow's as well.
+    for (shown, text) in &inputs.carriers {
+        if inputs.harvester {
+            let errors = settings::installer_errors(shown, text);
+            loaded.errors.extend(errors);
+        }
     }
+    let (rules, errors) = inputs::rules(&loaded, &args.rules, inputs.preset);
+    (loaded, rules, errors)
 }
 
 /// Which versions run on the node.
@@ -139,7 +153,7 @@ struct Versions {
 }
 
 impl Versions {
-    fn new(args: &Args, is_harvester: bool) -> Self {
+    fn new(args: &SetupArgs, is_harvester: bool) -> Self {
         Self {
             harvester: args
                 .harvester
@@ -215,14 +229,18 @@ fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, UnusableInput> 
     Ok((!lists.is_empty()).then_some(images))
 }
 
-/// Would every component start with the gates that the configuration sets?
-fn gate_findings(configuration: &[Extracted], version: Option<Version>) -> Vec<Finding> {
-    let files = rke2_files(configuration);
-    if files.is_empty() {
+/// Would every component start with the gates that the node's configuration sets?
+fn gate_findings(inputs: &Inputs, settings: &Settings, version: Option<Version>) -> Vec<Finding> {
+    let files = rke2_files(&inputs.configuration);
+    let requests = settings.feature_gates.clone();
+    if files.is_empty() && requests.is_empty() {
         return Vec::new();
     }
-    let target = version.map_or(TargetVersion::Unknown, TargetVersion::Known);
-    assess(&merge(&files), None, &target).findings
+    let resolved = ResolvedVersion {
+        target: version.map_or(TargetVersion::Unknown, TargetVersion::Known),
+        because: "name it with --rke2".to_owned(),
+    };
+    judge_files(files, &requests, None, &resolved).findings
 }
 
 /// What is on the node's disk at power-on, and what is written later.

@@ -239,6 +239,32 @@ reasons! {
             "Say so with --platform, or `platform:` in windrow.yaml."
             "cecd4580ff484516af4700a5120a299d";
     }
+    "What a check comes to" {
+        BootUnfinished "boot-unfinished" Error
+            "with Windrow {how}"
+            "Mend what the message names. `windrow rehearse` shows the whole course, second by second."
+            "da74bea69b694264811b6146eee69c26";
+        BootUnknown "boot-unknown" Warning
+            "{how}"
+            "Give what is missing as files of its own, or say in a rule pack (provides) who brings it."
+            "5bad0227ed8d43578e905896eedc86f5";
+        BootNoisy "boot-noisy" Warning
+            "RKE2 fails to apply {files} up to {count} times before everything is there, and repeats its other files each time"
+            "Look at `windrow rehearse`: the first failure names what was not there yet."
+            "f29a0d4e25d945b7b9e94f4df869110f";
+        RehearsalCutShort "rehearsal-cut-short" Warning
+            "the rehearsal was ended after {time}, with {played} of {seeds} seeds played"
+            "Give it more time with --timeout, or fewer seeds with --seeds."
+            "f9098b33316e47d1919334582ec5dc1e";
+        AcceptanceInvalid "acceptance-invalid" Error
+            "findings cannot be accepted like this: {why}"
+            "Mend the line named. Until then the entry accepts nothing."
+            "88d011dec70a44609d4cc9fd3a542a26";
+        AcceptanceStale "acceptance-stale" Warning
+            "nothing is found any more that this entry accepts: {what}"
+            "Remove the entry, so that it hides nothing later."
+            "c9318ff3a36047938565b08207b04244";
+    }
     "What Windrow did and saw" {
         Started "started" Info
             "Windrow {version} started"

@@ -6,6 +6,7 @@
 //! seed ends in is sure as far as the model goes; what only some of them end in is a race.
 
 pub mod carriers;
+pub mod check;
 pub mod fix;
 pub mod flown;
 pub mod guesses;
@@ -42,13 +43,20 @@ const SEEDS_OF_A_VERSION: u64 = 10;
 pub struct PartialRehearsal {
     /// With Windrow and without it, by node.
     sides: Vec<(summary::Summary, summary::Summary)>,
-    /// With other versions of Harvester.
+    /// With other versions of Harvester; none where there was no time for them.
     versions: Vec<(HarvesterVersion, Ending, Ending)>,
+    /// How many seeds.
+    played: u64,
 }
 
 impl PartialRehearsal {
     /// Plays these seeds.
     pub fn play(setup: &Setup, seeds: RangeInclusive<u64>) -> Self {
+        Self::play_while(setup, seeds, &|| true)
+    }
+
+    /// Plays the first of these seeds, and those after it as long as that is wanted: it is asked before each.
+    pub fn play_while(setup: &Setup, seeds: RangeInclusive<u64>, go_on: &dyn Fn() -> bool) -> Self {
         let start = setup.scenario.start;
         let mut part = Self {
             sides: (0..=setup.joins.len())
@@ -60,9 +68,14 @@ impl PartialRehearsal {
                 })
                 .collect(),
             versions: Vec::new(),
+            played: 0,
         };
         let known = PreparedSetup::read(setup);
         for seed in seeds.clone() {
+            if part.played > 0 && !go_on() {
+                return part;
+            }
+            part.played += 1;
             let (with, without) = play_seed(setup, &known, seed);
             let (left_with, left_without) = (recognised(&with), recognised(&without));
             for side in &mut part.sides {
@@ -75,6 +88,10 @@ impl PartialRehearsal {
             other.scenario.harvester = Some(version);
             let (mut with, mut without) = (Ending::Complete, Ending::Complete);
             for seed in seeds.clone().filter(|seed| *seed <= SEEDS_OF_A_VERSION) {
+                if !go_on() {
+                    part.versions.clear();
+                    return part;
+                }
                 let runs = play_seed(&other, &known, seed);
                 with = with.max(summary::ended(&runs.0));
                 without = without.max(summary::ended(&runs.1));
@@ -90,19 +107,23 @@ impl PartialRehearsal {
             side.0.merge(more.0);
             side.1.merge(more.1);
         }
+        self.played += later.played;
+        if self.versions.len() != later.versions.len() {
+            self.versions.clear();
+        }
         for (one, more) in self.versions.iter_mut().zip(later.versions) {
             one.1 = one.1.max(more.1);
             one.2 = one.2.max(more.2);
         }
     }
 
+    /// How many seeds were played.
+    pub fn played(&self) -> u64 {
+        self.played
+    }
+
     /// What came of it: every node's name, and what is wrong with its files.
-    pub fn nodes(
-        self,
-        setup: &Setup,
-        seeds: u64,
-        nodes: Vec<(String, Vec<Finding>)>,
-    ) -> Vec<NodeRehearsal> {
+    pub fn nodes(self, setup: &Setup, nodes: Vec<(String, Vec<Finding>)>) -> Vec<NodeRehearsal> {
         let scenario = &setup.scenario;
         let storage_network = scenario
             .storage_network
@@ -137,7 +158,7 @@ impl PartialRehearsal {
                         .into_iter()
                         .collect(),
                     storage_network,
-                    seeds,
+                    seeds: self.played,
                     without: without.side(files),
                     with: with.side(files),
                     versions: versions.clone(),
@@ -168,6 +189,6 @@ fn other_versions(setup: &Setup) -> impl Iterator<Item = HarvesterVersion> {
 pub fn rehearse(name: &str, setup: &Setup, seeds: u64, findings: Vec<Finding>) -> NodeRehearsal {
     let seeds = seeds.max(1);
     let part = PartialRehearsal::play(setup, 1..=seeds);
-    let mut nodes = part.nodes(setup, seeds, vec![(name.to_owned(), findings)]);
+    let mut nodes = part.nodes(setup, vec![(name.to_owned(), findings)]);
     nodes.remove(0)
 }

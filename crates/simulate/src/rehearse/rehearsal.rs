@@ -117,6 +117,24 @@ pub enum Ending {
     Deadlocked,
 }
 
+impl Ending {
+    /// In words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Complete => "the node comes up, and everything is applied",
+            Self::Unknown => {
+                "whether it comes up is not known: it does if installers bring what nothing known brings"
+            }
+            Self::Unconfigured => {
+                "it comes up, but the storage network you preset is never configured"
+            }
+            Self::Underway => "things were still happening after twelve hours",
+            Self::Stuck => "it stays unfinished",
+            Self::Deadlocked => "it never comes up",
+        }
+    }
+}
+
 /// A known incident, as `windrow diagnose` would recognise it in what is left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

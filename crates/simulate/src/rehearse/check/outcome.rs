@@ -1,0 +1,136 @@
+//! How a rehearsal ended, as findings: they have a code, a place and advice like everything else that is found.
+
+use std::collections::BTreeMap;
+
+use windrow_model::findings::{Finding, Location};
+use windrow_model::manifest::ManifestPath;
+use windrow_model::reasons::Code;
+
+use super::super::rehearsal::{EndCount, Ending, NodeRehearsal};
+
+/// A rehearsal that was ended before all of its seeds were played.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutShort {
+    /// How many seeds were played.
+    pub played: u64,
+    /// How many were asked for.
+    pub seeds: u64,
+    /// How long it was allowed to take, in words.
+    pub time: String,
+}
+
+/// The most files that a message names.
+const NAMED: usize = 3;
+
+/// The findings on how one node ended. `files` says where a person finds each manifest.
+pub(super) fn findings(
+    node: &NodeRehearsal,
+    files: &BTreeMap<ManifestPath, Location>,
+) -> Vec<Finding> {
+    let mut found: Vec<Finding> = node.beyond.iter().map(|why| beyond(why)).collect();
+    for end in &node.with.ends {
+        let code = match end.verdict {
+            Ending::Complete => continue,
+            Ending::Unknown => Code::BootUnknown,
+            _ => Code::BootUnfinished,
+        };
+        let at = unapplied(node).filter_map(|path| files.get(path).cloned());
+        found.push(Finding {
+            incident: None,
+            code,
+            severity: code.severity(),
+            message: code.say(&[("how", &describe(end, node.seeds))]),
+            at: at.collect(),
+        });
+    }
+    found.extend(noise(node, files));
+    found
+}
+
+/// The finding on a rehearsal that was ended early.
+pub(super) fn cut_short(cut: &CutShort) -> Finding {
+    let code = Code::RehearsalCutShort;
+    Finding {
+        incident: None,
+        code,
+        severity: code.severity(),
+        message: code.say(&[
+            ("time", &cut.time),
+            ("played", &cut.played.to_string()),
+            ("seeds", &cut.seeds.to_string()),
+        ]),
+        at: Vec::new(),
+    }
+}
+
+/// A version that there is no model of.
+fn beyond(why: &str) -> Finding {
+    Finding {
+        incident: None,
+        code: Code::BootUnknown,
+        severity: Code::BootUnknown.severity(),
+        message: Code::BootUnknown.say(&[("how", why)]),
+        at: Vec::new(),
+    }
+}
+
+fn describe(end: &EndCount, seeds: u64) -> String {
+    let how_often = match end.seeds == seeds {
+        true => "in every seed".to_owned(),
+        false => format!("in {} of {seeds} seeds (a race)", end.seeds),
+    };
+    let because = match end.because.is_empty() {
+        true => String::new(),
+        false => format!(": {}", end.because.join("; ")),
+    };
+    format!("{}, {how_often}{because}", end.verdict.describe())
+}
+
+/// Files that RKE2 does not apply in every seed, but for those that nobody wants applied.
+fn unapplied(node: &NodeRehearsal) -> impl Iterator<Item = &ManifestPath> {
+    let fates = node.with.files.iter();
+    fates
+        .filter(|(_, fate)| fate.applied_in < node.seeds && fate.skipped.is_none())
+        .map(|(path, _)| path)
+}
+
+/// Files that fail before everything is there, where everything comes to be there.
+fn noise(node: &NodeRehearsal, files: &BTreeMap<ManifestPath, Location>) -> Option<Finding> {
+    let complete = |end: &EndCount| matches!(end.verdict, Ending::Complete | Ending::Unknown);
+    if !node.with.ends.iter().all(complete) {
+        return None;
+    }
+    let failing: Vec<&ManifestPath> = node
+        .with
+        .files
+        .iter()
+        .filter(|(_, fate)| fate.failures > 0)
+        .map(|(path, _)| path)
+        .collect();
+    let count = node.with.files.values().map(|fate| fate.failures).max()?;
+    if failing.is_empty() {
+        return None;
+    }
+    let named: Vec<&str> = failing
+        .iter()
+        .take(NAMED)
+        .map(|path| path.as_str())
+        .collect();
+    let more = match failing.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(Finding {
+        incident: None,
+        code: Code::BootNoisy,
+        severity: Code::BootNoisy.severity(),
+        message: Code::BootNoisy.say(&[
+            ("files", &(named.join(", ") + &more)),
+            ("count", &count.to_string()),
+        ]),
+        at: failing
+            .into_iter()
+            .filter_map(|path| files.get(path).cloned())
+            .collect(),
+    })
+}

@@ -1,0 +1,96 @@
+//! `windrow check`: everything that can be known before the image is burned, in one verdict.
+
+mod accepted;
+mod args;
+
+use windrow_model::findings::Finding;
+use windrow_model::reasons::Code;
+use windrow_simulate::rehearse::Rehearsal;
+use windrow_simulate::rehearse::check::{
+    CheckPart, CheckReport, CheckVerdict, CheckedNode, CutShort,
+};
+
+pub(super) use self::args::Args;
+use self::args::{FailOn, Output};
+use super::out::print_whole;
+use super::rehearse::{FoundOnNode, Rehearsed, rehearse};
+use super::{Context, Exit, complain, style};
+use crate::render;
+
+pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
+    let accepted = match accepted::read(&args) {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            complain(&[error]);
+            return Ok(Exit::Usage);
+        }
+    };
+    let Rehearsed {
+        rehearsal,
+        nodes,
+        cut_short,
+    } = match rehearse(&args.setup) {
+        Ok(rehearsed) => rehearsed,
+        Err((exit, errors)) => {
+            complain(&errors);
+            return Ok(exit);
+        }
+    };
+    let mut acceptances = accepted;
+    let mut checked = Vec::new();
+    for node in nodes {
+        acceptances
+            .findings
+            .extend(node.findings.accepted.findings.iter().cloned());
+        checked.push(checked_node(node));
+    }
+    let cut: Option<&CutShort> = cut_short.as_ref();
+    let version = env!("CARGO_PKG_VERSION");
+    let report = CheckReport::new(&rehearsal, checked, cut, acceptances, version);
+    print(&report, &rehearsal, &args)?;
+    Ok(exit_of(&report, args.fail_on))
+}
+
+/// What was found of a node, by the part that found it.
+fn checked_node(node: FoundOnNode) -> CheckedNode {
+    let FoundOnNode { findings, files } = node;
+    let wrong = findings.configuration.into_iter().map(|error| Finding {
+        incident: None,
+        code: Code::ConfigurationInvalid,
+        severity: Code::ConfigurationInvalid.severity(),
+        message: error.message,
+        at: vec![error.at],
+    });
+    let by = |part: CheckPart| move |finding| (part, finding);
+    CheckedNode {
+        findings: wrong
+            .map(by(CheckPart::Config))
+            .chain(findings.files.into_iter().map(by(CheckPart::Plan)))
+            .chain(findings.gates.into_iter().map(by(CheckPart::Gates)))
+            .collect(),
+        files,
+        accepted: findings.accepted.entries,
+    }
+}
+
+fn print(report: &CheckReport, rehearsal: &Rehearsal, args: &Args) -> anyhow::Result<()> {
+    print_whole(&match args.output {
+        Output::Table => render::check_table(report, style()),
+        Output::Json => crate::printable::json_pretty(report)? + "\n",
+        Output::Yaml => crate::printable::yaml(report)?,
+        Output::Sarif => render::check_sarif(report)?,
+        Output::Junit => render::check_junit(report, args.fail_on.verdict()),
+        Output::Github => render::check_github(report),
+        Output::Html => render::check_page(report, rehearsal),
+    })
+}
+
+/// The exit code: what is not asked to fail does not.
+fn exit_of(report: &CheckReport, fail_on: FailOn) -> Exit {
+    match report.verdict {
+        verdict if verdict < fail_on.verdict() => Exit::Ok,
+        CheckVerdict::Unknown => Exit::Unknown,
+        CheckVerdict::CannotWork if report.only_configuration_fails() => Exit::Configuration,
+        CheckVerdict::Fine | CheckVerdict::Slower | CheckVerdict::CannotWork => Exit::Failed,
+    }
+}

@@ -1,0 +1,34 @@
+//! Finds and reads the file with accepted findings.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use windrow_simulate::rehearse::check::acceptance::Acceptances;
+
+use super::super::inputs::is_standard_input;
+use super::args::Args;
+use crate::files::read_text;
+
+/// How the file is called that is read without being named.
+const NAME: &str = ".windrow-accept.yaml";
+
+/// The accepted findings: of the file that is named, else of the one beside the first input, if there is one.
+pub(super) fn read(args: &Args) -> Result<Acceptances, String> {
+    let (path, named) = match &args.accept {
+        Some(path) => (path.clone(), true),
+        None => (beside(&args.setup.first_input()), false),
+    };
+    match read_text(&path) {
+        Ok(text) => Ok(Acceptances::read(&path.display().to_string(), &text)),
+        Err(error) if !named && error.kind() == ErrorKind::NotFound => Ok(Acceptances::default()),
+        Err(error) => Err(format!("{}: cannot be read: {error}", path.display())),
+    }
+}
+
+fn beside(input: &Path) -> PathBuf {
+    match is_standard_input(input) {
+        true => NAME.into(),
+        false if input.is_dir() => input.join(NAME),
+        false => input.with_file_name(NAME),
+    }
+}

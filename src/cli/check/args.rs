@@ -1,0 +1,60 @@
+//! What is checked, as the command line says it.
+
+use std::path::PathBuf;
+
+use windrow_simulate::rehearse::check::CheckVerdict;
+
+use super::super::rehearse::SetupArgs;
+
+/// Check everything that can be known before the image is burned, and say one verdict
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Args {
+    #[command(flatten)]
+    pub(super) setup: SetupArgs,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub(super) output: Output,
+    /// What makes the command fail
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOn::Unknown)]
+    pub(super) fail_on: FailOn,
+    /// A file with accepted findings, each with its reason [default: .windrow-accept.yaml beside the
+    /// first input]
+    #[arg(long, value_name = "FILE")]
+    pub(super) accept: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Output {
+    Table,
+    Json,
+    Yaml,
+    /// For code hosts that show findings beside the source
+    Sarif,
+    /// For CI systems that show test reports
+    Junit,
+    /// Annotations of GitHub Actions
+    Github,
+    /// A page of its own, to be looked at in a browser
+    Html,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum FailOn {
+    /// Only what cannot work
+    Error,
+    /// That, and what could not be judged
+    Unknown,
+    /// That, and what is slower or noisier without a change
+    Warning,
+}
+
+impl FailOn {
+    /// The least verdict that fails the command.
+    pub(super) fn verdict(self) -> CheckVerdict {
+        match self {
+            Self::Error => CheckVerdict::CannotWork,
+            Self::Unknown => CheckVerdict::Unknown,
+            Self::Warning => CheckVerdict::Slower,
+        }
+    }
+}

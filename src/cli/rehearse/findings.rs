@@ -1,0 +1,35 @@
+//! What is found of one node's files, by the part of a check that finds it.
+
+use std::collections::BTreeMap;
+
+use windrow_decide::settings::ConfigError;
+use windrow_model::findings::{Finding, Location};
+use windrow_model::manifest::ManifestPath;
+use windrow_simulate::rehearse::check::acceptance::Acceptances;
+
+/// What is found of one node's files.
+#[derive(Default)]
+pub(in crate::cli) struct NodeFindings {
+    /// What is wrong with Windrow's own configuration.
+    pub(in crate::cli) configuration: Vec<ConfigError>,
+    /// What the files prove, how they were read, and what their plan finds.
+    pub(in crate::cli) files: Vec<Finding>,
+    /// What is wrong with the feature gates.
+    pub(in crate::cli) gates: Vec<Finding>,
+    /// What annotations of the manifests accept.
+    pub(in crate::cli) accepted: Acceptances,
+}
+
+impl NodeFindings {
+    /// What a rehearsal shows.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Finding> {
+        self.files.iter().chain(&self.gates)
+    }
+}
+
+/// What was found of one node before it was played.
+pub(in crate::cli) struct FoundOnNode {
+    pub(in crate::cli) findings: NodeFindings,
+    /// Where a person finds each manifest.
+    pub(in crate::cli) files: BTreeMap<ManifestPath, Location>,
+}

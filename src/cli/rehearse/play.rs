@@ -1,0 +1,90 @@
+//! All seeds of a setup, on every processor, within a bound, and with progress shown where somebody looks.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use windrow_simulate::Setup;
+use windrow_simulate::rehearse::PartialRehearsal;
+
+/// What takes less time shows no progress.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// Plays the seeds, at most for so long. What comes of it is the same on any number of processors.
+pub(super) fn play(setup: &Setup, seeds: u64, timeout: Duration) -> PartialRehearsal {
+    let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let each = seeds.div_ceil(workers).max(1);
+    let ranges: Vec<_> = (0..workers)
+        .map(|worker| worker * each + 1..=((worker + 1) * each).min(seeds))
+        .filter(|range| !range.is_empty())
+        .collect();
+    let progress = Progress::new(seeds, timeout);
+    let played = std::thread::scope(|scope| {
+        let parts: Vec<_> = ranges
+            .into_iter()
+            .map(|range| {
+                scope.spawn(|| PartialRehearsal::play_while(setup, range, &|| progress.go_on()))
+            })
+            .collect();
+        let mut all: Option<PartialRehearsal> = None;
+        for part in parts {
+            let part = match part.join() {
+                Ok(part) => part,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            match &mut all {
+                Some(all) => all.merge(part),
+                None => all = Some(part),
+            }
+        }
+        all.unwrap_or_else(|| PartialRehearsal::play(setup, 1..=seeds))
+    });
+    progress.clear();
+    played
+}
+
+/// How far it is, and how long it may still take.
+struct Progress {
+    began: Instant,
+    timeout: Duration,
+    seeds: u64,
+    played: AtomicU64,
+    shown: AtomicBool,
+    terminal: bool,
+}
+
+impl Progress {
+    fn new(seeds: u64, timeout: Duration) -> Self {
+        Self {
+            began: Instant::now(),
+            timeout,
+            seeds,
+            played: AtomicU64::new(0),
+            shown: AtomicBool::new(false),
+            terminal: std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// Is there time for another seed?
+    fn go_on(&self) -> bool {
+        let played = self.played.fetch_add(1, Ordering::Relaxed) + 1;
+        let passed = self.began.elapsed();
+        if self.terminal && passed >= SILENT {
+            self.shown.store(true, Ordering::Relaxed);
+            let seeds = self.seeds.max(played);
+            self.write(&format!("\rwindrow: rehearsing: {played} of {seeds} seeds"));
+        }
+        passed < self.timeout
+    }
+
+    fn clear(&self) {
+        if self.shown.load(Ordering::Relaxed) {
+            self.write("\r\u{1b}[K");
+        }
+    }
+
+    fn write(&self, text: &str) {
+        // Progress that cannot be shown is no error.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}

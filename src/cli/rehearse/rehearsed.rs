@@ -1,0 +1,93 @@
+//! Nodes that were read, joined to one cluster and rehearsed.
+
+use std::path::PathBuf;
+
+use windrow_decide::settings::ConfigError;
+use windrow_simulate::rehearse::check::CutShort;
+use windrow_simulate::rehearse::{Rehearsal, modelled};
+
+use super::args::{SetupArgs, UnusableInput};
+use super::findings::FoundOnNode;
+use super::fleet::{Fleet, join_nodes};
+use super::play::play;
+use super::read_node::read_node;
+use crate::cli::Exit;
+use crate::render::lasted;
+
+/// What came of a rehearsal, and what was found on the way.
+pub(in crate::cli) struct Rehearsed {
+    pub(in crate::cli) rehearsal: Rehearsal,
+    /// In the order of the rehearsal's nodes.
+    pub(in crate::cli) nodes: Vec<FoundOnNode>,
+    /// Was it ended before all seeds were played?
+    pub(in crate::cli) cut_short: Option<CutShort>,
+}
+
+impl Rehearsed {
+    /// What is wrong with Windrow's own configuration, each thing once.
+    pub(super) fn configuration_errors(&self) -> Vec<&ConfigError> {
+        let nodes = self.nodes.iter();
+        let mut errors: Vec<&ConfigError> = Vec::new();
+        for error in nodes.flat_map(|node| &node.findings.configuration) {
+            if !errors.contains(&error) {
+                errors.push(error);
+            }
+        }
+        errors
+    }
+}
+
+/// Reads every node that the command line names, and rehearses them as one cluster.
+pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableInput> {
+    let mut read = Vec::new();
+    for (name, paths) in named_nodes(args) {
+        read.push(read_node(args, &name, &paths)?);
+    }
+    let Fleet {
+        setup,
+        nodes,
+        findings,
+    } = join_nodes(read, &args.reboot).map_err(|error| (Exit::Usage, vec![error]))?;
+    let played = play(&setup, args.seeds, args.timeout);
+    let seeds = played.played();
+    let named = nodes.iter().map(|node| {
+        let all = node.found.findings.all().cloned();
+        (node.name.clone(), all.collect())
+    });
+    let mut rehearsed = played.nodes(&setup, named.collect());
+    for node in &mut rehearsed {
+        node.beyond.extend(args.rke2.and_then(modelled::rke2));
+    }
+    Ok(Rehearsed {
+        rehearsal: Rehearsal::new(rehearsed, findings),
+        nodes: nodes.into_iter().map(|node| node.found).collect(),
+        cut_short: (seeds < args.seeds).then(|| CutShort {
+            played: seeds,
+            seeds: args.seeds,
+            time: lasted(i64::try_from(args.timeout.as_secs()).unwrap_or(i64::MAX)),
+        }),
+    })
+}
+
+/// The nodes that the command line names, and the files of each.
+fn named_nodes(args: &SetupArgs) -> Vec<(String, Vec<PathBuf>)> {
+    let mut nodes: Vec<(String, Vec<PathBuf>)> = Vec::new();
+    if !args.paths.is_empty() {
+        nodes.push((name_of(&args.paths), args.paths.clone()));
+    }
+    for (name, path) in &args.node {
+        match nodes.iter_mut().find(|(known, _)| known == name) {
+            Some((_, paths)) => paths.push(path.clone()),
+            None => nodes.push((name.clone(), vec![path.clone()])),
+        }
+    }
+    nodes
+}
+
+fn name_of(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    names.join(", ")
+}

@@ -1,0 +1,226 @@
+//! `windrow check` as a user has it: one verdict, its first reason, its exit code, and findings that are accepted.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use windrow_model::reasons::Code;
+use windrow_simulate::rehearse::check::{CheckReport, CheckVerdict};
+
+const FIRST_VM: &str = "examples/first-vm/harvester-config.yaml";
+const TWICE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n";
+
+fn windrow(arguments: &[&str]) -> Output {
+    let seeds: &[&str] = match arguments.contains(&"--seeds") {
+        true => &[],
+        false => &["--seeds", "2"],
+    };
+    Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .arg("check")
+        .args(seeds)
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn report(arguments: &[&str]) -> (CheckReport, Option<i32>) {
+    let output = windrow(&[arguments, &["-o", "json"]].concat());
+    let report = serde_json::from_slice(&output.stdout);
+    (
+        report.unwrap_or_else(|_| panic!("{output:?}")),
+        output.status.code(),
+    )
+}
+
+/// A directory of files.
+fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    directory
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn the_example_is_fine_and_says_so_in_its_first_line() {
+    let output = windrow(&[FIRST_VM]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = said(&output);
+    assert_eq!(text.lines().next(), Some("fine"), "{text}");
+    let parts = "config: fine · plan: fine · gates: fine · rehearsal: fine";
+    assert!(text.contains(parts), "{text}");
+}
+
+/// Five mistakes of five kinds.
+const FIVE: &str = "\
+scheme_version: 1
+os:
+  writeFiles:
+  - path: /var/lib/rancher/rke2/server/manifests/a.yaml
+    content: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: a, namespace: nowhere}
+  - path: /var/lib/rancher/rke2/server/manifest/b.yaml
+    content: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: b, namespace: default}
+  - path: /var/lib/rancher/rke2/server/manifests/c_c.yaml
+    content: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: c, namespace: default}
+  - path: /etc/rancher/rke2/config.yaml.d/99-gates.yaml
+    content: |
+      kube-apiserver-arg:
+      - feature-gates=NodeAuthorizerEnablePodSelectors=false
+  - path: /etc/rancher/windrow/conf.d/x.yaml
+    content: |
+      staging:
+        advisoryDeadlin: 5m
+install: {mode: create}
+";
+
+#[test]
+fn five_mistakes_of_five_kinds_are_found_at_once_each_by_its_part() {
+    let directory = directory(&[("hv.yaml", FIVE)]);
+    let (report, exit) = report(&[text(&directory.path().join("hv.yaml"))]);
+    assert_eq!(exit, Some(4));
+    assert_eq!(report.verdict, CheckVerdict::CannotWork);
+    for (code, line) in [
+        (Code::ObjectWithoutProvider, 6),
+        (Code::PathNotRead, 9),
+        (Code::AddonNameInvalid, 16),
+        (Code::GatePodSelectors, 22),
+        (Code::ConfigurationInvalid, 26),
+    ] {
+        let found = report.findings.iter().find(|one| one.finding.code == code);
+        let at = &found
+            .unwrap_or_else(|| panic!("{code}: {report:?}"))
+            .finding
+            .at;
+        assert_eq!(at[0].line, Some(line), "{code}");
+    }
+    let parts = report.parts.iter().map(|part| part.verdict);
+    assert!(parts.into_iter().all(|one| one == CheckVerdict::CannotWork));
+}
+
+#[test]
+fn windrows_own_configuration_alone_exits_as_bad_configuration() {
+    let user_data = "#cloud-config\nwrite_files:\n- path: /etc/windrow/windrow.yaml\n  content: |\n    stagin: {}\n";
+    let directory = directory(&[("user-data", user_data)]);
+    let (report, exit) = report(&[text(&directory.path().join("user-data"))]);
+    assert_eq!((report.verdict, exit), (CheckVerdict::CannotWork, Some(78)));
+    assert_eq!(report.findings[0].finding.at[0].line, Some(5));
+}
+
+#[test]
+fn what_fails_the_command_is_chosen_and_what_is_accepted_does_not() {
+    let directory = directory(&[("a.yaml", TWICE), ("b.yaml", TWICE)]);
+    let path = directory.path();
+    let exit = |more: &[&str]| windrow(&[&[text(path)], more].concat()).status.code();
+    assert_eq!(exit(&[]), Some(0));
+    assert_eq!(exit(&["--fail-on", "warning"]), Some(4));
+    let accept = "apiVersion: windrow.dev/v1\nkind: AcceptedFindings\naccept:\n- code: duplicate-object\n  reason: they are alike\n";
+    fs::write(path.join(".windrow-accept.yaml"), accept).unwrap();
+    assert_eq!(exit(&["--fail-on", "warning"]), Some(0));
+    let output = windrow(&[text(path)]);
+    let said = said(&output);
+    assert_eq!(said.lines().next(), Some("fine"), "{said}");
+    assert!(said.contains("accepted: they are alike ("), "{said}");
+    assert!(said.contains(".windrow-accept.yaml:4)"), "{said}");
+    // Of another place, and one that is not there.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let other = elsewhere.path().join("ours.yaml");
+    assert_eq!(exit(&["--accept", text(&other)]), Some(64));
+    fs::write(&other, accept.replace("duplicate-object", "duplicate")).unwrap();
+    let (report, exit) = report(&[text(path), "--accept", text(&other)]);
+    assert_eq!(exit, Some(78));
+    let first = report.because.unwrap().finding;
+    assert_eq!(first.code, Code::AcceptanceInvalid);
+    assert_eq!(first.at[0].line, Some(4));
+}
+
+#[test]
+fn an_unlooked_at_part_is_unknown_and_only_fails_where_that_is_asked() {
+    let user_data =
+        "#cloud-config\nruncmd:\n- cp /root/x.yaml /var/lib/rancher/rke2/server/manifests/\n";
+    let directory = directory(&[("user-data", user_data)]);
+    let path = directory.path().join("user-data");
+    let (report, exit) = report(&[text(&path)]);
+    assert_eq!((report.verdict, exit), (CheckVerdict::Unknown, Some(5)));
+    let output = windrow(&[text(&path), "--fail-on", "error"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said(&output).starts_with("unknown\n"), "{output:?}");
+}
+
+#[test]
+fn the_summary_of_a_cluster_stands_before_its_nodes() {
+    let directory = directory(&[("a.yaml", TWICE), ("b.yaml", TWICE)]);
+    let nodes: Vec<String> = (1..=4)
+        .map(|number| format!("--node=n{number}={}", directory.path().display()))
+        .collect();
+    let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    let output = windrow(&nodes);
+    let text = said(&output);
+    let at = |words: &str| {
+        text.find(words)
+            .unwrap_or_else(|| panic!("{words}\n{text}"))
+    };
+    assert!(
+        at("4 nodes of one cluster") < at("duplicate-object"),
+        "{text}"
+    );
+    assert!(text.contains("4 slower or noisier without a change: n1, n2, n3, n4"));
+    assert_eq!(
+        text.matches("warning  duplicate-object").count(),
+        1,
+        "{text}"
+    );
+}
+
+#[test]
+fn a_rehearsal_that_is_out_of_time_is_unknown_with_what_was_played() {
+    let (report, exit) = report(&[FIRST_VM, "--seeds", "5000", "--timeout", "0s"]);
+    assert_eq!((report.verdict, exit), (CheckVerdict::Unknown, Some(5)));
+    let because = report.because.unwrap().finding;
+    assert_eq!(because.code, Code::RehearsalCutShort);
+}
+
+#[test]
+fn json_and_yaml_say_the_same_and_standard_input_is_read() {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let run = |format: &str| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .args(["check", "--seeds", "1", "-", "-o", format])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(TWICE.as_bytes())
+            .unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let json: serde_json::Value = serde_json::from_str(&run("json")).unwrap();
+    let yaml = windrow_model::manifest::yaml::parse_configuration(&run("yaml"));
+    assert_eq!(yaml.unwrap().unwrap().to_json(), json);
+    assert_eq!(json["verdict"], "fine");
+    assert_eq!(json["windrow"], env!("CARGO_PKG_VERSION"));
+}
