@@ -99,6 +99,23 @@ fn a_kind_that_nobody_brings_is_a_finding_with_every_place() {
 }
 
 #[test]
+fn only_a_definition_of_kubernetes_own_brings_a_kind_and_only_a_kind_of_its_own_names_objects() {
+    let other = CRD.replace("apiextensions.k8s.io", "example.org");
+    let brought = plan(&[("a.yaml", WIDGET), ("b.yaml", &other)]);
+    let widget = brought.files[0].requirements().next().unwrap();
+    assert_eq!(widget.satisfied_by, SatisfiedBy::Nobody);
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: c}}]}\n";
+    let claim = pod.replace("apiVersion: v1", "apiVersion: example.org/v1");
+    for (text, expected) in [(pod, 1), (&claim, 0)] {
+        let named = plan(&[("a.yaml", text), ("c.yaml", &config_map("c", ""))]);
+        let from =
+            |one: &&Requirement| matches!(one.satisfied_by, SatisfiedBy::File { file: 1, .. });
+        let named = named.files[0].requirements().filter(from).count();
+        assert_eq!(named, expected, "{text}");
+    }
+}
+
+#[test]
 fn a_missing_namespace_is_required_and_a_built_in_one_is_not() {
     let object = |namespace: &str| {
         format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {namespace}}}\n")

@@ -101,6 +101,7 @@ mod tests {
             ("${object.metadata.labels['a}']}", "b"),
             ("${size(object.spec.list)} items", "2 items"),
             ("${{'a': 'x'}['a']}", "x"),
+            (r"${'it\'s }' + 'x'}", "it's }x"),
             ("${object.spec.absent}", "(none)"),
             ("${object.spec.list}", "(none)"),
         ] {

@@ -124,9 +124,20 @@ fn pods_install_when_their_account_may_create_definitions_wherever_that_is_said(
         "{kind: ServiceAccount, name: operator, namespace: kube-system}",
         "{kind: Group, name: 'system:serviceaccounts:kube-system'}",
     );
+    let user = group.replace(
+        "{kind: Group, name: 'system:serviceaccounts:kube-system'}",
+        "{kind: User, name: 'system:serviceaccount:kube-system:operator'}",
+    );
+    let another = user.replace("kube-system:operator", "kube-system:default");
     let view = admin.replace("cluster-admin", "view");
     let file = docs(&[&job, WIDGET]);
-    for (binding, expected) in [(&admin, 0), (&group, 0), (&view, 1)] {
+    for (binding, expected) in [
+        (&admin, 0),
+        (&group, 0),
+        (&user, 0),
+        (&another, 1),
+        (&view, 1),
+    ] {
         let plan = plan(&[("job.yaml", &file), ("rights.yaml", binding)]);
         assert_eq!(waits(&plan, "job.yaml").len(), expected, "{binding}");
     }
