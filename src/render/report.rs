@@ -37,6 +37,9 @@ pub struct FileReport {
     pub addon: AddonName,
     /// Why it would be held at a fresh boot; null when it would not.
     pub held: Option<Vec<String>>,
+    /// What it needs and RKE2's first pass on a fresh node has applied before it reaches the file: it is not held for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub met_in_same_pass: Vec<String>,
     /// The marker that keeps the file from RKE2 and that Windrow did not make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<MarkerPath>,
@@ -89,6 +92,7 @@ impl PlanReport {
                     path: file.path.clone(),
                     addon: file.addon.clone(),
                     held: file.held_at_boot(),
+                    met_in_same_pass: file.met_in_first_pass().to_vec(),
                     skipped: file.skipped.clone(),
                     state: BoxKind::for_file(file).badge().to_owned(),
                     documents: file

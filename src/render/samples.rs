@@ -5,7 +5,7 @@ use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, Tier};
 use windrow_plan::{
-    Need, Origin, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, SourceMap,
+    FirstPass, Need, Origin, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, SourceMap,
 };
 
 pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
@@ -32,6 +32,8 @@ pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
                 requires: Vec::new(),
             })
             .collect(),
+        slow_effects: Vec::new(),
+        first_pass: FirstPass::default(),
     }
 }
 
@@ -72,6 +74,7 @@ pub(super) fn require(
         inferred: rule.starts_with("inferred/"),
         satisfied_by,
         yields: false,
+        at_once: false,
     });
 }
 
@@ -150,6 +153,7 @@ pub(super) fn first_vm() -> Plan {
         "references/pvc-image",
         SatisfiedBy::File { file: 3, line: 1 },
     );
+    plan.play_first_pass();
     plan
 }
 
@@ -199,6 +203,7 @@ pub(super) fn broken() -> Plan {
             &[("d.yaml", 3)],
         ),
     ];
+    plan.play_first_pass();
     plan
 }
 
@@ -258,5 +263,6 @@ pub(super) fn wide() -> Plan {
             }
         }
     }
+    plan.play_first_pass();
     plan
 }

@@ -243,16 +243,19 @@ fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &NeedGroup<'
         (_, 0) => format!("for {}; ", group.document.object),
         (_, more) => format!("for {} and {more} more; ", group.document.object),
     };
+    let in_pass = file.is_met_in_first_pass(plan, group.first);
     let label = match group.first.tier {
+        _ if in_pass => "follows",
         Tier::Required => "needs",
         Tier::Advisory => "after",
     };
+    let in_pass = if in_pass { " in the same pass" } else { "" };
     paragraph(
         out,
         style,
         label,
         &format!(
-            "{what}, {by} ({for_whom}{}, {})",
+            "{what}, {by}{in_pass} ({for_whom}{}, {})",
             place(file, &group.first.origin.at),
             group.first.origin.rule
         ),

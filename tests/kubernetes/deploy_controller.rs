@@ -206,6 +206,51 @@ async fn files_are_applied_in_byte_order_of_their_paths_and_nothing_else_is() {
 }
 
 #[tokio::test]
+async fn what_a_file_brings_is_there_in_the_same_pass_for_the_files_behind_it() {
+    let f = folder!("behind");
+    let many = |count: usize| {
+        let maps = (0..count).map(|number| f.config_map(&format!("many-{number}"), "1"));
+        maps.collect::<Vec<_>>().join("---\n")
+    };
+    let in_space = "metadata: {name: behind, namespace: behind-space}\n";
+    f.put(
+        "a-space.yaml",
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: behind-space}\n",
+    );
+    f.put(
+        "b-map.yaml",
+        &format!("apiVersion: v1\nkind: ConfigMap\n{in_space}"),
+    );
+    f.put(
+        "c-kind.yaml",
+        "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: plums.behind.example.com}
+spec:
+  group: behind.example.com
+  scope: Namespaced
+  names: {kind: Plum, plural: plums}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+",
+    );
+    f.put("d-many.yaml", &many(20));
+    f.put(
+        "e-plum.yaml",
+        &format!("apiVersion: behind.example.com/v1\nkind: Plum\n{in_space}"),
+    );
+    let controller = start!(f);
+    controller.passed(1).await;
+    for name in ["a-space", "b-map", "c-kind", "d-many", "e-plum"] {
+        let path = f.path(&format!("{name}.yaml"));
+        assert_eq!(f.checksum(name).await, Some(sha256_of(&path)), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_marker_holds_its_exact_name_and_removing_it_applies_the_file_at_the_next_poll() {
     let f = folder!("hold");
     f.put("held.yaml", &f.config_map("held", "1"));

@@ -25,7 +25,7 @@ fn start() -> Timestamp {
 }
 
 /// An RKE2 node with these files and the rules that Windrow ships.
-fn rke2(files: &[(&str, &str)]) -> Setup {
+pub(crate) fn rke2(files: &[(&str, &str)]) -> Setup {
     let mut directory = SimulatedDirectory::new();
     for (path, text) in files {
         directory.write(*path, *text, start());
@@ -40,17 +40,17 @@ fn rke2(files: &[(&str, &str)]) -> Setup {
     }
 }
 
-fn config_maps(names: [&str; 3]) -> String {
+pub(crate) fn config_maps(names: [&str; 3]) -> String {
     names
         .map(|name| format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n"))
         .join("---\n")
 }
 
-fn custom(kind: &str, name: &str) -> String {
+pub(crate) fn custom(kind: &str, name: &str) -> String {
     format!("apiVersion: example.com/v1\nkind: {kind}\nmetadata:\n  name: {name}\n")
 }
 
-fn definition(kind: &str) -> String {
+pub(crate) fn definition(kind: &str) -> String {
     let lower = kind.to_lowercase();
     format!(
         "apiVersion: apiextensions.k8s.io/v1
@@ -347,7 +347,7 @@ fn a_marker_that_somebody_else_puts_in_place_later_is_obeyed_and_left_alone() {
     assert!(position(&run, |what| matches!(what, HappeningKind::Lifted { .. })).is_none());
 }
 
-fn timeline(run: &Run) -> String {
+pub(crate) fn timeline(run: &Run) -> String {
     let lines: Vec<_> = run
         .log
         .iter()
@@ -380,7 +380,7 @@ fn fixed_scenarios() -> Vec<(&'static str, Setup)> {
 
 /// What must hold at the end of every run, whatever went wrong on the way. `kept` are files that
 /// stay held on purpose.
-fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
+pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
     if run.outcome.verdict != BootstrapVerdict::Complete {
         return Err(format!("not complete: {:?}", run.outcome));
     }
@@ -434,7 +434,7 @@ fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-fn seeds() -> std::ops::Range<u64> {
+pub(crate) fn seeds() -> std::ops::Range<u64> {
     let number = |name| {
         std::env::var(name)
             .ok()
@@ -447,7 +447,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 /// Runs with every fault, and tells how to replay a run that breaks a rule.
-fn try_seed(name: &str, setup: &Setup, kept: &[String], seed: u64) {
+pub(crate) fn try_seed(name: &str, setup: &Setup, kept: &[String], seed: u64) {
     let run = with_windrow(setup, &Faults::ALL, seed);
     if let Err(problem) = check(setup, kept, &run) {
         panic!(

@@ -4,3 +4,4 @@
 mod support;
 
 mod bootstraps;
+mod same_pass;

@@ -248,6 +248,10 @@ impl FileDescription<'_> {
             file: self.file.path.clone(),
             since: self.since,
             cause,
+            relies_on: match cause {
+                Cause::SamePass => self.context.met_in_pass(self.file),
+                _ => Vec::new(),
+            },
         }
     }
 }

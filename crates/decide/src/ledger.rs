@@ -102,6 +102,9 @@ pub enum Cause {
     Free,
     /// Everything it waited for came.
     Met,
+    /// What it still needs comes with files that RKE2 applies before it in the same pass. Should one of these be hidden before the file is
+    /// applied, it is decided again.
+    SamePass,
     /// Its deadline passed, or it stands in a cycle: RKE2 tries, as it would have without Windrow.
     Yielded,
     /// A person released it.

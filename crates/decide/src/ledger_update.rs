@@ -199,6 +199,9 @@ impl EntryChange<'_> {
             .and_then(|entry| matches!(entry.state, FileStage::Held { .. }).then_some(entry.since));
         let why = match cause {
             Cause::Met => "everything it waited for is there",
+            Cause::SamePass if held_since.is_some() => {
+                "what it still needs comes with files that RKE2 applies before it in the same pass"
+            }
             Cause::ByHand => self.who_released(),
             Cause::Yielded => {
                 let why = match known.map(|entry| &entry.state) {
@@ -209,7 +212,7 @@ impl EntryChange<'_> {
             }
             Cause::Off if held_since.is_some() => "staging is switched off",
             // Nothing was held, so there is nothing to report.
-            Cause::Free | Cause::Escaped | Cause::Off => return,
+            Cause::Free | Cause::SamePass | Cause::Escaped | Cause::Off => return,
         };
         let age = text::age(held_since.unwrap_or(self.context.now), self.context.now);
         self.report(

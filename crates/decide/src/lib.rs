@@ -11,7 +11,7 @@
 //!
 //! May know: the crates `model`, `plan`, `gates` and `harvester`. It does no I/O, reads no clock and takes no lock.
 //!
-//! Invariants: nothing that lacks something it requires is released; everything that can be satisfied is released at last; the same
+//! Invariants: nothing that lacks something it requires is released, unless RKE2 applies that before it in the same pass; everything that can be satisfied is released at last; the same
 //! input gives the same output; acting twice is acting once. Actions come in the order in which a crash between any two does no harm:
 //! markers, then the ledger, then removals.
 #![forbid(unsafe_code)]

@@ -7,7 +7,8 @@
 //!                                                          windrow.dev/apply: once ────┘ kept
 //! ```
 //!
-//! Forward only: Released and Applied never go back for the same content. New content starts over.
+//! Forward only: Released and Applied never go back for the same content. New content starts over. The one exception is a file that was
+//! released because of what RKE2 applies before it in the same pass: until it is applied, it is decided again.
 
 use std::sync::Arc;
 
@@ -16,11 +17,11 @@ use smol_str::SmolStr;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::NeedState;
 use windrow_plan::rules::Tier;
-use windrow_plan::{FileId, NeedId, Plan, PlanFile};
+use windrow_plan::{FileId, NeedId, NextPass, Plan, PlanFile, TakenUp};
 
 use super::ledger::{Cause, FileStage, Ledger, LedgerEntry};
 use super::mark::OnFailure;
-use super::observation::Observation;
+use super::observation::{MarkerTrouble, Observation};
 use crate::settings::Staging;
 
 /// What is to become of a file.
@@ -95,15 +96,22 @@ pub(super) struct DecisionContext<'a> {
 impl DecisionContext<'_> {
     /// Decides every file of the plan. The outcomes are in the plan's order.
     pub(super) fn decide_files(&self) -> Vec<FileOutcome> {
-        let files = self.plan.files.iter();
-        let mut outcomes: Vec<FileOutcome> = files.map(|file| self.decide_file(file)).collect();
+        let mut pass = NextPass::new(self.plan);
+        let mut outcomes = Vec::with_capacity(self.plan.files.len());
+        for (id, file) in self.plan.files.iter().enumerate() {
+            let outcome = self.decide_file(id, file, &pass);
+            if let Some(taken) = self.how_taken_up(file, &outcome) {
+                pass.take_up(id, taken);
+            }
+            outcomes.push(outcome);
+        }
         for same_name in &self.plan.namesakes {
             self.hold_together(same_name, &mut outcomes);
         }
         outcomes
     }
 
-    fn decide_file(&self, file: &PlanFile) -> FileOutcome {
+    fn decide_file(&self, id: FileId, file: &PlanFile, pass: &NextPass<'_>) -> FileOutcome {
         // The entry may be about other content of this file.
         let entry = self.ledger.files.get(&file.path).map(Arc::as_ref);
         let known = entry.filter(|entry| entry.digest == file.digest);
@@ -113,8 +121,33 @@ impl DecisionContext<'_> {
         let began = known.map_or(self.now, |entry| entry.first_seen);
         match &file.refused {
             Some(why) => self.refused(why, began),
-            None => self.decide_by_needs(file, known.is_some(), began),
+            None => {
+                let wait = Wait {
+                    waited: known.is_some(),
+                    began,
+                    relied: known.is_some_and(relies_on_pass),
+                };
+                self.decide_by_needs(id, pass, &wait)
+            }
         }
+    }
+
+    /// How RKE2's next pass takes up a file; `None` where it does not, or may not.
+    fn how_taken_up(&self, file: &PlanFile, outcome: &FileOutcome) -> Option<TakenUp> {
+        let is_new = match outcome {
+            FileOutcome::Release(_) => true,
+            FileOutcome::Applied(_) => false,
+            _ => return None,
+        };
+        let marker = self.observation.markers.get(&file.name);
+        let trouble = self.observation.marker_troubles.get(&file.name);
+        let stays = matches!(trouble, Some(MarkerTrouble::NotRemoved(_)))
+            || self.observation.being_written.contains(&file.name)
+            || marker.is_some_and(|marker| marker.path != file.path.marker());
+        (!stays).then_some(TakenUp {
+            is_new,
+            is_hidden: marker.is_some(),
+        })
     }
 
     /// A marker hides its name in every directory. So files of one name are held and released together.
@@ -180,6 +213,8 @@ impl DecisionContext<'_> {
         let by_hand = known.is_some() && manual.is_some_and(|manual| !manual.hold);
         let applied = self.is_applied(file);
         let past = known.and_then(|entry| match entry.state {
+            // What it relies on may be gone again.
+            _ if relies_on_pass(entry) && !applied && !by_hand => None,
             FileStage::Released { cause } => Some((cause, false)),
             FileStage::Applied { cause } => Some((cause, true)),
             FileStage::Held { .. } => None,
@@ -250,6 +285,22 @@ impl DecisionContext<'_> {
         hold.deadline = deadline;
         FileOutcome::Hold(Box::new(hold))
     }
+}
+
+/// How long a file waits already.
+pub(super) struct Wait {
+    /// Has an earlier decision held this content?
+    pub(super) waited: bool,
+    /// Since when it waits.
+    pub(super) began: Timestamp,
+    /// Was it released because of what RKE2 applies before it in the same pass?
+    pub(super) relied: bool,
+}
+
+/// Was the file released because of what RKE2 applies before it in the same pass?
+fn relies_on_pass(entry: &LedgerEntry) -> bool {
+    let cause = Cause::SamePass;
+    entry.state == FileStage::Released { cause }
 }
 
 /// Is it held on purpose, by a person or an annotation, and not because something is missing?

@@ -186,6 +186,7 @@ impl StagingStatus {
 
 /// A file and since when it is in its list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct FileStatus {
     /// Path below the manifests directory.
     pub file: ManifestPath,
@@ -193,6 +194,9 @@ pub struct FileStatus {
     pub since: Timestamp,
     /// Why it was released.
     pub cause: Cause,
+    /// Where its cause is `samePass`: what it still lacks, and which file brings that before RKE2 reaches this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relies_on: Vec<String>,
 }
 
 /// A file that RKE2 cannot apply.

@@ -7,6 +7,7 @@ mod markers;
 mod needs;
 mod node;
 mod properties;
+mod same_pass;
 mod shown;
 
 use std::collections::BTreeMap;

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::NeedState;
 use windrow_plan::rules::{NeedCondition, OnDeadline, Tier};
-use windrow_plan::{PlanFile, Requirement, SatisfiedBy};
+use windrow_plan::{FileId, NextPass, PlanFile, Requirement, SatisfiedBy};
 
 use super::ledger::{Cause, FileStage};
 use super::mark::OnFailure;
-use super::outcome::{DecisionContext, FileHold, FileOutcome, UnmetNeed, on_purpose};
+use super::outcome::{DecisionContext, FileHold, FileOutcome, UnmetNeed, Wait, on_purpose};
 use super::status::Blocker;
 
 /// How long a requirement may hold its file, and what then.
@@ -36,6 +36,8 @@ struct UnmetNeeds<'a> {
     overdue: Option<Timestamp>,
     /// Has one of them yielded?
     yielded: bool,
+    /// Does one of them come in the same pass?
+    in_pass: bool,
 }
 
 impl<'a> UnmetNeeds<'a> {
@@ -78,20 +80,21 @@ impl<'a> UnmetNeeds<'a> {
 }
 
 impl DecisionContext<'_> {
-    /// Holds a file for its unmet needs, or releases it. It waits since `began`; `waited` says whether an earlier
-    /// decision has held this content.
+    /// Holds a file for its unmet needs, or releases it.
     pub(super) fn decide_by_needs(
         &self,
-        file: &PlanFile,
-        waited: bool,
-        began: Timestamp,
+        id: FileId,
+        pass: &NextPass<'_>,
+        wait: &Wait,
     ) -> FileOutcome {
-        let unmet = self.unmet_needs(file, began);
+        let comes = |requirement: &Requirement| self.comes_in(pass, id, requirement, wait.relied);
+        let unmet = self.unmet_needs(&self.plan.files[id], wait.began, &comes);
         let Some(first) = unmet.first else {
-            let cause = match (unmet.yielded, waited) {
-                (true, _) => Cause::Yielded,
-                (false, true) => Cause::Met,
-                (false, false) => Cause::Free,
+            let cause = match (unmet.yielded, unmet.in_pass, wait.waited) {
+                (true, ..) => Cause::Yielded,
+                (false, true, _) => Cause::SamePass,
+                (false, false, true) => Cause::Met,
+                (false, false, false) => Cause::Free,
             };
             return FileOutcome::Release(cause);
         };
@@ -110,14 +113,40 @@ impl DecisionContext<'_> {
         }))
     }
 
-    fn unmet_needs<'f>(&self, file: &'f PlanFile, began: Timestamp) -> UnmetNeeds<'f> {
-        let hopeless = self.is_hopeless(file);
+    /// Will RKE2 have met an unmet requirement of a file by the time that it reaches the file?
+    fn comes_in(
+        &self,
+        pass: &NextPass<'_>,
+        id: FileId,
+        requirement: &Requirement,
+        relied: bool,
+    ) -> bool {
+        // What is there and being deleted, or has failed, does not come by being applied again.
+        let may_come = match &self.needs[requirement.need] {
+            NeedState::Unknown { .. } => true,
+            NeedState::NotYet { code, .. } => *code != Code::WaitsForReady,
+            NeedState::Met | NeedState::Failed { .. } => false,
+        };
+        may_come && pass.meets(id, requirement, relied)
+    }
+
+    fn unmet_needs<'f>(
+        &self,
+        file: &'f PlanFile,
+        began: Timestamp,
+        comes: &dyn Fn(&Requirement) -> bool,
+    ) -> UnmetNeeds<'f> {
+        let hopeless = self.is_hopeless(file, comes);
         let mut unmet = UnmetNeeds::default();
         // Most requirements of a file wait equally long.
         let mut last: Option<((Timestamp, Duration), Option<Timestamp>)> = None;
         for (document, planned) in file.documents.iter().enumerate() {
             for (position, requirement) in planned.requires.iter().enumerate() {
                 if !requirement.takes_part() || self.is_met(requirement) {
+                    continue;
+                }
+                if comes(requirement) {
+                    unmet.in_pass = true;
                     continue;
                 }
                 let patience = self.patience(requirement, hopeless, began);
@@ -139,7 +168,7 @@ impl DecisionContext<'_> {
 
     /// Could RKE2 apply none of the file, because every object lacks its kind or its namespace? RKE2 applies what it
     /// can of a file, so only then does holding it cost nothing.
-    fn is_hopeless(&self, file: &PlanFile) -> bool {
+    fn is_hopeless(&self, file: &PlanFile, comes: &dyn Fn(&Requirement) -> bool) -> bool {
         let mut documents = file.documents.iter();
         !file.documents.is_empty()
             && documents.all(|document| {
@@ -148,6 +177,7 @@ impl DecisionContext<'_> {
                         && requirement.tier == Tier::Required
                         && requirement.takes_part()
                         && !self.is_met(requirement)
+                        && !comes(requirement)
                 })
             })
     }
@@ -174,6 +204,21 @@ impl DecisionContext<'_> {
                 _ => None,
             },
         })
+    }
+
+    /// What a file lacks and RKE2 has met by the time that it reaches the file, each in a line.
+    pub(super) fn met_in_pass(&self, file: &PlanFile) -> Vec<String> {
+        let lacks = file.requirements().filter(|requirement| {
+            requirement.at_once && requirement.takes_part() && !self.is_met(requirement)
+        });
+        let mut lines: Vec<String> = Vec::new();
+        for requirement in lacks {
+            let line = self.plan.describe_met_in_pass(requirement);
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines
     }
 
     fn is_met(&self, requirement: &Requirement) -> bool {

@@ -3,6 +3,7 @@
 //! This is the costly half of planning and depends on nothing but the file, the rules and the
 //! platform, so the daemon keeps the result for as long as the file does not change.
 
+mod slow_effects;
 mod wants;
 
 use std::collections::HashSet;
@@ -16,7 +17,9 @@ use windrow_model::manifest::{
 use windrow_model::reasons::Code;
 
 use super::installer::{Installing, created_namespace, installing};
-use super::{FileObstacle, Origin, PlanDocument, PlanFile, SourceMap, builtin};
+use super::{
+    FileObstacle, FirstPass, Origin, PlanDocument, PlanFile, SlowEffect, SourceMap, builtin,
+};
 use crate::rke2;
 use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, RuleSet, Tier};
 
@@ -71,6 +74,8 @@ pub(super) struct ExaminedObject {
     pub(super) serves: Option<(GroupKind, bool)>,
     /// The namespace that this object creates, when it is a chart that says so.
     pub(super) creates: Option<ObjectRef>,
+    /// What comes true only a while after RKE2 applied it.
+    pub(super) slow_effects: Vec<SlowEffect>,
     pub(super) installing: Installing,
     pub(super) wants: Vec<UnresolvedRequirement>,
 }
@@ -212,6 +217,8 @@ impl Examined {
             hold: self.hold.clone(),
             apply_once: self.apply_once,
             documents,
+            slow_effects: self.slow_effects(),
+            first_pass: FirstPass::default(),
         }
     }
 
@@ -348,6 +355,7 @@ impl Examined {
             line: object.line,
             is_name_generated: object.is_name_generated(),
             serves: serves(object),
+            slow_effects: slow_effects::slow_effects(object, &id),
             creates: created_namespace(object).filter(|one| one.name.len() <= LONGEST_NAME),
             installing: match too_large {
                 true => Installing::No,

@@ -2,6 +2,7 @@
 //!
 //! - this root: [`examine`](fn@examine) (one file by itself) and [`link`](fn@link) (all of them) make a [`Plan`]: requirements, who satisfies them, cycles, an
 //!   order of release, findings.
+//! - [`NextPass`]: what RKE2 has applied by the time that it reaches a file.
 //! - [`rules`]: rule packs, and CEL.
 //! - [`readiness`]: is an object ready, is a need met; `readiness::node`: is the node, by its probes.
 //! - [`rke2`], [`version`]: what is known of RKE2's files and of Kubernetes' versions.
@@ -28,12 +29,14 @@ mod examine;
 mod graph;
 mod installer;
 mod link;
+mod pass;
 mod source_map;
 #[cfg(test)]
 mod tests;
 
 pub use examine::{Examined, examine, examine_content};
 pub use link::link;
+pub use pass::{FirstPass, NextPass, SlowEffect, TakenUp};
 pub use source_map::SourceMap;
 
 use std::time::Duration;
@@ -109,6 +112,10 @@ pub struct PlanFile {
     pub apply_once: bool,
     /// Its documents.
     pub documents: Vec<PlanDocument>,
+    /// What comes true only a while after RKE2 applied it.
+    pub slow_effects: Vec<SlowEffect>,
+    /// What RKE2's first pass on a fresh node does with it.
+    pub first_pass: FirstPass,
 }
 
 /// What keeps RKE2 from simply applying a file that it does not refuse as a whole.
@@ -172,28 +179,22 @@ impl PlanFile {
     /// Why a file would be held when a fresh node boots, before anything is in the cluster; `None` when
     /// RKE2 may apply it at once.
     pub fn held_at_boot(&self) -> Option<Vec<String>> {
-        if self.owner.is_some() {
-            return None;
-        }
-        let mut reasons = Vec::new();
-        let mut add = |reason: String| {
-            if !reasons.contains(&reason) {
-                reasons.push(reason);
-            }
-        };
-        if let Some((why, _)) = &self.hold {
-            add(Code::HeldByAnnotation.say(&[("why", why)]));
-        }
-        if self.harmful {
-            add(Code::SpecialFile.say(&[("what", "it is")]));
-        }
-        if let Some(why) = &self.refused {
-            add(Code::HeldRefused.say(&[("why", why)]));
-        }
-        for requirement in self.requirements().filter(|one| one.takes_part()) {
-            add(requirement.reason.clone());
-        }
-        (!reasons.is_empty()).then_some(reasons)
+        self.first_pass.held.clone()
+    }
+
+    /// What the file needs and RKE2's first pass on a fresh node has met by the time that it reaches the file.
+    pub fn met_in_first_pass(&self) -> &[String] {
+        &self.first_pass.met
+    }
+
+    /// Has RKE2's first pass on a fresh node met a requirement of the file by the time that it reaches the file?
+    pub fn is_met_in_first_pass(&self, plan: &Plan, requirement: &Requirement) -> bool {
+        requirement.at_once
+            && requirement.takes_part()
+            && self
+                .first_pass
+                .met
+                .contains(&plan.describe_met_in_pass(requirement))
     }
 
     /// Every requirement of every document, in order.
@@ -237,6 +238,8 @@ pub struct Requirement {
     /// It neither holds nor orders: it stands in a cycle, or what the file itself brings, or what
     /// waits for the file, may be what is needed.
     pub yields: bool,
+    /// Is it met as soon as RKE2 has applied the file that brings it, or shortly after ([`NextPass`])?
+    pub at_once: bool,
 }
 
 impl Requirement {

@@ -1,5 +1,6 @@
 //! All files together: who satisfies what, what cannot work, and in which order the rest does.
 
+mod at_once;
 mod declarations;
 mod installers;
 mod linker;
@@ -52,6 +53,7 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
             b.code,
         ))
     });
+    linker.plan.play_first_pass();
     linker.plan
 }
 
@@ -99,6 +101,7 @@ impl Linker<'_> {
             satisfied_by = SatisfiedBy::Installer { file, line };
         }
         Some(Requirement {
+            at_once: self.is_there_at_once(place, want, &target),
             need: self.need(target, want.condition.clone()),
             tier: want.tier,
             origin: want.origin.clone(),

@@ -2,6 +2,7 @@
 
 mod installers;
 mod limits;
+mod pass;
 
 use std::sync::{Arc, LazyLock};
 

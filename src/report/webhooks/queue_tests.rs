@@ -190,6 +190,7 @@ fn released(file: &str) -> FileStatus {
         file: file.into(),
         since: at(0),
         cause: Cause::Met,
+        relies_on: Vec::new(),
     }
 }
 

@@ -2,7 +2,8 @@
 //! simulated controller is held to the real one.
 //!
 //! `@` stands for the directory's name, so that all of them can be in one cluster at a time. What a definition brings is used
-//! in the same pass nowhere but in its own file: whether it is served a moment later is chance, here and in the simulation.
+//! in the same pass only in its own file, or so many objects later that it is served by then (`behind`): whether it is served a moment later is
+//! chance, here and in the simulation.
 
 /// One change of a directory.
 #[derive(Clone, Copy)]
@@ -503,6 +504,35 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
                 1,
             ),
             (&[Remove("@-note.txt"), END], 1),
+        ],
+    },
+    // What a file brings is there for the files behind it: a namespace at once, a kind some objects later.
+    Directory {
+        name: "behind",
+        kinds: &[own("Plum")],
+        steps: &[
+            (
+                &[
+                    Write(
+                        "@-a.yaml",
+                        "apiVersion: v1\nkind: Namespace\nmetadata: {name: @-space}\n",
+                    ),
+                    Write(
+                        "@-b.yaml",
+                        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: @-b, namespace: @-space}\n",
+                    ),
+                    Write("@-c.yaml", definition!("Plum", "plums")),
+                    Write("@-d1.yaml", three!("a1", "b1", "c1")),
+                    Write("@-d2.yaml", three!("a2", "b2", "c2")),
+                    Write("@-d3.yaml", three!("a3", "b3", "c3")),
+                    Write("@-d4.yaml", three!("a4", "b4", "c4")),
+                    Write("@-d5.yaml", three!("a5", "b5", "c5")),
+                    Write("@-d6.yaml", three!("a6", "b6", "c6")),
+                    Write("@-plum.yaml", custom!("Plum", "plum", "@-space")),
+                ],
+                1,
+            ),
+            (&[END], 1),
         ],
     },
     // One object twice in a file, and in two files.

@@ -64,7 +64,10 @@ impl SimulatedCluster {
         self.journal.push(id.clone());
         self.changed.push(id.clone());
         if id.kind == "CustomResourceDefinition" && id.group == "apiextensions.k8s.io" {
-            self.within(times::ESTABLISHED, Timer::Established(id.clone()));
+            let takes = self.chance.between(times::ESTABLISHED);
+            self.establishing = self.establishing.max(self.now) + takes;
+            self.agenda
+                .enter(self.establishing, Timer::Established(id.clone()));
         }
         Ok(())
     }

@@ -52,6 +52,8 @@ pub struct SimulatedCluster {
     addons_at: u64,
     /// How often an application failed, as events tell it.
     failures_reported: u64,
+    /// When the last of the definitions that were created is Established.
+    establishing: Timestamp,
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
     served: BTreeMap<GroupKind, bool>,
     objects: BTreeMap<ObjectRef, Stored>,
@@ -105,6 +107,7 @@ impl SimulatedCluster {
             served_at: 0,
             addons_at: 0,
             failures_reported: 0,
+            establishing: now,
             served: BTreeMap::new(),
             objects: BTreeMap::new(),
             addresses: false,

@@ -11,7 +11,7 @@ use windrow_decide::{Cause, Detail, FileStage, Observation, StagingState};
 use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_plan::readiness::{self, KindSeen, NeedState, ObjectSeen};
 use windrow_plan::rules::{NeedTarget, RuleSet, Tier};
-use windrow_plan::{Need, PlanFile};
+use windrow_plan::{Need, PlanFile, Requirement};
 
 use crate::cluster::SimulatedCluster;
 use crate::files::SimulatedDirectory;
@@ -48,19 +48,29 @@ impl Oracle {
             let known = self
                 .let_through
                 .insert(file.path.clone(), file.digest.clone());
-            if known.as_ref() == Some(&file.digest) {
-                continue;
-            }
+            let was_let_through = known.as_ref() == Some(&file.digest);
             let entry = ledger.files.get(&file.path);
             let cause = entry.and_then(|entry| match entry.state {
                 FileStage::Released { cause } | FileStage::Applied { cause } => Some(cause),
                 FileStage::Held { .. } => None,
             });
+            // What it relies on may be hidden or gone again: then it has to be held, too.
+            let relies = entry.is_some_and(|entry| {
+                let cause = Cause::SamePass;
+                entry.state == FileStage::Released { cause }
+            });
+            if was_let_through && !relies {
+                continue;
+            }
+            let unmet = truth.unmet(&plan.needs, file, cause, disk);
+            if was_let_through && unmet.is_empty() {
+                continue;
+            }
             self.releases.push(FileRelease {
                 at: now,
                 file: file.path.clone(),
                 cause,
-                unmet: truth.unmet(&plan.needs, file, cause),
+                unmet,
             });
         }
     }
@@ -78,7 +88,17 @@ impl<'a> Truth<'a> {
     }
 
     /// What the file requires and lacks, so that this cause does not excuse its release.
-    fn unmet(&self, needs: &[Need], file: &PlanFile, cause: Option<Cause>) -> Vec<String> {
+    fn unmet(
+        &self,
+        needs: &[Need],
+        file: &PlanFile,
+        cause: Option<Cause>,
+        disk: &SimulatedDirectory,
+    ) -> Vec<String> {
+        let comes_before = |requirement: &Requirement| {
+            requirement.inferred
+                && is_brought_before(disk, &file.path, &needs[requirement.need].target)
+        };
         let unmet = file
             .requirements()
             .filter(|requirement| requirement.tier == Tier::Required && requirement.takes_part())
@@ -87,6 +107,7 @@ impl<'a> Truth<'a> {
                 Some(Cause::ByHand | Cause::Off | Cause::Escaped) => false,
                 // A deadline ends a wait that does no harm when it ends too early, and no other.
                 Some(Cause::Yielded) => requirement.harms(),
+                Some(Cause::SamePass) => !comes_before(requirement),
                 Some(Cause::Free | Cause::Met) | None => true,
             })
             .map(|requirement| &needs[requirement.need])
@@ -139,4 +160,29 @@ impl<'a> Truth<'a> {
         };
         observation.kinds.insert(kind.clone(), seen);
     }
+}
+
+/// Will RKE2's next pass over this directory have created what is needed by the time that it reaches the file?
+pub(super) fn is_brought_before(
+    disk: &SimulatedDirectory,
+    file: &ManifestPath,
+    target: &NeedTarget,
+) -> bool {
+    let walk = disk.walk();
+    let before = walk.shown.iter().filter(|(path, _)| path < file);
+    let readings = before.filter_map(|(path, _)| Some(disk.get(path)?.reading(path)));
+    let readings = readings.filter(|reading| reading.refused.is_none());
+    readings
+        .flat_map(|reading| &reading.objects)
+        .any(|object| match target {
+            NeedTarget::Object(wanted) => {
+                object.named(true) == wanted || object.named(false) == wanted
+            }
+            NeedTarget::Kind(kind) => {
+                let spec = &object.json["spec"];
+                object.id.kind == "CustomResourceDefinition"
+                    && spec["group"] == kind.group.as_str()
+                    && spec["names"]["kind"] == kind.kind.as_str()
+            }
+        })
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use windrow_decide::{Action, Cause, Decision, FileStage, Ledger, LedgerEntry};
+use windrow_model::manifest::ObjectRef;
+use windrow_plan::rules::NeedTarget;
 
+use super::oracle::is_brought_before;
 use super::{Drive, Spoil};
 use crate::{Faults, PreparedSetup, Run, Scenario, Setup, SimulatedDirectory};
 
@@ -86,7 +89,8 @@ fn a_cause_that_windrow_makes_up_excuses_nothing_that_does_harm() {
     }
     let met: Spoil = |decision, _| release_all(decision, Cause::Met);
     let yielded: Spoil = |decision, _| release_all(decision, Cause::Yielded);
-    for spoil in [met, yielded] {
+    let same_pass: Spoil = |decision, _| release_all(decision, Cause::SamePass);
+    for spoil in [met, yielded, same_pass] {
         let run = play(&first_vm(), Some(spoil), 1);
         assert!(early(&run).contains(&MACHINE), "{:?}", run.releases);
     }
@@ -113,4 +117,38 @@ fn readiness_is_judged_by_all_that_it_depends_on() {
     };
     let run = play(&setup, Some(lift_all), 1);
     assert!(early(&run).contains(&"a.yaml"), "{:?}", run.releases);
+}
+
+#[test]
+fn what_rke2_applies_before_a_file_excuses_its_release_and_nothing_else_does() {
+    let space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: t}\n";
+    let object = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: t}\n";
+    let mut setup = first_vm();
+    let start = setup.scenario.start;
+    setup.scenario = Scenario::rke2(start);
+    setup.files = SimulatedDirectory::new();
+    setup.files.write("a.yaml", space, start);
+    setup.files.write("b.yaml", object, start);
+    let run = play(&setup, None, 1);
+    assert_eq!(early(&run), [""; 0], "{:?}", run.releases);
+    assert_eq!(run.releases[1].cause, Some(Cause::SamePass));
+
+    let target = NeedTarget::Object(ObjectRef::cluster("", "Namespace", "t"));
+    let disk = setup.files.clone();
+    assert!(is_brought_before(&disk, &"b.yaml".into(), &target));
+    assert!(!is_brought_before(&disk, &"0.yaml".into(), &target));
+    let other = NeedTarget::Object(ObjectRef::cluster("", "Namespace", "u"));
+    assert!(!is_brought_before(&disk, &"b.yaml".into(), &other));
+    let spoils: [fn(&mut SimulatedDirectory, Timestamp); 3] = [
+        |disk, now| disk.write("a.yaml.skip", "somebody else\n", now),
+        |disk, now| disk.write("a.yaml", "kind: {\n", now),
+        |disk, _| {
+            disk.remove("a.yaml");
+        },
+    ];
+    for spoil in spoils {
+        let mut disk = disk.clone();
+        spoil(&mut disk, start);
+        assert!(!is_brought_before(&disk, &"b.yaml".into(), &target));
+    }
 }

@@ -1,0 +1,216 @@
+//! Files that need what RKE2 applies before them in the same pass.
+
+use super::*;
+
+fn space(name: &str) -> String {
+    format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
+}
+
+fn object(name: &str, namespace: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
+}
+
+fn space_id() -> ObjectRef {
+    ObjectRef::cluster("", "Namespace", "t")
+}
+
+fn pair() -> Node {
+    Node::new(&[("a.yaml", &space("t")), ("b.yaml", &object("o", "t"))])
+}
+
+fn state_of(node: &Node, path: &str) -> FileStage {
+    node.state.ledger().files[path].state.clone()
+}
+
+const RELIES: FileStage = FileStage::Released {
+    cause: Cause::SamePass,
+};
+
+#[test]
+fn a_file_is_released_with_the_one_that_brings_its_namespace_and_says_why() {
+    let mut node = pair();
+    let decision = node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    assert_eq!(state_of(&node, "b.yaml"), RELIES);
+    let released = &decision.status.staging.released;
+    assert_eq!(
+        released[1].relies_on,
+        ["its namespace t comes with a.yaml, which RKE2 applies before it in the same pass"]
+    );
+    // Nothing was held, so there is nothing to tell.
+    assert_eq!(node.reported_codes(), []);
+    node.api();
+    node.applied("a.yaml");
+    node.tick();
+    assert_eq!(
+        node.held(),
+        [""; 0],
+        "the namespace is heard of later than the Addon"
+    );
+    node.exists(space_id());
+    node.tick();
+    let met = FileStage::Released { cause: Cause::Met };
+    assert_eq!(state_of(&node, "b.yaml"), met);
+    node.observe(ClusterEvent::Object(space_id(), ObjectSeen::Absent));
+    node.tick();
+    assert_eq!(state_of(&node, "b.yaml"), met, "what was met stays met");
+}
+
+#[test]
+fn when_the_file_that_brings_it_is_hidden_again_the_other_is_held_too_until_both_may_go() {
+    let hide: [fn(&mut Node); 4] = [
+        |node| {
+            node.markers.insert(marker_of("a.yaml"), None);
+            node.scan();
+        },
+        |node| {
+            let names = ["a.yaml".into()];
+            node.state.set_being_written(names.into());
+        },
+        |node| {
+            node.files.remove("a.yaml");
+            node.scan();
+        },
+        |node| {
+            // New content that waits itself.
+            let text = format!(
+                "{}---\n{}",
+                space("t"),
+                waits_for("w", "/Namespace/u (exists)")
+            );
+            node.files.insert("a.yaml".to_owned(), text);
+            node.scan();
+        },
+    ];
+    for (number, hide) in hide.into_iter().enumerate() {
+        let mut node = pair();
+        node.tick();
+        hide(&mut node);
+        node.tick();
+        assert!(
+            node.held().contains(&"b.yaml"),
+            "{number}: {:?}",
+            node.held()
+        );
+        node.markers.remove(&marker_of("a.yaml"));
+        node.state
+            .set_being_written(std::collections::BTreeSet::new());
+        node.files.insert("a.yaml".to_owned(), space("t"));
+        node.scan();
+        node.tick();
+        node.tick();
+        assert_eq!(node.held(), [""; 0], "{number}");
+        assert_eq!(state_of(&node, "b.yaml"), RELIES, "{number}");
+    }
+}
+
+#[test]
+fn a_file_that_was_applied_is_not_hidden_again() {
+    let mut node = pair();
+    node.tick();
+    node.api();
+    node.applied("b.yaml");
+    node.tick();
+    node.files.remove("a.yaml");
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
+fn markers_go_in_the_order_in_which_rke2_applies_the_files() {
+    let mut node = pair();
+    for path in ["a.yaml", "b.yaml"] {
+        let path = ManifestPath::from(path);
+        let hold = node.state.provisional_hold(&path, node.now).unwrap();
+        node.act(&hold);
+    }
+    let decision = node.tick();
+    let lifts = decision.actions.iter().filter_map(|action| match action {
+        Action::Lift { path } => Some(path.to_string()),
+        _ => None,
+    });
+    assert_eq!(lifts.collect::<Vec<_>>(), ["a.yaml.skip", "b.yaml.skip"]);
+}
+
+#[test]
+fn a_marker_that_cannot_be_removed_holds_what_relies_on_its_file() {
+    let mut node = pair();
+    let path = ManifestPath::from("a.yaml");
+    let hold = node.state.provisional_hold(&path, node.now).unwrap();
+    node.act(&hold);
+    let trouble = MarkerTrouble::NotRemoved("read-only".to_owned());
+    node.state
+        .set_marker_troubles([(path.name(), trouble)].into());
+    node.tick();
+    assert!(node.markers.contains_key(&marker_of("b.yaml")));
+}
+
+#[test]
+fn in_another_directory_a_file_follows_only_when_nothing_hides_the_first_any_more() {
+    let mut node = Node::new(&[("a/a.yaml", &space("t")), ("b/b.yaml", &object("o", "t"))]);
+    let path = ManifestPath::from("a/a.yaml");
+    let hold = node.state.provisional_hold(&path, node.now).unwrap();
+    node.act(&hold);
+    node.tick();
+    assert_eq!(
+        node.held(),
+        ["b/b.yaml"],
+        "RKE2 may look at a/ before and at b/ after"
+    );
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
+fn what_was_applied_already_is_not_applied_again_for_a_new_file() {
+    let mut node = Node::new(&[("a.yaml", &space("t"))]);
+    node.api();
+    node.applied("a.yaml");
+    node.tick();
+    node.observe(ClusterEvent::Object(space_id(), ObjectSeen::Absent));
+    node.files.insert("b.yaml".to_owned(), object("o", "t"));
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+}
+
+#[test]
+fn a_namespace_on_its_way_out_holds() {
+    let mut node = pair();
+    node.api();
+    let leaving = json!({"metadata": {"name": "t", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    node.observe(ClusterEvent::Object(
+        space_id(),
+        ObjectSeen::Present(Arc::new(leaving)),
+    ));
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+}
+
+#[test]
+fn a_crash_between_the_ledger_and_the_markers_changes_nothing() {
+    let mut node = pair();
+    for path in ["a.yaml", "b.yaml"] {
+        let hold = node.state.provisional_hold(&path.into(), node.now).unwrap();
+        node.act(&hold);
+    }
+    let decision = node.state.decide(node.now);
+    for action in decision.actions.iter().take(2) {
+        node.act(action);
+    }
+    node.restart();
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    assert_eq!(state_of(&node, "b.yaml"), RELIES);
+}
+
+#[test]
+fn a_failure_of_the_first_file_holds_nothing_longer_than_rke2_would() {
+    let mut node = pair();
+    node.tick();
+    node.api();
+    node.fails("a.yaml", "etcdserver: request timed out");
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}

@@ -1,0 +1,271 @@
+//! One pass of RKE2 over the directory: what is there by the time that it reaches a file.
+//!
+//! RKE2 reads names and markers once, at the beginning of a pass, and then applies the files in byte order of their paths, one after the
+//! other (k3s `pkg/deploy/controller.go`, `listFilesIn`). A need that is met as soon as its object exists is therefore met for every
+//! file that comes later in the same pass. Holding such a file costs a poll and spares nothing.
+//!
+//! Only what was inferred may be met like this. An annotation and a rule ask for more than an order, and what they hold stays held.
+
+use std::collections::HashMap;
+
+use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::reasons::Code;
+
+use super::{FileId, Plan, PlanFile, Requirement, SatisfiedBy};
+use crate::rules::NeedTarget;
+
+/// kube-apiserver writes a definition's status twice, one definition after the other, before it serves the kind: its names are accepted,
+/// and it is established. Meanwhile RKE2 goes on and writes one object after the other.
+const WRITES_PER_DEFINITION: usize = 2;
+/// So many more objects RKE2 has to write before a kind counts as served. With the real parts on a busy machine of two cores, a file that
+/// came three objects after 25 definitions failed now and then; six objects after 1, 5 or 25 definitions none ever did.
+const SPARE_WRITES: usize = 6;
+
+/// What comes true only a while after RKE2 applied an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SlowEffect {
+    /// The API serves a kind.
+    Defines {
+        /// Which.
+        kind: GroupKind,
+        /// Does a webhook convert its objects? Then nothing is sure before that answers.
+        converts: bool,
+        /// How many objects of its file RKE2 writes after all definitions of the file.
+        followed_by: usize,
+    },
+    /// A webhook that fails closed is asked about the objects of these groups; `*` is every group. It refuses them until it answers.
+    Asks {
+        /// The groups.
+        groups: Vec<String>,
+    },
+    /// The objects of a namespace are limited. They are refused until they were counted for the first time.
+    Counts {
+        /// The namespace.
+        namespace: String,
+    },
+}
+
+/// How RKE2's next pass takes up a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenUp {
+    /// Has RKE2 still to apply this content?
+    pub is_new: bool,
+    /// Is there a marker that has to go before? Then the pass may begin before it went.
+    pub is_hidden: bool,
+}
+
+impl TakenUp {
+    /// A file that was never hidden, in RKE2's first pass.
+    pub(super) const FIRST: Self = Self {
+        is_new: true,
+        is_hidden: false,
+    };
+}
+
+/// RKE2's next pass, as far as it is known. Files are entered in the order in which RKE2 takes them up.
+#[derive(Debug)]
+pub struct NextPass<'p> {
+    plan: &'p Plan,
+    /// How each file is taken up, as far as others may rely on it.
+    files: HashMap<FileId, TakenUp>,
+    /// Objects that were written before, and writes of kube-apiserver that are still due for definitions among them.
+    written: usize,
+    due: usize,
+    /// How many objects have to be written before the kind is served.
+    served_after: HashMap<&'p GroupKind, usize>,
+    asked_groups: Vec<&'p str>,
+    counted_namespaces: Vec<&'p str>,
+}
+
+impl<'p> NextPass<'p> {
+    /// A pass that has not begun.
+    pub fn new(plan: &'p Plan) -> Self {
+        Self {
+            plan,
+            files: HashMap::new(),
+            written: 0,
+            due: 0,
+            served_after: HashMap::new(),
+            asked_groups: Vec::new(),
+            counted_namespaces: Vec::new(),
+        }
+    }
+
+    /// Enters a file that the pass takes up. Everything that sorts before it was entered already.
+    pub fn take_up(&mut self, id: FileId, taken: TakenUp) {
+        let file = &self.plan.files[id];
+        if taken.is_new {
+            self.add_effects(file);
+        }
+        if self.is_reliable(id, file) {
+            self.files.insert(id, taken);
+        }
+    }
+
+    fn add_effects(&mut self, file: &'p PlanFile) {
+        let objects = file.documents.len();
+        let mut definitions: Vec<&GroupKind> = Vec::new();
+        let mut after = 0;
+        for effect in &file.slow_effects {
+            match effect {
+                SlowEffect::Defines {
+                    kind, followed_by, ..
+                } => {
+                    definitions.push(kind);
+                    after = *followed_by;
+                }
+                SlowEffect::Asks { groups } => {
+                    self.asked_groups.extend(groups.iter().map(String::as_str));
+                }
+                SlowEffect::Counts { namespace } => self.counted_namespaces.push(namespace),
+            }
+        }
+        let before = objects.saturating_sub(definitions.len() + after);
+        self.due = self.due.saturating_sub(before) + WRITES_PER_DEFINITION * definitions.len();
+        let defined = self.written + objects.saturating_sub(after);
+        for kind in definitions {
+            let served = defined + self.due + SPARE_WRITES;
+            self.served_after.entry(kind).or_insert(served);
+        }
+        self.due = self.due.saturating_sub(after);
+        self.written += objects;
+    }
+
+    /// May others rely on what a file brings? Not where it is not ours, RKE2 refuses some of it, or another file shares its name (one
+    /// marker hides both) or its Addon (each takes away what the other brought).
+    fn is_reliable(&self, id: FileId, file: &PlanFile) -> bool {
+        file.owner.is_none()
+            && file.skipped.is_none()
+            && file.refused.is_none()
+            && file.trouble.is_none()
+            && !self.plan.namesakes.iter().flatten().any(|same| *same == id)
+    }
+
+    /// Will the pass have met this requirement when it reaches the file that has it? Every file before that one was entered.
+    /// `relied` says that the file was released because of it, and RKE2 may be on its way to it.
+    pub fn meets(&self, id: FileId, requirement: &Requirement, relied: bool) -> bool {
+        let SatisfiedBy::File { file: provider, .. } = requirement.satisfied_by else {
+            return false;
+        };
+        let Some(taken) = self.files.get(&provider) else {
+            return false;
+        };
+        if !requirement.at_once {
+            return false;
+        }
+        if relied {
+            return true;
+        }
+        let (file, brings) = (&self.plan.files[id], &self.plan.files[provider]);
+        // RKE2 looks at one directory after the other: only in the same one it sees both markers at once.
+        let seen_together = !taken.is_hidden || directory(&file.path) == directory(&brings.path);
+        taken.is_new && seen_together && self.is_in_time(requirement) && !self.is_disturbed(file)
+    }
+
+    /// Is a kind served by then?
+    fn is_in_time(&self, requirement: &Requirement) -> bool {
+        match &self.plan.needs[requirement.need].target {
+            NeedTarget::Kind(kind) => {
+                let after = self.served_after.get(kind);
+                after.is_some_and(|after| *after <= self.written)
+            }
+            NeedTarget::Object(_) => true,
+        }
+    }
+
+    /// May something that the pass brings before refuse an object of the file for a while?
+    fn is_disturbed(&self, file: &PlanFile) -> bool {
+        if self.asked_groups.is_empty() && self.counted_namespaces.is_empty() {
+            return false;
+        }
+        file.documents.iter().any(|document| {
+            let object = &document.object;
+            let asked = |group: &&str| *group == "*" || *group == object.group.as_str();
+            let namespace = object.namespace.as_deref();
+            self.asked_groups.iter().any(asked)
+                || self
+                    .counted_namespaces
+                    .iter()
+                    .any(|one| namespace == Some(*one))
+        })
+    }
+}
+
+fn directory(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
+/// What RKE2's first pass on a fresh node does with a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FirstPass {
+    /// Why Windrow holds the file; `None` where RKE2 may apply it at once.
+    pub(crate) held: Option<Vec<String>>,
+    /// What the file needs and the pass has met by then, each in a line.
+    pub(crate) met: Vec<String>,
+}
+
+impl Plan {
+    /// Enters what RKE2's first pass on a fresh node does with each file.
+    pub fn play_first_pass(&mut self) {
+        let mut pass = NextPass::new(self);
+        let mut first = Vec::with_capacity(self.files.len());
+        for (id, file) in self.files.iter().enumerate() {
+            let outcome = self.first_pass_of(id, file, &pass);
+            if file.owner.is_none() && outcome.held.is_none() {
+                pass.take_up(id, TakenUp::FIRST);
+            }
+            first.push(outcome);
+        }
+        for (file, outcome) in self.files.iter_mut().zip(first) {
+            file.first_pass = outcome;
+        }
+    }
+
+    fn first_pass_of(&self, id: FileId, file: &PlanFile, pass: &NextPass<'_>) -> FirstPass {
+        let mut first = FirstPass::default();
+        if file.owner.is_some() {
+            return first;
+        }
+        let mut reasons = Vec::new();
+        if let Some((why, _)) = &file.hold {
+            reasons.push(Code::HeldByAnnotation.say(&[("why", why)]));
+        }
+        if file.harmful {
+            reasons.push(Code::SpecialFile.say(&[("what", "it is")]));
+        }
+        if let Some(why) = &file.refused {
+            reasons.push(Code::HeldRefused.say(&[("why", why)]));
+        }
+        for requirement in file.requirements().filter(|one| one.takes_part()) {
+            let (list, line) = match pass.meets(id, requirement, false) {
+                true => (&mut first.met, self.describe_met_in_pass(requirement)),
+                false => (&mut reasons, requirement.reason.clone()),
+            };
+            if !list.contains(&line) {
+                list.push(line);
+            }
+        }
+        first.held = (!reasons.is_empty()).then_some(reasons);
+        first
+    }
+
+    /// Says what meets a requirement in the same pass.
+    pub fn describe_met_in_pass(&self, requirement: &Requirement) -> String {
+        let what = match &self.needs[requirement.need].target {
+            NeedTarget::Kind(kind) => format!("its kind {kind}"),
+            NeedTarget::Object(object) if is_namespace(object) => {
+                format!("its namespace {}", object.name)
+            }
+            NeedTarget::Object(object) => object.to_string(),
+        };
+        let provider = match requirement.satisfied_by {
+            SatisfiedBy::File { file, .. } => self.files[file].path.as_str(),
+            _ => "another file",
+        };
+        format!("{what} comes with {provider}, which RKE2 applies before it in the same pass")
+    }
+}
+
+pub(super) fn is_namespace(object: &ObjectRef) -> bool {
+    object.group.is_empty() && object.kind == "Namespace"
+}

@@ -1,0 +1,194 @@
+//! What RKE2's first pass has met by the time that it reaches a file, and what it has not.
+
+use super::*;
+
+fn namespace(name: &str) -> String {
+    format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
+}
+
+fn secret(name: &str, namespace: &str) -> String {
+    format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
+}
+
+/// So many ConfigMaps.
+fn filler(count: usize) -> String {
+    let maps = (0..count).map(|number| config_map(&format!("filler-{number}"), ""));
+    maps.collect::<Vec<_>>().join("---\n")
+}
+
+/// The files that Windrow holds on a fresh node.
+fn held(files: &[(&str, &str)]) -> Vec<String> {
+    let plan = plan(files);
+    let held = plan
+        .files
+        .iter()
+        .filter(|file| file.held_at_boot().is_some());
+    held.map(|file| file.path.to_string()).collect()
+}
+
+#[test]
+fn a_namespace_of_a_file_that_sorts_before_holds_nothing_and_one_that_sorts_behind_does() {
+    let (space, object) = (namespace("t"), secret("s", "t"));
+    assert_eq!(held(&[("a.yaml", &space), ("b.yaml", &object)]), [""; 0]);
+    assert_eq!(held(&[("b.yaml", &space), ("a.yaml", &object)]), ["a.yaml"]);
+    let plan = plan(&[("a.yaml", &space), ("b.yaml", &object)]);
+    assert_eq!(
+        plan.files[1].met_in_first_pass(),
+        ["its namespace t comes with a.yaml, which RKE2 applies before it in the same pass"]
+    );
+}
+
+#[test]
+fn what_relies_on_a_file_that_is_held_itself_is_held() {
+    let object = secret("s", "t");
+    // The namespace shares a file with an object of a kind that comes later.
+    let mixed = format!("{}---\n{WIDGET}", namespace("t"));
+    let files: [(&str, &str); 4] = [
+        ("a.yaml", &mixed),
+        ("b.yaml", &object),
+        ("c.yaml", &secret("s", "u")),
+        ("z.yaml", CRD),
+    ];
+    assert_eq!(held(&files), ["a.yaml", "b.yaml", "c.yaml"]);
+    let hold = config_map("h", "windrow.dev/hold: not yet");
+    let kept = format!("{}---\n{hold}", namespace("t"));
+    assert_eq!(
+        held(&[("a.yaml", &kept), ("b.yaml", &object)]),
+        ["a.yaml", "b.yaml"]
+    );
+}
+
+#[test]
+fn only_a_file_that_rke2_is_sure_to_apply_is_relied_on() {
+    let (space, object) = (namespace("t"), secret("s", "t"));
+    let bad_name = format!("{space}---\n{}", config_map("Not_a_name", ""));
+    let sick: [(&str, Vec<(&str, &str)>); 4] = [
+        ("an object is refused", vec![("a.yaml", &bad_name)]),
+        (
+            "its Addon is another file's too",
+            vec![("a.yaml", &space), ("a.more.yaml", "# nothing\n")],
+        ),
+        (
+            "another file has its name",
+            vec![("a.yaml", &space), ("sub/a.yaml", "# nothing\n")],
+        ),
+        ("it is Rancher's", vec![("rancher/a.yaml", &space)]),
+    ];
+    for (why, mut files) in sick {
+        files.push(("z.yaml", &object));
+        assert!(held(&files).contains(&"z.yaml".to_owned()), "{why}");
+    }
+}
+
+#[test]
+fn a_kind_needs_its_definition_far_enough_before() {
+    let files = |between: usize| {
+        let filler = filler(between);
+        let texts = [("a.yaml", CRD), ("b.yaml", &filler), ("c.yaml", WIDGET)];
+        held(&texts)
+    };
+    assert_eq!(files(7), ["c.yaml"]);
+    assert_eq!(files(8), [""; 0]);
+    // What RKE2 writes behind the definitions of their own file counts, what it writes before does not.
+    let behind = format!("{CRD}---\n{}", filler(8));
+    assert_eq!(held(&[("a.yaml", &behind), ("c.yaml", WIDGET)]), [""; 0]);
+    let before = format!("{}---\n{CRD}", filler(8));
+    assert_eq!(held(&[("a.yaml", &before), ("c.yaml", WIDGET)]), ["c.yaml"]);
+    // Kinds are written in order of their first appearance: this definition is the first of them.
+    let other = CRD.replace("widget", "gadget").replace("Widget", "Gadget");
+    let first = format!("{other}---\n{}---\n{CRD}", filler(9));
+    assert_eq!(
+        held(&[("a.yaml", &first), ("c.yaml", WIDGET)]),
+        ["c.yaml"],
+        "two definitions take longer"
+    );
+}
+
+#[test]
+fn definitions_are_served_one_after_the_other() {
+    let many: Vec<String> = (0..30)
+        .map(|number| {
+            CRD.replace("widget", &format!("w{number}"))
+                .replace("Widget", &format!("W{number}"))
+        })
+        .collect();
+    let last = WIDGET.replace("Widget", "W29");
+    let files = |between: usize| {
+        let (many, filler) = (many.join("---\n"), filler(between));
+        held(&[("a.yaml", &many), ("b.yaml", &filler), ("c.yaml", &last)])
+    };
+    assert_eq!(files(65), ["c.yaml"]);
+    assert_eq!(files(66), [""; 0]);
+}
+
+#[test]
+fn a_kind_that_a_webhook_converts_holds() {
+    let converted = CRD.replace(
+        "  scope: Namespaced\n",
+        "  scope: Namespaced\n  conversion: {strategy: Webhook}\n",
+    );
+    let filler = filler(50);
+    let files = [
+        ("a.yaml", &*converted),
+        ("b.yaml", &*filler),
+        ("c.yaml", WIDGET),
+    ];
+    assert_eq!(held(&files), ["c.yaml"]);
+}
+
+#[test]
+fn what_may_refuse_for_a_while_holds() {
+    let (space, object) = (namespace("t"), secret("s", "t"));
+    let webhook = |groups: &str, policy: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: w}}\nwebhooks:\n- name: w.example.com\n  failurePolicy: {policy}\n  clientConfig: {{url: \"https://192.0.2.1/\"}}\n  rules: [{{apiGroups: [{groups}], apiVersions: [v1], resources: [secrets], operations: [CREATE]}}]\n"
+        )
+    };
+    let with = |other: &str| held(&[("a.yaml", &space), ("b.yaml", other), ("c.yaml", &object)]);
+    assert_eq!(with(&webhook("''", "Fail")), ["c.yaml"]);
+    assert_eq!(with(&webhook("'*'", "Fail")), ["c.yaml"]);
+    assert_eq!(with(&webhook("''", "Ignore")), [""; 0]);
+    assert_eq!(with(&webhook("example.com", "Fail")), [""; 0]);
+    let quota = |namespace: &str| {
+        format!(
+            "apiVersion: v1\nkind: ResourceQuota\nmetadata: {{name: q, namespace: {namespace}}}\n"
+        )
+    };
+    assert_eq!(with(&quota("t")), ["c.yaml"]);
+    assert_eq!(with(&quota("default")), [""; 0]);
+    // It sorts behind: RKE2 reaches the object first.
+    let behind = webhook("''", "Fail");
+    assert_eq!(
+        held(&[("a.yaml", &space), ("c.yaml", &object), ("d.yaml", &behind)]),
+        [""; 0]
+    );
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: t}\n";
+    assert_eq!(held(&[("a.yaml", &space), ("c.yaml", pod)]), ["c.yaml"]);
+}
+
+#[test]
+fn what_a_person_or_a_rule_asks_for_is_waited_for() {
+    let asks = depends_on("b", "/Namespace/t (exists)");
+    assert_eq!(
+        held(&[("a.yaml", &namespace("t")), ("b.yaml", &asks)]),
+        ["b.yaml"]
+    );
+}
+
+#[test]
+fn advice_on_an_object_of_kubernetes_own_that_comes_before_is_followed_by_the_order_alone() {
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {volumes: [{name: c, configMap: {name: settings}}]}}}\n";
+    let settings = config_map("settings", "");
+    assert_eq!(
+        held(&[("a.yaml", &settings), ("b.yaml", deployment)]),
+        [""; 0]
+    );
+    assert_eq!(
+        held(&[("b.yaml", &settings), ("a.yaml", deployment)]),
+        ["a.yaml"]
+    );
+    // The controller of charts may look before it has heard of the other object.
+    let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: c, namespace: kube-system}\n";
+    let config = chart.replace("HelmChart", "HelmChartConfig");
+    assert_eq!(held(&[("a.yaml", &config), ("b.yaml", chart)]), ["b.yaml"]);
+}

@@ -1,0 +1,220 @@
+//! No later than RKE2 alone: what RKE2 applies in one pass by the order of the names, Windrow lets it apply in one pass.
+
+use windrow_simulate::{
+    BootstrapVerdict, Chance, DirectoryChange, Faults, HappeningKind, Run, Setup, with_windrow,
+    without_windrow,
+};
+
+use super::bootstraps::{check, config_maps, custom, definition, rke2, seeds, timeline, try_seed};
+
+fn namespace(name: &str) -> String {
+    format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
+}
+
+fn secret(name: &str, namespace: &str) -> String {
+    format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
+}
+
+/// In how many passes everything was applied.
+fn passes(run: &Run) -> usize {
+    let applied = |what: &HappeningKind| matches!(what, HappeningKind::Applied { .. });
+    let last = run.log.iter().rposition(|one| applied(&one.what));
+    let until = &run.log[..last.unwrap_or_default()];
+    let begins = |what: &HappeningKind| matches!(what, HappeningKind::PassBegan { .. });
+    until.iter().filter(|one| begins(&one.what)).count()
+}
+
+fn files(texts: &[(&str, &str)]) -> Setup {
+    rke2(texts)
+}
+
+/// The names and the contents of Rook's and MetalLB's published files, as far as they matter for the order.
+fn rook(cluster: &str) -> Setup {
+    let more = |prefix: &str, count: usize| {
+        let maps = (0..count).map(|number| format!("{prefix}-{number}"));
+        let maps = maps.map(|name| {
+            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: rook-ceph}}\n")
+        });
+        maps.collect::<Vec<_>>().join("---\n")
+    };
+    let object =
+        |kind: &str| custom(kind, "rook").replace("  name:", "  namespace: rook-ceph\n  name:");
+    let common = format!("{}---\n{}", namespace("rook-ceph"), more("role", 30));
+    let crds = ["CephCluster", "CephBlockPool", "CephFilesystem"].map(definition);
+    let csi = format!("{}---\n{}", definition("Driver"), more("csi", 40));
+    let metallb = format!(
+        "{}---\n{}---\n{}",
+        namespace("metallb-system"),
+        definition("IPAddressPool"),
+        secret("memberlist", "metallb-system")
+    );
+    let operator = format!("{}---\n{}", object("Driver"), more("operator", 5));
+    files(&[
+        (cluster, &object("CephCluster")),
+        ("common.yaml", &common),
+        ("crds.yaml", &crds.join("---\n")),
+        ("csi-operator.yaml", &csi),
+        ("metallb-native.yaml", &metallb),
+        ("operator.yaml", &operator),
+    ])
+}
+
+#[test]
+fn published_files_take_as_many_passes_as_rke2_alone_and_none_fails_or_repeats() {
+    for seed in seeds() {
+        for (cluster, most) in [("cluster.yaml", 2), ("zz-cluster.yaml", 1)] {
+            let setup = rook(cluster);
+            let run = with_windrow(&setup, &Faults::NONE, seed);
+            let counts = (run.counts.applies, run.counts.failed, run.counts.repeated);
+            assert_eq!(
+                counts,
+                (6, 0, 0),
+                "{cluster}, seed {seed}:\n{}",
+                timeline(&run)
+            );
+            assert_eq!(
+                passes(&run),
+                most,
+                "{cluster}, seed {seed}:\n{}",
+                timeline(&run)
+            );
+            assert!(passes(&run) <= passes(&without_windrow(&setup, seed)));
+            let windrow_held = |what: &HappeningKind| matches!(what, HappeningKind::Held { .. });
+            let held = run.log.iter().filter(|one| windrow_held(&one.what)).count();
+            assert_eq!(held, most - 1, "only cluster.yaml, where it comes first");
+        }
+    }
+}
+
+/// Files that each either bring one thing or need some, with names that say nothing about it.
+fn drawn(seed: u64, with_kinds: bool) -> Setup {
+    let mut chance = Chance::new(seed ^ 0xBA5E);
+    let mut texts = Vec::new();
+    for number in 0..3 {
+        texts.push(namespace(&format!("space-{number}")));
+        if with_kinds {
+            texts.push(definition(&format!("Kind{number}")));
+        }
+        texts.push(config_maps(
+            [
+                ["red-0", "blue-0", "grey-0"],
+                ["red-1", "blue-1", "grey-1"],
+                ["red-2", "blue-2", "grey-2"],
+            ][number],
+        ));
+    }
+    for number in 0..2 + chance.below(8) {
+        let space = format!("space-{}", chance.below(3));
+        texts.push(match with_kinds && chance.one_in(2) {
+            true => {
+                let kind = format!("Kind{}", chance.below(3));
+                custom(&kind, &format!("o{number}"))
+                    .replace("  name:", &format!("  namespace: {space}\n  name:"))
+            }
+            false => secret(&format!("o{number}"), &space),
+        });
+    }
+    let named: Vec<(String, String)> = texts
+        .into_iter()
+        .enumerate()
+        .map(|(number, text)| {
+            let folder = if chance.one_in(6) { "sub/" } else { "" };
+            (
+                format!("{folder}{:03}-{number}.yaml", chance.below(1000)),
+                text,
+            )
+        })
+        .collect();
+    let named: Vec<(&str, &str)> = named
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    files(&named)
+}
+
+#[test]
+fn with_namespaces_it_is_never_later_than_rke2_alone_and_nothing_fails() {
+    let mut in_one = 0;
+    for seed in seeds() {
+        let setup = drawn(seed, false);
+        let (run, alone) = (
+            with_windrow(&setup, &Faults::NONE, seed),
+            without_windrow(&setup, seed),
+        );
+        let told = || format!("seed {seed}:\n{}", timeline(&run));
+        assert_eq!(
+            (run.counts.failed, run.counts.repeated),
+            (0, 0),
+            "{}",
+            told()
+        );
+        assert!(passes(&run) <= passes(&alone), "{}", told());
+        in_one += usize::from(passes(&run) == 1);
+    }
+    assert!(
+        in_one > 0 || seeds().count() < 60,
+        "no directory was drawn that one pass can apply"
+    );
+}
+
+#[test]
+fn with_kinds_nothing_fails_and_it_takes_one_poll_more_at_most() {
+    for seed in seeds() {
+        let setup = drawn(seed, true);
+        let run = with_windrow(&setup, &Faults::NONE, seed);
+        let told = || format!("seed {seed}:\n{}", timeline(&run));
+        assert_eq!(
+            (run.counts.failed, run.counts.repeated),
+            (0, 0),
+            "{}",
+            told()
+        );
+        assert_eq!(
+            run.outcome.verdict,
+            BootstrapVerdict::Complete,
+            "{}",
+            told()
+        );
+        assert!(passes(&run) <= 2, "{}", told());
+    }
+}
+
+#[test]
+fn with_faults_nothing_is_let_through_before_what_it_relies_on() {
+    for seed in seeds() {
+        try_seed("drawn for one pass", &drawn(seed, true), &[], seed);
+        try_seed("rook", &rook("cluster.yaml"), &[], seed);
+        try_seed("rook in one pass", &rook("zz-cluster.yaml"), &[], seed);
+    }
+}
+
+/// The file that brings the namespace goes, is skipped by somebody, and changes, all before RKE2 starts and after.
+#[test]
+fn what_was_relied_on_and_is_gone_is_waited_for() {
+    for after in [1, 20, 36, 40, 45, 50, 55, 60] {
+        let mut setup = files(&[("a.yaml", &namespace("t")), ("b.yaml", &secret("s", "t"))]);
+        let change = |seconds: u64, path: &str, text: Option<&str>| DirectoryChange {
+            after: std::time::Duration::from_secs(seconds),
+            path: path.to_owned(),
+            content: text
+                .map(|text| windrow_model::manifest::FileContent::Bytes(text.as_bytes().to_vec())),
+            ..Default::default()
+        };
+        setup.changes = vec![
+            change(after, "a.yaml", None),
+            change(after + 120, "a.yaml", Some(&namespace("t"))),
+        ];
+        for seed in 0..10 {
+            let run = with_windrow(&setup, &Faults::NONE, seed);
+            assert_eq!(
+                run.counts.failed,
+                0,
+                "{after} s, seed {seed}:\n{}",
+                timeline(&run)
+            );
+            check(&setup, &[], &run).unwrap_or_else(|problem| {
+                panic!("{after} s, seed {seed}: {problem}\n{}", timeline(&run))
+            });
+        }
+    }
+}
